@@ -295,7 +295,7 @@ def test_chance_level_of_a_part_is_that_of_the_questions_answered() -> None:
     ]
     entry = entry_of(exam, make_tally("10.."))
     assert entry["metrics"]["chance"] == {"value": 0.25, "ci95": None, "n": 2}
-    assert [subset.get("chance") for subset in entry["subsets"]] == [0.25, None]
+    assert [subset.get("chance") for subset in entry["subsets"]] == [0.25, 0.5]
     assert entry_of(exam, make_tally("...."))["metrics"]["chance"]["value"] == 0.375
 
 

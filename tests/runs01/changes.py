@@ -26,6 +26,8 @@ _SELECTED = "8 of 36 replies are errors: a mean over the others is a selection"
 
 _PLAIN = "robust did not read `I choose option E because of DNA.` and `显然选C。`"
 
+_ANSWERED = "the chance level of an interrupted run was that of all its questions"
+
 _INTERVALS = "intervals of few, clustered or repeated questions covered 80 to 93 %, or 98 to 99.9 %"
 _SPREAD = "a subset without a spread of its own had Wilson's, now it has the whole exam's"
 CHANGES: tuple[Change, ...] = (
@@ -38,6 +40,7 @@ CHANGES: tuple[Change, ...] = (
     Change("errors", "/results/benchmarks/0/metrics/accuracy/*", _SELECTED),
     Change("errors", "/results/benchmarks/0/metrics/macro_accuracy/*", _SELECTED),
     Change("errors", "/results/benchmarks/0/warnings/0", _SELECTED),
+    Change("killed", "/results/benchmarks/0/metrics/chance/*", _ANSWERED),
     Change("imported", "/results/benchmarks/[12]/metrics/accuracy_robust/*", _PLAIN),
     Change("imported", "/*/*_robust", _PLAIN),
 )

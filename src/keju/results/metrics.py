@@ -265,9 +265,9 @@ def metrics_of(
             )
         metrics |= _repeat_metrics(exam, tally, overall)
     if chances:
-        n = sum(chance.n for chance in chances.values())
-        total = sum(chance.total for chance in chances.values())
-        metrics["chance"] = Metric(total / n, None, n)
+        known = [each for each in chances.values() if each.answered] or [*chances.values()]
+        n = sum(chance.n for chance in known)
+        metrics["chance"] = Metric(sum(chance.total for chance in known) / n, None, n)
     if not overall.all_or_nothing:  # the name that 0.1 gave it
         metrics["mean_score"] = metrics["accuracy"]
     return metrics | dict(exam.metrics(tally))
@@ -278,24 +278,26 @@ class Chance(NamedTuple):
 
     total: float
     n: int
+    answered: bool
+    """Whether they are those that are answered; else all, since none is answered yet."""
 
 
 def chance_levels(exam: Exam, tally: Tally) -> dict[str, Chance]:
-    """The expected score of a blind guess at the answered questions, for each subset with one.
+    """The expected score of a blind guess, for each subset that has one.
 
-    Where nothing is answered yet it is that of all questions.
+    It is that of the answered questions, and of all where none is answered yet.
     """
-    whole = tally.done in (0, len(tally.outcomes))
     stride = max(1, -(-len(exam.samples) // CHANCE_SAMPLES))
     chances: dict[str, Chance] = {}
     for subset in exam.subsets:
         items: Iterable[int] = range(subset.start, subset.stop)
-        if not whole:
+        answered = any(map(tally.has, items))
+        if answered and tally.done < len(tally.outcomes):
             items = (item for item in items if tally.has(item))
         samples = (exam.samples[item] for item in islice(items, 0, None, stride))
         levels = [level for s in samples if (level := exam.chance(s)) is not None]
         if levels:
-            chances[subset.name] = Chance(sum(levels), len(levels))
+            chances[subset.name] = Chance(sum(levels), len(levels), answered)
     return chances
 
 
