@@ -16,15 +16,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from keju.answers.kinds import Choice
-from keju.answers.reader import (
-    EvalScopeChoiceReader,
-    InspectChoiceReader,
-    LastLineReader,
-    WholeReplyReader,
-)
-from keju.answers.robust import RobustReader
-from keju.answers.wordings import ANSWER_IS
 from keju.benchmarks import registry
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, mean_over
 from keju.benchmarks.kit import (
@@ -341,6 +332,16 @@ def readers_at_hand(exam: Exam) -> dict[str, Reader]:
     These are Keju's own and the published ones for options, where the exam has none of that name,
     and simple rules that know no wording.
     """
+    from keju.answers.kinds import Choice
+    from keju.answers.reader import (
+        EvalScopeChoiceReader,
+        InspectChoiceReader,
+        LastLineReader,
+        WholeReplyReader,
+    )
+    from keju.answers.robust import RobustReader
+    from keju.answers.wordings import ANSWER_IS
+
     rules: list[Reader] = []
     if exam.samples and exam.samples[0].choices and not exam.open_answers:
         robust = RobustReader(Choice(), strict=ANSWER_IS)
