@@ -10,7 +10,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keju.config.exams import is_path, path_of
 from keju.errors import ConfigError, Hint, did_you_mean, near_hint
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ def get(name: str) -> Benchmark:
     A name with a path separator, or ``custom:PATH``, is an exam of the user's own: a folder or file
     of questions, or a Python file that makes a `Benchmark`.
     """
+    from keju.config.exams import is_path, path_of  # brings all settings, which help does not need
+
     if is_path(name):
         from keju.benchmarks.custom import custom_exam
 
