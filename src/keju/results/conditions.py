@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 
 from keju.benchmarks import registry
+from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import VERSION
 from keju.config import Arm, TaskConfig
 from keju.engine.job import Job
 from keju.errors import KejuError
 from keju.results.schema import DATA
 from keju.runs.manifest import FIXED_FACTS, Manifest, StoredExam
-from keju.runs.sameness import CHOOSING
+from keju.runs.sameness import CHOOSING, agree_by_subset
 
 RENDERING = ("form", "decode", "label_lead")
 """Settings of sampling that are part of how a question is put."""
@@ -54,6 +55,22 @@ def manner_of_asking(job: Job, facts: StoredExam, manifest: Manifest) -> dict[st
         "shuffle": shuffles,
         "seed": settings.get("seed", manifest.config.get("seed") if draws else None),
     }
+
+
+def alike(one: Any, other: Any, first: Exam, second: Exam) -> bool:
+    """Whether a setting of two sittings is the same.
+
+    One that is given for each subset, as the worked examples of an exam in a folder are, counts for
+    the subsets that both have: other subsets only choose questions.
+    """
+    if one == other:
+        return True
+    pairs = ((one, first), (other, second))
+    by_subset = all(
+        isinstance(value, dict) and all(subset.name in value for subset in exam.subsets)
+        for value, exam in pairs
+    )
+    return by_subset and agree_by_subset(one, other)
 
 
 def _args_of(facts: StoredExam, manifest: Manifest) -> dict[str, Any]:

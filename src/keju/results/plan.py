@@ -22,6 +22,7 @@ from keju.config.strict import Invalid
 from keju.config.task import question_limit
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
+from keju.results.conditions import alike
 from keju.results.gate import Decision, decision
 from keju.results.metrics import accuracy_of, cluster_of
 from keju.results.schema import InNotebook
@@ -382,7 +383,7 @@ def _other_manner(exam: Exam, pilot: Exam, run: str) -> Iterator[Notice]:
     """That the pilot's questions were put in another way than those that are planned."""
     ours, theirs = ({"protocol": own.protocol.name, **own.settings} for own in (exam, pilot))
     for name in ours:
-        if ours[name] != theirs.get(name):
+        if not alike(ours[name], theirs.get(name), exam, pilot):
             values = {"name": name, "theirs": theirs.get(name), "ours": ours[name]}
             yield Notice("plan_other_manner", {"pilot": run} | values)
             return

@@ -38,6 +38,7 @@ from keju.engine.tally import PENDING
 from keju.errors import DataError, UsageError, did_you_mean
 from keju.judges import judge_stage
 from keju.results.conditions import (
+    alike,
     circumstances_of,
     judge_facts,
     manner_of_asking,
@@ -483,7 +484,8 @@ def unlikes(first: Sitting, second: Sitting) -> list[Unlike]:
             known = name in one and name in other
             if not known and (partial or name.startswith(DATA)):
                 continue  # new subsets bring new files
-            if one.get(name) != other.get(name) and not any(own.field == name for own in found):
+            same = alike(one.get(name), other.get(name), first.exam, second.exam)
+            if not same and not any(own.field == name for own in found):
                 decides = decisive and name not in varied
                 found.append(Unlike(name, one.get(name), other.get(name), decides))
     return sorted(found, key=lambda own: not own.decisive)

@@ -56,9 +56,11 @@ def differences(before: Manifest, today: Manifest) -> list[Difference]:
     exams = {exam.name: exam for exam in before.benchmarks}
     for exam in today.benchmarks:
         if exam.name in exams:
-            found += _of_exam(exams[exam.name], exam)
             known = {"protocol", "reader", "filters", *exam.settings}
-            args = (_args_of(exam.name, each.config, known) for each in (before, today))
+            args = [_args_of(exam.name, each, known) for each in (before, today)]
+            subsets = [own.get("subset_list") for own in args]
+            chosen_otherwise = subsets[0] != subsets[1]
+            found += _of_exam(exams[exam.name], exam, chosen_otherwise=chosen_otherwise)
             found += _changed(f"{exam.name} ", *args)
     return found
 
@@ -68,10 +70,16 @@ def _choosing(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: config.get(name, fields[name].default) for name in CHOOSING}
 
 
-def _args_of(exam: str, config: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
-    """The settings of an exam in a configuration, without those that are compared elsewhere."""
-    args = config.get("dataset_args", {}).get(exam, {})
-    return {name: value for name, value in args.items() if name not in known}
+def _args_of(exam: str, manifest: Manifest, known: set[str]) -> dict[str, Any]:
+    """The settings of an exam in a configuration, without those that are compared elsewhere.
+
+    The configuration may call it otherwise, by an alias or a path; the order is the same.
+    """
+    names, args = manifest.config.get("datasets", ()), manifest.config.get("dataset_args", {})
+    sat = [each.name for each in manifest.benchmarks]
+    called = names[sat.index(exam)] if len(names) == len(sat) else exam
+    own = args.get(exam) or args.get(called) or {}
+    return {name: value for name, value in own.items() if name not in known}
 
 
 def _of_arms(before: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Difference]:
@@ -101,7 +109,9 @@ def _arms(config: Mapping[str, Any]) -> list[Arm]:
     return [Arm(**arm) for arm in config.get("arms", ())]
 
 
-def _of_exam(before: StoredExam, today: StoredExam) -> Iterator[Difference]:
+def _of_exam(
+    before: StoredExam, today: StoredExam, *, chosen_otherwise: bool
+) -> Iterator[Difference]:
     name = f"{today.name} "
     protocols = [{"protocol": exam.protocol.name} for exam in (before, today)]
     yield from _changed(name, *protocols, decisive=True)
@@ -112,7 +122,28 @@ def _of_exam(before: StoredExam, today: StoredExam) -> Iterator[Difference]:
     files = before.data.files.keys() & today.data.files.keys()  # new subsets bring new files
     digests = ({f: exam.data.files[f][:_DIGEST] for f in sorted(files)} for exam in (before, today))
     yield from _changed(f"{name}data ", *digests, decisive=True)
-    yield from _changed(name, before.settings, today.settings)
+    settings = (before.settings, today.settings)
+    if chosen_otherwise:
+        settings = without_agreeing(*settings)
+    yield from _changed(name, *settings)
+
+
+def agree_by_subset(one: Any, other: Any) -> bool:
+    """Whether two values that are given for each subset are alike for the subsets of both."""
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+        return False
+    return one.keys() != other.keys() and all(
+        one[subset] == other[subset] for subset in one.keys() & other.keys()
+    )
+
+
+def without_agreeing(
+    one: Mapping[str, Any], other: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of two runs that ask other subsets, without those that agree on the common ones."""
+    same = {name for name in one if agree_by_subset(one[name], other.get(name))}
+    first, second = ({k: v for k, v in own.items() if k not in same} for own in (one, other))
+    return first, second
 
 
 def _changed(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from keju.messages import field_word, value_word
 from keju.report.format import Labels
 from keju.results.schema import shown
+from keju.runs.sameness import agree_by_subset
 from keju.viewer.summary import Glance
 
 
@@ -48,9 +49,17 @@ def _differing(tables: Sequence[Sequence[Glance]], labels: Labels) -> list[list[
     """In what tables of one protocol, reader and metric differ, of each what it has."""
     asked = [rows[0].asked for rows in tables]
     names = dict.fromkeys(name for own in asked for name in own)
-    apart = [n for n in names if any(own.get(n) != asked[0].get(n) for own in asked)]
+    apart = [n for n in names if any(_unlike(n, own, asked[0]) for own in asked)]
     language = labels.language
     return [
         [(field_word(name, language), value_word(shown(own.get(name)), language)) for name in apart]
         for own in asked
     ]
+
+
+def _unlike(name: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a setting differs; one that is given for each subset only on subsets of both."""
+    chosen_otherwise = own.get("subset_list") != other.get("subset_list")
+    if chosen_otherwise and agree_by_subset(own.get(name), other.get(name)):
+        return False
+    return bool(own.get(name) != other.get(name))

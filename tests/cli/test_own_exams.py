@@ -1,0 +1,94 @@
+"""Exams in folders of the user's own, as commands compare, list, plan and set them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from keju.report.format import Labels
+from keju.viewer.leaderboard import leaderboards
+from keju.viewer.shelf import Shelf
+from keju.viewer.summary import glances
+from tests.cli.conftest import Keju
+
+ROWS = """\
+question,answer,subset
+Capital of France?,Paris,europe
+Capital of Spain?,Madrid,europe
+Capital of Chile?,Santiago,america
+Capital of Peru?,Lima,america
+"""
+SHOTS = """\
+question,answer,subset
+Capital of Italy?,Rome,europe
+Capital of Malta?,Valletta,europe
+Capital of Cuba?,Havana,america
+"""
+
+
+@pytest.fixture
+def cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An exam of two subsets in the folder ``cap`` below the working folder."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "cap"
+    folder.mkdir()
+    (folder / "q.csv").write_text(ROWS)
+    return folder
+
+
+def sit(keju: Keju, run: str, *more: str) -> None:
+    ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "-q", "--run-id", run, *more)
+    assert ran.code == 0, ran.err
+
+
+EUROPE = ("--dataset-args", "cap.subset_list=[europe]")
+
+
+@pytest.mark.parametrize("shots", ["", SHOTS])
+def test_a_part_of_the_subsets_is_compared_with_the_whole(
+    keju: Keju, cap: Path, shots: str
+) -> None:
+    if shots:
+        (cap / "few_shot.csv").write_text(shots)
+    sit(keju, "whole")
+    sit(keju, "part", *EUROPE)
+    found = json.loads(keju("compare", "whole", "part", "--json").out)
+    assert found["comparable"]
+    assert found["comparisons"][0]["n"] == 2
+    assert "few_shot_num" not in [each["field"] for each in found["comparisons"][0]["unlike"]]
+    assert keju("diff", "whole", "part").code == 0
+    assert "not comparable" not in keju("gate", "part", "--baseline", "whole", "--margin", "1").out
+
+
+def test_other_worked_examples_on_the_subsets_of_both_are_not_comparable(
+    keju: Keju, cap: Path
+) -> None:
+    (cap / "few_shot.csv").write_text(SHOTS)
+    sit(keju, "whole")
+    sit(keju, "part", *EUROPE, "--set", "dataset_args.cap.few_shot_num=1")
+    ran = keju("compare", "whole", "part", "--json")
+    assert not json.loads(ran.out)["comparable"]
+    assert "few_shot_num" in ran.err
+
+
+def test_a_run_that_would_shrink_names_the_subsets_that_it_lacks(keju: Keju, cap: Path) -> None:
+    sit(keju, "r")
+    ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "--run-id", "r", *EUROPE)
+    assert ran.code != 0
+    assert "subset_list" in ran.err
+    assert "few_shot_num" not in ran.err
+
+
+def test_the_tables_of_the_viewer_name_other_subsets_alone(keju: Keju, cap: Path) -> None:
+    sit(keju, "whole")
+    sit(keju, "part", *EUROPE)
+    shelf, labels = Shelf(Path("runs")), Labels("en")
+    shelf.refresh()
+    shown = [glance for stored in shelf for glance in glances(stored, labels)]
+    ((_, tables),) = leaderboards(shown, labels)
+    assert len(tables) == 2
+    named = [name for name, _ in tables[0].differing]
+    assert "subset_list" in named
+    assert "few_shot_num" not in named
