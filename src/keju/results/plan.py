@@ -360,7 +360,7 @@ def _gated(
         raise UsageError("gate_margin")
     if pilot is None:
         raise UsageError("plan_margin_without_pilot")
-    return decision(pilot, baseline, margin, registry.get(name).name, **where)
+    return decision(pilot, baseline, margin, name, **where)
 
 
 def _settings_of(run: Run, name: str) -> dict[str, Any] | None:
