@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 from keju.report.format import Labels
+from keju.results.schema import from_document
 from keju.viewer.leaderboard import leaderboards
 from keju.viewer.shelf import Shelf
 from keju.viewer.summary import glances
@@ -92,3 +94,60 @@ def test_the_tables_of_the_viewer_name_other_subsets_alone(keju: Keju, cap: Path
     named = [name for name, _ in tables[0].differing]
     assert "subset_list" in named
     assert "few_shot_num" not in named
+
+
+def test_the_subsets_of_a_folder_are_listed_with_a_command_that_works(
+    keju: Keju, cap: Path
+) -> None:
+    cap.rename("my caps")
+    listed = keju("list", "subsets", "--benchmark", "./my caps", "--json").json["subsets"]
+    assert [(row["subset"], row["questions"]) for row in listed] == [("europe", 2), ("america", 2)]
+    told = keju("list", "subsets", "--benchmark", "./my caps").err
+    step = next(line for line in told.splitlines() if "keju eval" in line)
+    _, *words = shlex.split(step)
+    assert keju(*words, "--run-id", "r", "-q").code == 0
+    assert from_document(json.loads(Path("runs/r/results.json").read_text())).benchmarks[0].n == 2
+
+
+def test_a_gate_on_an_exam_at_a_path_is_planned(keju: Keju, cap: Path) -> None:
+    sit(keju, "p1")
+    sit(keju, "p3")
+    gate = ("--pilot", "p3", "--baseline", "p1", "--margin", "0.05")
+    ran = keju("plan", "./cap", *gate, "--json")
+    assert ran.code == 0, ran.err
+    assert (ran.json["exam"], ran.json["baseline"]) == ("cap", "p1")
+
+
+@pytest.mark.parametrize("key", ["cap", "capitals"])
+def test_settings_go_by_the_name_of_the_folder_or_of_the_exam(
+    keju: Keju, cap: Path, key: str
+) -> None:
+    (cap / "exam.yaml").write_text("name: capitals\n")
+    chosen = ("--dataset-args", f"{key}.subset_list=[america]")
+    sit(keju, "r", *chosen)
+    assert from_document(json.loads(Path("runs/r/results.json").read_text())).benchmarks[0].n == 2
+    assert "Chile" in keju("show", "./cap", *chosen).out
+
+
+def test_a_name_that_two_exams_have_is_refused_with_names_that_can_be_typed(
+    keju: Keju, cap: Path
+) -> None:
+    (cap / "exam.yaml").write_text("name: more\n")
+    other = Path("more")
+    other.mkdir()
+    (other / "q.csv").write_text(ROWS)
+    (other / "exam.yaml").write_text("name: others\n")
+    both = ("eval", "-m", "scripted", "--datasets", "./cap", "./more", "--dataset-args")
+    ran = keju(*both, "more.limit=1")
+    assert ran.code == 2
+    assert "dataset_args names 'more', which is not run (valid: cap, others)" in ran.err
+    assert keju(*both, '{"cap": {"limit": 1}, "others": {"limit": 1}}', "-q").code == 0
+
+
+def test_a_file_that_is_not_written_as_a_path_is_told_before_its_settings(
+    keju: Keju, cap: Path
+) -> None:
+    (cap / "q.csv").rename("sums.csv")
+    ran = keju("eval", "-m", "scripted", "--datasets", "sums.csv", "--dataset-args", "sums.limit=1")
+    assert ran.code == 2
+    assert "for the exam at that path write ./sums.csv" in ran.err

@@ -192,16 +192,19 @@ def exam_for(
 def args_of(name: str, dataset_args: dict[str, Any]) -> dict[str, Any]:
     """The settings of one benchmark out of ``--dataset-args``, which may not name another."""
     from keju.benchmarks import registry
+    from keju.config.exams import meant
     from keju.config.load import canonical, merge
 
     own_name = registry.get(name).name
     args = canonical({"dataset_args": dataset_args}, "--dataset-args")["dataset_args"]
+    settings: dict[str, Any] = {}
     for other, own in args.items():
-        if other not in (name, own_name):
+        if other != own_name and meant(other, [name]) is None:
             raise ConfigError("cli_args_of_other", name=other, hint=did_you_mean(other, [own_name]))
         if not isinstance(own, dict):
             raise ConfigError("cli_args_not_mapping", name=other)
-    return merge(args.get(name, {}), args.get(own_name, {}))
+        settings = merge(settings, own)
+    return settings
 
 
 def exam_args(name: str | None, dataset_args: dict[str, Any] | None) -> dict[str, Any] | None:

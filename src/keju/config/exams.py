@@ -2,7 +2,11 @@
 
 is_path, path_of    a name that stands for a folder or file of the user's own
 short_name          ``sql`` for ``./sql.csv``, as its results call it too
-meant               the exam of a task that a name means: itself, its short name, its path's end
+own_name            what its own file calls it, and then its results
+meant               the exam of a task that a name means: itself, its short name, its own name, its
+                    path's end
+called              the names that settings of a task's exams can go by
+not_run             the refusal of settings for an exam that a task does not have
 beside              an exam of a config file, found beside that where it is not in this folder
 """
 
@@ -14,6 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from keju.config.strict import document
+from keju.errors import ConfigError, Hint, did_you_mean
+
+EXAM_FILES: Final = ("exam.yaml", "exam.yml")
+"""What an exam in a folder says about itself."""
 CUSTOM: Final = "custom:"
 """What marks the path of an exam that is no room of Keju's."""
 
@@ -38,6 +47,17 @@ def short_name(name: str) -> str:
     return own if path.is_dir() else own.partition(".")[0]
 
 
+def own_name(name: str) -> str | None:
+    """What the exam in a folder calls itself; None where it does not, or its file is wrong."""
+    for file in EXAM_FILES:
+        path = path_of(name) / file
+        with suppress(OSError, ValueError, ConfigError):
+            if path.is_file():
+                own = document(path).get("name")
+                return own if isinstance(own, str) else None
+    return None
+
+
 def meant(name: str, exams: Sequence[str]) -> str | None:
     """The one of `exams` that `name` means; None for none, or where several paths end so."""
     if name in exams:
@@ -47,9 +67,35 @@ def meant(name: str, exams: Sequence[str]) -> str | None:
     found = [
         exam
         for exam, whole in paths.items()
-        if name == short_name(exam) or whole[-len(parts) :] == parts
+        if name in (short_name(exam), own_name(exam)) or whole[-len(parts) :] == parts
     ]
     return found[0] if len(found) == 1 and parts else None
+
+
+def called(exams: Sequence[str]) -> list[str]:
+    """What each of a task's exams can be called in its settings: short where that means no other.
+
+    The path stands for an exam that has no such name.
+    """
+    names = []
+    for exam in exams:
+        short = [short_name(exam), own_name(exam) or exam] if is_path(exam) else []
+        names.append(next((own for own in short if meant(own, exams) == exam), exam))
+    return names
+
+
+def _unmarked(exams: Sequence[str]) -> str | None:
+    """The first of `exams` that is a file which lies here, and not written as a path."""
+    plain = (exam for exam in exams if not is_path(exam) and "." in exam and "\0" not in exam)
+    return next((exam for exam in plain if Path(exam).is_file()), None)
+
+
+def not_run(name: str, exams: Sequence[str]) -> ConfigError:
+    """The refusal of settings for what is none of a task's exams."""
+    if file := _unmarked(exams):
+        hint = Hint("benchmark_at_path", path=f"./{file}")
+        return ConfigError("unknown_benchmark", name=file, hint=hint)
+    return ConfigError("config_args_not_run", name=name, hint=did_you_mean(name, called(exams)))
 
 
 def beside(name: str, folder: Path) -> str:

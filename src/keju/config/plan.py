@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 
 from keju.config.address import parse_address, provider_of
 from keju.config.endpoints import PLACES
-from keju.config.exams import beside, meant
+from keju.config.exams import beside, meant, not_run
 from keju.config.load import (
     Layer,
     canonical,
@@ -355,7 +355,7 @@ def _args_by_exam(common: Layer, exams: Sequence[Entry]) -> dict[str, Layer]:
     by_exam: dict[str, Layer] = {}
     for name, args in common.get("dataset_args", {}).items():
         if (exam := meant(name, names)) is None:
-            raise ConfigError("config_args_not_run", name=name, hint=did_you_mean(name, names))
+            raise not_run(name, names)
         by_exam[exam] = by_exam.get(exam, {}) | (args or {})
     return by_exam
 

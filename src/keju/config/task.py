@@ -25,7 +25,7 @@ from keju.config.address import full_name
 from keju.config.arms import Agent, Arms, Sandbox
 from keju.config.cluster import Ray
 from keju.config.endpoints import PLACES, Endpoint, as_endpoints, distinct
-from keju.config.exams import meant
+from keju.config.exams import meant, not_run
 from keju.config.patterns import compiled
 from keju.config.serving import words_of
 from keju.config.strict import (
@@ -586,6 +586,5 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_ray_endpoints")
         for name in self.dataset_args:
             if name not in self.datasets:
-                hint = did_you_mean(name, self.datasets)
-                raise ConfigError("config_args_not_run", name=name, hint=hint)
+                raise not_run(name, self.datasets)
         return self

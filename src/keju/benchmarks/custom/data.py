@@ -19,9 +19,10 @@ import msgspec
 
 from keju.answers.numbers import number_of
 from keju.benchmarks.choices import check_choices
-from keju.benchmarks.custom.exam_file import FIELDS, NAMES, ExamFile, Kind
+from keju.benchmarks.custom.exam_file import FIELDS, ExamFile, Kind
 from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
+from keju.config.exams import EXAM_FILES
 from keju.config.strict import scalar
 from keju.errors import ConfigError, DataError, did_you_mean
 from keju.files import TABLE, parse_json
@@ -79,7 +80,7 @@ def find_tables(folder: DataFolder, exam: ExamFile, only: str | None) -> Tables:
     if only is not None:
         return Tables((only,), None)
     present = [path.name for path in sorted(folder.path.iterdir()) if path.is_file()]
-    tables = [name for name in present if _stem(name) and name not in NAMES]
+    tables = [name for name in present if _stem(name) and name not in EXAM_FILES]
     shots = exam.few_shot if isinstance(exam.few_shot, str) else None
     for name in [*(exam.questions or ()), *([shots] if shots else [])]:
         if name not in tables:

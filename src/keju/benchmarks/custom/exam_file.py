@@ -21,12 +21,11 @@ from keju.benchmarks.wording import (
     words,
 )
 from keju.config import DatasetArgs
+from keju.config.exams import EXAM_FILES
 from keju.config.patterns import compiled
 from keju.config.strict import document, explain
 from keju.errors import ConfigError, DataError
 from keju.types import Sample
-
-NAMES = ("exam.yaml", "exam.yml")
 
 Kind = Literal["choice", "free"]
 Language = Literal["en", "zh"]
@@ -94,7 +93,7 @@ class ExamFile(BaseModel):
 
 def read_exam_file(folder: Path) -> tuple[ExamFile, str]:
     """The exam file of a folder and its name; defaults and no name where there is none."""
-    for name in NAMES:
+    for name in EXAM_FILES:
         path = folder / name
         if path.is_file():
             try:
