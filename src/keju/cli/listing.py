@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.cli.command import command
-from keju.cli.common import Output, all_benchmarks, note, note_step, print_lines, print_steps
+from keju.cli.common import (
+    Output,
+    all_benchmarks,
+    exam_for,
+    note,
+    note_step,
+    print_lines,
+    print_steps,
+)
 from keju.cli.options import OPTIONS
 from keju.errors import UsageError
 from keju.messages import catalogue, helped, labels, said, spoken
@@ -154,8 +163,7 @@ def _next_step(what: str, rows: list[Row], asked: str | None) -> Step:
     exam = shlex.quote(asked or row[NAMES[what][0]])
     match what:
         case "subsets":
-            chosen = shlex.quote(f"{exam}.subset_list=[{row['subset']}]")
-            command = f"{model} {exam} --dataset-args {chosen}"
+            command = f"{model} {exam} --dataset-args {_choice_of(asked, row)}"
         case "protocols":
             command = f"keju show {exam} --protocol {row['protocol']}"
         case _:
@@ -163,6 +171,17 @@ def _next_step(what: str, rows: list[Row], asked: str | None) -> Step:
     if ready or (asked is not None and _at_hand(asked)):
         return Step(command)
     return Step(f"{command} --data-dir DIR", names[0])
+
+
+def _choice_of(asked: str | None, row: Row) -> str:
+    """The settings that choose one subset; as JSON where an exam has a name that is no key."""
+    from keju.cli.unknown import KEY
+    from keju.config.exams import called
+
+    exam = called([asked or row["benchmark"]])[0]
+    if KEY.fullmatch(exam):
+        return shlex.quote(f"{exam}.subset_list=[{row['subset']}]")
+    return shlex.quote(json.dumps({exam: {"subset_list": [row["subset"]]}}, ensure_ascii=False))
 
 
 def _at_hand(name: str) -> bool:
@@ -238,14 +257,17 @@ def _of_benchmarks(what: str, only: str | None) -> list[Row]:
                 for name, protocol in each.protocols.items()
             ]
         elif what == "subsets":
+            counts = {subset: each.rows.get(subset) for subset in each.subset_names}
+            if only is not None and not counts:  # its questions tell
+                counts = {subset.name: len(subset) for subset in exam_for(only).subsets}
             rows += [
                 {
                     "benchmark": each.name,
                     "subset": subset,
-                    "questions": each.rows.get(subset),
+                    "questions": count,
                     "about": each.subset_about.get(subset, ""),
                 }
-                for subset in each.subset_names
+                for subset, count in counts.items()
             ]
         else:
             rows += [

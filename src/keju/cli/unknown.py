@@ -32,7 +32,7 @@ ECHOED: Final = ("dataset_args", "generation_config", "datasets", "limit", "tota
 """Settings whose values may be said again; others may be keys."""
 _PLAIN = re.compile(r"[\w.-]{1,64}")
 """A value that needs no quotes: ``navigate``, ``0.6``."""
-_KEY = re.compile(r"[A-Za-z_][\w-]{0,63}")
+KEY = re.compile(r"[A-Za-z_][\w-]{0,63}")
 """What can name an exam in ``NAME.subset_list=[A]``."""
 OF_EXAMS: Final = ("dataset", "benchmark")
 """Flags that take the name of an exam, where ``--datasets`` takes none."""
@@ -131,7 +131,7 @@ def _assignment(
     if EXAM not in inner:
         return shlex.quote(f"{'.'.join(inner)}={value}")
     exam = _exam(words, command)
-    if _KEY.fullmatch(exam):
+    if KEY.fullmatch(exam):
         return shlex.quote(f"{'.'.join(exam if part == EXAM else part for part in inner)}={value}")
     *outside, _, last = inner  # a path that has no short name
     own = json.dumps({exam: {last: scalar(value, option)}}, ensure_ascii=False)
@@ -183,9 +183,9 @@ def _exam(words: Sequence[str], command: Command) -> str:
     that means no other."""
     named = _exams(words, command)
     first = next(iter(named), EXAM)
-    if is_path(first) and _KEY.fullmatch(short := short_name(first)):
+    if is_path(first) and KEY.fullmatch(short := short_name(first)):
         return short if meant(short, named) == first else first
-    return first if is_path(first) or _KEY.fullmatch(first) else EXAM
+    return first if is_path(first) or KEY.fullmatch(first) else EXAM
 
 
 def _exams(words: Sequence[str], command: Command) -> list[str]:
