@@ -51,12 +51,16 @@ HalfWidth = Annotated[float, Field(gt=0, lt=0.5)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Stops = Annotated[list[Text], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
 """The same; an empty one would stop nothing."""
-Names = Annotated[
-    list[str],
-    BeforeValidator(lambda v: v.split(",") if isinstance(v, str) else v),
-    Field(min_length=1),
-]
-"""Several names; they may stand in one text, with commas."""
+
+
+def _reader_names(value: Any) -> Any:
+    if isinstance(value, dict):
+        raise Invalid("config_reader_rule")
+    return value.split(",") if isinstance(value, str) else value
+
+
+Readers = Annotated[list[str], BeforeValidator(_reader_names), Field(min_length=1)]
+"""Names of readers, which may stand in one text, with commas; an exam's own rule is none."""
 
 KEJUS_OWN = ("messages", "prompt", "model", "stream", "n")
 """Fields of a request's body that no setting may touch."""
@@ -185,7 +189,7 @@ class DatasetArgs(StrictSettings):
     """Draw the worked examples from the pool with the seed, instead of the first ones."""
     protocol: str | None = None
     """A published way to sit the exam; ``keju list protocols`` shows them."""
-    reader: Names | None = None
+    reader: Readers | None = None
     """Readers to score with; the protocol's own by default."""
     prompt_template: str | None = None
     """Replaces the question's template; known placeholders only."""
@@ -371,7 +375,7 @@ class TaskConfig(StrictSettings):
     """Settings by exam."""
     protocol: str | None = None
     """Protocol of all datasets that do not name their own."""
-    reader: Names | None = None
+    reader: Readers | None = None
     """Readers to score with; several stand side by side."""
     data_dir: str | None = None
     """Folder with one folder a benchmark (or KEJU_DATA_DIR)."""

@@ -756,6 +756,8 @@ TEXTS: dict[str, str] = {
     "unknown_ids": "no question of {names} has the id '{id}' ({n} of the ids are unknown)",
     "failed_of_other_exam": "--failed-of: run '{run}' sat {sat} and not {asked}",
     "nothing_failed": "{run} got every question right: nothing to ask again",
+    "config_reader_rule": "expected names of readers; a rule with 'marker' or 'regex' belongs to "
+    "the exam, in the exam.yaml of its folder",
     "config_limit": "must be a whole number of at least 1, or a share between 0 and 1",
     "config_missing": "{problem}: give --{flag}, '{field}:' in a file, or {variable}",
     "config_named_twice": "named twice: {names}",

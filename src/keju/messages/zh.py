@@ -670,6 +670,8 @@ TEXTS: dict[str, str] = {
     "unknown_ids": "{names} 中没有编号为“{id}”的题目（共 {n} 个未知编号）",
     "failed_of_other_exam": "--failed-of：运行“{run}”考的是 {sat}，不是 {asked}",
     "nothing_failed": "{run} 全部答对：没有需要重问的题目",
+    "config_reader_rule": "应为读取器的名称；带 'marker' 或 'regex' 的规则属于考试本身，请写在其"
+    "文件夹的 exam.yaml 中",
     "config_limit": "必须是不小于 1 的整数，或 0 与 1 之间的比例",
     "config_missing": "{problem}：请用 --{flag}、文件中的“{field}:”或变量 {variable} 给出",
     "config_named_twice": "重复列出：{names}",
