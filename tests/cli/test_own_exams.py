@@ -151,3 +151,23 @@ def test_a_file_that_is_not_written_as_a_path_is_told_before_its_settings(
     ran = keju("eval", "-m", "scripted", "--datasets", "sums.csv", "--dataset-args", "sums.limit=1")
     assert ran.code == 2
     assert "for the exam at that path write ./sums.csv" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("exam_file", "args", "told"),
+    [
+        ("", '{"cap": {"few_shot_num": 2}}', "the exam has none: put them into a file few_shot"),
+        ("", '{"cap": {"reader": {"marker": "X"}}}', "dataset_args.cap: reader: expected names"),
+        ("template: '{qestion}'", "{}", "exam.yaml: template: unknown placeholder '{qestion}'"),
+        ("", '{"cap": {"prompt_template": "{qestion}"}}', "error: prompt_template: unknown"),
+        ("reader: leter", "{}", "'regex' (did you mean 'letter'?)"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place_and_what_to_write(
+    keju: Keju, cap: Path, exam_file: str, args: str, told: str
+) -> None:
+    if exam_file:
+        (cap / "exam.yaml").write_text(exam_file)
+    ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "--dataset-args", args)
+    assert ran.code == 2
+    assert told in ran.err

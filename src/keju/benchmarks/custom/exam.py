@@ -164,6 +164,7 @@ class Custom:
             args,
             letters=protocol.decode == "labels",
             columns=frozenset.intersection(*(bank.parts[name].columns for name in names)),
+            file=self.folder / self.exam_file,
         )
         system, rule = args.system_prompt, self.exam.reader
         if system is None:
@@ -198,6 +199,8 @@ class Custom:
         count, file = args.few_shot_num, self.tables.shots
         if count is None and isinstance(self.exam.few_shot, int):
             count = self.exam.few_shot
+        if count and file is None:
+            raise ConfigError("custom.no_shot_file", name=self.name, asked=count)
         pool = data.read_shots(files, file, self.kind) if file and count != 0 else []
         if args.few_shot_random and not pool:
             raise ConfigError("custom.nothing_to_draw", name=self.name)
@@ -207,7 +210,7 @@ class Custom:
             subsets,
             count,
             seed=seed if args.few_shot_random else None,
-            where=str(self.folder / (file or "few_shot.jsonl")),
+            where=str(self.folder / (file or "")),
         )
         return {
             name: [msgspec.structs.replace(shot, subset=name) for shot in own]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 
@@ -24,11 +24,12 @@ from keju.config import DatasetArgs
 from keju.config.exams import EXAM_FILES
 from keju.config.patterns import compiled
 from keju.config.strict import document, explain
-from keju.errors import ConfigError, DataError
+from keju.errors import ConfigError, DataError, Hint, near_hint
 from keju.types import Sample
 
 Kind = Literal["choice", "free"]
 Language = Literal["en", "zh"]
+ReaderName = Literal["letter", "robust", "exact", "number"]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -72,7 +73,7 @@ class ExamFile(BaseModel):
     few_shot_template: Text | None = None
     """The whole prompt with worked examples, ``{examples}``."""
     system_prompt: str | None = None
-    reader: Literal["letter", "robust", "exact", "number"] | ReaderRule | None = None
+    reader: ReaderName | ReaderRule | None = None
     """How answers are read: ``letter`` of options; ``exact``, ``number``, ``robust`` of texts."""
     language: Language = "en"
     """Language of the prompts that Keju words itself."""
@@ -112,12 +113,11 @@ def explanation(error: ValidationError) -> str:
         if fault["type"] == "value_error":
             return f"{first}: {fault['msg'].removeprefix('Value error, ')}"
     if first == "reader" and len(error.errors()) > 1:
-        return (
-            "reader: expected letter, robust, exact or number, or a mapping with 'marker' or "
-            "'regex'"
-        )
+        given = error.errors()[0]["input"]
+        hint = near_hint(given, get_args(ReaderName)) if isinstance(given, str) else ""
+        return Hint("custom.reader_form", hint=hint)
     if first == "few_shot" and len(error.errors()) > 1:
-        return "few_shot: expected a number of worked examples, or the name of their file"
+        return Hint("custom.few_shot_form")
     return str(explain(error, ExamFile))
 
 
@@ -201,10 +201,12 @@ def templates_of(
     *,
     letters: bool,
     columns: Iterable[str],
+    file: Path,
 ) -> Templates:
     """The user's templates where they are given, else the exam's, else Keju's; all are checked.
 
-    `letters` says that the model only chooses a letter; `columns` are the fields of all rows.
+    `letters` says that the model only chooses a letter; `columns` are the fields of all rows;
+    `file` is the exam file.
     """
     plain = "{question}\n\n{choices}" if kind == "choice" else "{question}"
     marker = exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
@@ -222,10 +224,19 @@ def templates_of(
     made = Templates(question, whole, shot, exam.shot_template or explained)
     required = ["question"] + (["choices"] if kind == "choice" else [])
     known = {*columns, "subset", *required, *(["letters"] if kind == "choice" else [])}
+    asking = "prompt_template" if args.prompt_template else "template"
+    asking_all = (
+        "few_shot_prompt_template" if args.few_shot_prompt_template else "few_shot_template"
+    )
     for setting, template, more, needed in (
-        ("template", question, (), required),
-        ("few_shot_template", whole, (EXAMPLES,), (*required, EXAMPLES)),
+        (asking, question, (), required),
+        (asking_all, whole, (EXAMPLES,), (*required, EXAMPLES)),
         ("shot_template", shot, ("answer", "explanation"), ("question", "answer")),
     ):
-        check_template(template, known={*known, *more}, required=needed, setting=setting)
+        try:
+            check_template(template, known={*known, *more}, required=needed, setting=setting)
+        except ConfigError as error:
+            if getattr(exam, setting, None) is None:  # the user's own
+                raise
+            raise ConfigError("custom.in_file", path=file, problem=error) from None
     return made

@@ -28,6 +28,12 @@ ENGLISH = {
     "or Parquet file",
     "custom.no_table": "{path} holds no table '{name}'{hint}",
     "custom.nothing_to_draw": "{name}: few_shot_random: there are no worked examples to draw",
+    "custom.no_shot_file": "{name}: {asked} {asked:worked example|worked examples} asked for, and "
+    "the exam has none: put them into a file few_shot.jsonl or few_shot.csv in its folder",
+    "custom.reader_form": "reader: expected letter, robust, exact or number, or a mapping with "
+    "'marker' or 'regex'{hint}",
+    "custom.few_shot_form": "few_shot: expected a number of worked examples, or the name of their "
+    "file",
     "custom.two_templates": "prompt_template has no effect beside few_shot_prompt_template, "
     "which is the whole prompt: give one of them",
     "custom.no_shots": "few_shot_prompt_template has no effect without worked examples",
@@ -64,6 +70,11 @@ CHINESE = {
     "custom.no_questions": "{path} 中没有题目：应有 CSV、JSON Lines、JSON、YAML 或 Parquet 文件",
     "custom.no_table": "{path} 中没有表“{name}”{hint}",
     "custom.nothing_to_draw": "{name}：few_shot_random：没有可抽取的示例",
+    "custom.no_shot_file": "{name}：要求 {asked} 个示例，但这门考试没有示例：请把示例放进考试文件夹"
+    "中的 few_shot.jsonl 或 few_shot.csv",
+    "custom.reader_form": "reader：应为 letter、robust、exact 或 number，或带 'marker' 或 'regex' "
+    "的映射{hint}",
+    "custom.few_shot_form": "few_shot：应为示例的个数，或示例文件的名称",
     "custom.two_templates": "有 few_shot_prompt_template（它就是整个提示）时 prompt_template 不"
     "起作用：只给其中一个",
     "custom.no_shots": "没有示例时 few_shot_prompt_template 不起作用",
