@@ -12,9 +12,13 @@ import pytest
 import keju as public
 from keju.stats.power import items_needed, minimal_detectable_effect
 from tests.cli.conftest import Keju, Ran
+from tests.cli.test_compare import LOGS, SUBSETS, Sit
+from tests.cli.test_compare import sit as sit_exam
 from tests.cli.test_until import write_exam
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan, draw
+
+__all__ = ["sit_exam"]
 
 QUIZ = "custom:quiz"
 
@@ -206,3 +210,19 @@ def test_the_protocol_of_the_pilot_counts_where_none_is_named(keju: Keju) -> Non
     assert other["protocol"] == "text"
     assert "plan_other_manner" in [each["code"] for each in other["notices"]]
     assert "protocol letters in place of text" in other["warnings"][-1]
+
+
+def test_the_data_of_the_pilot_count_where_none_are_named(keju: Keju, sit_exam: Sit) -> None:
+    """The command that a gate names works as it stands, as do others with this pilot."""
+    for name, salt in (("base", "1"), ("other", "2")):
+        sit_exam(name, salt, "--limit", "2", exams=("bbh",))
+    gated = ("--pilot", "other", "--baseline", "base", "--margin", "0.3")
+    assert keju("plan", "bbh", *gated).code == 0
+    assert keju("plan", "bbh", "--pilot", "other", *SUBSETS).code == 0
+    settings = json.loads(SUBSETS[1])["bbh"] | {"local_path": str(LOGS / "data" / "bbh")}
+    flags = ("--dataset-args", json.dumps({"bbh": settings}), "--limit", "2", "--no-report", "-q")
+    run = ("-m", "scripted", "--datasets", "bbh", "--run-id", "placed")
+    assert keju("eval", *run, *flags).code == 0
+    assert keju("plan", "bbh", "--pilot", "placed", *SUBSETS).code == 0
+    missing = keju("plan", "bbh", "--pilot", "other", *SUBSETS, "--data-dir", "nowhere")
+    assert (missing.code, "nowhere" in missing.err) == (2, True)

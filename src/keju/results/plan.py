@@ -179,8 +179,9 @@ def plan(
     decide; else all of it.
 
     `limit` is that of each subset, as for an exam that is sat; `pilot` a stored run of the exam,
-    whose protocol counts where none is named. `margin` asks how many questions decide whether the
-    pilot is no worse than `baseline`, as ``keju gate`` does; then its settings count too.
+    whose protocol and data count where none are named. `margin` asks how many questions decide
+    whether the pilot is no worse than `baseline`, as ``keju gate`` does; then its settings count
+    too.
     """
     share = LIKE_SIZE if discordance is None else discordance
     goal = _goal(share, mde=mde, max_cost=max_cost, limit=limit, margin=margin)
@@ -189,10 +190,13 @@ def plan(
         raise UsageError("plan_counts")
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
     manner = protocol or _protocol_of(run, name)
-    folder = data_folder(data_dir)
-    if gated and run and not dataset_args:
-        dataset_args = _settings_of(run, name)
-    exam, _ = prepare_exam(name, dataset_args, data_dir=folder, protocol=manner, seed=seed)
+    where = _where(run, data_dir) if run else {"data_dir": data_folder(data_dir)}
+    if run:
+        kept = _settings_of(run, name)
+        if not gated or dataset_args:
+            kept = {} if data_dir else _place_of(kept)
+        dataset_args = kept | (dataset_args or {})
+    exam, _ = prepare_exam(name, dataset_args, protocol=manner, seed=seed, **where)
     job = _pilot_job(run, exam, data_dir) if run else None
     price = run.manifest.price if price is None and run else price
     own_price = Price(**price) if isinstance(price, Mapping) else price
@@ -363,11 +367,22 @@ def _gated(
     return decision(pilot, baseline, margin, name, **where)
 
 
-def _settings_of(run: Run, name: str) -> dict[str, Any] | None:
+def _settings_of(run: Run, name: str) -> dict[str, Any]:
     """The exam's own settings in a pilot."""
     stored = run.manifest.config.get("dataset_args") or {}
     exam = registry.get(name)
-    return next((stored[own] for own in (name, exam.name, *exam.aliases) if own in stored), None)
+    return next((stored[own] for own in (name, exam.name, *exam.aliases) if own in stored), {})
+
+
+def _place_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an exam's settings the one that says where its files lie."""
+    return {name: value for name, value in settings.items() if name == "local_path"}
+
+
+def _where(pilot: Run, data_dir: str | None) -> dict[str, Any]:
+    """Where a pilot found its exams, unless a flag names another folder."""
+    config = pilot.config(data_dir)
+    return {"data_dir": config.data_dir, "hub": config.dataset_hub, "offline": config.offline}
 
 
 def _protocol_of(run: Run | None, name: str) -> str | None:
