@@ -78,6 +78,16 @@ def test_a_run_of_other_questions_is_not_told_to_be_compared(keju: Keju) -> None
     assert "keju compare all again" in keju(*exam, "--run-id", "again").out
 
 
+def test_a_run_that_is_read_otherwise_is_not_told_to_be_compared(keju: Keju) -> None:
+    """But with the newest one that is read alike."""
+    exam = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report")
+    keju(*exam, "--run-id", "one")
+    other = keju(*exam, "--reader", "robust", "--run-id", "other")
+    assert (other.code, "keju compare" in other.out) == (0, False), other
+    assert keju("compare", "one", "other").code == 3
+    assert "keju compare one again" in keju(*exam, "--run-id", "again").out
+
+
 def test_where_answers_were_not_found_the_audit_is_named(keju: Keju, tmp_path: Path) -> None:
     """By a command that can be typed as it stands, wherever the run is; a file has no run."""
     ran = keju(*RUN, "--work-dir", "my runs", "--run-id", "one")

@@ -47,7 +47,7 @@ from keju.config.load import of_run, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import is_there, read_json, typed_path, whole_file
 from keju.runs.journal import FILE, RECEIPT, Journal, Records, is_fetched
-from keju.runs.manifest import MANIFEST, Manifest
+from keju.runs.manifest import MANIFEST, Manifest, StoredExam
 from keju.types import Reading, Record
 
 RESULTS, REPORT = "results.json", "report.html"
@@ -257,7 +257,7 @@ def list_runs(work_dir: str = "runs") -> list[Run]:
 def latest_beside(run: Run) -> Run | None:
     """The newest other complete run in the same folder that sat an exam of this one's alike.
 
-    That is the same questions, put in the same way, in the same arms.
+    That is the same questions, put, read and judged in the same way, in the same arms.
     """
     own = _sat(run.manifest)
     for other in reversed(list_runs(str(run.folder.parent))):
@@ -272,10 +272,17 @@ def _sat(manifest: Manifest) -> list[Any]:
     config = manifest.config
     arms = sorted(str(arm.get("name")) for arm in config.get("arms") or () if isinstance(arm, dict))
     chosen = [config.get(name) for name in ("ids", "failed_of", "shard")]
+    judge = manifest.judge
     return [
-        (exam.name, exam.protocol, exam.settings, exam.data.version, exam.data.files, arms, chosen)
+        (exam.name, *_manner(exam), exam.data.version, exam.data.files, arms, chosen, judge)
         for exam in manifest.benchmarks
     ]
+
+
+def _manner(exam: StoredExam) -> tuple[Any, ...]:
+    """How an exam was put, and read by the headline's reader."""
+    reader = next(iter(exam.readers.items()), None)
+    return exam.protocol, exam.settings, reader, exam.filters
 
 
 # Run folders: where they are and how they are named.
