@@ -173,6 +173,10 @@ def test_only_the_first_arm_is_what_others_help_or_harm() -> None:
     # Holm over the three pairs: p, p and 1 become 3 p, 3 p and 1.
     p = 2 / 2**12
     assert [each.p_holm for each in found] == pytest.approx([3 * p, 1.0, 3 * p])
+    # The sentence says which p it tells.
+    assert f", Holm's p {3 * p:.2g})" in found[0].conclusion.text()
+    assert f"，经 Holm 校正的 p {3 * p:.2g}）" in found[0].conclusion.text("zh")
+    assert f", p {p:.2g})" in compare_arms(arms[:2])[0].conclusion.text()
     assert compare_arms(arms[:2])[0].p_holm is None
 
 

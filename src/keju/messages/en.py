@@ -106,16 +106,17 @@ TEXTS: dict[str, str] = {
     "{points:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}); a difference of less than "
     "{detectable:.1f} points would need more questions to show",
     "arms_undecided": "no difference is shown: {arm} is {points:+.1f} points from {base} on {n} "
-    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} "
+    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, "
+    "{alone:p|Holm's p} {p:.2g}); about {needed} "
     "{needed:question|questions} would show a difference of this size",
     "arms_better": "{arm} helps: {points:+.1f} points over {base} on {n} {n:question|questions} "
-    "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
+    "(95 % interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g})",
     "arms_worse": "{arm} does harm: {points:+.1f} points against {base} on {n} "
-    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
+    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g})",
     "arms_above": "{arm} is {apart:.1f} points above {base} on {n} {n:question|questions} (95 % "
-    "interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
+    "interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g})",
     "arms_below": "{arm} is {apart:.1f} points below {base} on {n} {n:question|questions} (95 % "
-    "interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
+    "interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g})",
     "one_cluster": "all questions share one context: no interval can be given",
     "few_questions": "fewer than {fewest} questions have a grade: no interval is given",
     "few_clusters": "only {clusters} {clusters:cluster|clusters}: the interval is itself unsure",
@@ -1068,13 +1069,14 @@ TEXTS: dict[str, str] = {
     "compare_unlike": "not comparable, and not ranked: {field} is {first} in {base} and {second} "
     "in {arm}",
     "compare_above": "{arm} is {apart:.1f} points above {base} on {n} {n:question|questions} (95 "
-    "% interval {low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} "
+    "% interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g}); about {needed} "
     "{needed:question|questions} show a difference of this size",
     "compare_below": "{arm} is {apart:.1f} points below {base} on {n} {n:question|questions} (95 "
-    "% interval {low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} "
+    "% interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g}); about {needed} "
     "{needed:question|questions} show a difference of this size",
     "compare_tie": "a tie, not ranked: {arm} is {points:+.1f} points from {base} on {n} "
-    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); a "
+    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, "
+    "{alone:p|Holm's p} {p:.2g}); a "
     "difference of less than {detectable:.1f} points would need more questions to show, one of "
     "this size about {needed}",
     "compare_unlike_plainly": "not comparable, and not ranked: {base} and {arm} differ in {fact}",

@@ -102,15 +102,16 @@ TEXTS: dict[str, str] = {
     "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}）；要显示不足 {detectable:.1f} 个百分点的差异，"
     "需要更多题目",
     "arms_undecided": "未显示差异：{arm} 与 {base} 在 {n} 道题上相差 {points:+.1f} 个百分点"
-    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）；要显示这么大的差异约需 {needed} 道题",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，"
+    "{alone:p|经 Holm 校正的 p} {p:.2g}）；要显示这么大的差异约需 {needed} 道题",
     "arms_better": "{arm} 有帮助：在 {n} 道题上比 {base} 高 {points:+.1f} 个百分点"
-    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）",
     "arms_worse": "{arm} 有害：在 {n} 道题上比 {base} 低 {points:+.1f} 个百分点"
-    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）",
     "arms_above": "{arm} 在 {n} 道题上比 {base} 高 {apart:.1f} 个百分点"
-    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）",
     "arms_below": "{arm} 在 {n} 道题上比 {base} 低 {apart:.1f} 个百分点"
-    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）",
     "one_cluster": "所有题目共用同一上下文：无法给出区间",
     "few_questions": "有评分的题目不足 {fewest} 道：不给出区间",
     "few_clusters": "只有 {clusters} 个聚类：区间本身并不可靠",
@@ -941,13 +942,14 @@ TEXTS: dict[str, str] = {
     "compare_unlike": "不可比较，不排名次：“{field}”在 {base} 中为 {first}，在 {arm} 中为 {second}",
     "compare_above": "在 {n} 道题上 {arm} 比 {base} 高 {apart:.1f} 个百分点（95 % 置信区间 "
     "{low:+.1f} 至 "
-    "{high:+.1f}，p {p:.2g}）；显示这样的差异约需 {needed} 道题",
+    "{high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）；显示这样的差异约需 {needed} 道题",
     "compare_below": "在 {n} 道题上 {arm} 比 {base} 低 {apart:.1f} 个百分点（95 % 置信区间 "
     "{low:+.1f} 至 "
-    "{high:+.1f}，p {p:.2g}）；显示这样的差异约需 {needed} 道题",
+    "{high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）；显示这样的差异约需 {needed} 道题",
     "compare_tie": "平局，不排名次：在 {n} 道题上 {arm} 与 {base} 相差 {points:+.1f} 个百分点（95 "
     "% 置信区间 "
-    "{low:+.1f} 至 {high:+.1f}，p {p:.2g}）；要显示不足 {detectable:.1f} 个百分点的差异，"
+    "{low:+.1f} 至 {high:+.1f}，"
+    "{alone:p|经 Holm 校正的 p} {p:.2g}）；要显示不足 {detectable:.1f} 个百分点的差异，"
     "需要更多题目，显示这样大小的差异约需 {needed} 道题",
     "compare_unlike_plainly": "不可比较，不排名次：{base} 与 {arm} 的 {fact} 不同",
     "compare_otherwise": "还有不同之处：{fields}",

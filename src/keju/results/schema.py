@@ -505,6 +505,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             return Notice("arms_one_question" if self.n == 1 else "arms_one_cluster", names)
         p = self.p if self.p_holm is None else self.p_holm
         values = {**names, "points": 100 * self.difference, "p": p, "needed": self.needed}
+        values |= {"alone": int(self.p_holm is None)}  # p is of this pair alone, or Holm's
         values |= {"low": 100 * self.ci95[0], "high": 100 * self.ci95[1]}
         values |= {"apart": abs(100 * self.difference), "detectable": 100 * (self.detectable or 0)}
         if not self.arm_only and not self.base_only:
