@@ -254,7 +254,39 @@ def test_a_run_that_cannot_grow_is_not_told_to(keju: Keju, sit: Sit) -> None:
     sit("few", "1", "--limit", "8")
     assert keju("gate", "few", "--at-least", "0.3", "--json").json["gates"][0]["needed"] > 120
     ran = keju("gate", "few", "--at-least", "0.3", "--json")
-    assert ran.json["next"] == ["keju audit few"], ran.json
+    assert not any("--resume" in command for command in ran.json["next"]), ran.json
+
+
+def test_a_run_that_is_not_finished_is_told_how_to_go_on(keju: Keju, sit: Sit) -> None:
+    sit("base", "1")
+    sit("half", "1")
+    interrupted("half", 0.5)
+    go_on = "keju eval --config runs/half/manifest.json --resume"
+    for asked in (("--at-least", "0.01"), ("--baseline", "base", "--margin", "0.1")):
+        ran = keju("gate", "half", *asked, "--json")
+        assert (ran.code, ran.json["next"][0]) == (3, go_on)
+        assert "asks the questions that are not answered yet" in keju("gate", "half", *asked).out
+    turned = keju("gate", "base", "--baseline", "half", "--margin", "0.1", "--json")
+    assert turned.json["next"][0] == go_on
+    assert keju(*shlex.split(go_on)[1:], "-q", "--no-report").code == 0
+    done = keju("gate", "half", *asked, "--json")
+    assert (done.code, done.json["next"]) == (0, ["keju compare base half"])
+
+
+def test_runs_with_other_seeds_grow_only_where_they_draw_the_same(keju: Keju, sit: Sit) -> None:
+    """Those that draw at random share few questions, which is said; the first ones are shared."""
+    gate = ("--margin", "0.3", "--json")
+    for seed in ("1", "2"):
+        part = ("--limit", "4", "--seed", seed)
+        sit(f"first{seed}", "1", *part, exams=("bbh",))
+        sit(f"drawn{seed}", "1", *part, "--sample", "random", exams=("bbh",))
+    first = keju("gate", "first1", "--baseline", "first2", *gate)
+    assert (first.code, "--resume --limit" in first.json["next"][0]) == (3, True), first
+    assert "gate_other_draw" not in {each["code"] for each in first.json["notices"]}
+    drawn = keju("gate", "drawn1", "--baseline", "drawn2", *gate)
+    (told,) = [text for text in drawn.json["warnings"] if "in different ways" in text]
+    assert (drawn.code, "(--seed 1 and --seed 2)" in told) == (3, True)
+    assert not any("--resume" in command for command in drawn.json["next"])
 
 
 def test_an_exam_without_more_questions_is_said_to_have_none(keju: Keju, sit: Sit) -> None:
@@ -263,10 +295,10 @@ def test_an_exam_without_more_questions_is_said_to_have_none(keju: Keju, sit: Si
     gate = ("gate", "other", "--baseline", "base", "--margin", "0.02")
     ran = keju(*gate, "--json")
     (row,) = ran.json["gates"]
-    (told,) = [each for each in ran.json["notices"] if each["code"] == "gate_no_more"]
+    (told,) = [each for each in ran.json["notices"] if each["code"] == "gate_no_more_asked"]
     assert (ran.code, row["needed"] > told["values"]["whole"] == row["n"]) == (3, True)
     assert ran.json["next"] == ["keju compare base other"]
-    assert f"bbh has {row['n']} questions, fewer than would decide" in keju(*gate).out
+    assert f"bbh has {row['n']} questions in the subsets that these runs ask" in keju(*gate).out
 
 
 def test_an_exam_that_is_generated_is_told_how_to_be_sat_with_more(keju: Keju, sit: Sit) -> None:
@@ -289,6 +321,33 @@ def test_an_exam_that_is_generated_is_told_how_to_be_sat_with_more(keju: Keju, s
     alone = keju("gate", "base", "--at-least", "0.3", "--json").json["next"]
     assert alone[1].startswith("keju gate base-")
     assert alone[1].endswith(" --at-least 0.3")
+
+
+def test_a_part_of_an_exam_that_is_generated_and_several_are_sat_with_more(
+    keju: Keju, sit: Sit
+) -> None:
+    """By commands that ask all the questions that are made."""
+    for name, more in (("base", ("--limit", "18")), ("same", ("--total", "100"))):
+        sit(name, "1", *more)
+    ran = keju("gate", "same", "--baseline", "base", "--margin", "0.02", "--json")
+    own, base, gate, *_ = ran.json["next"]
+    assert "--dataset-args demo.size=25 --total 150 --run-id same-25" in own
+    assert "--dataset-args demo.size=25 --limit 25 --run-id base-25" in base
+    (told,) = [text for text in ran.json["warnings"] if "demo.size" in text]
+    assert "the number of questions of each subset" in told
+    for command in (own, base):
+        assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
+    assert keju(*shlex.split(gate)[1:], "--json").json["gates"][0]["n"] == 150
+    made = ("--dataset-args", '{"fresh_bbh": {"n": 2}}')
+    sit("two", "1", *made, exams=("demo", "fresh_bbh"))
+    sit("two-base", "1", *made, exams=("demo", "fresh_bbh"))
+    both = keju("gate", "two", "--baseline", "two-base", "--margin", "0.02", "--json")
+    own, base, gate, *_ = both.json["next"]
+    for command in (own, base):
+        assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
+    again = keju(*shlex.split(gate)[1:], "--json").json
+    for before, after in zip(both.json["gates"], again["gates"], strict=True):
+        assert after["n"] >= before["needed"] > before["n"]
 
 
 def test_the_plan_that_a_gate_names_has_the_number_of_the_gate(keju: Keju, sit: Sit) -> None:

@@ -1037,8 +1037,15 @@ TEXTS: dict[str, str] = {
     "gate_no_base": "the baseline did not sit all of {exam}: what only the run has is not gated",
     "gate_no_more": "{exam} has {whole} {whole:question|questions}, fewer than would decide, and "
     "there are no more: they decide only a limit that is farther from what is seen",
+    "gate_no_more_asked": "{exam} has {whole} {whole:question|questions} in the subsets that these "
+    "runs ask, fewer than would decide: only runs of more subsets decide, or a limit that is "
+    "farther from what is seen",
     "gate_makes_more": "{exam} has {whole} {whole:question|questions} in these runs, fewer than "
-    "would decide: a larger {setting} makes more, and every run must be sat anew with it",
+    "would decide: a larger {setting}, the number of questions of each subset, makes more, and "
+    "every run must be sat anew with it",
+    "gate_other_draw": "{run} and {baseline} draw their questions in different ways ({first} and "
+    "{second}): however many they ask, they share only a part of them; sit one of them anew in the "
+    "way of the other",
     "gate_nothing": "{exam}: inconclusive, no question has a score",
     "gate_selection": "{exam}: inconclusive, {part} of {whole} questions have no grade, so that "
     "the others decide nothing",
@@ -1896,6 +1903,7 @@ LABELS: dict[str, str] = {
     "all, and may answer it otherwise",
     "gate.compare": "which questions make the difference",
     "gate.grow": "asks as many questions as would decide; replies that are there are kept",
+    "gate.resume": "asks the questions that are not answered yet",
     "gate.anew": "anew, with as many questions as would decide",
     "gate.audit": "whether the replies were read well",
     "gate.plan": "what so many questions take: tokens, cost, time",

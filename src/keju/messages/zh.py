@@ -914,8 +914,12 @@ TEXTS: dict[str, str] = {
     "gate_no_base": "基线没有考 {exam} 的全部：只有该运行有的不作判定",
     "gate_no_more": "{exam} 共有 {whole} 题，少于足以判定的题数，而且没有更多题目："
     "只有离实际结果更远的限度才能判定",
-    "gate_makes_more": "{exam} 在这些运行中有 {whole} 题，少于足以判定的题数：调大 {setting} "
-    "可以生成更多题目，每次运行都要用它重新考",
+    "gate_no_more_asked": "{exam} 在这些运行所问的子集中有 {whole} 题，少于足以判定的题数："
+    "只有问更多子集的运行，或离实际结果更远的限度，才能判定",
+    "gate_makes_more": "{exam} 在这些运行中有 {whole} 题，少于足以判定的题数：调大 {setting}"
+    "（每个子集的题数）可以生成更多题目，每次运行都要用它重新考",
+    "gate_other_draw": "{run} 与 {baseline} 抽题的方式不同（{first} 与 {second}）：问得再多，"
+    "共有的也只是一部分题目；请按其中一个的方式重新考另一个",
     "gate_nothing": "{exam}：无法判定，没有一道题有得分",
     "gate_selection": "{exam}：无定论，{whole} 题中有 {part} 题没有评分，其余题目不能决定",
     "gate_worse_pass": "{exam}：通过，{n} 道题上相差 {value:+.2f} 个百分点，"
@@ -1704,6 +1708,7 @@ LABELS: dict[str, str] = {
     "keju compare 问的是另一个问题：两者究竟有没有差异，结论可能不同",
     "gate.compare": "差异来自哪些题目",
     "gate.grow": "问到足以判定的题数；已有的回复会保留",
+    "gate.resume": "问还没有回答的题目",
     "gate.anew": "重新考，题数足以判定",
     "gate.audit": "回复是否读得正确",
     "gate.plan": "问这么多题的用量：词元、费用、时间",

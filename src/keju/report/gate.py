@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 from keju.messages import printable, spoken
 from keju.report.format import Labels, count, percent
 from keju.report.table import Cell, Column, Screen
-from keju.results.gate import AT_LEAST, NO_WORSE, GateResult, GateRow
+from keju.results.gate import GateResult
+from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
 from keju.stats.gate import Verdict
 
 COLOURS: dict[Verdict, str] = {"pass": "#2e7d32", "fail": "#c62828", "inconclusive": "#9e6a00"}
