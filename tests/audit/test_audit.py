@@ -70,6 +70,17 @@ def test_the_range_over_at_least_four_readers_is_shown(keju: Keju, tmp_path: Pat
     assert "warning: the reader 'robust' gives +6.25 points against 'evalscope'" in out
 
 
+def test_what_does_not_vary_has_neither_range_nor_standard_error(keju: Keju) -> None:
+    exam = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--limit", "1")
+    keju(*exam, "--run-id", "alike")
+    out = keju("audit", "alike").out
+    assert "; over the 2 that know the protocol's form 33.33 %\n" in out
+    assert keju(*exam, "--reader", "inspect", "--run-id", "zero").code == 0
+    out = keju("audit", "zero").out
+    assert "the reader 'robust' gives +33.33 points against 'inspect'; it scores 2 replies" in out
+    assert "standard error" not in out
+
+
 def test_every_reader_of_an_audit_can_score_alone(keju: Keju) -> None:
     """Also those that the exam has not got itself, `robust` among them, with the same accuracy."""
     keju("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--run-id", "one")

@@ -1448,6 +1448,8 @@ TEXTS: dict[str, str] = {
     "cause_one_reader_only": "only the protocol's reader finds an answer",
     "cause_no_answer": "no answer is stated",
     "cause_other_reading": "the readers differ, and no rule says why",
+    "audit_reader_otherwise": "the reader '{reader}' gives {points:+.2f} points against '{other}'; "
+    "it scores {apart} {apart:reply|replies} otherwise",
     "audit_reader_outside": "the reader '{reader}' gives {points:+.2f} points against '{other}', "
     "which is more than a standard error ({se:.2f}); it scores {apart} {apart:reply|replies} "
     "otherwise",
@@ -2491,8 +2493,9 @@ LABELS: dict[str, str] = {
     # The words of `keju audit`.
     "audit.title": "{exam} · protocol {protocol} · reader {reader} · {replies} "
     "{replies:reply|replies}",
-    "audit.range": "accuracy {own} by '{reader}'; over {n} readers {low} to {high}",
-    "audit.form_range": "; over the {n} that know the protocol's form {low} to {high}",
+    "audit.range": "accuracy {own} by '{reader}'; over {n} readers {ends}",
+    "audit.ends": "{low} to {high}",
+    "audit.form_range": "; over the {n} that know the protocol's form {ends}",
     "audit.flagged": "{flagged} of {replies} replies ({share}) are worth a look; {decides} of "
     "them score otherwise by '{beside}'",
     "audit.flagged_alone": "{flagged} of {replies} replies ({share}) are worth a look",

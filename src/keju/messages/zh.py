@@ -1282,6 +1282,8 @@ TEXTS: dict[str, str] = {
     "cause_one_reader_only": "只有协议的读取器读出答案",
     "cause_no_answer": "没有给出答案",
     "cause_other_reading": "读取器意见不一，没有规则能解释",
+    "audit_reader_otherwise": "读取器“{reader}”与“{other}”相差 {points:+.2f} 个百分点；"
+    "有 {apart} 个回复得分不同",
     "audit_reader_outside": "读取器“{reader}”与“{other}”相差 {points:+.2f} 个百分点，"
     "超过一个标准误（{se:.2f}）；有 {apart} 个回复得分不同",
     "audit_own_wording": "“{reader}”在 {whole} 个回复中的 {part} 个里没有找到提示语，"
@@ -2270,8 +2272,9 @@ LABELS: dict[str, str] = {
     "view.keys_sample": "按键：j 或 → 下一个，k 或 ← 上一个，u 回到列表",
     # The words of `keju audit`.
     "audit.title": "{exam} · 协议 {protocol} · 读取器 {reader} · {replies} 个回复",
-    "audit.range": "“{reader}”的准确率 {own}；{n} 个读取器之间为 {low} 至 {high}",
-    "audit.form_range": "；其中认得协议格式的 {n} 个之间为 {low} 至 {high}",
+    "audit.range": "“{reader}”的准确率 {own}；{n} 个读取器给出 {ends}",
+    "audit.ends": "{low} 至 {high}",
+    "audit.form_range": "；其中认得协议格式的 {n} 个给出 {ends}",
     "audit.flagged": "{replies} 个回复中有 {flagged} 个（{share}）值得查看；"
     "其中 {decides} 个按“{beside}”得分不同",
     "audit.flagged_alone": "{replies} 个回复中有 {flagged} 个（{share}）值得查看",

@@ -10,6 +10,7 @@ from keju.messages import first_of, spoken
 from keju.report.format import Labels, count, interval, percent, share, shorten
 from keju.report.table import Cell, Column, Screen
 from keju.results.audit import Audit, ExamAudit, Finding
+from keju.stats.estimate import Ends
 from keju.types import SIGNS
 
 SHOWN = 3
@@ -38,14 +39,10 @@ def _exam(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
         screen.line(labels("no_answers"), indent=2)
         return
     if exam.range is not None:
-        low, high = map(percent, exam.range)
-        own = exam.readers[0].accuracy
-        ends = {"own": share(own.value, own.bounds), "n": len(exam.readers), "low": low}
-        line = labels("audit.range", reader=exam.reader, high=high, **ends)
+        line = accuracy_range(exam, exam.range, labels)
         knowing = sum(row.knows_form for row in exam.readers)
         if exam.form_range is not None and 1 < knowing < len(exam.readers):
-            low, high = map(percent, exam.form_range)
-            line += labels("audit.form_range", n=knowing, low=low, high=high)
+            line += labels("audit.form_range", n=knowing, ends=_ends(exam.form_range, labels))
         screen.line(line, style="bold green", indent=2)
     _warnings(screen, exam.notices, labels)
     screen.line()
@@ -59,6 +56,19 @@ def _exam(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
         names = labels("list_separator").join(erratum.id for erratum in exam.errata)
         screen.line(labels("audit.errata", names=names), indent=2)
     _findings(screen, exam, labels)
+
+
+def accuracy_range(exam: ExamAudit, ends: Ends, labels: Labels) -> str:
+    """The accuracy by the headline's reader, and the least and the largest by any."""
+    own = exam.readers[0].accuracy
+    values = {"own": share(own.value, own.bounds), "n": len(exam.readers)}
+    return labels("audit.range", reader=exam.reader, ends=_ends(ends, labels), **values)
+
+
+def _ends(ends: Ends, labels: Labels) -> str:
+    """A range of shares; one share where its ends look the same."""
+    low, high = map(percent, ends)
+    return low if low == high else labels("audit.ends", low=low, high=high)
 
 
 def _readers(screen: Screen, exam: ExamAudit, labels: Labels) -> None:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from keju.report import format as fmt
 from keju.report import pairs
+from keju.report.audit import accuracy_range
 from keju.report.charts import differences
 from keju.report.format import Labels, count, interval, percent
 from keju.report.gate import gate_cells, gate_titles
@@ -143,10 +144,7 @@ def _exam_line(exam: ExamAudit, labels: Labels) -> str:
     facts = {"protocol": exam.protocol, "reader": exam.reader, "replies": count(exam.replies)}
     words = [labels("audit.title", exam=name, **facts)]
     if exam.range is not None:
-        low, high = map(percent, exam.range)
-        own = exam.readers[0].accuracy
-        ends = {"own": fmt.share(own.value, own.bounds), "n": len(exam.readers), "low": low}
-        words.append(labels("audit.range", reader=exam.reader, high=high, **ends))
+        words.append(accuracy_range(exam, exam.range, labels))
     return ": ".join(words)
 
 

@@ -469,7 +469,8 @@ def _far_readers(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
             values = {"reader": row.reader, "other": rows[0].reader, "apart": row.apart}
             points = 100 * (row.accuracy.value - (first.value or 0.0))
             se = 100 * first.se if isinstance(first.se, float) else 0.0
-            yield Notice("audit_reader_outside", {**values, "points": points, "se": se})
+            code = "audit_reader_outside" if se else "audit_reader_otherwise"
+            yield Notice(code, {**values, "points": points} | ({"se": se} if se else {}))
 
 
 def _cause_rows(findings: Sequence[Finding], reader: str) -> Iterator[CauseRow]:
