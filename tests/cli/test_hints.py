@@ -40,6 +40,73 @@ def test_a_setting_inside_another_has_no_flag_and_is_told_the_line_that_sets_it(
 
 
 @pytest.mark.parametrize(
+    ("given", "pasted"),
+    [
+        (
+            ("--dataset-args", "demo.subset_list=[word_sorting,", "dyck_languages]"),
+            "--dataset-args 'demo.subset_list=[word_sorting, dyck_languages]'",
+        ),
+        (
+            ("--dataset-args=demo.subset_list=word_sorting,", "dyck_languages"),
+            "--dataset-args 'demo.subset_list=word_sorting, dyck_languages'",
+        ),
+        (
+            ("--dataset-args", "demo.subset_list=word_sorting", "demo.shuffle=true"),
+            "--dataset-args 'demo.subset_list=word_sorting,demo.shuffle=true'",
+        ),
+        (
+            ("--dataset-args", "demo.limit=1", "--dataset-args", "demo.shuffle=true"),
+            "--dataset-args 'demo.limit=1,demo.shuffle=true'",
+        ),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_settings_in_several_words_are_told_the_one_value_that_holds_them(
+    keju: Keju, given: tuple[str, ...], pasted: str, language: str
+) -> None:
+    ran = keju("--language", language, *SITTING, *given)
+    assert (ran.code, pasted in ran.err, "--datasets" in ran.err) == (2, True, False), ran.err
+    assert keju(*SITTING, "--dry-run", *shlex.split(pasted)).code == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--dataset-args", "{demo:", "{limit:", "1}}"),
+        ("--dataset-args", "{}", "--dataset-args", '{"demo": {"shuffle": true}}'),
+    ],
+)
+def test_settings_that_cannot_be_put_together_are_told_the_form(
+    keju: Keju, given: tuple[str, ...]
+) -> None:
+    assert "--dataset-args 'NAME.KEY=VALUE,NAME.KEY=VALUE'" in keju(*SITTING, *given).err
+
+
+def test_an_exam_after_settings_is_no_piece_of_them(keju: Keju) -> None:
+    ran = keju("eval", "-m", "scripted", "--dataset-args", "demo.limit=1", "demo")
+    assert "'demo' belongs to no option: write --datasets demo;" in ran.err
+    ran = keju(*SITTING, "--headers", "X-Key=sk-secret", "--headers", "X-Other=sk-other")
+    assert "--headers 'KEY=VALUE,KEY=VALUE'" in ran.err
+    assert "sk-" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "subsets"),
+    [("word_sorting", ["word_sorting"]), ("word_sorting, boolean_expressions", None)],
+)
+def test_subsets_may_stand_in_one_text_and_are_stored_as_a_list(
+    keju: Keju, text: str, subsets: list[str] | None
+) -> None:
+    flag = f"demo.subset_list={text},demo.limit=1"
+    ran = keju(*SITTING, "--run-id", "one", "--dataset-args", flag)
+    assert ran.code == 0, ran.err
+    manifest = json.loads(Path("runs/one/manifest.json").read_text())
+    stored = manifest["config"]["dataset_args"]["demo"]
+    assert stored["subset_list"] == (subsets or ["word_sorting", "boolean_expressions"])
+    assert stored["limit"] == 1
+
+
+@pytest.mark.parametrize(
     ("flag", "pasted"),
     [
         (("--subset", "word_sorting"), "--filter-category word_sorting"),

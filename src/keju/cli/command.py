@@ -120,7 +120,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
             if context.args:
                 from keju.cli.unknown import left_over
 
-                raise left_over(context.args, command)
+                raise left_over(context.args, words, command)
             values: dict[str, Any] = reader.invoke(context)
     except unreadable as error:
         raise _explained(error, words, command) from None
@@ -130,7 +130,9 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
             values[name] = bool(value)
         elif row.flags and row.kind not in (bool, list):
             if value and len(value) > 1:
-                raise UsageError("cli_flag_twice", flag=row.flags[0], command=command.name)
+                from keju.cli.unknown import given_twice
+
+                raise given_twice(row, value, command)
             values[name] = value = _read(row, value[0], command) if value else row.default
         if isinstance(row.kind, tuple) and value is not None and value not in row.kind:
             choices = [f"'{choice}'" for choice in row.kind]

@@ -203,7 +203,12 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
     ),
     DATA: (
-        _setting("dataset_args", MAPPING, "Settings by benchmark, e.g. demo.few_shot_num=0."),
+        _setting(
+            "dataset_args",
+            MAPPING,
+            "Settings by benchmark, in one value: 'bbh.subset_list=[snarks,navigate],"
+            "bbh.few_shot_num=0'.",
+        ),
         _setting("protocol", "P", "Published way to sit the exam; see 'keju list protocols'."),
         _setting("reader", "R,R2", "Readers to score with; several stand side by side."),
         _setting("order", "HOW", "Order inside a subset: auto (longest first) or random."),
@@ -337,7 +342,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option(
             "overrides",
             "KEY=VALUE",
-            "One setting, e.g. dataset_args.demo.few_shot_num=0; repeatable.",
+            "One setting, e.g. dataset_args.bbh.few_shot_num=0; repeatable.",
             list,
             spelling="--set -s",
         ),

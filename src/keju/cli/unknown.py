@@ -16,11 +16,12 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, get_origin
 
+from keju.cli.options import MAPPING
 from keju.config.exams import is_path, meant, short_name
 from keju.config.load import OTHER_NAMES, inner_place
-from keju.config.strict import alternatives, model_of, scalar
+from keju.config.strict import alternatives, mapping, model_of, scalar
 from keju.config.task import DatasetArgs, TaskConfig
-from keju.errors import UsageError, nearest
+from keju.errors import ConfigError, UsageError, nearest
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -32,6 +33,8 @@ ECHOED: Final = ("dataset_args", "generation_config", "datasets", "limit", "tota
 """Settings whose values may be said again; others may be keys."""
 _PLAIN = re.compile(r"[\w.-]{1,64}")
 """A value that needs no quotes: ``navigate``, ``0.6``."""
+_OF_VALUE = re.compile(r"[=\[\]{}]")
+"""What only a piece of settings holds: ``few_shot_num=0``, ``snarks]``."""
 KEY = re.compile(r"[A-Za-z_][\w-]{0,63}")
 """What can name an exam in ``NAME.subset_list=[A]``."""
 OF_EXAMS: Final = ("dataset", "benchmark")
@@ -71,14 +74,63 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
     return UsageError(code, near=near, **own)
 
 
-def left_over(words: Sequence[str], command: Command) -> UsageError:
-    """The refusal of words that belong to nothing, with the flag that takes such a word here:
-    ``keju eval bbh`` forgot ``--datasets``, ``keju run arms.yaml`` forgot ``-c``."""
-    own = {"words": " ".join(words), "command": command.name}
-    flag = _flag_for(words[0], [row for row in command.rows.values() if row.flags])
+def given_twice(row: Option, values: Sequence[str], command: Command) -> UsageError:
+    """The refusal of a flag that is repeated; settings are told the one value that holds them."""
+    own = {"flag": row.flags[0], "command": command.name}
+    if row.metavar != MAPPING:
+        return UsageError("cli_flag_twice", **own)
+    return UsageError("cli_settings_twice", example=_one_value(row, ",".join(values)), **own)
+
+
+def left_over(over: Sequence[str], words: Sequence[str], command: Command) -> UsageError:
+    """The refusal of the words that belong to nothing, with the flag that takes such a word here:
+    ``keju eval bbh`` forgot ``--datasets``, ``keju run arms.yaml`` forgot ``-c``, and
+    ``--dataset-args bbh.subset_list=[a, b]`` its quotes."""
+    own = {"words": " ".join(over), "command": command.name}
+    if (broken := _broken_value(words, command)) is not None:
+        row, value = broken
+        example = _one_value(row, value)
+        return UsageError("cli_words_of_value", flag=row.flags[0], example=example, **own)
+    flag = _flag_for(over[0], [row for row in command.rows.values() if row.flags])
     if flag is None:
         return UsageError("cli_words_left_over", **own)
-    return UsageError("cli_words_for_option", flag=flag, value=shlex.join(words), **own)
+    return UsageError("cli_words_for_option", flag=flag, value=shlex.join(over), **own)
+
+
+def _broken_value(words: Sequence[str], command: Command) -> tuple[Option, str] | None:
+    """The flag whose settings stand in several words for want of quotes, and them as one value."""
+    rows = {f: row for row in command.rows.values() if row.metavar == MAPPING for f in row.flags}
+    for place, word in enumerate(words):
+        flag, equals, first = word.partition("=")
+        if flag not in rows:
+            continue
+        after = takewhile(lambda each: not each.startswith("-"), words[place + 1 :])
+        value, *others = [*([first] if equals else []), *after] or [""]
+        for other in others:
+            goes_on = value.endswith(",") or _is_open(value)
+            if not goes_on and _OF_VALUE.search(other) is None:
+                break
+            value += f" {other}" if goes_on else f",{other}"
+        else:
+            if others:
+                return rows[flag], value
+    return None
+
+
+def _is_open(value: str) -> bool:
+    """Whether a bracket of the value is not closed yet."""
+    return sum(value.count(each) for each in "[{") > sum(value.count(each) for each in "]}")
+
+
+def _one_value(row: Option, value: str) -> str:
+    """The flag with its settings in quotes: the user's own where they can be read that way and may
+    be said again."""
+    flag = row.flags[0]
+    with suppress(ConfigError):
+        if row.field.partition(".")[0] in ECHOED and mapping(value, flag):
+            return f"{flag} '{value}'" if "'" not in value else f"{flag} {shlex.quote(value)}"
+    key = "NAME.KEY" if row.field == "dataset_args" else "KEY"
+    return f"{flag} '{key}=VALUE,{key}=VALUE'"
 
 
 def _flag_for(word: str, rows: Sequence[Option]) -> str | None:

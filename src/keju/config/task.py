@@ -53,14 +53,21 @@ Stops = Annotated[list[Text], BeforeValidator(lambda v: [v] if isinstance(v, str
 """The same; an empty one would stop nothing."""
 
 
+def listed(value: Any) -> Any:
+    """The names in one text, with commas between them; anything else as it is."""
+    return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
+
 def _reader_names(value: Any) -> Any:
     if isinstance(value, dict):
         raise Invalid("config_reader_rule")
-    return value.split(",") if isinstance(value, str) else value
+    return listed(value)
 
 
+NameList = Annotated[list[str], BeforeValidator(listed)]
+"""Several names; they may stand in one text, with commas."""
 Readers = Annotated[list[str], BeforeValidator(_reader_names), Field(min_length=1)]
-"""Names of readers, which may stand in one text, with commas; an exam's own rule is none."""
+"""The same, of readers, at least one; an exam's own rule is none."""
 
 KEJUS_OWN = ("messages", "prompt", "model", "stream", "n")
 """Fields of a request's body that no setting may touch."""
@@ -181,7 +188,7 @@ class DatasetArgs(StrictSettings):
     size_setting: ClassVar[str] = ""
     """The setting that says how many questions each subset has, where they are made to order."""
 
-    subset_list: list[str] | None = None
+    subset_list: NameList | None = None
     """Only these subsets."""
     few_shot_num: int | None = Field(default=None, ge=0)
     """Worked examples before the question; the protocol's number by default."""
@@ -552,11 +559,14 @@ class TaskConfig(StrictSettings):
     def _by_exam(
         cls, value: dict[str, dict[str, Any]], info: ValidationInfo
     ) -> dict[str, dict[str, Any]]:
-        """Settings of an exam at a path, which may be named for short, under its path."""
+        """Settings of an exam at a path, which may be named for short, under its path; its subsets
+        as a list, however they were written, since runs are compared by it."""
         named: dict[str, dict[str, Any]] = {}
         for name, args in value.items():
             exam = meant(name, info.data.get("datasets", ())) or name
             named[exam] = named.get(exam, {}) | args
+            if "subset_list" in args:
+                named[exam]["subset_list"] = listed(args["subset_list"])
         return named
 
     @model_validator(mode="after")

@@ -612,6 +612,8 @@ TEXTS: dict[str, str] = {
     "cli_file_exists": "{path} exists; choose another place with -o FILE",
     "cli_tools_and_arms": "--tools makes arms of its own: give either --tools or --arms",
     "cli_flag_twice": "{flag} is given twice but takes one value; see 'keju {command} --help'",
+    "cli_settings_twice": "{flag} is given twice: put all its settings into one value, such as "
+    "{example}; see 'keju {command} --help'",
     "cli_folder_not_empty": "{folder} exists and is not empty; choose another with --dir",
     "cli_internal_error": "internal error: {summary}; details in {file}",
     "cli_interrupted": "interrupted",
@@ -684,6 +686,8 @@ TEXTS: dict[str, str] = {
     "cli_value_unwanted": "{flag} takes no value; see 'keju {command} --help'",
     "cli_words_for_option": "'{words}' belongs to no option: write {flag} {value}; see "
     "'keju {command} --help'",
+    "cli_words_of_value": "'{words}' is a piece of the value of {flag}: put the whole value in "
+    "quotes, {example}; see 'keju {command} --help'",
     "cli_words_left_over": "'{words}' belongs to no option; see 'keju {command} --help'",
     "cli_usage": "{problem}; see 'keju {command} --help'",
     "cli_value_missing": "{flag} needs a value",

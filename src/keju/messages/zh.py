@@ -546,6 +546,8 @@ TEXTS: dict[str, str] = {
     "cli_file_exists": "{path} 已存在；请用 -o FILE 另选位置",
     "cli_tools_and_arms": "--tools 自行生成实验组：--tools 与 --arms 只能给一个",
     "cli_flag_twice": "{flag} 给出了两次，但只接受一个值；参见“keju {command} --help”",
+    "cli_settings_twice": "{flag} 给出了两次：请把各项设置写进同一个值，例如 {example}；"
+    "参见“keju {command} --help”",
     "cli_folder_not_empty": "{folder} 已存在且不为空；请用 --dir 另选",
     "cli_internal_error": "内部错误：{summary}；详情见 {file}",
     "cli_interrupted": "已中断",
@@ -608,6 +610,8 @@ TEXTS: dict[str, str] = {
     "cli_not_a_whole_number": "{flag} 需要一个整数，而不是“{value}”；参见“keju {command} --help”",
     "cli_value_unwanted": "{flag} 不接受值；参见“keju {command} --help”",
     "cli_words_for_option": "“{words}”不属于任何选项：请写 {flag} {value}；"
+    "参见“keju {command} --help”",
+    "cli_words_of_value": "“{words}”是 {flag} 的值的一部分：请给整个值加上引号，{example}；"
     "参见“keju {command} --help”",
     "cli_words_left_over": "“{words}”不属于任何选项；参见“keju {command} --help”",
     "cli_usage": "{problem}；参见“keju {command} --help”",
