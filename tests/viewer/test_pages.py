@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +268,34 @@ def test_a_journal_that_was_cut_since_is_not_called_complete(runs: Path, tmp_pat
         page = text_of(client.get("/"))
         assert "incomplete" in page
         assert f"{len(lines) - 3} / {len(lines)}" in page
+
+
+@pytest.mark.parametrize(
+    ("language", "told"), [("en", "Not applied: sql, colour."), ("zh", "未生效：sql、colour。")]
+)
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_filter_that_is_none_is_said_not_to_be_applied(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, language: str, told: str, installed: bool
+) -> None:
+    monkeypatch.setattr("keju.viewer.search.can_query", lambda: installed)
+    with visit(runs) as client:
+        page = client.get(f"/runs/stored/samples?sql=seconds>0&colour=red&lang={language}").text
+        (alert,) = re.findall(r'role="alert">(.*?)</p>', page)
+        assert told in alert
+        assert "where" in alert
+        assert ("keju[data]" in alert) is not installed
+        plain = client.get(f"/runs/stored/samples?outcome=failed&lang={language}").text
+        assert 'role="alert"' not in plain
+        assert ("keju[data]" in plain) is not installed
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_condition_without_its_part_is_told_what_to_install(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with visit(runs) as client:
+        page = client.get(f"/runs/stored/samples?where=seconds>0&lang={language}").text
+        (alert,) = re.findall(r'role="alert">(.*?)</p>', page)
+        assert "keju[data]" in alert
+        assert 'class="id"' not in page

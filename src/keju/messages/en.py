@@ -2445,6 +2445,8 @@ LABELS: dict[str, str] = {
     "view.text": "Text in replies",
     "view.where": "SQL filter",
     "view.where_label": "Condition",
+    "view.where_missing": "A condition in SQL (where=… in the address) needs an optional part:",
+    "view.not_applied": "Not applied: {names}. The filters that an address may have are {known}.",
     "view.where_about": "A condition of DuckDB over these fields:",
     "view.apply": "Apply",
     "view.clear": "Clear",

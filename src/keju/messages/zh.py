@@ -2226,6 +2226,8 @@ LABELS: dict[str, str] = {
     "view.text": "回复中的文字",
     "view.where": "SQL 筛选",
     "view.where_label": "条件",
+    "view.where_missing": "SQL 条件（地址中的 where=…）需要可选组件：",
+    "view.not_applied": "未生效：{names}。地址中可用的筛选项为 {known}。",
     "view.where_about": "DuckDB 的条件表达式，可用字段：",
     "view.apply": "应用",
     "view.clear": "清除",

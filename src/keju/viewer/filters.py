@@ -20,6 +20,8 @@ PAGE: Final = 50
 PIECE: Final = 1 << 17
 """Replies that are sorted at once."""
 _LARGEST: Final = (1 << 32) - 1
+_OF_ALL_PAGES: Final = ("lang", "token")
+"""What every address may have."""
 FAILED: Final = "failed"
 """Stands for every outcome but ``correct``."""
 
@@ -59,6 +61,11 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
         except msgspec.ValidationError as error:
             raise UsageError("view_address", problem=str(error)) from None
         return chosen if chosen.page > 0 else msgspec.structs.replace(chosen, page=1)
+
+    @classmethod
+    def unknown(cls, query: Mapping[str, str]) -> list[str]:
+        """What an address has that is no filter, and so takes nothing away."""
+        return [name for name in query if name not in (*cls.__struct_fields__, *_OF_ALL_PAGES)]
 
     def query(self, **changes: Any) -> str:
         """This selection as part of an address, with some of its fields changed."""

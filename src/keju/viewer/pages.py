@@ -217,6 +217,8 @@ class Pages:
             can_query=search.can_query(),
             fields=list(search.FIELDS),
             problem=problem,
+            not_applied=labels("list_separator").join(Selection.unknown(request.query_params)),
+            known=labels("list_separator").join(Selection.__struct_fields__),
             total=len(found.numbers),
             pages=found.pages,
             ordered=ordered,
