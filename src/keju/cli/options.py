@@ -79,7 +79,10 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
         Option("show.name", "", "A benchmark; with --sample a run.", spelling="NAME"),
         Option(
-            "view.folder", "", "Folder of runs, or of one; --work-dir by default.", spelling="[DIR]"
+            "view.folder",
+            "",
+            "Folder of runs, or one run by folder or id; --work-dir by default.",
+            spelling="[DIR]",
         ),
         Option(
             "shell", "", "One of: bash, zsh, fish.", ("bash", "zsh", "fish"), spelling="[SHELL]"

@@ -12,7 +12,7 @@ from keju.errors import MissingExtra, UsageError
 from keju.messages import said
 
 
-@command("view", "keju view", "keju view runs --port 8080", "keju view runs/tuesday --no-browser")
+@command("view", "keju view", "keju view runs --port 8080", "keju view tuesday --no-browser")
 def view(
     folder: str | None,
     port: int,
@@ -28,15 +28,9 @@ def view(
     """
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise MissingExtra("keju view", "view")
-    from keju.config.load import runs_folder
-    from keju.runs.remote import fetched
     from keju.viewer.app import serve
 
-    place = Path(folder) if folder is not None else runs_folder(work_dir)
-    if folder is not None and "://" in folder:
-        place = fetched(folder)
-    if not place.is_dir():
-        raise UsageError("view_no_folder", folder=place)
+    place = _place(folder, work_dir)
 
     def started(address: str) -> None:
         told = said("view.at", folder=place, address=address)
@@ -53,3 +47,22 @@ def view(
 
     serve(place, host=host, port=port, data_dir=data_dir, on_start=started)
     return 0
+
+
+def _place(name: str | None, work_dir: str | None) -> Path:
+    """The folder to show: one that is there, or that of a run, by its id or its address."""
+    from keju.config.load import runs_folder
+    from keju.runs.run import find_run, near_runs
+
+    own = runs_folder(work_dir)
+    place = Path(name) if name is not None else own
+    if place.is_dir():
+        return place
+    if name is None:
+        raise UsageError("view_no_folder", folder=place, hint="")
+    try:
+        return find_run(name, str(own))
+    except UsageError as error:
+        if error.code != "run_none":  # what is at an address says more
+            raise
+        raise UsageError("view_no_folder", folder=place, hint=near_runs(name, own)) from None

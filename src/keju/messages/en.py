@@ -1148,7 +1148,8 @@ TEXTS: dict[str, str] = {
     "view_where_slow": "this condition takes more than {seconds:g} seconds, and was stopped",
     "view_address": "this address asks for something that is not there: {problem}",
     "view_address_taken": "cannot listen at {host} port {port}: {problem}",
-    "view_no_folder": "there is no folder {folder}: name one with runs in it, or give --work-dir",
+    "view_no_folder": "there is no folder and no run {folder}{hint}: name a folder with runs in "
+    "it, or a run, or give --work-dir",
     # Exams, data, models and runs that cannot be used as they are.
     "choices_recorded": "'{key}' is {recorded}, which is no label of {labels}",
     "choices_no_list": "'choices' should be a list of texts",

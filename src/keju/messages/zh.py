@@ -1012,7 +1012,8 @@ TEXTS: dict[str, str] = {
     "view_where_slow": "该条件用时超过 {seconds:g} 秒，已停止",
     "view_address": "此地址要求的内容不存在：{problem}",
     "view_address_taken": "无法在 {host} 的端口 {port} 上监听：{problem}",
-    "view_no_folder": "没有文件夹 {folder}：请给出含有运行的文件夹，或使用 --work-dir",
+    "view_no_folder": "没有文件夹或运行 {folder}{hint}：请给出含有运行的文件夹或一次运行，"
+    "或使用 --work-dir",
     # Exams, data, models and runs that cannot be used as they are.
     "choices_recorded": "“{key}”是 {recorded}，不是 {labels} 中的标签",
     "choices_no_list": "'choices' 应当是文本的列表",

@@ -231,7 +231,7 @@ HELP: dict[str, str] = {
     "flag.what": "以下之一：benchmarks（考试）、models（模型）、protocols（协议）、"
     "readers（读取器）、runs（运行）、subsets（子集）。",
     "flag.show.name": "一门考试；用 --sample 时为一次运行。",
-    "flag.view.folder": "存放运行的文件夹，或一次运行的文件夹；默认为 --work-dir。",
+    "flag.view.folder": "存放运行的文件夹，或一次运行（文件夹或名字）；默认为 --work-dir。",
     "flag.shell": "以下之一：bash、zsh、fish。",
     "flag.sources": "运行（文件夹或名字）、其他工具的日志、预测文件；第一个作为基线。",
     "flag.first": "一次运行、日志或预测文件。",
