@@ -195,6 +195,29 @@ def test_arms_stand_in_a_table_of_their_own() -> None:
     assert arm_rows(Progress(done=1, total=2, exams=(Standing("bbh", 1.0, 1),))) == []
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_arms_can_be_told_apart_in_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    names = [f"fresh_bbh/difficulty-{level}" for level in ("0.25", "0.5", "0.75")]
+    arms = [Standing(n, 3.0, 4, arm=ArmStanding(n, 4, 10_000, 7, 1, 2, 0.01)) for n in names]
+    stream = Terminal()
+    display = make_display(stream)
+    display.start(20, 0, ["fresh_bbh"])
+    display.update(Progress(done=6, total=20, elapsed=1.0, exams=tuple(arms)))
+    display.finish()
+    rows = [line.split() for line in stream.getvalue().splitlines() if " 75.0" in line][-3:]
+    shown = [row[0] for row in rows]
+    assert len(set(shown)) == len(names)
+    whole = names if columns > 80 else [name.removeprefix("fresh_bbh/") for name in names]
+    if columns != 40:
+        assert shown in (names, whole)
+        assert [row[-1] for row in rows] == ["0.0100"] * 3
+    assert [row[1:4] for row in rows] == [["4/10,000", "75.0", "%"]] * 3
+
+
 @pytest.mark.parametrize(
     ("language", "told"),
     [("en", "oldest reply: 2 min 10 s"), ("zh", "最早的回复已等待 2 min 10 s")],

@@ -30,6 +30,7 @@ from keju.report.format import (
     percent,
     printable,
 )
+from keju.report.narrow import named_rows
 from keju.report.rates import Rates
 from keju.stats.estimate import FEWEST
 from keju.stats.intervals import wilson
@@ -46,6 +47,8 @@ LOG_SECONDS = (10.0, 60.0)
 """A log gets a line each 10 s at first and each minute later."""
 SLOW_SECONDS = 30.0
 """A reply that takes longer is spoken of."""
+ROOM = 80
+"""Columns of a terminal that is not known yet."""
 LOG_STEPS = 10
 """A log also gets a line at each tenth of the run."""
 
@@ -280,10 +283,8 @@ class LiveDisplay(Redrawn):
             lines[-1].stylize("yellow")
         shown: list[RenderableType] = [line for line in lines if line.plain]
         if rows := arm_rows(snapshot):
-            arms = Table.grid(padding=(0, 3))
-            for row in rows:
-                arms.add_row(*row)
-            shown[:1] = [arms]
+            width = self._live.console.width if self._live is not None else ROOM
+            shown[:1] = [named_rows(rows, width)]
         return Group(Text(self._title), bar, *shown)
 
 
