@@ -169,6 +169,21 @@ def test_an_audit_is_there_in_python_and_in_chinese(
     assert "答案的标签没有闭合" in keju("audit", "tags").out
 
 
+def test_the_mark_of_a_reader_is_explained_where_one_has_it(keju: Keju) -> None:
+    words = ("-m", "scripted", "--datasets", "demo", "-q", "--no-report")
+    assert keju("eval", *words, "--run-id", "whole").code == 0
+    assert keju("eval", *words, "--limit", "1", "--run-id", "few").code == 0
+    for language, told in (
+        ("en", "* more than a standard error from the accuracy by 'marker'"),
+        ("zh", "* 与“marker”的准确率相差超过一个标准误"),
+    ):
+        shown = keju("--language", language, "audit", "whole").out
+        assert "inspect *" in shown
+        assert told in shown
+        shown = keju("--language", language, "audit", "few").out
+        assert (" *" in shown, told in shown) in ((False, False), (True, True))
+
+
 def test_labels_are_compared_with_gold(keju: Keju, tmp_path: Path) -> None:
     laid("replies", tmp_path)
     exams = {exam["name"]: exam for exam in keju("audit", "replies", "--json").json["exams"]}

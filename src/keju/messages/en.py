@@ -2514,6 +2514,7 @@ LABELS: dict[str, str] = {
     "audit.cut": "cut off",
     "audit.apart": "scored otherwise",
     "audit.kappa": "kappa",
+    "audit.outside": "* more than a standard error from the accuracy by '{reader}'",
     "audit.matrix": "replies that two readers score otherwise, and kappa",
     "audit.cause": "cause",
     "audit.replies": "replies",
