@@ -443,3 +443,12 @@ def test_the_stand_in_says_that_it_can_use_calculators_alone(
         (tmp_path / f"{subset}.json").write_text(json.dumps(task))
         ran = keju("--language", language, "run", "-c", f"{subset}.json", "-q")
         assert (ran.code, "--model NAME --api-url URL" in ran.err) == (0, told), ran.err
+
+
+def test_a_run_in_place_of_an_exam_is_told_apart_from_one(keju: Keju) -> None:
+    assert keju(*SITTING, "--run-id", "tuesday").code == 0
+    for command in ("stats", "prompts"):
+        ran = keju(command, "tuesday")
+        assert (ran.code, "this command takes an exam" in ran.err) == (2, True), ran.err
+        assert "此命令接受的是考试" in keju("--language", "zh", command, "tuesday").err
+        assert "a run has this name" not in keju(command, "wednesday").err

@@ -317,7 +317,12 @@ def test_tokens_have_one_name_in_chinese(keju: Keju) -> None:
         ("repeats=0", "input should be greater than 0", "应大于 0"),
         ("few_shot_num=x", "input should be a valid integer, unable to parse", "应为整数"),
         ("timeout=x", "input should be a valid number, unable to parse", "应为一个数"),
-        ("run_id=/", "string should match pattern '^[A-Za-z0-9]", "应符合模式“^[A-Za-z0-9]"),
+        ("run_id=/", "it should begin with a letter or a digit", "应以字母或数字开头"),
+        (
+            "ray.address=a/b",
+            "it should be auto, local or HOST:PORT",
+            "应为 auto、local 或 HOST:PORT",
+        ),
     ],
 )
 def test_a_setting_out_of_range_is_refused_in_the_language_of_the_terminal(

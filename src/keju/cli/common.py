@@ -154,6 +154,17 @@ def stored_run(run: str, work_dir: str | None) -> Run:
     return stored
 
 
+def is_run(name: str, work_dir: str | None = None) -> bool:
+    """Whether a stored run has this id."""
+    from keju.config.load import runs_folder
+    from keju.runs.run import find_run
+
+    try:
+        return bool(find_run(name, str(runs_folder(work_dir))))
+    except UsageError:
+        return False
+
+
 def names(text: str, flag: str) -> list[str]:
     """The names in ``R,R2``, of which there is one at least."""
     listed = [name.strip() for name in text.split(",") if name.strip()]
@@ -179,9 +190,15 @@ def exam_for(
     from keju.benchmarks.prepare import prepare_exam
     from keju.config.load import data_folder
 
+    try:
+        args = args_of(name, dataset_args or {})
+    except ConfigError as error:
+        if error.code != "unknown_benchmark" or not is_run(name):
+            raise
+        raise ConfigError(error.code, name=name, hint=Hint("run_no_exam")) from None
     exam, _ = prepare_exam(
         name,
-        args_of(name, dataset_args or {}),
+        args,
         data_dir=data_folder(data_dir),
         protocol=protocol,
         seed=seed,

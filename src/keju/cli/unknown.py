@@ -91,7 +91,13 @@ def left_over(over: Sequence[str], words: Sequence[str], command: Command) -> Us
         row, value = broken
         example = _one_value(row, value)
         return UsageError("cli_words_of_value", flag=row.flags[0], example=example, **own)
-    flag = _flag_for(over[0], [row for row in command.rows.values() if row.flags])
+    rows = [row for row in command.rows.values() if row.flags]
+    arguments = [row for row in command.rows.values() if not row.flags]
+    sole = len(arguments) == 1 and arguments[0].kind is not list
+    flag = _flag_for(over[0], rows, likeliest=not sole)
+    if flag is None and sole:
+        argument = arguments[0].spelling.strip("[]")
+        return UsageError("cli_one_at_a_time", argument=argument, **own)
     if flag is None:
         return UsageError("cli_words_left_over", **own)
     return UsageError("cli_words_for_option", flag=flag, value=shlex.join(over), **own)
@@ -133,9 +139,9 @@ def _one_value(row: Option, value: str) -> str:
     return f"{flag} '{key}=VALUE,{key}=VALUE'"
 
 
-def _flag_for(word: str, rows: Sequence[Option]) -> str | None:
+def _flag_for(word: str, rows: Sequence[Option], *, likeliest: bool) -> str | None:
     """The flag among `rows` that takes a word such as this: a choice, a file of settings, an exam,
-    a subset of one."""
+    a subset of one. Where an exam is the `likeliest`, any other word is taken for one."""
     from keju.benchmarks import registry
 
     by_name = {row.name.rpartition(".")[2]: row.flags[0] for row in rows}
@@ -144,7 +150,7 @@ def _flag_for(word: str, rows: Sequence[Option]) -> str | None:
         return choice.flags[0]
     if word.endswith(FILES) and "config" in by_name:
         return by_name["config"]
-    if "datasets" in by_name:  # where nothing else is likelier
+    if "datasets" in by_name and likeliest:
         return by_name["datasets"]
     if is_path(word) or word in (*registry.names(), *registry.ALIASES):
         return next((by_name[name] for name in OF_EXAMS if name in by_name), None)

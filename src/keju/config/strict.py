@@ -150,6 +150,8 @@ def _as_code(report: Mapping[str, Any], message: str) -> Invalid | str:
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in report.get("ctx", {}).items()
     }
+    if (form := _FORMS.get(str(limits.get("pattern")))) is not None:
+        return Invalid(form[0], most=form[1])
     code = f"config_{report['type']}"
     if code in catalogue("en"):
         told = Invalid(code, **limits)
@@ -158,6 +160,14 @@ def _as_code(report: Mapping[str, Any], message: str) -> Invalid | str:
     return message
 
 
+_FORMS: Final[dict[str, tuple[str, int]]] = {
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$": ("config_form_id", 128),
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": ("config_form_id", 64),
+    r"^\w[\w.-]{0,63}$": ("config_form_name", 64),
+    r"^[^\x00-\x1f\x7f]{1,64}$": ("config_form_text", 64),
+    r"^(auto|local|[^\s:/]+:\d{1,5})$": ("config_form_address", 0),
+}
+"""The patterns of settings: how each is said in words, and the most characters."""
 _NO_MAPPING = ("model_type", "dict_type", "mapping_type", "model_attributes_type")
 """What pydantic calls a value that should have keys."""
 

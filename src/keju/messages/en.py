@@ -70,7 +70,7 @@ TEXTS: dict[str, str] = {
     "ungraded_replies": "{part} of {whole} replies ({share:.2 %}) have no grade and are left out "
     "of the scores",
     "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off before an answer: "
-    "raise max_tokens",
+    "raise max_tokens with --generation-config max_tokens=N in a new run",
     "cut_replies_unbounded": "{part} of {whole} replies ({share:.2 %}) were cut off before an "
     "answer, and no max_tokens is set: they ran until the model's context was full, or to a limit "
     "of the server's own. Bound them with --generation-config max_tokens=N in a new run; "
@@ -673,6 +673,7 @@ TEXTS: dict[str, str] = {
     "of them",
     "export_unknown_suffix": "{file}: its suffix is of no format that Keju writes ({suffixes}): "
     "give --format",
+    "run_no_exam": "; a run has this name, but this command takes an exam: see 'keju list'",
     "nor_a_run": "{hint}; no run in {folder} has this name either",
     "cli_show_needs_sample": "'{name}' is a run: give the id of one of its questions, such as "
     "--sample {id}",
@@ -688,6 +689,8 @@ TEXTS: dict[str, str] = {
     "'keju {command} --help'",
     "cli_words_of_value": "'{words}' is a piece of the value of {flag}: put the whole value in "
     "quotes, {example}; see 'keju {command} --help'",
+    "cli_one_at_a_time": "'{words}' is too many: 'keju {command}' takes one {argument} at a time; "
+    "see 'keju {command} --help'",
     "cli_words_left_over": "'{words}' belongs to no option; see 'keju {command} --help'",
     "cli_usage": "{problem}; see 'keju {command} --help'",
     "cli_value_missing": "{flag} needs a value",
@@ -847,6 +850,12 @@ TEXTS: dict[str, str] = {
     "config_int_type": "input should be a valid integer",
     "config_less_than": "input should be less than {lt}",
     "config_less_than_equal": "input should be less than or equal to {le}",
+    "config_form_id": "it should begin with a letter or a digit, and have only letters (a to z), "
+    "digits, '.', '_' and '-', at most {most} characters",
+    "config_form_name": "it should begin with a letter, a digit or '_', and have only letters, "
+    "digits, '.', '_' and '-', at most {most} characters",
+    "config_form_text": "it should be a text of at most {most} characters, all of them printable",
+    "config_form_address": "it should be auto, local or HOST:PORT",
     "config_string_pattern_mismatch": "string should match pattern '{pattern}'",
     "config_string_too_short": "string should have at least {min_length} "
     "{min_length:character|characters}",

@@ -70,7 +70,7 @@ TEXTS: dict[str, str] = {
     "ungraded_share": "{whole} 个回复中有 {part} 个（{share:.2 %}）没有评分：无法给出单一得分，"
     "只能给出从全错到全对的范围",
     "cut_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）在给出答案前被截断："
-    "请增大 max_tokens",
+    "请在新的运行中用 --generation-config max_tokens=N 增大 max_tokens",
     "cut_replies_unbounded": "{whole} 个回复中有 {part} 个（{share:.2 %}）在给出答案前被截断，"
     "而且没有设置 max_tokens：这些回复一直写到模型的上下文用尽，或达到服务器自身的上限。"
     "可在新的运行中用 --generation-config max_tokens=N 加以限制；"
@@ -602,6 +602,7 @@ TEXTS: dict[str, str] = {
     "exam_broke_down": "{exam}：“{function}”出错（{where}）：{problem}",
     "export_format_and_suffix": "{file} 的后缀与 --format {form} 不符：只给其中之一",
     "export_unknown_suffix": "{file}：后缀不是 Keju 能写的格式（{suffixes}）：请给出 --format",
+    "run_no_exam": "；有一次运行叫这个名字，但此命令接受的是考试：见 keju list",
     "nor_a_run": "{hint}；{folder} 中也没有这个名字的运行",
     "cli_show_needs_sample": "“{name}”是一次运行：请给出其中一题的编号，例如 --sample {id}",
     "cli_argument_missing": "缺少 {argument}；例如：{example}；参见“keju {command} --help”",
@@ -612,6 +613,8 @@ TEXTS: dict[str, str] = {
     "cli_words_for_option": "“{words}”不属于任何选项：请写 {flag} {value}；"
     "参见“keju {command} --help”",
     "cli_words_of_value": "“{words}”是 {flag} 的值的一部分：请给整个值加上引号，{example}；"
+    "参见“keju {command} --help”",
+    "cli_one_at_a_time": "“{words}”是多余的：keju {command} 一次只接受一个 {argument}；"
     "参见“keju {command} --help”",
     "cli_words_left_over": "“{words}”不属于任何选项；参见“keju {command} --help”",
     "cli_usage": "{problem}；参见“keju {command} --help”",
@@ -663,7 +666,8 @@ TEXTS: dict[str, str] = {
     "until_baseline_unlike": "--until-decided：“{baseline}”与本次运行不可比：“{field}”在那里是 "
     "{second}，"
     "在这里是 {first}",
-    "until_baseline_unlike_plainly": "--until-decided：“{baseline}”与本次运行不可比：{fact} 不同",
+    "until_baseline_unlike_plainly": "--until-decided：“{baseline}”与本次运行不可比，"
+    "差别在于：{fact}",
     "until_baseline_empty": "--until-decided：对于所问的“{name}”题目，“{baseline}”没有任何得分",
     "config_two_places": "{first} 与 {second} 不能同时使用：二者都说明模型在哪里",
     "config_place_outranked": "keju：以 {above} 的 {name} 为准，{below} 的 {other} 不起作用",
@@ -748,6 +752,12 @@ TEXTS: dict[str, str] = {
     "config_int_type": "应为整数",
     "config_less_than": "应小于 {lt}",
     "config_less_than_equal": "应不大于 {le}",
+    "config_form_id": "应以字母或数字开头，只含字母（a 至 z）、数字、“.”、“_”和“-”，"
+    "最多 {most} 个字符",
+    "config_form_name": "应以字母、数字或“_”开头，只含字母、数字、“.”、“_”和“-”，"
+    "最多 {most} 个字符",
+    "config_form_text": "应为不超过 {most} 个字符的文本，且都可以显示",
+    "config_form_address": "应为 auto、local 或 HOST:PORT",
     "config_string_pattern_mismatch": "应符合模式“{pattern}”",
     "config_string_too_short": "应至少有 {min_length} 个字符",
     "config_string_type": "应为文本",
@@ -912,7 +922,7 @@ TEXTS: dict[str, str] = {
     "gate_share": "{flag} {value:g} 不是 0 与 1 之间的比例：一个百分点为 0.01",
     "gate_unlike": "{run} 与 {baseline} 不可比较：“{field}”在该运行中为 {second}，"
     "在基线中为 {first}",
-    "gate_unlike_plainly": "{run} 与 {baseline} 不可比较：{fact} 不同",
+    "gate_unlike_plainly": "{run} 与 {baseline} 不可比较，差别在于：{fact}",
     "gate_itself": "{run} 就是它自己的基线，不可能有差异：请用 --baseline 指定另一次运行",
     "gate_lacks": "{run} 没有考 {exam}，而基线考了",
     "gate_no_base": "基线没有考 {exam} 的全部：只有该运行有的不作判定",
@@ -959,7 +969,7 @@ TEXTS: dict[str, str] = {
     "{low:+.1f} 至 {high:+.1f}，"
     "{alone:p|经 Holm 校正的 p} {p:.2g}）；要显示不足 {detectable:.1f} 个百分点的差异，"
     "需要更多题目，显示这样大小的差异约需 {needed} 道题",
-    "compare_unlike_plainly": "不可比较，不排名次：{base} 与 {arm} 的 {fact} 不同",
+    "compare_unlike_plainly": "不可比较，不排名次；{base} 与 {arm} 的差别在于：{fact}",
     "compare_otherwise": "还有不同之处：{fields}",
     "compare_known_of_one": "只有一方说明了：{fields}",
     "differs_in": "{fields} 不同",
@@ -1209,7 +1219,7 @@ TEXTS: dict[str, str] = {
     "run_resume_id": "--resume 需要该运行的 --run-id，或 --config RUN/manifest.json",
     "run_too_many": "{work_dir} 中名为 {name} 的运行太多",
     "run_not_a_folder": "{folder} 不是运行文件夹：其中没有 {file}",
-    "run_made_with_other": "运行“{name}”所用的模型虽然同名，但 {fact} 不同；请另选 --run-id",
+    "run_made_with_other": "运行“{name}”所用的模型虽然同名，但有差别：{fact}；请另选 --run-id",
     "judge_no_better": "评分模型并不比随机更好（灵敏度 + 特异度 = {total:.3f}）：请换一个评分模型",
     "judge_needs_labels": "校正评分模型需要已评分的回答和两类有标注的回答，而不是 n={n:g}、"
     "{positives} 个对和 {negatives} 个错",
