@@ -12,7 +12,7 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.errors import Notice, did_you_mean
-from keju.messages import catalogue
+from keju.messages import catalogue, text_of
 from keju.runs.run import new_run_id
 from tests.cli.conftest import Keju
 from tests.messages.test_chinese import HALF_WIDTH, PROGRAM
@@ -375,3 +375,26 @@ def test_lines_in_chinese_have_its_punctuation(keju: Keju) -> None:
         for line in (each.out + each.err).splitlines():
             assert not HALF_WIDTH.search(line.removeprefix(PROGRAM)), line
     assert "必须是 'first'、'random'、" in ran[-3].err
+
+
+def test_the_row_of_a_file_is_said_in_the_language_of_the_terminal(
+    keju: Keju, tmp_path: Path
+) -> None:
+    (tmp_path / "quiz").mkdir()
+    (tmp_path / "quiz" / "wrong.csv").write_text("question,answer\n,B\n")
+    assert "wrong.csv, row 1: " in keju("show", "./quiz").err
+    assert "wrong.csv，第 1 行：" in keju("--language", "zh", "show", "./quiz").err
+
+
+def test_a_fact_is_named_without_stray_blanks_in_chinese() -> None:
+    """It may begin and end with letters of either script."""
+    values = {"base": "a", "arm": "b", "run": "a", "baseline": "b", "name": "a"}
+    fact = Notice("fact_setting", {"name": "few_shot_num"})
+    for code in (
+        "compare_unlike_plainly",
+        "gate_unlike_plainly",
+        "until_baseline_unlike_plainly",
+        "run_made_with_other",
+    ):
+        told = text_of(code, values | {"fact": fact}, "zh")
+        assert "：设置 few_shot_num" in told

@@ -258,7 +258,7 @@ _FOREIGN = frozenset({"problem", "cause", "summary"})
 """Values in which another program may speak: a parser, the HTTP library, Docker's engine."""
 _PLACES = frozenset({"where", "place", "first", "second"})
 # A line of a file as rows of logs and documents hold it: `samples.jsonl, line 3`.
-_LINE = re.compile(r"(?P<where>.+), line (?P<line>\d+)", re.DOTALL)
+_LINE = re.compile(r"(?P<where>.+), (?:line|row) (?P<line>\d+)", re.DOTALL)
 # Two words: `connection refused`. One alone is a name: `TypeError`.
 _WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z0-9]+[A-Za-z]{2,}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -327,7 +327,7 @@ def _facts(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
 
 
 def placed(text: str, language: Language) -> str:
-    """A place as documents hold it, ``NAME, line 3``, in a language."""
+    """A place as documents hold it, ``NAME, line 3`` or ``NAME, row 3``, in a language."""
     found = _LINE.fullmatch(text) if language != "en" else None
     return text_of("file_place", found.groupdict(), language) if found else text
 
