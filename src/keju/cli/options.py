@@ -209,8 +209,8 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting(
             "dataset_args",
             MAPPING,
-            "Settings by benchmark, in one value: 'bbh.subset_list=[snarks,navigate],"
-            "bbh.few_shot_num=0'.",
+            "Settings by benchmark, in one value: 'demo.subset_list=[word_sorting],"
+            "demo.shuffle=true'.",
         ),
         _setting("protocol", "P", "Published way to sit the exam; see 'keju list protocols'."),
         _setting("reader", "R,R2", "Readers to score with; several stand side by side."),
@@ -345,7 +345,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option(
             "overrides",
             "KEY=VALUE",
-            "One setting, e.g. dataset_args.bbh.few_shot_num=0; repeatable.",
+            "One setting, e.g. dataset_args.demo.shuffle=true; repeatable.",
             list,
             spelling="--set -s",
         ),

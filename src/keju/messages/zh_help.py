@@ -298,7 +298,7 @@ HELP: dict[str, str] = {
     "flag.unsafe_no_sandbox": "不用任何沙箱运行模型的代码；每个结果都会注明。",
     # Data.
     "flag.dataset_args": "按考试给出的设置，写成一个值："
-    "'bbh.subset_list=[snarks,navigate],bbh.few_shot_num=0'。",
+    "'demo.subset_list=[word_sorting],demo.shuffle=true'。",
     "flag.protocol": "已发表的考法；见 keju list protocols。",
     "flag.reader": "评分所用的读取器；给出多个时并列。",
     "flag.followed": "计划、运行或存放运行的文件夹；默认是工作文件夹。",
@@ -356,7 +356,7 @@ HELP: dict[str, str] = {
     "flag.metrics_port": "在本机的这个端口上向 Prometheus 提供指标。",
     "flag.otel": "按 OTEL_* 变量为每个请求发送一个 span。",
     "flag.config": "YAML 或 JSON 配置文件，或某次运行的 manifest。",
-    "flag.overrides": "单项设置，例如 dataset_args.bbh.few_shot_num=0；可多次给出。",
+    "flag.overrides": "单项设置，例如 dataset_args.demo.shuffle=true；可多次给出。",
     "flag.dry_run": "检查一切，显示最前面的提示词和预测；不提问。",
     "flag.run.config": "mcpbr 的配置文件，或 Keju 的带 arms 的配置文件，YAML 或 JSON。",
     "flag.run.benchmark": "考试，取代文件中的。",
