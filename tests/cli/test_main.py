@@ -340,4 +340,4 @@ def test_a_tag_of_a_language_is_its_language(
     monkeypatch.setenv("KEJU_LANGUAGE", tag)
     assert "接下来可以" in keju(*words).out
     assert "next:" in keju(*words, "--language", "en-US").out
-    assert "fr" in keju(*words, "--language", "fr").err
+    assert "“fr”" in keju(*words, "--language", "fr").err

@@ -2523,6 +2523,7 @@ LABELS: dict[str, str] = {
     "audit.cut": "cut off",
     "audit.apart": "scored otherwise",
     "audit.kappa": "kappa",
+    "audit.otherwise": "* another accuracy than by '{reader}'",
     "audit.outside": "* more than a standard error from the accuracy by '{reader}'",
     "audit.matrix": "replies that two readers score otherwise, and kappa",
     "audit.cause": "cause",

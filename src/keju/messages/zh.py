@@ -2303,6 +2303,7 @@ LABELS: dict[str, str] = {
     "audit.cut": "被截断",
     "audit.apart": "得分不同",
     "audit.kappa": "kappa",
+    "audit.otherwise": "* 与“{reader}”的准确率不同",
     "audit.outside": "* 与“{reader}”的准确率相差超过一个标准误",
     "audit.matrix": "两个读取器得分不同的回复数与 kappa",
     "audit.cause": "原因",

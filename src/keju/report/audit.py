@@ -93,7 +93,8 @@ def _readers(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
     ]
     screen.table(columns, rows)
     if any(row.outside for row in exam.readers):
-        screen.line(labels("audit.outside", reader=exam.reader), indent=2)
+        code = "audit.outside" if exam.readers[0].accuracy.se else "audit.otherwise"
+        screen.line(labels(code, reader=exam.reader), indent=2)
     names = [row.reader for row in exam.readers]
     known = {(pair.first, pair.second): pair for pair in exam.pairs}
     cells: list[list[Cell]] = []
