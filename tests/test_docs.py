@@ -68,6 +68,43 @@ def test_references_of_a_page_are_defined_and_used() -> None:
         assert sorted(set(re.findall(r"\]\[([a-z0-9-]+)\]", text))) == sorted(defined), page.name
 
 
+def rows_of(page: str, columns: int) -> list[list[str]]:
+    """The rows of all tables of a page that have so many columns, without heads and rules."""
+    lines = (ROOT / "docs" / page).read_text("utf-8").splitlines()
+    rules = [n for n, line in enumerate(lines) if line.startswith("|---")]
+    skipped = {*rules, *(n - 1 for n in rules)}
+    rows = [
+        line[2:-2].split(" | ")
+        for n, line in enumerate(lines)
+        if line.startswith("| ") and n not in skipped
+    ]
+    return [row for row in rows if len(row) == columns]
+
+
+PEERS = pytest.mark.parametrize(
+    ("page", "nothing"), [("peers.md", "not found"), ("peers.zh-CN.md", "未找到")]
+)
+
+
+@PEERS
+def test_every_cell_beside_other_tools_has_its_evidence(page: str, nothing: str) -> None:
+    """A link, a test or a command, in the cell or for the whole row; or that it was searched for."""
+    rows = rows_of(page, 8)
+    assert len(rows) >= 30
+    for row in rows:
+        bare = [
+            c for c in row[1:] if nothing not in c and not re.search(r"\]\(|\]\[|`", row[0] + c)
+        ]
+        assert bare == [], row[0]
+        assert not re.search("not looked at|not installed|未查看|未安装", " ".join(row)), row[0]
+
+
+@PEERS
+def test_what_was_not_found_says_how_it_was_searched_for(page: str, nothing: str) -> None:
+    missing = [row[0] for row in rows_of(page, 8) if any(nothing in cell for cell in row)]
+    assert [row[0] for row in rows_of(page, 2)] == missing
+
+
 def flags_of(command: str) -> set[str]:
     return {flag for row in DECLARED[command].rows.values() for flag in row.flags}
 
