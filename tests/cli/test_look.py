@@ -103,6 +103,34 @@ def test_list_benchmarks_and_protocols(keju: Keju) -> None:
     assert all(name in table for name in names)
 
 
+def test_every_reader_that_a_command_takes_is_listed_with_what_it_does(keju: Keju) -> None:
+    rows = keju("list", "readers", "--json").json["readers"]
+    assert all(row["about"] and " " in row["about"] for row in rows)
+    shared = {row["reader"] for row in rows if not row["benchmark"]}
+    assert shared == {"robust", "evalscope", "inspect", "last-line", "whole-reply"}
+    for exam in {row["benchmark"] for row in rows} - {""}:
+        own = [row for row in rows if row["benchmark"] == exam]
+        assert [row["default"] for row in own].count(True) == 1, exam
+    keju("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "--run-id", "r", "-q")
+    listed = [
+        row["reader"]
+        for row in keju("list", "readers", "--benchmark", "demo", "--json").json["readers"]
+    ]
+    assert listed == ["marker", "robust", "evalscope", "inspect", "last-line", "whole-reply"]
+    for reader in listed:
+        assert keju("score", "r", "--reader", reader).code == 0
+    nearest = keju("score", "r", "--reader", "none").err
+    assert all(reader in nearest for reader in listed[:3]), nearest
+
+
+def test_readers_of_an_exam_of_ones_own_are_described(keju: Keju) -> None:
+    Path("sql.csv").write_text("question,answer\nHow many?,2\n")
+    for language, told in (("en", "letter for letter"), ("zh", "逐字比较")):
+        listed = keju("list", "readers", "--benchmark", "./sql.csv", "--language", language).out
+        (line,) = [line for line in listed.splitlines() if " exact " in line]
+        assert told in line
+
+
 def test_list_models_says_what_is_missing(keju: Keju) -> None:
     rows = keju("list", "models", "--json").json["models"]
     for row in rows:

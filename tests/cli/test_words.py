@@ -220,7 +220,7 @@ def test_exams_are_listed_in_the_language_of_the_terminal(keju: Keju) -> None:
     assert listed[-1]["about"].startswith("generated reasoning questions")
 
 
-@pytest.mark.parametrize("what", ["protocols", "subsets", "models"])
+@pytest.mark.parametrize("what", ["protocols", "subsets", "models", "readers"])
 def test_what_is_listed_is_described_in_the_language_of_the_terminal(
     keju: Keju, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:

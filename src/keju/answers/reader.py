@@ -28,6 +28,9 @@ class Reader(ABC):
     scores_cut: bool = True
     """Whether what it reads in a reply that was cut off keeps its score: published readers know
     nothing of cuts."""
+    about: str = ""
+    """What it takes for the answer, in one line for ``keju list readers``: the code of a sentence,
+    or the sentence itself."""
 
     @abstractmethod
     def read(self, text: str, sample: Sample) -> Answer:
@@ -56,6 +59,7 @@ class WholeReplyReader(Reader):
     """The whole reply is the answer."""
 
     name = "whole-reply"
+    about = "about_reader_whole_reply"
     marked = False
 
     def __init__(self, other: Reader) -> None:
@@ -77,6 +81,7 @@ class LastLineReader(WholeReplyReader):
     """The last line that is not blank is the answer."""
 
     name = "last-line"
+    about = "about_reader_last_line"
 
     def part(self, text: str) -> str:
         return last_line(text)
@@ -105,6 +110,7 @@ class EvalScopeChoiceReader(Reader):
     """
 
     name = "evalscope"
+    about = "about_reader_evalscope"
 
     def __init__(self, marker: re.Pattern[str] = ENGLISH) -> None:
         self.marker = marker
@@ -170,6 +176,7 @@ class InspectChoiceReader(Reader):
     """
 
     name = "inspect"
+    about = "about_reader_inspect"
 
     def read(self, text: str, sample: Sample) -> Answer:
         text = _BLANKS.sub(lambda blanks: blanks[0][:32] + blanks[0][-32:], text)

@@ -85,6 +85,7 @@ class RobustReader(Reader):
     """
 
     name = "robust"
+    about = "about_reader_robust"
     version = 6
     scores_cut = False
 
@@ -95,6 +96,7 @@ class RobustReader(Reader):
         strict: re.Pattern[str] | str,
         tolerant: re.Pattern[str] = TOLERANT,
         name: str = "",
+        about: str = "",
         explains: bool = False,
     ) -> None:
         r"""`strict` is the marker that the protocol asks for, a text where it has one form, which
@@ -117,7 +119,7 @@ class RobustReader(Reader):
         self._explains = explains
         self._shown: Callable[[str], str] | None = None
         self._replayed: dict[str, tuple[str, ...]] = {}
-        self.name = name or self.name
+        self.name, self.about = name or self.name, about or self.about
 
     def facing(self, shown: Callable[[str], str]) -> RobustReader:
         """This reader, told what the prompts of a subset show before the question."""

@@ -327,29 +327,33 @@ def read_examples(
     return shots, {}
 
 
-def readers_at_hand(exam: Exam) -> dict[str, Reader]:
-    """All readers that an exam's replies can be read by: its own, then rules that several share.
-
-    These are Keju's own and the published ones for options, where the exam has none of that name,
-    and simple rules that know no wording.
-    """
+def option_rules() -> list[Reader]:
+    """The readers of any question with options: Keju's own, and published ones."""
     from keju.answers.kinds import Choice
-    from keju.answers.reader import (
-        EvalScopeChoiceReader,
-        InspectChoiceReader,
-        LastLineReader,
-        WholeReplyReader,
-    )
+    from keju.answers.reader import EvalScopeChoiceReader, InspectChoiceReader
     from keju.answers.robust import RobustReader
     from keju.answers.wordings import ANSWER_IS
 
-    rules: list[Reader] = []
-    if exam.samples and exam.samples[0].choices and not exam.open_answers:
-        robust = RobustReader(Choice(), strict=ANSWER_IS)
-        rules = [robust, EvalScopeChoiceReader(), InspectChoiceReader()]
+    robust = RobustReader(Choice(), strict=ANSWER_IS)
+    return [robust, EvalScopeChoiceReader(), InspectChoiceReader()]
+
+
+def plain_rules(measure: Reader) -> list[Reader]:
+    """The readers of any question, which know no wording; `measure` says what is right."""
+    from keju.answers.reader import LastLineReader, WholeReplyReader
+
+    return [LastLineReader(measure), WholeReplyReader(measure)]
+
+
+def readers_at_hand(exam: Exam) -> dict[str, Reader]:
+    """All readers that an exam's replies can be read by: its own, then rules that several share.
+
+    These are those for options, where the exam has none of that name, and the plain ones.
+    """
+    has_options = exam.samples and exam.samples[0].choices and not exam.open_answers
+    rules = option_rules() if has_options else []
     found = {rule.name: rule for rule in rules} | dict(exam.readers)
-    measure = found.get(exam.beside, exam.readers[exam.protocol.reader])
-    rules += [LastLineReader(measure), WholeReplyReader(measure)]
+    rules += plain_rules(found.get(exam.beside, exam.readers[exam.protocol.reader]))
     if exam.prompts is not None:
         rules = [rule.facing(exam.prompts.shown) for rule in rules]
     return dict(exam.readers) | {rule.name: rule for rule in rules if rule.name not in exam.readers}

@@ -23,6 +23,8 @@ from keju.errors import UsageError
 from keju.messages import catalogue, helped, labels, said, spoken
 
 if TYPE_CHECKING:
+    from keju.benchmarks.base import Benchmark
+    from keju.messages import Language
     from keju.runs.run import Run
 
 Row = dict[str, Any]
@@ -61,6 +63,7 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
     if benchmark is not None and what not in ("protocols", "readers", "subsets"):
         raise UsageError("cli_benchmark_flag", what=what)
     arms: list[list[str]] = []
+    exams: list[Benchmark] = []
     if what == "models":
         from keju.models.registry import all_kinds
 
@@ -80,7 +83,10 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         found = [_of_run(run) for run in list_runs(str(runs_folder(work_dir)))]
         rows, arms = [row for row, _ in found], [names for _, names in found]
     else:
-        rows = _of_benchmarks(what, benchmark)
+        from keju.benchmarks import registry
+
+        exams = all_benchmarks() if benchmark is None else [registry.get(benchmark)]
+        rows = _of_readers(exams) if what == "readers" else _of_benchmarks(what, exams, benchmark)
 
     def show() -> None:
         from keju.report.table import Column, render_table
@@ -98,9 +104,14 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
             )
             for name in rows[0]
         ]
-        shown = [row | {"about": _about(what, row)} if "about" in row else row for row in rows]
         if what == "runs":
             shown = [_with_arms(*each) for each in zip(rows, arms, strict=True)]
+        elif what == "readers":
+            named = [{"benchmark": row["benchmark"] or said("list.any_exam")} for row in rows]
+            told = _of_readers(exams, spoken())
+            shown = [row | exam for row, exam in zip(told, named, strict=True)]
+        else:
+            shown = [row | {"about": _about(what, row)} if "about" in row else row for row in rows]
         render_table(columns, [[_cell(*item) for item in row.items()] for row in shown])
         note("")
         step = _next_step(what, rows, benchmark)
@@ -227,11 +238,41 @@ def _of_run(run: Run) -> tuple[Row, list[str]]:
     return row, [entry.arm for entry in entries]
 
 
-def _of_benchmarks(what: str, only: str | None) -> list[Row]:
-    from keju.benchmarks import registry
+def _of_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
+    """The readers of each exam, then those that any exam takes which has none of that name."""
+    from keju.benchmarks.prepare import option_rules, plain_rules
+    from keju.messages import text_of
 
+    rows = [
+        {
+            "benchmark": exam.name,
+            "reader": name,
+            "protocols": [n for n, own in exam.protocols.items() if own.reader == name],
+            "default": exam.protocols[exam.default_protocol].reader == name,
+            "about": text_of(reader.about, {}, language),
+        }
+        for exam in exams
+        for name, reader in exam.readers.items()
+    ]
+    rules = option_rules()
+    rules += plain_rules(rules[0])
+    known = [exam.readers for exam in exams]
+    return rows + [
+        {
+            "benchmark": "",
+            "reader": rule.name,
+            "protocols": [],
+            "default": False,
+            "about": text_of(rule.about, {}, language),
+        }
+        for rule in rules
+        if not all(rule.name in own for own in known)
+    ]
+
+
+def _of_benchmarks(what: str, exams: list[Benchmark], only: str | None) -> list[Row]:
     rows: list[Row] = []
-    for each in all_benchmarks() if only is None else [registry.get(only)]:
+    for each in exams:
         if what == "benchmarks":
             rows.append(
                 {
@@ -256,7 +297,7 @@ def _of_benchmarks(what: str, only: str | None) -> list[Row]:
                 }
                 for name, protocol in each.protocols.items()
             ]
-        elif what == "subsets":
+        else:
             counts = {subset: each.rows.get(subset) for subset in each.subset_names}
             if only is not None and not counts:  # its questions tell
                 counts = {subset.name: len(subset) for subset in exam_for(only).subsets}
@@ -268,15 +309,6 @@ def _of_benchmarks(what: str, only: str | None) -> list[Row]:
                     "about": each.subset_about.get(subset, ""),
                 }
                 for subset, count in counts.items()
-            ]
-        else:
-            rows += [
-                {
-                    "benchmark": each.name,
-                    "reader": reader,
-                    "protocols": [n for n, p in each.protocols.items() if p.reader == reader],
-                }
-                for reader in each.reader_names
             ]
     return rows
 

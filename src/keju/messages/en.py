@@ -1184,6 +1184,13 @@ TEXTS: dict[str, str] = {
     "value_at_least": "{name} must be at least {least}",
     "kit_id_twice": "{name}: the id '{id}' occurs twice",
     "prepare_no_reader": "{benchmark} has no reader '{name}'{hint}",
+    "about_reader_robust": "Keju's own: the answer in any wording, the one that stands in the end; "
+    "never a guess",
+    "about_reader_evalscope": "EvalScope 1.14: the letter after the last 'ANSWER:' ('答案：' in "
+    "Chinese), else the last capital letter",
+    "about_reader_inspect": "Inspect: the last line 'ANSWER: X', else the last 'ANSWER: X'",
+    "about_reader_last_line": "the last line that is not blank is the answer",
+    "about_reader_whole_reply": "the whole reply is the answer",
     "prepare_empty_subsets": "{path} holds no rows of {names}; name the subsets to ask in "
     "subset_list",
     "prepare_no_options": "{name}: shuffle_choices: the questions have no options",
@@ -1576,8 +1583,11 @@ LABELS: dict[str, str] = {
     "Next:",
     "list.needs_data": "No data of {name} is found here: DIR is your folder of data, which holds "
     "one folder for each exam. 'keju data pull {name}' brings the data; then leave out --data-dir.",
-    "list.note.readers": "protocols: those whose own reader it is. Any reader goes with any stored "
-    "run:",
+    "list.any_exam": "(any)",
+    "list.note.readers": "protocols: those whose own reader it is; default: whether it reads the "
+    "exam unless --protocol or --reader says otherwise. (any): every exam takes it that has none "
+    "of this name; robust, evalscope and inspect need questions with options. Any reader of an "
+    "exam goes with any stored run of it:",
     "list.note.models": "model: what to write after --model. ready: whether its optional part is "
     "installed. Next:",
     "list.note.runs": "scores: the headline of each exam; n: its questions. Next:",

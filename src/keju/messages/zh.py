@@ -1046,6 +1046,12 @@ TEXTS: dict[str, str] = {
     "value_at_least": "{name} 至少为 {least}",
     "kit_id_twice": "{name}：id “{id}”出现两次",
     "prepare_no_reader": "{benchmark} 没有读取器“{name}”{hint}",
+    "about_reader_robust": "Keju 自己的读取器：任何说法的答案，取最终成立的一个；从不猜测",
+    "about_reader_evalscope": "EvalScope 1.14：最后一个“ANSWER:”（中文为“答案：”）之后的字母，没有"
+    "则取最后一个大写字母",
+    "about_reader_inspect": "Inspect：最后一行“ANSWER: X”，没有则取最后一个“ANSWER: X”",
+    "about_reader_last_line": "最后一个非空行就是答案",
+    "about_reader_whole_reply": "整个回复就是答案",
     "prepare_empty_subsets": "{path} 中没有 {names} 的行；请在 subset_list 中写出要提问的子集",
     "prepare_no_options": "{name}：shuffle_choices：题目没有选项",
     "curve_falls": "{name}：准确率随难度下降，难度每翻一倍下降 {size:.1f} 个百分点（趋势检验 "
@@ -1404,7 +1410,10 @@ LABELS: dict[str, str] = {
     "（模型书写）或 labels（取最可能的选项）。下一步：",
     "list.needs_data": "这里没有找到 {name} 的数据：DIR 是你的数据文件夹，其中每门考试有一个"
     "文件夹。也可以用 keju data pull {name} 下载数据，然后去掉 --data-dir。",
-    "list.note.readers": "协议：以它为自身读取器的协议。任何读取器都可用于已存的运行：",
+    "list.any_exam": "（任何）",
+    "list.note.readers": "协议：以它为自身读取器的协议；默认：--protocol 和 --reader 都未指定时是否"
+    "由它读取。（任何）：没有同名读取器的考试都可以用；robust、evalscope 和 inspect 要求题目有选项"
+    "。一门考试的任何读取器都可用于它已存的运行：",
     "list.note.models": "模型：写在 --model 之后。就绪：所需的可选组件是否已安装。下一步：",
     "list.note.runs": "得分：每门考试的主要指标；n：题数。下一步：",
     "import.origin": "{tool}，模型 {model}",

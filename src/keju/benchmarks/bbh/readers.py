@@ -60,12 +60,14 @@ class PaperReader(MarkedLineReader):
     """Suzgun et al. 2022, chain of thought: what stands after the marker, compared exactly."""
 
     name = "paper"
+    about = "bbh.about_reader_paper"
 
 
 class AnswerOnlyReader(Reader):
     """Suzgun et al. 2022, answer only: the whole output, compared exactly."""
 
     name = "answer-only"
+    about = "bbh.about_reader_answer_only"
     version = 2
     marked = False
 
@@ -87,6 +89,7 @@ class EvalScopeReader(MarkedLineReader):
     """
 
     name = "evalscope"
+    about = "bbh.about_reader_evalscope"
 
     def value_at(self, text: str, position: int, sample: Sample) -> str:
         line = super().value_at(text, position, sample)
@@ -117,6 +120,7 @@ class McpbrReader(Reader):
     """mcpbr 0.14: the last non-empty line, letter case aside; brackets and full stops count."""
 
     name = "mcpbr"
+    about = "bbh.about_reader_mcpbr"
     marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:

@@ -33,6 +33,12 @@ ENGLISH = {
     "bbh.unknown_setting": "unknown setting '{setting}'{hint}",
     "bbh.placeholder_missing": "prompt_template: the placeholder {placeholder} is missing{hint}",
     "bbh.mcpbr_no_shots": "protocol mcpbr has no worked examples: few_shot_prompt_template refused",
+    "bbh.about_reader_paper": "Suzgun et al. 2022: what follows the last 'So the answer is' on its "
+    "line, compared exactly",
+    "bbh.about_reader_answer_only": "Suzgun et al. 2022: the whole reply, compared exactly",
+    "bbh.about_reader_evalscope": "EvalScope 1.14: the line after the last 'So the answer is', "
+    "else the first line; of options its first capital letter",
+    "bbh.about_reader_mcpbr": "mcpbr 0.14: the last line, letter case aside",
 }
 CHINESE = {
     "about_exam_bbh": "BIG-Bench Hard：27 个子集（23 项任务）的推理题，共 6,511 题",
@@ -63,6 +69,12 @@ CHINESE = {
     "bbh.unknown_setting": "未知的设置“{setting}”{hint}",
     "bbh.placeholder_missing": "prompt_template：缺少占位符 {placeholder}{hint}",
     "bbh.mcpbr_no_shots": "协议 mcpbr 没有示例：不接受 few_shot_prompt_template",
+    "bbh.about_reader_paper": "Suzgun 等 2022：同一行中最后一个“So the answer is”之后的内容，精确"
+    "匹配",
+    "bbh.about_reader_answer_only": "Suzgun 等 2022：整个回复，精确匹配",
+    "bbh.about_reader_evalscope": "EvalScope 1.14：最后一个“So the answer is”之后的一行，没有则取"
+    "第一行；选择题取其中第一个大写字母",
+    "bbh.about_reader_mcpbr": "mcpbr 0.14：最后一行，不分大小写",
 }
 PROTOCOLS = {
     "evalscope": "EvalScope 的 bbh：3 个示例的思维链并说明答案格式，或不用示例",

@@ -67,6 +67,7 @@ class OpenReader(Reader):
 
     def __init__(self, *, tolerant: bool, tags_required: bool) -> None:
         self.name = "tolerant" if tolerant else "native"
+        self.about = f"bixbench.about_reader_{self.name}"
         self._tolerant = tolerant
         self._tags_required = self.marked = tags_required
 
@@ -112,6 +113,7 @@ class HypothesisReader(Reader):
     """True or false, as the whole reply or its first word; never out of two that contradict."""
 
     name = "native"
+    about = "bixbench.about_reader_hypothesis"
     marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:

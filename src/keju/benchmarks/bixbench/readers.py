@@ -59,6 +59,7 @@ class OfficialReader(Reader):
     """
 
     name = "official"
+    about = "bixbench.about_reader_official"
 
     def read(self, text: str, sample: Sample) -> Answer:
         inside = tag_content(text)
@@ -76,6 +77,7 @@ class EnvironmentReader(Reader):
     """
 
     name = "environment"
+    about = "bixbench.about_reader_environment"
     version = 2
 
     def read(self, text: str, sample: Sample) -> Answer:

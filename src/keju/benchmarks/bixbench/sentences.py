@@ -59,6 +59,13 @@ ENGLISH = {
     "it out, or take data_version '1.0'",
     "bixbench.no_hypothesis": "protocol '{protocol}' has no hypothesis view: use protocol "
     "'environment', or question_source 'mcq'",
+    "bixbench.about_reader_official": "Future-House: the letter in the last <answer>…</answer>",
+    "bixbench.about_reader_environment": "the verifiers environment: a letter alone, announced or "
+    "first; 'Option X'; the text of an option, or one much like it",
+    "bixbench.about_reader_native": "open answers: the whole reply or what its tags hold, numbers "
+    "by value",
+    "bixbench.about_reader_tolerant": "as native; rounded numbers and percentages are met too",
+    "bixbench.about_reader_hypothesis": "true or false: the whole reply, or its first word",
 }
 CHINESE = {
     "about_exam_bixbench": "计算生物学：关于真实分析的 205 道题（1.0 版为 296 道）",
@@ -110,6 +117,12 @@ CHINESE = {
     "data_version '1.0'",
     "bixbench.no_hypothesis": "协议“{protocol}”没有 hypothesis 视图：使用协议 'environment'，或 "
     "question_source 'mcq'",
+    "bixbench.about_reader_official": "Future-House：最后一个 <answer>…</answer> 中的字母",
+    "bixbench.about_reader_environment": "verifiers 环境：单独、宣布的或开头的字母；“Option X”；"
+    "选项的文字，或与之很像的文字",
+    "bixbench.about_reader_native": "开放题：整个回复或标签中的内容，数字按数值比较",
+    "bixbench.about_reader_tolerant": "同 native；四舍五入的数字和百分数也算相符",
+    "bixbench.about_reader_hypothesis": "真或假：整个回复，或它的第一个词",
 }
 DESCRIBED = {
     "protocol.bixbench.environment": "verifiers 环境：一条系统提示，只答字母或简短的答案",

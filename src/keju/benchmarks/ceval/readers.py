@@ -78,6 +78,7 @@ class TutorialReader(Reader):
     """
 
     name = "tutorial"
+    about = "ceval.about_reader_tutorial"
 
     def __init__(
         self, *, continues: bool = False, base: bool = False, answer_only: bool = False
@@ -147,6 +148,7 @@ class OfficialReader(Reader):
     """
 
     name = "official"
+    about = "ceval.about_reader_official"
 
     def __init__(self, mode: Mode, shots: int) -> None:
         self._mode, self._shots = mode, shots
@@ -198,6 +200,7 @@ class FirstCapitalReader(Reader):
     """OpenCompass: the first capital letter of the reply, wherever it stands."""
 
     name = "first-capital"
+    about = "ceval.about_reader_first_capital"
     marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:

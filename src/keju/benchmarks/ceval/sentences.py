@@ -31,6 +31,10 @@ ENGLISH = {
     "ceval.not_offered": "{axis} '{asked}' is not offered by protocol '{protocol}': leave it "
     "out, or take protocol {names}",
     "ceval.labels_cot": "decode 'labels' needs mode 'answer-only': a chain of thought is generated",
+    "ceval.about_reader_tutorial": "the C-Eval tutorial: the letter of the last '答案：X'",
+    "ceval.about_reader_official": "the scripts of hkust-nlp/ceval: the last '答案是X。' of a "
+    "chain of thought, else the letter that the reply begins with or is",
+    "ceval.about_reader_first_capital": "OpenCompass: the first capital letter of the reply",
 }
 CHINESE = {
     "about_exam_ceval": "52 门科目的中文考试，四个选项（val 1,346 题，test 12,342 题）",
@@ -54,6 +58,10 @@ CHINESE = {
     "ceval.no_mapping": "{origin} 不是科目的映射；请从 C-Eval 的发布中取用",
     "ceval.not_offered": "协议“{protocol}”不提供 {axis} “{asked}”：去掉它，或使用协议 {names}",
     "ceval.labels_cot": "decode 'labels' 需要 mode 'answer-only'：思维链是生成出来的",
+    "ceval.about_reader_tutorial": "C-Eval 教程：最后一个“答案：X”的字母",
+    "ceval.about_reader_official": "hkust-nlp/ceval 的脚本：思维链取最后一个“答案是X。”，否则取回复"
+    "开头的字母，或整个回复就是的字母",
+    "ceval.about_reader_first_capital": "OpenCompass：回复中第一个大写字母",
 }
 DESCRIBED = {
     "protocol.ceval.evalscope": "EvalScope，C-Eval v1.1：一条消息，示例带解析；要求写“答案：X”",

@@ -31,7 +31,8 @@ class RuleReader(RobustReader):
             self._parts = compiled(rule.regex).every
         else:
             self._parts = lambda text: [part.text for part in segments_after(text, marker)]
-        super().__init__(kind, strict=marker, name="marker" if rule.regex is None else "regex")
+        name = "marker" if rule.regex is None else "regex"
+        super().__init__(kind, strict=marker, name=name, about=f"custom.about_reader_{name}")
 
     def read(self, text: str, sample: Sample) -> Answer:
         for part in reversed(self._parts(text)):
@@ -45,6 +46,7 @@ class ExactText(Reader):
     """The whole reply, letter for letter."""
 
     name = "exact"
+    about = "custom.about_reader_exact"
     marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:
@@ -64,7 +66,8 @@ def readers_of(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     if kind == "choice":
         readers.insert(0, RobustReader(answers, strict=strict, name=LETTER))
     else:
-        number = RobustReader(Number(anywhere=True), strict=strict, name="number")
+        about = "custom.about_reader_number"
+        number = RobustReader(Number(anywhere=True), strict=strict, name="number", about=about)
         readers += [ExactText(), number]
     if isinstance(rule, ReaderRule):
         readers.append(RuleReader(answers, rule))

@@ -48,6 +48,10 @@ ENGLISH = {
     "custom.reader_of_choice": "reader '{name}' is not for questions with options (valid: {valid})",
     "custom.reader_of_free": "reader '{name}' is not for questions without options (valid: "
     "{valid})",
+    "custom.about_reader_marker": "what follows the exam's own marker, the last one",
+    "custom.about_reader_regex": "what the exam's own pattern finds last",
+    "custom.about_reader_exact": "the whole reply, letter for letter",
+    "custom.about_reader_number": "the number that is announced or ends the reply, by value",
 }
 CHINESE = {
     "custom.answer_neither": "{where}：答案“{answer}”既不是 A 到 {last} 的字母，也不是某个选项的"
@@ -88,6 +92,10 @@ CHINESE = {
     "“{kind}”",
     "custom.reader_of_choice": "读取器“{name}”不适用于带选项的题（可用：{valid}）",
     "custom.reader_of_free": "读取器“{name}”不适用于不带选项的题（可用：{valid}）",
+    "custom.about_reader_marker": "考试自己的标记之后的内容，取最后一处",
+    "custom.about_reader_regex": "考试自己的模式最后找到的内容",
+    "custom.about_reader_exact": "整个回复，逐字比较",
+    "custom.about_reader_number": "宣布的或结尾的数字，按数值比较",
 }
 messages.add("en", ENGLISH)
 messages.add("zh", CHINESE)

@@ -31,6 +31,7 @@ class Level1(Reader):
     """
 
     name = "l1"
+    about = "mmlu_pro.about_reader_l1"
 
     def __init__(self, *, plain: bool = False) -> None:
         """With `plain`, ``**`` is removed first, as the authors do with replies of APIs."""
@@ -51,6 +52,7 @@ class Level2(Level1):
     """Level 1; else the letter after ``Answer:``; else the last stand-alone capital A to J."""
 
     name = "l2"
+    about = "mmlu_pro.about_reader_l2"
 
     def unmarked(self, text: str) -> Answer:
         letter, line_end = "", len(text)
