@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import json
 import subprocess
@@ -171,6 +172,68 @@ def test_a_run_is_deleted_only_when_it_is_meant(keju: Keju) -> None:
     assert keju("rm", "one", "--yes").code == 0
     assert not Path("runs/one").exists()
     assert keju("rm", "one", "--yes").code == 2
+
+
+def test_a_run_is_shown_with_ids_that_can_be_shown(keju: Keju) -> None:
+    keju(*DEMO, "--run-id", "one")
+    counts = keju("score", "one", "--json").json["benchmarks"][0]["outcomes"]
+    shown = keju("show", "one", "--json").json
+    assert (shown["run"], shown["model"], shown["complete"]) == ("one", "scripted", True)
+    (exam,) = shown["benchmarks"]
+    assert (exam["name"], exam["protocol"], exam["reader"]) == ("demo", "text", "marker")
+    assert exam["outcomes"] == {outcome: n for outcome, n in counts.items() if n}
+    outcomes = [row["outcome"] for row in shown["samples"]]
+    assert len(outcomes) == 10
+    assert outcomes == sorted(outcomes, key=lambda outcome: outcome == "correct")
+    for language, words in (
+        ("en", ["run one · model scripted · complete", f"{counts['correct']} correct"]),
+        ("zh", ["运行 one · 模型 scripted · 已完成", f"正确 {counts['correct']}"]),
+    ):
+        told = keju("show", "one", "--language", language)
+        assert told.code == 0
+        assert all(word in told.out for word in words), told.out
+        assert all(row["id"] in told.out for row in shown["samples"])
+        command = told.err.splitlines()[-1].split()
+        assert command[:3] == ["keju", "show", "one"]
+        assert keju(*command[1:]).out.startswith(shown["samples"][0]["id"])
+    for flags in (("--subset", "x"), ("--index", "3"), ("--protocol", "text")):
+        refused = keju("show", "one", *flags)
+        assert (refused.code, "give the id of one of its questions" in refused.err) == (2, True)
+    assert keju("show", "one", "--arm", "calc").code == 2
+
+
+class Asked(io.StringIO):
+    """A terminal at which somebody has answered."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_several_runs_are_deleted_together_or_not_at_all(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two", "three"):
+        keju(*DEMO, "--limit", "1", "--run-id", name)
+    wrong = keju("rm", "one", "there-is-none", "two", "--yes")
+    assert (wrong.code, len(wrong.err.splitlines())) == (2, 1)
+    assert "there-is-none" in wrong.err
+    with Path("runs/two/records.jsonl").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert keju("rm", "one", "two", "--yes").code != 0
+    assert "runs/one, runs/two" in keju("rm", "one", "two").err
+    for language, told in (
+        ("en", "delete runs/one, runs/two with all their replies? [y/N] "),
+        ("zh", "删除 2 次运行及其全部回复：runs/one、runs/two？[y/N] "),
+    ):
+        monkeypatch.setattr("sys.stdin", Asked("n\n"))
+        kept = keju("rm", "one", "runs/two", "--language", language)
+        assert (kept.code, kept.err) == (0, told)
+    assert {path.name for path in Path("runs").iterdir()} == {"one", "two", "three"}
+    monkeypatch.setattr("sys.stdin", Asked("y\n"))
+    gone = keju("rm", "one", "runs/two", "runs/one", "--json")
+    assert gone.json == {"removed": ["runs/one", "runs/two"]}
+    assert keju("rm", "three", "--yes", "--json").json == {"removed": "runs/three"}
+    assert not list(Path("runs").iterdir())
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -86,9 +86,9 @@ def test_the_suffix_of_a_file_is_its_format(keju: Keju) -> None:
     assert Path("a.csv").read_bytes() == Path("plain").read_bytes()
 
 
-def test_a_run_without_a_sample_says_what_to_give(keju: Keju) -> None:
+def test_a_run_with_flags_of_an_exam_says_what_to_give(keju: Keju) -> None:
     keju(*DEMO, "--run-id", "r")
-    ran = keju("show", "r")
+    ran = keju("show", "r", "--subset", "word_sorting")
     assert ran.code == 2
     words = shlex.split(ran.err.strip().rpartition("such as ")[2])
     assert keju("show", "r", *words).code == 0

@@ -77,7 +77,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             ("benchmarks", "models", "protocols", "readers", "runs", "subsets"),
             spelling="[WHAT]",
         ),
-        Option("show.name", "", "A benchmark; with --sample a run.", spelling="NAME"),
+        Option("show.name", "", "A benchmark, or a stored run.", spelling="NAME"),
         Option(
             "view.folder",
             "",

@@ -1,4 +1,4 @@
-"""``keju rm``: delete a stored run."""
+"""``keju rm``: delete stored runs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,28 @@ from keju.errors import UsageError
 from keju.messages import printable, said
 
 
-@command("rm", "keju rm tuesday", "keju rm runs/tuesday --yes")
-def rm(run: str, yes: bool, work_dir: str | None) -> Output:
-    """Delete a run with all its replies. Asks first; a run that is being written is refused."""
+@command("rm", "keju rm tuesday", "keju rm monday tuesday", "keju rm runs/tuesday --yes")
+def rm(runs: list[str], yes: bool, work_dir: str | None) -> Output:
+    """Delete runs with all their replies. Asks once, for all of them.
+
+    Where one of them is not there, or is being written, none is deleted.
+    """
     from keju.runs.journal import Journal
 
-    folder = stored_run(run, work_dir).folder
-    Journal(folder).close()  # refuses a run that another process writes
+    found = {(own := stored_run(run, work_dir).folder).resolve(): own for run in runs}
+    folders = [*found.values()]
+    for folder in folders:
+        Journal(folder).close()  # refuses a run that another process writes
+    named = said("list_separator").join(map(str, folders))
     if not yes:
         if not sys.stdin or not sys.stdin.isatty():
-            raise UsageError("cli_rm_needs_yes", run=folder)
-        sys.stderr.write(printable(said("rm.ask", folder=folder)))
+            raise UsageError("cli_rm_needs_yes", run=folders)
+        sys.stderr.write(printable(said("rm.ask", folders=named, n=len(folders))))
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             return Output({"removed": None}, lambda: print_lines(said("rm.kept")))
-    shutil.rmtree(folder)
-    return Output({"removed": str(folder)}, lambda: print_lines(said("rm.deleted", folder=folder)))
+    for folder in folders:
+        shutil.rmtree(folder)
+    removed = [str(folder) for folder in folders]
+    document = {"removed": removed[0] if len(runs) == 1 else removed}
+    return Output(document, lambda: print_lines(*(said("rm.deleted", folder=f) for f in removed)))

@@ -1,12 +1,14 @@
-"""``keju show``: one question exactly as the model gets it."""
+"""``keju show``: one question exactly as the model gets it; what a stored run has."""
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_for, print_lines, remark, stored_run
+from keju.cli.common import Output, exam_for, note, note_step, print_lines, remark, stored_run
 from keju.errors import ConfigError, Hint, KejuError, UsageError, did_you_mean
 from keju.messages import foreign, said
 
@@ -14,7 +16,12 @@ if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
     from keju.report.format import Labels
     from keju.runs.run import Run
-    from keju.types import Record, Sample
+    from keju.types import Outcome, Record, Sample
+
+LISTED = 10
+"""Questions of a run that are listed where none is named."""
+ANSWER_WIDTH = 40
+"""Characters of an answer in that list."""
 
 
 @command(
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     "keju show bbh",
     "keju show bbh --subset snarks --index 3 --protocol paper",
     "keju show mmlu_pro --subset 'computer science' --json",
+    "keju show tuesday",
     "keju show runs/tuesday --sample bbh_snarks_3",
     sets="protocol dataset_args data_dir seed",
 )
@@ -36,7 +44,9 @@ def show(
 ) -> Output:
     """Show one question of a benchmark: the prompt as it is sent, the options, the gold answer.
 
-    With --sample: what a stored run was asked under that id, its replies, and how they were read.
+    Of a stored run: what it was asked, what became of its replies, and some of their ids, those
+    that were not right first. With --sample: one of them, its prompt, its replies, and how they
+    were read.
     """
     if sample_id is not None:
         return stored_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)
@@ -45,7 +55,11 @@ def show(
     from keju.report.format import Labels, printable
 
     if name not in registry.names():
-        _refuse_run(name, work_dir)
+        if (run := _run_called(name, work_dir)) is not None:
+            if subset is not None or index or settings.keys() - {"data_dir"}:
+                first = next((record.id for _, record in run.answers()), "ID")
+                raise UsageError("cli_show_needs_sample", name=name, id=first)
+            return run_overview(run, arm)
         _refuse_neither(name, work_dir)
     exam = exam_for(name, **settings)
     if subset is not None:  # the benchmark may know it by another name
@@ -68,14 +82,12 @@ def show(
     return Output(exam.describe(sample), lambda: print_lines(*lines))
 
 
-def _refuse_run(name: str, work_dir: str | None) -> None:
-    """UsageError that says what to give where `name` is a stored run and no benchmark."""
+def _run_called(name: str, work_dir: str | None) -> Run | None:
+    """The stored run of this name, if there is one."""
     try:
-        run = stored_run(name, work_dir)
+        return stored_run(name, work_dir)
     except UsageError:
-        return
-    first = next((record.id for _, record in run.answers()), "ID")
-    raise UsageError("cli_show_needs_sample", name=name, id=first)
+        return None
 
 
 def _refuse_neither(name: str, work_dir: str | None) -> None:
@@ -108,6 +120,96 @@ def find_sample(exam: Exam, name: str | None, index: int) -> Sample:
     raise UsageError("cli_no_question", subset=subset.name, index=index, last=len(subset) - 1)
 
 
+def _arms_of(run: Run, asked: str | None) -> list[str]:
+    """The arms of a run; UsageError where the one that is asked for is none of them."""
+    arms = [each["name"] for each in run.manifest.config.get("arms", ())]
+    arms += [arm for exam in run.manifest.benchmarks for arm in exam.samples_of or ()]
+    if asked is not None and asked not in arms:
+        raise UsageError("cli_no_arm", run=run.id, arm=asked, arms=arms or Hint("no_names"))
+    return arms
+
+
+def run_overview(run: Run, arm: str | None) -> Output:
+    """What a run was asked, what became of it, and ids that ``--sample`` takes."""
+    from keju.types import ALL_OUTCOMES
+
+    _arms_of(run, arm)
+    outcomes: dict[tuple[str, str], Counter[Outcome]] = defaultdict(Counter)
+    listed: dict[Outcome, list[dict[str, Any]]] = {outcome: [] for outcome in ALL_OUTCOMES}
+    for _, record in run.answers():
+        if arm not in (None, record.arm) or not record.readings:
+            continue
+        answer, outcome = record.readings[0].answer.value, record.readings[0].score.outcome
+        outcomes[record.bench, record.arm][outcome] += 1
+        if len(own := listed[outcome]) < LISTED:
+            row = {"id": record.id, "arm": record.arm, "outcome": outcome}
+            row |= {"answer": answer, "target": record.target}
+            own += [row] if row not in own else []  # repeats of a question
+    order = sorted(ALL_OUTCOMES, key=lambda outcome: outcome == "correct")
+    manifest = run.manifest
+    stored = {exam.name: exam for exam in manifest.benchmarks}
+    document = {
+        "run": run.id,
+        "model": manifest.model,
+        "complete": manifest.complete,
+        "benchmarks": [
+            {
+                "name": name,
+                "arm": own_arm,
+                "protocol": stored[name].protocol.name if name in stored else "",
+                "reader": next(iter(stored[name].readers), "") if name in stored else "",
+                "outcomes": dict(counts),
+            }
+            for (name, own_arm), counts in outcomes.items()
+        ],
+        "samples": [row for outcome in order for row in listed[outcome]][:LISTED],
+    }
+    return Output(document, lambda: _show_run(run, document))
+
+
+def _show_run(run: Run, document: dict[str, Any]) -> None:
+    from keju.messages import spoken
+    from keju.report.format import Labels, count, outcome_words, shorten
+    from keju.report.table import Column, Screen
+    from keju.runs.run import command_name
+
+    screen, labels = Screen(), Labels(spoken())
+    replies = sum(sum(exam["outcomes"].values()) for exam in document["benchmarks"])
+    state = labels("board.complete" if document["complete"] else "board.incomplete")
+    values = {"run": run.id, "model": document["model"], "state": state}
+    screen.line(labels("show.stored", n=count(replies), **values), style="bold")
+    for exam in document["benchmarks"]:
+        parts = [exam["name"], *([labels.arm(exam["arm"])] if exam["arm"] else [])]
+        parts.append(f"{labels.word('protocol')} {exam['protocol']}")
+        parts.append(labels("read_by", reader=exam["reader"]))
+        screen.line(" · ".join([*parts, *outcome_words(exam["outcomes"], labels)]))
+    samples = document["samples"]
+    if samples:
+        screen.line()
+        names = ("id", "arm", "outcome", "answer", "target")
+        columns = [
+            Column(labels(f"show.column.{name}"), "left", fold=n > 2, id=name == "id")
+            for n, name in enumerate(names)
+        ]
+        rows = [
+            [
+                row["id"],
+                row["arm"],
+                labels(f"outcome.{row['outcome']}"),
+                *(shorten(row[name] or "", ANSWER_WIDTH) for name in names[3:]),
+            ]
+            for row in samples
+        ]
+        screen.table(columns, rows)
+    screen.flush()
+    if samples:
+        note("")
+        rest = replies - len(samples)
+        words = said("show.more", n=rest) if rest > 0 else said("show.one")
+        sample = shlex.quote(samples[0]["id"])
+        note_step(words, f"keju show {command_name(run.folder)} --sample {sample}")
+
+
 def stored_reply(
     name: str, sample_id: str, work_dir: str | None, data_dir: str | None, arm: str | None = None
 ) -> Output:
@@ -123,10 +225,7 @@ def stored_reply(
     if not records:
         near = did_you_mean(sample_id, [record.id for _, _, record in run.counting()])
         raise UsageError("cli_no_reply", run=run.id, id=sample_id, hint=near)
-    arms = [each["name"] for each in run.manifest.config.get("arms", ())]
-    arms += [arm for exam in run.manifest.benchmarks for arm in exam.samples_of or ()]
-    if arm is not None and arm not in arms:
-        raise UsageError("cli_no_arm", run=run.id, arm=arm, arms=arms or Hint("no_names"))
+    arms = _arms_of(run, arm)
     records = [record for record in records if arm in (None, record.arm)]
     records.sort(key=lambda record: arms.index(record.arm) if record.arm in arms else -1)
     prompt = _prompt_of(run, sample_id, data_dir)
