@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from keju.messages.wrapping import cells
 from keju.report.board import Line, fitting, make_board, whole_words
 from tests.report.test_live import Terminal
 
@@ -81,3 +82,30 @@ def test_quiet_says_nothing_and_nothing_is_known_of_nothing() -> None:
     make_board(stream, quiet=True).start("plan p", [RUNNING])
     assert stream.getvalue() == ""
     assert whole_words([], None) == "0 of 0 runs over, 0/0 answers"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_narrow_terminal_shows_records_and_cuts_nothing(
+    monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    monkeypatch.setenv("KEJU_LANGUAGE", language)
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("LINES", "24")
+    names = [f"weekly--a-model-with-a-long-name--exam-{number}" for number in range(12)]
+    lines = [RUNNING._replace(run=name) for name in names]
+    stream = Terminal()
+    board = make_board(stream)
+    board.start("plan p", lines)
+    board.finish(lines, 10.0)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    drawn = [line.rstrip() for line in text.rpartition("plan p")[2].splitlines()]
+    assert all(cells(line) <= 60 for line in drawn)
+    assert len(drawn) <= 24
+    shown = [line for line in drawn if line in names]
+    assert len(shown) >= 4
+    for place, line in enumerate(drawn):
+        if line in names:
+            record = " ".join(drawn[place + 1 : place + 4])
+            for cell in ("30/120", "50.0 % (33.0–67.0)" if language == "en" else "50.0 %", "3/s"):
+                assert cell in record
+            assert "0.2500" in record

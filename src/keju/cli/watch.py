@@ -59,16 +59,12 @@ def _document(lines: list[Line]) -> dict[str, object]:
 
 
 def _show(lines: list[Line]) -> None:
-    from keju.report.board import cells_of, titles, whole_words
-    from keju.report.table import Column, Screen
+    from keju.report.board import cells_of, columns, whole_words
+    from keju.report.table import Screen
 
     screen = Screen()
     if lines:
-        columns = [
-            Column(title, "right" if n > 1 else "left", id=n == 0)
-            for n, title in enumerate(titles())
-        ]
-        screen.table(columns, [cells_of(line) for line in lines])
+        screen.table(columns(), [cells_of(line) for line in lines])
         screen.line(whole_words(lines, None))
     else:
         screen.line(said("watch.nothing"))

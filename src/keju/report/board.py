@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from keju.engine.display import Pause
 from keju.messages import said, tolerant, write_line
+from keju.messages.wrapping import cells
 from keju.report.format import UNKNOWN, compact, count, duration, interval, money, percent
 from keju.report.live import LOG_SECONDS, LOG_STEPS, SLOW_SECONDS
+from keju.report.narrow import GAP
 from keju.stats.estimate import FEWEST
 from keju.stats.intervals import wilson
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
+
+    from keju.report.table import Column
 
 State = Literal["waiting", "running", "judging", "complete", "incomplete", "failed"]
 OVER: tuple[State, ...] = ("complete", "incomplete", "failed")
@@ -153,6 +157,15 @@ def titles() -> list[str]:
     """The titles of the columns."""
     words = ("run", "board.state", "live.done", "headline", "board.rate", "live.errors")
     return [said(word) for word in (*words, "live.in_flight", "live.left", "arms.cost")]
+
+
+def columns() -> list[Column]:
+    """The same as columns of a table: the first names its row."""
+    from keju.report.table import Column
+
+    return [
+        Column(title, "right" if n > 1 else "left", id=n == 0) for n, title in enumerate(titles())
+    ]
 
 
 def cells_of(line: Line) -> list[str]:
@@ -290,19 +303,20 @@ class LiveBoard(_Noted):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
+        from rich.console import Console
+
         self._live: Live | None = None
         self._title = ""
+        self._console = Console(file=stream, force_terminal=True, highlight=False, markup=False)
 
     def start(self, title: str, lines: Sequence[Line]) -> None:
         """Take the terminal's last lines."""
-        from rich.console import Console
         from rich.live import Live
 
         self._title = title
-        console = Console(file=self._stream, force_terminal=True, highlight=False, markup=False)
         self._live = Live(
             self._drawn(lines, 0.0),
-            console=console,
+            console=self._console,
             auto_refresh=False,
             redirect_stdout=False,
             redirect_stderr=False,
@@ -327,20 +341,47 @@ class LiveBoard(_Noted):
 
     def _drawn(self, lines: Sequence[Line], elapsed: float) -> RenderableType:
         from rich.console import Group
-        from rich.table import Table
         from rich.text import Text
 
-        table = Table.grid(padding=(0, 3, 0, 0))
-        table.add_row(*(Text(title, style="bold") for title in titles()))
-        shown = fitting(lines, self._live.console.height - FRAME if self._live else len(lines))
-        for line in shown:
-            style = "dim" if line.state in ("waiting", *OVER) else ""
-            style = "yellow" if line.pause not in (None, "stopping") else style
-            table.add_row(*(Text(cell, style=style) for cell in cells_of(line)))
-        parts: list[RenderableType] = [Text(self._title), table]
+        size = self._console.size
+        shown, table = drawn(lines, size.width, size.height - FRAME)
+        parts: list[RenderableType] = [Text(self._title), *table]
         if len(shown) < len(lines):
             parts.append(Text(said("board.more", n=len(lines) - len(shown)), style="dim"))
         return Group(*parts, Text(whole_words(lines, elapsed)))
+
+
+def drawn(
+    lines: Sequence[Line], width: int, height: int
+) -> tuple[list[Line], list[RenderableType]]:
+    """The lines that are shown, and them as a table, or as records where that is too wide."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from keju.report.table import records_of
+
+    rows = [titles(), *map(cells_of, lines)]
+    widths = [max(map(cells, own)) for own in zip(*rows, strict=True)]
+    if sum(widths) + GAP * (len(widths) - 1) > width:
+        records = {each.name: each for each in records_of(columns(), rows[1:], width)}
+        shown = fitting(lines, height // max(1 + len(each.lines) for each in records.values()))
+        texts = ((line, records[line.name]) for line in shown)
+        return shown, [
+            Text("\n".join([record.name, *record.lines]), style=_style(line))
+            for line, record in texts
+        ]
+    table = Table.grid(padding=(0, GAP, 0, 0))
+    table.add_row(*(Text(title, style="bold") for title in titles()))
+    shown = fitting(lines, height)
+    for line in shown:
+        table.add_row(*(Text(cell, style=_style(line)) for cell in cells_of(line)))
+    return shown, [table]
+
+
+def _style(line: Line) -> str:
+    if line.pause not in (None, "stopping"):
+        return "yellow"
+    return "dim" if line.state in ("waiting", *OVER) else ""
 
 
 def fitting(lines: Sequence[Line], room: int) -> list[Line]:

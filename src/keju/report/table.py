@@ -6,9 +6,9 @@ import io
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO
 
 from keju.messages import command_lines, spoken
 from keju.messages.wrapping import cells, longest, wrap
@@ -171,24 +171,11 @@ class Screen:
                 self.line(text, style="dim")
 
     def _records(self, columns: Sequence[_Ready]) -> None:
-        """A record for each row: its name on a line of its own, below it each title and value."""
-        labels = Labels(spoken())
-        names = [c for n, c in enumerate(columns) if c.column.id or (n == 0 and not c.numeric)]
-        others = [column for column in columns if column not in names]
-        for row in range(len(columns[0].cells)):
-            if names:
-                self.raw(" · ".join(column.cells[row] for column in names), style="bold")
-            fields = [
-                (
-                    labels("table.field", title=title, value=cell) if title else cell,
-                    column.column.fold,
-                )
-                for column in others
-                if (cell := column.cells[row]) not in ("", UNKNOWN)
-                for title in [column.column.title]
-            ]
-            for line in _packed(fields or [(UNKNOWN, False)], self.console.width - _INDENT):
-                self.raw(" " * _INDENT + line)
+        for name, lines in _record_lines(columns, self.console.width):
+            if name:
+                self.raw(name, style="bold")
+            for line in lines:
+                self.raw(line)
 
     def flush(self) -> None:
         """Write everything to the file; characters it cannot hold are replaced."""
@@ -199,6 +186,41 @@ class Screen:
         encoding = getattr(self.file, "encoding", None) or "utf-8"
         self.file.write(text.encode(encoding, "replace").decode(encoding))
         self.file.flush()
+
+
+class Record(NamedTuple):
+    """A row of a table that does not fit."""
+
+    name: str
+    """On a line of its own; empty where nothing names the row."""
+    lines: list[str]
+    """Each title and value, indented."""
+
+
+def records_of(
+    columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], width: int
+) -> list[Record]:
+    """A record for each row, as a table has them that does not fit the width."""
+    return list(_record_lines(_ready(columns, [tuple(row) for row in rows]), width))
+
+
+def _record_lines(columns: Sequence[_Ready], width: int) -> Iterator[Record]:
+    labels = Labels(spoken())
+    names = [c for n, c in enumerate(columns) if c.column.id or (n == 0 and not c.numeric)]
+    others = [column for column in columns if column not in names]
+    for row in range(len(columns[0].cells)):
+        fields = [
+            (
+                labels("table.field", title=title, value=cell) if title else cell,
+                column.column.fold,
+            )
+            for column in others
+            if (cell := column.cells[row]) not in ("", UNKNOWN)
+            for title in [column.column.title]
+        ]
+        lines = _packed(fields or [(UNKNOWN, False)], width - _INDENT)
+        name = " · ".join(column.cells[row] for column in names)
+        yield Record(name, [" " * _INDENT + line for line in lines])
 
 
 def _shown(cell: Cell) -> str:
