@@ -226,3 +226,19 @@ def test_the_data_of_the_pilot_count_where_none_are_named(keju: Keju, sit_exam: 
     assert keju("plan", "bbh", "--pilot", "placed", *SUBSETS).code == 0
     missing = keju("plan", "bbh", "--pilot", "other", *SUBSETS, "--data-dir", "nowhere")
     assert (missing.code, "nowhere" in missing.err) == (2, True)
+
+
+@pytest.mark.parametrize("spelling", ["quiz", "./quiz", "down/../quiz", "whole"])
+def test_the_settings_of_a_pilot_count_however_the_path_of_its_exam_is_written(
+    keju: Keju, endpoint: FaultyEndpoint, spelling: str
+) -> None:
+    write_exam(sizes={"one": 30, "two": 50})
+    Path("down").mkdir()
+    for run in ("r", "base"):
+        only = ("--dataset-args", "quiz.subset_list=[one]")
+        assert sit(keju, endpoint, *only, run=run).code == 0
+    name = f"custom:{Path('quiz').absolute() if spelling == 'whole' else spelling}"
+    gated = ("--pilot", "r", "--baseline", "base", "--margin", "0.05")
+    planned_ = keju("plan", name, *gated, "--json")
+    assert planned_.code == 0, planned_.err
+    assert planned_.json["whole"] == 30

@@ -4,7 +4,7 @@ is_path, path_of    a name that stands for a folder or file of the user's own
 short_name          ``sql`` for ``./sql.csv``, as its results call it too
 own_name            what its own file calls it, and then its results
 meant               the exam of a task that a name means: itself, its short name, its own name, its
-                    path's end
+                    path in any spelling, its path's end
 called              the names that settings of a task's exams can go by
 not_run             the refusal of settings for an exam that a task does not have
 beside              an exam of a config file, found beside that where it is not in this folder
@@ -62,14 +62,25 @@ def meant(name: str, exams: Sequence[str]) -> str | None:
     """The one of `exams` that `name` means; None for none, or where several paths end so."""
     if name in exams:
         return name
-    parts = path_of(name).parts
-    paths = {exam: path_of(exam).parts for exam in exams if is_path(exam)}
+    path = path_of(name)
+    parts, place = path.parts, _place(path) if is_path(name) else None
+    paths = {exam: path_of(exam) for exam in exams if is_path(exam)}
     found = [
         exam
-        for exam, whole in paths.items()
-        if name in (short_name(exam), own_name(exam)) or whole[-len(parts) :] == parts
+        for exam, own in paths.items()
+        if name in (short_name(exam), own_name(exam))
+        or own.parts[-len(parts) :] == parts
+        or (place is not None and _place(own) == place)
     ]
     return found[0] if len(found) == 1 and parts else None
+
+
+def _place(path: Path) -> Path | None:
+    """Where a path leads, however it is written; None where it can be none."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a character no path has
+        return None
 
 
 def called(exams: Sequence[str]) -> list[str]:

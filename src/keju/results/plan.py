@@ -17,6 +17,7 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.prepare import prepare_exam
 from keju.config import Price
+from keju.config.exams import meant
 from keju.config.load import data_folder, runs_folder
 from keju.config.strict import Invalid
 from keju.config.task import question_limit
@@ -371,7 +372,9 @@ def _settings_of(run: Run, name: str) -> dict[str, Any]:
     """The exam's own settings in a pilot."""
     stored = run.manifest.config.get("dataset_args") or {}
     exam = registry.get(name)
-    return next((stored[own] for own in (name, exam.name, *exam.aliases) if own in stored), {})
+    named = [own for own in (name, exam.name, *exam.aliases) if own in stored]
+    own = named[0] if named else meant(name, [*stored])
+    return {} if own is None else cast(dict[str, Any], stored[own])
 
 
 def _place_of(settings: Mapping[str, Any]) -> dict[str, Any]:
