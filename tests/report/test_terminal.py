@@ -321,3 +321,24 @@ def test_arms_whose_interval_and_p_disagree_are_told_as_compare_tells_it(
     assert all(told in sentence for sentence in sentences)
     assert len(sentences) == bool(told)
     assert sentences <= set(text.splitlines())
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_questions_known_to_be_faulty_are_named(
+    monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    monkeypatch.setenv("KEJU_LANGUAGE", language)
+    ids = [f"bbh_snarks_{number}" for number in range(9)]
+
+    def told(n: int, named: list[str]) -> str:
+        lines = render(document(entry(errata={"n": n, "ids": named}))).splitlines()
+        (line,) = [each for each in lines if "faulty, asked" in each or "已知有误、仍" in each]
+        return line
+
+    assert all(name in told(6, ids[:6]) for name in ids[:6])
+    assert "keju audit" not in told(6, ids[:6])
+    many = told(9, ids)
+    assert [name for name in ids if name in many] == ids[:5]
+    assert "keju audit tuesday" in many
+    assert ("and 4 more" if language == "en" else "还有 4 题") in many
+    assert "keju audit" in told(4, []), "a file that names none"

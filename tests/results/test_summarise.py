@@ -302,7 +302,7 @@ def test_chance_level_of_a_part_is_that_of_the_questions_answered() -> None:
 def test_errata_are_counted_and_scored_apart() -> None:
     exam = make_exam({"a": 3, "b": 3}, errata={"fake_b_0": "two right options", "other": "x"})
     entry = entry_of(exam, make_tally("110" + "011"))
-    assert entry["errata"] == {"n": 1}
+    assert entry["errata"] == {"n": 1, "ids": ["fake_b_0"]}
     assert entry["metrics"]["accuracy"]["value"] == 4 / 6
     assert entry["metrics"]["accuracy_without_errata"]["value"] == 4 / 5
     untouched = make_exam({"a": 3, "b": 3}, errata={"other": "x"})

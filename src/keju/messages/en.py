@@ -1792,7 +1792,11 @@ LABELS: dict[str, str] = {
     "bar_label": "{value}, 95 % interval {interval}",
     "warnings": "Warnings",
     "errata": "Known faults of the questions",
-    "errata_note": "Questions known to be faulty, asked and counted all the same: {n}",
+    "errata_note": "Questions known to be faulty, asked and counted all the same: {n} (keju audit "
+    "{run} names them)",
+    "errata_named": "Questions known to be faulty, asked and counted all the same: {n} ({names})",
+    "errata_more": "Questions known to be faulty, asked and counted all the same: {n} ({names} and "
+    "{rest} more; keju audit {run} names all)",
     "spreads": "Time and tokens of replies",
     "prompts": "Prompts",
     "prompts_about": "What all questions of a subset share, such as worked examples; each question "

@@ -1608,7 +1608,10 @@ LABELS: dict[str, str] = {
     "bar_label": "{value}，95 % 置信区间 {interval}",
     "warnings": "警告",
     "errata": "题目的已知问题",
-    "errata_note": "已知有误、仍照常提问并计分的题目：{n} 题",
+    "errata_note": "已知有误、仍照常提问并计分的题目：{n} 题（用 keju audit {run} 查看是哪些）",
+    "errata_named": "已知有误、仍照常提问并计分的题目：{n} 题（{names}）",
+    "errata_more": "已知有误、仍照常提问并计分的题目：{n} 题（{names}，还有 {rest} 题；用 keju "
+    "audit {run} 查看全部）",
     "spreads": "回复的用时与词元",
     "prompts": "提示",
     "prompts_about": "同一子集的题目共有的部分，例如示例；每道题接在其后。",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from keju.benchmarks.base import Reference
-from keju.messages import Language, fill, foreign, labels
+from keju.messages import Language, fill, first_of, foreign, labels
 from keju.messages import printable as printable
 from keju.results.schema import (
     BEST,
@@ -188,6 +188,7 @@ class Labels:
 # What an entry of the results says.
 
 DISAGREEMENTS_SHOWN = 20
+ERRATA_NAMED = 5
 GUESSING = "random guessing"
 """Published figures that stand with the whole exam; a subset's own chance is computed."""
 Rows = TypeVar("Rows", Row, Entry)
@@ -460,6 +461,22 @@ def left_out_words(entry: Entry, labels: Labels) -> list[str]:
         worst, best = (percent(entry.metrics[name].value) for name in (WORST, BEST))
         words.append(labels("bounds", left_out=count(total), worst=worst, best=best))
     return words
+
+
+def errata_words(entry: Entry, run: str, labels: Labels) -> str:
+    """How many questions are known to be faulty, and which; empty where none is.
+
+    Where not all are named the command is that lists them.
+    """
+    if entry.errata is None:
+        return ""
+    shown = first_of(entry.errata.ids, ERRATA_NAMED)
+    n, names = count(entry.errata.n), labels("list_separator").join(shown)
+    rest = entry.errata.n - len(shown)
+    if not rest:
+        return labels("errata_named", n=n, names=names)
+    code = "errata_more" if names else "errata_note"
+    return labels(code, n=n, names=names, rest=count(rest), run=run)
 
 
 def spent_words(entry: Entry, labels: Labels) -> str:

@@ -260,6 +260,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         "e": entry,
         "anchor": f"result-{number}",
         "protocol": fmt.protocol_line(entry),
+        "errata": fmt.errata_words(entry, run, labels),
         "headline": fmt.headline_of(entry, run, labels),
         "headline_interval": metrics[0].metric.ci95,
         "asked": fmt.asked_words(entry, labels),

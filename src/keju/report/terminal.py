@@ -154,7 +154,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         fmt.error_words(entry.errors, labels),
         *fmt.left_out_words(entry, labels),
         meaning.chance_words(entry, labels),
-        "" if entry.errata is None else labels("errata_note", n=count(entry.errata.n)),
+        fmt.errata_words(entry, run, labels),
     ]
     for line in filter(None, lines if fmt.answered([entry]) else ()):
         screen.line(line, indent=_INDENT)

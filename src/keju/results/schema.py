@@ -111,9 +111,11 @@ class Errors(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Errata(msgspec.Struct, frozen=True):
-    """How many of the questions asked are known to be faulty."""
+    """How many of the questions asked are known to be faulty, and which."""
 
     n: int
+    ids: tuple[str, ...] = ()
+    """The first of them; none in older files."""
 
 
 class LabelledCost(msgspec.Struct, frozen=True):

@@ -378,7 +378,9 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
             exam.samples[unit // tally.epochs].id
             for unit in islice(tally.showing("order_decides"), LISTED)
         ),
-        errata=Errata(len(faulty)) if faulty else None,
+        errata=Errata(len(faulty), tuple(exam.samples[item].id for item in faulty[:LISTED]))
+        if faulty
+        else None,
     )
 
 
