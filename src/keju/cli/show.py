@@ -142,7 +142,7 @@ def run_overview(run: Run, arm: str | None) -> Output:
         answer, outcome = record.readings[0].answer.value, record.readings[0].score.outcome
         outcomes[record.bench, record.arm][outcome] += 1
         if len(own := listed[outcome]) < LISTED:
-            row = {"id": record.id, "arm": record.arm, "outcome": outcome}
+            row: dict[str, Any] = {"id": record.id, "arm": record.arm, "outcome": outcome}
             row |= {"answer": answer, "target": record.target}
             own += [row] if row not in own else []  # repeats of a question
     order = sorted(ALL_OUTCOMES, key=lambda outcome: outcome == "correct")
@@ -158,7 +158,9 @@ def run_overview(run: Run, arm: str | None) -> Output:
                 "arm": own_arm,
                 "protocol": stored[name].protocol.name if name in stored else "",
                 "reader": next(iter(stored[name].readers), "") if name in stored else "",
-                "outcomes": dict(counts),
+                "outcomes": {
+                    outcome: counts[outcome] for outcome in ALL_OUTCOMES if counts[outcome]
+                },
             }
             for (name, own_arm), counts in outcomes.items()
         ],
