@@ -102,6 +102,23 @@ def test_two_runs_are_paired_question_by_question(keju: Keju, sit: Sit) -> None:
     assert shown.splitlines()[-1] == found["conclusion"]
 
 
+def test_the_table_of_pairs_names_the_reader_that_they_are_by(keju: Keju, sit: Sit) -> None:
+    """One pair has it above its table, several have a column; both where that is what differs."""
+    for name, reader in (("one", "marker"), ("two", "marker"), ("three", "robust")):
+        sit(name, name, "--reader", reader)
+    assert "demo · two against one · reader marker\n" in keju("compare", "one", "two").out
+    again = keju("compare", "one", "two", "--reader", "robust", "--language", "zh").out
+    assert "demo · two 对 one · 读取器 robust\n" in again
+    several = keju("compare", "one", "two", "three").out
+    head, _, *rows = several.splitlines()[:5]
+    place = re.split(" {2,}", head).index("reader")
+    assert [re.split(" {2,}", row)[place] for row in rows] == ["marker", *["marker / robust"] * 2]
+    keju("compare", "one", "two", "three", "--reader", "robust", "-o", "page.html")
+    page = Path("page.html").read_text("utf-8")
+    overview = page[page.index('id="overview"') :].partition("</table>")[0]
+    assert overview.count("<td>robust</td>") == 3
+
+
 def test_equal_runs_are_alike_and_close_ones_a_tie(keju: Keju, sit: Sit) -> None:
     sit("one", "1")
     sit("same", "1")

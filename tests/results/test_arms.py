@@ -263,6 +263,19 @@ def test_an_arm_that_several_readers_read_has_a_row_for_each_with_its_name() -> 
     assert [row[place] for row in table.rows] == ["l2", "robust"] * 2
 
 
+def test_the_pairs_of_arms_that_several_readers_read_name_the_reader_that_they_are_by() -> None:
+    results = shown(job("baseline", BASE), job("calc", CALC))
+    assert "reader" not in pair_table(results, Labels("en")).titles
+    (pair,) = results.comparisons
+    twice = [replace(each, reader=name) for each in results.benchmarks for name in ("l2", "robust")]
+    results = replace(
+        results, benchmarks=tuple(twice), comparisons=(replace(pair, reader="robust"),)
+    )
+    for language, title in (("en", "reader"), ("zh", "读取器")):
+        table = pair_table(results, Labels(language))
+        assert [row[table.titles.index(title)] for row in table.rows] == ["robust"]
+
+
 def test_arms_without_any_answer_have_no_tables() -> None:
     results = shown(job("baseline", "." * 20), job("calc", "." * 20))
     file = io.StringIO()

@@ -1965,6 +1965,7 @@ LABELS: dict[str, str] = {
     "gained, {lost} lost) are shown, from all subsets.",
     "compare.ties": "ties, not ranked: {pairs}",
     "compare.pair": "compared",
+    "compare.reader": "reader",
     "compare.n": "n",
     "compare.base_rate": "base",
     "compare.arm_rate": "other",

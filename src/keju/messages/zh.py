@@ -1769,6 +1769,7 @@ LABELS: dict[str, str] = {
     "此处列出各子集的 {shown} 题。",
     "compare.ties": "平局，不排名次：{pairs}",
     "compare.pair": "比较",
+    "compare.reader": "读取器",
     "compare.n": "题数",
     "compare.base_rate": "基线",
     "compare.arm_rate": "另一方",

@@ -31,14 +31,14 @@ def arm_table(results: Results, labels: Labels) -> Table:
     """
     names = ("arm", "rate", "interval", "n", "calls", "failed", "latency", "tokens")
     titles = [labels(f"arms.{name}") for name in (*names, "cost", "solved")]
-    entries = [entry for entry in results.benchmarks if entry.arm and not results.is_level(entry)]
+    entries = _arms_of(results)
     if not fmt.answered(entries):
         return Table(titles, [])
     rows = [_arm_row(entry) for entry in entries]
     priced = any(row[-1] != UNKNOWN for row in rows)
     end = len(titles) if priced else -2
     titles, rows = titles[:end], [row[:end] for row in rows]
-    if len({entry.full_name for entry in entries}) < len(entries):
+    if _several_readers(results):
         titles.insert(1, labels.word("reader"))
         for row, entry in zip(rows, entries, strict=True):
             row.insert(1, entry.reader)
@@ -66,12 +66,31 @@ def _arm_row(entry: Entry) -> Line:
 
 
 def pair_table(results: Results, labels: Labels) -> Table:
-    """A row for each pair of arms: the table of pairs, the difference, its interval and p."""
+    """A row for each pair of arms: the table of pairs, the difference, its interval and p.
+
+    Where several readers read the arms, it says which one the pairs are by.
+    """
     names = "pair", "both", "arm_only", "base_only", "neither", "difference", "interval", "p"
     titles = [labels(f"arms.{name}") for name in (*names, "p_holm")]
     rows = [_pair_row(each, labels) for each in _compared(results)]
     end = len(titles) if _several(results) else -1
-    return Table(titles[:end], [row[:end] for row in rows])
+    titles, rows = titles[:end], [row[:end] for row in rows]
+    if _several_readers(results):
+        titles.insert(1, labels.word("reader"))
+        for row, pair in zip(rows, _compared(results), strict=True):
+            row.insert(1, pair.reader)
+    return Table(titles, rows)
+
+
+def _several_readers(results: Results) -> bool:
+    """Whether any arm was read by more than one reader."""
+    names = [entry.full_name for entry in _arms_of(results)]
+    return len(set(names)) < len(names)
+
+
+def _arms_of(results: Results) -> list[Entry]:
+    """The results of arms; difficulties have their curve instead."""
+    return [entry for entry in results.benchmarks if entry.arm and not results.is_level(entry)]
 
 
 def _compared(results: Results) -> tuple[Comparison, ...]:

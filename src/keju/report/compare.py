@@ -75,12 +75,14 @@ def _columns(
 
 
 def _pairs(screen: Screen, pairs: Sequence[Comparison], labels: Labels) -> None:
-    """All pairs in a table; a single one has its name above it."""
-    names = "pair", "n", "base_rate", "arm_rate", "points", "interval", "p", "p_holm"
+    """All pairs in a table, each with its reader; a single one has both above it."""
+    names = "pair", "reader", "n", "base_rate", "arm_rate", "points", "interval", "p", "p_holm"
     columns = _columns(labels, *names, "arm_only", "base_only", "verdict")
+    columns[1] = replace(columns[1], align="left")
     rows: list[list[Cell]] = [
         [
             pair_title(pair, labels),
+            words.pair_readers(pair),
             pair.n if pair.obstacle is None else None,
             percent(pair.base_rate),
             percent(pair.arm_rate),
@@ -95,8 +97,10 @@ def _pairs(screen: Screen, pairs: Sequence[Comparison], labels: Labels) -> None:
         for pair in pairs
     ]
     if len(pairs) == 1 and pairs[0].obstacle is None:
-        columns, rows = columns[1:], [rows[0][1:]]
-        screen.table(columns, rows, title=pair_title(pairs[0], labels))
+        (pair,) = pairs
+        read_by = labels("read_by", reader=words.pair_readers(pair))
+        title = f"{pair_title(pair, labels)} · {read_by}"
+        screen.table(columns[2:], [rows[0][2:]], title=title)
     else:
         screen.table(columns, rows)
     screen.line()

@@ -49,10 +49,11 @@ def _warning(text: str) -> str:
 @html_of.register
 def _(value: Compared) -> str:
     labels = Labels()
-    names = ("pair", "n", "base_rate", "arm_rate", "points", "interval", "p", "verdict")
+    names = ("pair", "reader", "n", "base_rate", "arm_rate", "points", "interval", "p", "verdict")
     rows = [
         [
             pairs.pair_title(pair, labels),
+            pairs.pair_readers(pair),
             count(pair.n) if pair.obstacle is None else fmt.UNKNOWN,
             percent(pair.base_rate),
             percent(pair.arm_rate),

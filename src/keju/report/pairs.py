@@ -22,6 +22,14 @@ def pair_title(pair: Comparison, labels: Labels) -> str:
     return f"{pair.exam} · {labels('arms.against', arm=pair.arm, base=pair.base)}"
 
 
+def pair_readers(pair: Comparison) -> str:
+    """Who read the answers of a pair; both where that is why it is not comparable."""
+    for own in pair.unlike:
+        if own.field == "reader":
+            return f"{shown(own.first)} / {shown(own.second)}"
+    return pair.reader
+
+
 def field_name(own: Unlike, labels: Labels) -> str:
     """What two sittings have otherwise, in words; a setting by its own name."""
     name, language = own.name, labels.language
@@ -214,6 +222,7 @@ def _shown_pair(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]
         "number": number,
         "anchor": f"pair-{number}",
         "title": pair_title(pair, labels),
+        "reader": pair_readers(pair),
         "asked": labels(key, n=pair.n, exam=pair.exam, reader=pair.reader),
         "conclusion": pair.conclusion.text(language),
         "notices": [notice.text(language) for notice in pair.notices],
