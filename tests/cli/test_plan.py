@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,10 @@ def test_without_a_pilot_forecasts_are_guesses_and_say_so(keju: Keju) -> None:
     shown = keju("plan", QUIZ, "--limit", "50")
     assert "without a pilot the forecasts are guesses" in shown.out
     assert f"--datasets {QUIZ} --limit 50 --sample random" in shown.out
+    titles = {"en": "Quantity  *Value  *95 % interval", "zh": "项目  *数值  *95 % 置信区间"}
+    for language, wanted in titles.items():
+        shown = keju("plan", QUIZ, "--limit", "50", "--language", language)
+        assert re.search(f"^{wanted}$", shown.out, re.MULTILINE)
     assert "--total 97 --sample random" in keju("plan", QUIZ, "--mde", "0.145").out
 
 

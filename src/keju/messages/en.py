@@ -2390,6 +2390,8 @@ LABELS: dict[str, str] = {
     "plan.output": "Output tokens",
     "plan.cost": "Cost",
     "plan.seconds": "Time",
+    "plan.planned": "Quantity",
+    "plan.amount": "Value",
     "plan.interval": "95 % interval",
     "plan.given": "Detectable difference: two-sided level 0.05, power 0.8; two models differ on "
     "{discordance} of the questions, as --discordance says.",

@@ -2173,6 +2173,8 @@ LABELS: dict[str, str] = {
     "plan.output": "输出词元",
     "plan.cost": "费用",
     "plan.seconds": "时间",
+    "plan.planned": "项目",
+    "plan.amount": "数值",
     "plan.interval": "95 % 置信区间",
     "plan.given": "可检出的差异：双侧水平 0.05，功效 0.8；按 --discordance，两个模型在 "
     "{discordance} 的题目上结果不同。",

@@ -105,7 +105,7 @@ def _readers(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
             kappa = "" if pair is None or pair.kappa is None else f" ({pair.kappa:.2f})"
             cells[-1].append("" if pair is None else f"{count(pair.apart)}{kappa}")
     screen.line()
-    columns = [Column(""), *(Column(name, "right") for name in names[1:])]
+    columns = [Column(labels("audit.reader")), *(Column(name, "right") for name in names[1:])]
     screen.table(columns, cells, title=labels("audit.matrix"))
     screen.line()
 

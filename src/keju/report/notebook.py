@@ -12,7 +12,7 @@ from keju.report.audit import accuracy_range
 from keju.report.charts import differences
 from keju.report.format import Labels, count, interval, percent
 from keju.report.gate import gate_cells, gate_titles
-from keju.report.plan import plan_rows, plan_title, plan_words
+from keju.report.plan import plan_rows, plan_title, plan_titles, plan_words
 from keju.report.runs import html_table
 from keju.results.audit import Audit, ExamAudit
 from keju.results.compare import Compared
@@ -97,7 +97,7 @@ def _(value: GateResult) -> str:
 @html_of.register
 def _(value: Plan) -> str:
     labels = Labels()
-    table = html_table(["", "", labels("plan.interval")], plan_rows(value, labels))
+    table = html_table(plan_titles(labels), plan_rows(value, labels))
     words = map(_paragraph, plan_words(value, labels))
     return "\n".join([_paragraph(plan_title(value, labels)), table, *words])
 

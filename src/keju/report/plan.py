@@ -17,6 +17,11 @@ def _between(own: Range | None, words: Callable[[float], str]) -> tuple[str, str
     return words(own.value), f"{words(own.low)} … {words(own.high)}"
 
 
+def plan_titles(labels: Labels) -> list[str]:
+    """The titles of `plan_rows`: what is planned, how much of it, and the interval of that."""
+    return [labels(f"plan.{name}") for name in ("planned", "amount", "interval")]
+
+
 def plan_rows(made: Plan, labels: Labels) -> list[list[str]]:
     """What to ask, the difference it shows and what it takes, each with its interval."""
     return [
@@ -62,7 +67,7 @@ def render_plan(
     labels, screen = Labels(spoken()), Screen(file, width)
     screen.line(plan_title(made, labels))
     screen.line()
-    screen.table(["", "", labels("plan.interval")], plan_rows(made, labels))
+    screen.table(plan_titles(labels), plan_rows(made, labels))
     screen.line()
     titles = [labels(f"plan.{key}") for key in ("questions", "effect", "cost", "seconds")]
     rows = [
