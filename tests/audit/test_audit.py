@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from keju import Reply, audit, prepare_exam
+from keju.messages import Language, labels
 from keju.report.audit import SHARED
 from keju.results.causes import CODES
 from tests.audit.make import HERE, RUNS, laid
@@ -169,6 +170,23 @@ def test_an_audit_is_there_in_python_and_in_chinese(
     assert "答案的标签没有闭合" in keju("audit", "tags").out
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("run", RUNS)
+def test_the_terminal_names_causes_and_json_has_their_codes(
+    run: str, language: Language, keju: Keju, tmp_path: Path
+) -> None:
+    laid(run, tmp_path)
+    exams = keju("audit", run, "--json", "--language", language).json["exams"]
+    causes = {row["cause"]: row["n"] for exam in exams for row in exam["causes"]}
+    out = keju("audit", run, "--language", language).out
+    lines = [line.strip() for line in out.splitlines()]
+    for cause, n in causes.items():
+        name = labels(language)[f"cause.{cause}"]
+        # In the table and, where replies stand under it, above these.
+        assert sum(line.startswith(name) for line in lines) >= 1 + bool(n), cause
+        assert not any(line.startswith(cause) for line in lines if "_" in cause), cause
+
+
 def test_the_mark_of_a_reader_is_explained_where_one_has_it(keju: Keju) -> None:
     words = ("-m", "scripted", "--datasets", "demo", "-q", "--no-report")
     assert keju("eval", *words, "--run-id", "whole").code == 0
@@ -295,6 +313,9 @@ def test_labels_that_are_hardly_likely_are_told(keju: Keju, tmp_path: Path) -> N
     assert {each["cause"] for each in exam["findings"]} == {"outside_labels"}
 
 
-def test_every_cause_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text("utf-8")
-    assert [code for code in CODES if f"| `{code}` |" not in page] == []
+@pytest.mark.parametrize(("language", "page"), [("en", "audit.md"), ("zh", "audit.zh-CN.md")])
+def test_every_cause_is_documented_by_its_name_and_its_code(language: Language, page: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / page).read_text("utf-8")
+    names = {code: labels(language)[f"cause.{code}"] for code in CODES}
+    assert len(set(names.values())) == len(CODES)
+    assert [code for code, name in names.items() if f"| {name} | `{code}` |" not in text] == []

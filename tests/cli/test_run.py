@@ -729,7 +729,7 @@ def test_a_run_with_arms_is_shown_and_exported_step_by_step(
         chinese = keju(*words).out
     assert "--- 实验组 calc 的回复 ---\n--- 调用 calc__calculate ---" in chinese
     assert "mcpbr：读出 24 -> 正确，得分 1" in chinese
-    assert "robust：读出 无（no_marker） -> 未读出答案，得分 0" in chinese
+    assert "robust：读出 无（没有答案标记） -> 未读出答案，得分 0" in chinese
     assert "has no arm 'x' (it has: calc, baseline)" in keju(*words, "--arm", "x").err
     text = keju("export", "r", "--format", "jsonl", "--full-text").out
     rows = {row["arm"]: row for row in map(json.loads, text.splitlines())}

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from keju.cli.command import command
 from keju.cli.common import Output, print_lines, reader_names
-from keju.messages import first_of, labels, placed, said, spoken
+from keju.messages import first_of, placed, said, spoken
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
 SHOWN = 20
@@ -148,9 +148,11 @@ def _print_differences(exam: Mapping[str, Any], key: str) -> None:
 
 def _read(reading: Mapping[str, Any]) -> str | None:
     """What Keju read, or the reason why it read nothing, in words."""
+    from keju.report.format import Labels
+
     reason = reading["reason"]
     answer: str | None = reading["answer"]
-    return answer or (labels(spoken()).get(f"reason.{reason}", reason) if reason else None)
+    return answer or (Labels(spoken()).reason(reason) if reason else None)
 
 
 def _score(value: float | None) -> str:

@@ -272,9 +272,8 @@ def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[
     for reading in record.readings:
         answer, score = reading.answer, reading.score
         outcome, reader = labels(f"outcome.{score.outcome}"), reading.reader
-        read = (
-            labels("show.nothing", reason=answer.reason) if answer.value is None else answer.value
-        )
+        nothing = labels("show.nothing", reason=labels.reason(answer.reason))
+        read = nothing if answer.value is None else answer.value
         line = labels("show.read", reader=reader, answer=read, outcome=outcome, score=score.value)
         yield labels("show.judged", line=line, judge=judge) if score.grader == JUDGE else line
 

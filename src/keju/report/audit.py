@@ -151,7 +151,8 @@ def _findings(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
         Column(labels("audit.meaning"), fold=True),
     ]
     rows: list[list[Cell]] = [
-        [row.cause, row.n, row.wrong, row.also, _meaning(row.cause, labels)] for row in exam.causes
+        [labels(f"cause.{row.cause}"), row.n, row.wrong, row.also, _meaning(row.cause, labels)]
+        for row in exam.causes
     ]
     screen.table(columns, rows)
     screen.line()
@@ -171,8 +172,9 @@ def _listed(screen: Screen, findings: Sequence[Finding], exam: ExamAudit, labels
     for each in findings:
         by_cause.setdefault(each.cause, []).append(each)
     for cause, own in by_cause.items():
-        values = {"cause": cause, "n": count(len(own)), "explanation": _meaning(cause, labels)}
-        screen.line(labels("audit.listed", **values), indent=2)
+        name, meaning = labels(f"cause.{cause}"), _meaning(cause, labels)
+        listed = labels("audit.listed", cause=name, n=count(len(own)), explanation=meaning)
+        screen.line(listed, indent=2)
         shown = first_of(own, SHOWN)
         for each in shown:
             names = dict.fromkeys((exam.reader, exam.beside))

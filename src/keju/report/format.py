@@ -175,6 +175,10 @@ class Labels:
         """An arm in words, ``arm calc``; a difficulty's name says by itself what it is."""
         return name if _LEVEL.fullmatch(name) else self("arm", arm=name)
 
+    def reason(self, code: str) -> str:
+        """Why nothing was read, also that the request failed; a plug-in's code stays as it is."""
+        return self.get(f"reason.{code}", self.get(f"fault.{code}", code))
+
     def warnings(self, entry: Entry) -> list[str]:
         """The warnings of an entry; one whose code no catalogue has stays as it was written."""
         if self.language == "en":

@@ -425,7 +425,7 @@ def shown_reading(reading: Reading, labels: Labels) -> dict[str, Any]:
     if answer.tier:
         notes.append(labels(f"tier.{answer.tier}"))
     if answer.reason:
-        notes.append(labels.get(f"reason.{answer.reason}", answer.reason))
+        notes.append(labels.reason(answer.reason))
     notes += [labels(f"sign.{sign}") for sign in answer.signs]
     if answer.other is not None:
         notes.append(labels("also_states", answer=fmt.shorten(answer.other, _ANSWER_LIMIT)))
