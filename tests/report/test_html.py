@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,24 @@ def test_one_file_without_scripts_and_without_network(tmp_path: Path) -> None:
     assert "default-src 'none'" in source
     for anchor in parsed.links:
         assert f'id="{anchor[1:]}"' in source or anchor == "#successes"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_time_is_shown_as_a_clock_does_and_kept_exact_for_programs(
+    tmp_path: Path, language: Language
+) -> None:
+    stamp = "2026-11-17T20:00:33.123456+00:00"
+    clock = datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
+    output = tmp_path / "report.html"
+    for created, shown in (
+        (stamp, f'<time datetime="{stamp}">{clock}</time>'),
+        ("<b>a Tuesday", "&lt;b&gt;a Tuesday"),
+    ):
+        manifest = msgspec.structs.replace(MANIFEST, created=created)
+        write_report(results(), [], output, manifest=manifest, language=language)
+        settings = output.read_text("utf-8").partition('id="settings"')[2].partition("<details")[0]
+        assert shown in settings
+        assert f">{stamp}" not in settings
 
 
 def test_the_number_its_interval_and_what_it_is(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -315,18 +314,12 @@ def _of_benchmarks(what: str, exams: list[Benchmark], only: str | None) -> list[
 
 def _cell(name: str, value: Any) -> Any:
     if name == "created":
-        return _moment(value)
+        from keju.report.format import moment
+
+        return moment(value)
     if isinstance(value, bool):
         return said("yes" if value else "no")
     return said("list_separator").join(map(_word, value)) if isinstance(value, list) else value
-
-
-def _moment(stamp: str) -> str:
-    """A time as a clock here shows it, e.g. ``2026-11-17 16:00``."""
-    try:
-        return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError):  # a manifest that somebody wrote by hand
-        return stamp
 
 
 def _word(value: Any) -> str:

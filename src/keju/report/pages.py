@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 HTML_LANG: dict[Language, str] = {"en": "en", "zh": "zh-CN"}
 _PAIR = Markup('<span lang="{}">{}</span><span lang="{}">{}</span>')
+_TIME = Markup('<time datetime="{}">{}</time>')
 
 
 class Pair(Markup):
@@ -88,6 +89,12 @@ def bilingual(text: Any) -> str:
     return " / ".join(text.texts) if isinstance(text, Pair) else str(text)
 
 
+def moment(stamp: str) -> str:
+    """A time as a clock here shows it, with the exact one for programs; other texts stay texts."""
+    shown = fmt.moment(stamp)
+    return shown if shown == stamp else _TIME.format(stamp, shown)
+
+
 @cache
 def make_environment(*packages: str) -> Environment:
     """Templates of the report and, before them, of further packages; compiled once a process."""
@@ -100,7 +107,7 @@ def make_environment(*packages: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": plain, "bilingual": bilingual}
+    environment.filters |= {"plain": plain, "bilingual": bilingual, "moment": moment}
     for name in ("percent", "published", "interval", "count", "share"):
         environment.filters[name] = getattr(fmt, name)
     return environment

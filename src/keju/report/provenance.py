@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from markupsafe import Markup
+
 from keju.config.address import shown_url
 from keju.report import format as fmt
 from keju.report.format import Labels
+from keju.report.pages import moment
 from keju.results.schema import Results
 from keju.runs.manifest import Manifest, StoredData
 
@@ -36,7 +39,10 @@ def manifest_leaves(manifest: Manifest) -> list[tuple[str, str]]:
 def main_settings(
     manifest: Manifest, results: Results, labels: Labels
 ) -> Iterator[tuple[str, str]]:
-    """The settings a reader needs to reproduce the numbers; what is not recorded is left out."""
+    """The settings a reader needs to reproduce the numbers; what is not recorded is left out.
+
+    Names and values are for a page: a time among them is an element of HTML.
+    """
     config, environment, endpoint = manifest.config, manifest.environment, manifest.endpoint
     address = endpoint.get("url") or endpoint.get("api_url") or endpoint or config.get("api_url")
     platform = {key: environment.get(key) for key in ("python", "platform")}
@@ -61,12 +67,13 @@ def main_settings(
         *(("", key, config.get(key)) for key in ("limit", "repeats", "seed")),
         ("", "judge", (config.get("judge") or {}).get("model")),
         ("", "versions", versions),
-        ("", "created", manifest.created),
+        ("", "created", moment(manifest.created)),
     ]
     for name, key, value in rows:
         if value not in _NOTHING:
             label = labels(f"setting.{key}")
-            yield f"{name} · {label}" if name else label, _shown(value)
+            shown = value if isinstance(value, Markup) else _shown(value)
+            yield f"{name} · {label}" if name else label, shown
 
 
 def _data(data: StoredData, labels: Labels) -> str:
