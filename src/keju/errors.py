@@ -163,6 +163,11 @@ class Place(Hint):
         return place
 
 
+def quoted(names: Iterable[str]) -> list[Hint]:
+    """Names for a list in a sentence, each between the quotation marks of its language."""
+    return [Hint("quoted", name=name) for name in names]
+
+
 def joined(code: str, parts: Iterable[str]) -> str:
     """Parts of a sentence as one, put together as the code ``joined_…`` says in each language."""
     return reduce(lambda first, rest: Hint(code, first=first, rest=rest), parts)

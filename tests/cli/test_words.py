@@ -374,7 +374,7 @@ def test_lines_in_chinese_have_its_punctuation(keju: Keju) -> None:
     for each in (one, two, *ran):
         for line in (each.out + each.err).splitlines():
             assert not HALF_WIDTH.search(line.removeprefix(PROGRAM)), line
-    assert "必须是 'first'、'random'、" in ran[-3].err
+    assert "必须是“first”、“random”、" in ran[-3].err
 
 
 def test_the_row_of_a_file_is_said_in_the_language_of_the_terminal(

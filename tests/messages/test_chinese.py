@@ -12,7 +12,7 @@ from keju import messages
 from keju.benchmarks import custom as custom
 from keju.benchmarks import registry
 from keju.config.strict import scalar
-from keju.errors import ConfigError, DataError, Notice
+from keju.errors import ConfigError, DataError, Notice, quoted
 from keju.files import parse_json
 from keju.messages.zh_help import HELP
 
@@ -159,3 +159,19 @@ def test_a_line_of_a_log_is_told_in_chinese() -> None:
     twice = DataError("import_twice", **values)
     assert twice.text("zh").startswith("a.jsonl，第 3 行 和 logs/b.jsonl，第 12 行 都回答了")
     assert str(twice).startswith("a.jsonl, line 3 and logs/b.jsonl, line 12 ")
+
+
+# `'en'`, `'{name}'`; not what a shell takes as it stands, such as `pip install 'keju[mcp]'`.
+ASCII_QUOTES = re.compile(r"'(?:\{\w+(?:![rs])?\}|[\w.-]+)'|\{\w+!r\}")
+
+
+def test_names_and_values_stand_between_chinese_quotation_marks() -> None:
+    found = [
+        (place, hit.group())
+        for place, text in sentences()
+        if not place.endswith(".md")
+        for hit in ASCII_QUOTES.finditer(text)
+    ]
+    assert found == []
+    assert [each.text("zh") for each in quoted(["en", "zh"])] == ["“en”", "“zh”"]
+    assert quoted(["en", "zh"]) == ["'en'", "'zh'"]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from keju.benchmarks.grading import REFUSAL
-from keju.errors import DataError
+from keju.errors import DataError, Hint
 from keju.types import LABELS, Sample
 
 LabelStyle = Literal["A) text", "A. text", "A: text", "(A) text", "A text"]
@@ -148,7 +148,7 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
         if gold:
             sample = msgspec.structs.replace(sample, target=str(recorded))
     if labelled and choices is not None:
-        check_choices(sample.choices, _label(sample.target), "'choices'")
+        check_choices(sample.choices, _label(sample.target), Hint("quoted", name="choices"))
     return sample
 
 

@@ -40,7 +40,7 @@ from keju.benchmarks.base import Benchmark, Protocol, Reader, Subset, fold
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
-from keju.errors import ConfigError, DataError, Notice, did_you_mean
+from keju.errors import ConfigError, DataError, Hint, Notice, did_you_mean
 from keju.messages import first_of
 from keju.types import Answer, Sample
 
@@ -113,7 +113,7 @@ def as_sample(name: str, question: Made, index: int, subset: str) -> Sample:
     if isinstance(question, Sample):
         return question
     if question.choices:
-        where = f"{name}, question {index + 1} of '{subset}'"
+        where = Hint("place_question", name=name, n=index + 1, subset=subset)
         check_choices(question.choices, question.target, where)
     own = {"explanation": question.explanation} if question.explanation else {}
     return Sample(

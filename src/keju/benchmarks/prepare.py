@@ -38,7 +38,7 @@ from keju.benchmarks.kit import (
 from keju.benchmarks.samples import ShuffledSamples, restrict, select, with_ids
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
 from keju.config.exams import called
-from keju.errors import ConfigError, DataError, KejuError, Notice, Place, did_you_mean
+from keju.errors import ConfigError, DataError, Hint, KejuError, Notice, Place, did_you_mean
 from keju.messages import first_of
 from keju.sources.folder import DataFolder, locate
 from keju.types import Sample, Sampling
@@ -222,7 +222,7 @@ def prepare(
         )
     shot_count = choose_shot_count(name, protocol, args)
     refuse_templates(benchmark, protocol, args)
-    protocol.wording.check(f"{name}: protocol '{protocol.name}'")
+    protocol.wording.check(Hint("place_protocol", name=name, protocol=protocol.name))
     wording = protocol.wording.adapted(args, bool(shot_count))
     setup = Setup(
         benchmark=benchmark,

@@ -69,7 +69,7 @@ def get(name: str) -> Benchmark:
         from keju.benchmarks.base import Benchmark
 
         point = _plugins()[own]
-        where = f"the plug-in '{point.name}' ({point.value})"
+        where = Hint("place_plugin", name=point.name, value=point.value)
         try:
             made = point.load()
         except Exception as error:

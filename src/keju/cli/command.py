@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from keju.cli.common import Output, complain, names, print_json, read_together
 from keju.cli.options import ADDRESS, MAPPING, MAPPINGS, OPTIONS, Option
-from keju.errors import UsageError, near_hint
+from keju.errors import UsageError, near_hint, quoted
 
 if TYPE_CHECKING:
     import typer
@@ -135,7 +135,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
                 raise given_twice(row, value, command)
             values[name] = value = _read(row, value[0], command) if value else row.default
         if isinstance(row.kind, tuple) and value is not None and value not in row.kind:
-            choices = [f"'{choice}'" for choice in row.kind]
+            choices = quoted(row.kind)
             place = row.flags[0] if row.flags else row.spelling.strip("[]")
             told = {"place": place, "value": value, "choices": choices, "command": command.name}
             raise UsageError("cli_not_a_choice", **told, hint=near_hint(value, row.kind))

@@ -8,7 +8,7 @@ from keju.cli.command import command
 from keju.cli.common import Output, note, print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
 from keju.cli.plans import evaluate_plan
-from keju.errors import UsageError, near_hint
+from keju.errors import UsageError, near_hint, quoted
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def evaluate(
         if "arms" in settings:
             raise UsageError("cli_tools_and_arms")
         for name in set(tools) - set(get_args(OwnTool)):
-            choices = [f"'{choice}'" for choice in get_args(OwnTool)]
+            choices = quoted(get_args(OwnTool))
             values = {"place": "--tools", "value": name, "choices": choices, "command": "eval"}
             hint = near_hint(name, get_args(OwnTool))
             raise UsageError("cli_not_a_choice", **values, hint=hint)

@@ -27,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 
-from keju.errors import ConfigError, Hint, Notice, did_you_mean, near_hint
+from keju.errors import ConfigError, Hint, Notice, did_you_mean, near_hint, quoted
 from keju.messages import Language, catalogue, first_of, text_of
 
 LARGEST: Final = 2**53
@@ -196,7 +196,7 @@ def _choices(report: Mapping[str, Any]) -> dict[str, Any]:
     expected = report["ctx"]["expected"]
     given = report["input"] if isinstance(report["input"], str) else ""
     valid = re.findall(r"'([^']*)'", expected)  # `'auto', 'chat' or 'completions'`
-    return {"choices": [*map(repr, valid)], "hint": near_hint(given, valid)}
+    return {"choices": quoted(valid), "hint": near_hint(given, valid)}
 
 
 _OTHERS = 3

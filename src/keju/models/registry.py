@@ -298,7 +298,7 @@ def model_name(config: TaskConfig) -> str:
 
 def _load(point: metadata.EntryPoint) -> ModelKind:
     """The kind behind an entry point; ConfigError says which plug-in is broken, and how."""
-    where = f"the plug-in '{point.name}' ({point.value})"
+    where = Hint("place_plugin", name=point.name, value=point.value)
     try:
         kind = point.load()
     except Exception as error:

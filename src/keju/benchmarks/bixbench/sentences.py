@@ -70,25 +70,25 @@ ENGLISH = {
 CHINESE = {
     "about_exam_bixbench": "计算生物学：关于真实分析的 205 道题（1.0 版为 296 道）",
     "bixbench.data_folders": "数据胶囊的数据文件夹",
-    "bixbench.only_agentic": "{name} 只在 mode 'agentic' 下起作用",
+    "bixbench.only_agentic": "{name} 只在 mode“agentic”下起作用",
     "bixbench.only_docker": "{name} 只在 enable_agentic_docker 为 true 时起作用",
     "bixbench.refused_shots": "{name} 不被接受：BixBench 没有示例",
     "bixbench.refused_shuffle": "{name} 不被接受：请用 shuffle_options，默认为 true",
-    "bixbench.only_mcq": "{name} 只在 answer_mode 'mcq' 下起作用",
-    "bixbench.only_hypothesis_mcq": "{name} 只在 question_source 'hypothesis' 且 "
-    "answer_mode 'mcq' 下起作用",
-    "bixbench.not_hypothesis": "{name} 在 question_source 'hypothesis' 下不起作用",
-    "bixbench.only_open_mcq": "{name} 只在 answer_mode 'open' 且 question_source 'mcq' 下起作用",
-    "bixbench.not_exact": "{name} 在 no_judge 'exact' 下不起作用：去掉其中一个",
+    "bixbench.only_mcq": "{name} 只在 answer_mode“mcq”下起作用",
+    "bixbench.only_hypothesis_mcq": "{name} 只在 question_source“hypothesis”且 "
+    "answer_mode“mcq”下起作用",
+    "bixbench.not_hypothesis": "{name} 在 question_source“hypothesis”下不起作用",
+    "bixbench.only_open_mcq": "{name} 只在 answer_mode“open”且 question_source“mcq”下起作用",
+    "bixbench.not_exact": "{name} 在 no_judge“exact”下不起作用：去掉其中一个",
     "bixbench.no_version": "{path} 中没有 BixBench {version}{other}",
     "bixbench.is_version": "；{where} 是版本 {version}",
-    "bixbench.list_missing": "{where}：'{name}' 应当是列表，但缺失",
-    "bixbench.no_list": "{where}：'{name}' 应当是列表，但不是",
-    "bixbench.text_missing": "{where}：缺少 '{name}'",
-    "bixbench.no_text": "{where}：'{name}' 为空或不是文本",
-    "bixbench.mode_of_protocol": "协议 '{protocol}' 与模式 '{mode}' 不相配：去掉其中一个",
+    "bixbench.list_missing": "{where}：“{name}”应当是列表，但缺失",
+    "bixbench.no_list": "{where}：“{name}”应当是列表，但不是",
+    "bixbench.text_missing": "{where}：缺少“{name}”",
+    "bixbench.no_text": "{where}：“{name}”为空或不是文本",
+    "bixbench.mode_of_protocol": "协议“{protocol}”与模式“{mode}”不相配：去掉其中一个",
     "bixbench.exact": "没有评分模型：规则无法判定的开放题答案仅在与标准答案逐字相同时算对",
-    "bixbench.unknown_order": "没有 'choices'，选项顺序未知：只能与该行自带的 '{key}' 比较"
+    "bixbench.unknown_order": "没有“choices”，选项顺序未知：只能与该行自带的“{key}”比较"
     "（--gold recorded）",
     "bixbench.no_capsules": "{folder} 中没有数据胶囊：agentic 模式需要题目的数据；用 keju data "
     "pull bixbench --capsules 获取，或用 --capsules DIR（capsule_dir）指定文件夹",
@@ -97,12 +97,12 @@ CHINESE = {
     "bixbench.empty_capsule": "{where} 中没有数据，只有答案",
     "bixbench.compat_shuffle": "shuffle_options 为 false 时 compat_shuffle 不起作用",
     "bixbench.no_shots": "few_shot_num 只能为 0：BixBench 没有示例",
-    "bixbench.truth": "{where}：'answer' 应为 true 或 false，而不是“{value}”",
+    "bixbench.truth": "{where}：“answer”应为 true 或 false，而不是“{value}”",
     "bixbench.no_capsule_questions": "{where}：该胶囊没有问题",
     "bixbench.no_mapping": "{inside}：应当是映射",
     "bixbench.range": "{where}：range_verifier 的 ideal 必须是“(lower,upper)”：{ideal}",
     "bixbench.eval_mode": "{where}：未知的 eval_mode “{mode}”{hint}",
-    "bixbench.no_distractors": "{where}：'distractors' 为空：正确答案将是唯一的选项",
+    "bixbench.no_distractors": "{where}：“distractors”为空：正确答案将是唯一的选项",
     "bixbench.contradicts": "{where}：问题“{id}”与其胶囊的答案矛盾",
     "bixbench.question_twice": "{where} 第 {number} 行：问题“{id}”出现两次",
     "bixbench.no_rows": "{where} 中没有行",
@@ -114,9 +114,9 @@ CHINESE = {
     "bixbench.subset_not_asked": "subset_list：“{name}”不会被提问；这里唯一的子集是“{subset}”（"
     "见 data_version 和 question_source）",
     "bixbench.all_questions": "all_questions 不起作用：v1.5 每行一个问题；去掉它，或使用 "
-    "data_version '1.0'",
-    "bixbench.no_hypothesis": "协议“{protocol}”没有 hypothesis 视图：使用协议 'environment'，或 "
-    "question_source 'mcq'",
+    "data_version“1.0”",
+    "bixbench.no_hypothesis": "协议“{protocol}”没有 hypothesis 视图：使用协议“environment”，或 "
+    "question_source“mcq”",
     "bixbench.about_reader_official": "Future-House：最后一个 <answer>…</answer> 中的字母",
     "bixbench.about_reader_environment": "verifiers 环境：单独、宣布的或开头的字母；“Option X”；"
     "选项的文字，或与之很像的文字",

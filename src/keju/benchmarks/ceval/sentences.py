@@ -51,13 +51,13 @@ CHINESE = {
     "ceval.missing": "C-Eval：缺少 {missing}；请恢复它，或把“{subject}”从 subset_list 中去掉",
     "ceval.system_role": "system_role 不起作用：除非由 system_prompt 给出，协议“{protocol}”没有"
     "系统消息；请去掉它",
-    "ceval.system_role_base": "system_role 在 form 'base' 下不起作用：请去掉它",
-    "ceval.dev": "split 'dev' 是示例，不会被提问：用 val 或 test",
+    "ceval.system_role_base": "system_role 在 form“base”下不起作用：请去掉它",
+    "ceval.dev": "split“dev”是示例，不会被提问：用 val 或 test",
     "ceval.subject_differs": "{origin}：“{name}”的 {field} 是 {value}，发布的是 {published}",
     "ceval.unknown_subject": "{origin} 含有未知的科目“{name}”{hint}",
     "ceval.no_mapping": "{origin} 不是科目的映射；请从 C-Eval 的发布中取用",
     "ceval.not_offered": "协议“{protocol}”不提供 {axis} “{asked}”：去掉它，或使用协议 {names}",
-    "ceval.labels_cot": "decode 'labels' 需要 mode 'answer-only'：思维链是生成出来的",
+    "ceval.labels_cot": "decode“labels”需要 mode“answer-only”：思维链是生成出来的",
     "ceval.about_reader_tutorial": "C-Eval 教程：最后一个“答案：X”的字母",
     "ceval.about_reader_official": "hkust-nlp/ceval 的脚本：思维链取最后一个“答案是X。”，否则取回复"
     "开头的字母，或整个回复就是的字母",

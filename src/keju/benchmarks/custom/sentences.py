@@ -61,22 +61,22 @@ CHINESE = {
     "custom.answer_of_several": "{where}：答案“{answer}”是多个选项的文本",
     "custom.several_answers": "{where}：有多个答案；带选项的题只有一个",
     "custom.empty_numbered": "{where}：第 {number} 个选项为空",
-    "custom.choices": "{where}：'choices' 应当是列表（在 CSV 中：JSON 列表，或 A、B、…… 各列）",
+    "custom.choices": "{where}：“choices”应当是列表（在 CSV 中：JSON 列表，或 A、B、…… 各列）",
     "custom.empty_option": "{where}：选项 {label} 为空",
-    "custom.no_text": "{where}：'{name}' 应当是文本",
-    "custom.truth_value": "{where}：'{name}' 是真值；请加引号写成文本",
-    "custom.no_question": "{where}：缺少 'question'",
+    "custom.no_text": "{where}：“{name}”应当是文本",
+    "custom.truth_value": "{where}：“{name}”是真值；请加引号写成文本",
+    "custom.no_question": "{where}：缺少“question”",
     "custom.no_list": "{where} 中没有行的列表",
-    "custom.shot_answer": "{where}：示例需要 'answer'",
+    "custom.shot_answer": "{where}：示例需要“answer”",
     "custom.no_rows": "{path} 中没有行",
     "custom.id_twice": "{where}：id “{id}”与 {other} 的相同",
-    "custom.same_name": "{path}：{other} 与 {name} 同名；请在 exam.yaml 中说明哪一个是 'questions'",
+    "custom.same_name": "{path}：{other} 与 {name} 同名；请在 exam.yaml 中说明哪一个是“questions”",
     "custom.no_questions": "{path} 中没有题目：应有 CSV、JSON Lines、JSON、YAML 或 Parquet 文件",
     "custom.no_table": "{path} 中没有表“{name}”{hint}",
     "custom.nothing_to_draw": "{name}：few_shot_random：没有可抽取的示例",
     "custom.no_shot_file": "{name}：要求 {asked} 个示例，但这门考试没有示例：请把示例放进考试文件夹"
     "中的 few_shot.jsonl 或 few_shot.csv",
-    "custom.reader_form": "reader：应为 letter、robust、exact 或 number，或带 'marker' 或 'regex' "
+    "custom.reader_form": "reader：应为 letter、robust、exact 或 number，或带“marker”或“regex”"
     "的映射{hint}",
     "custom.few_shot_form": "few_shot：应为示例的个数，或示例文件的名称",
     "custom.two_templates": "有 few_shot_prompt_template（它就是整个提示）时 prompt_template 不"
@@ -88,7 +88,7 @@ CHINESE = {
     "custom.name_taken": "{path}：“{name}”已经是一门考试；请在 exam.yaml 中另取名字",
     "custom.no_exam": "{path} 处没有考试：应为文件夹或题目文件",
     "custom.has_options": "{where} 有选项：但考试的种类是“{kind}”",
-    "custom.has_no_options": "{where} 没有选项（'choices'，或 A、B、…… 各列）：但考试的种类是"
+    "custom.has_no_options": "{where} 没有选项（“choices”，或 A、B、…… 各列）：但考试的种类是"
     "“{kind}”",
     "custom.reader_of_choice": "读取器“{name}”不适用于带选项的题（可用：{valid}）",
     "custom.reader_of_free": "读取器“{name}”不适用于不带选项的题（可用：{valid}）",

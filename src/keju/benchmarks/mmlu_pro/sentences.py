@@ -19,11 +19,11 @@ ENGLISH = {
 }
 CHINESE = {
     "about_exam_mmlu_pro": "12,032 道选择题，最多十个选项，14 个类别",
-    "mmlu_pro.field": "{where}：'{name}' 应当是 {kind}，但 {fault}",
+    "mmlu_pro.field": "{where}：“{name}”应当是 {kind}，但 {fault}",
     "mmlu_pro.category": "{where}：未知的类别“{category}”{hint}",
     "mmlu_pro.empty_question": "{where}：题目为空",
     "mmlu_pro.empty_answer": "{where}：答案为空",
-    "mmlu_pro.options": "{where}：'options' 中有不是文本的内容",
+    "mmlu_pro.options": "{where}：“options”中有不是文本的内容",
     "mmlu_pro.id_twice": "{where} 第 {number} 行：question_id {question_id} 出现两次",
     "mmlu_pro.no_rows_of": "记录的输出中没有 {names} 的行",
     "mmlu_pro.about_reader_l1": "作者的第一条规则：第一个“answer is (X)”的字母",
