@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,40 @@ def test_pages_and_filters_stand_in_the_address(runs: Path) -> None:
         assert "page 2 of 2" in second
         assert "1 reply, page 1 of 1" in text_of(client.get("/runs/stored/samples?tools=yes"))
         assert "No reply fits" in text_of(client.get("/runs/stored/samples?text=nowhere"))
+
+
+def test_the_time_of_a_run_is_shown_as_a_clock_does(runs: Path) -> None:
+    stamp = "2026-11-16T10:00:00+00:00"
+    clock = datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
+    with visit(runs) as client:
+        source = client.get("/runs/stored").text
+        assert f'<time datetime="{stamp}">{clock}</time>' in source
+        assert source.count(stamp) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "english", "chinese"),
+    [
+        ("page=two", "'page' is a whole number", "“page”应为整数"),
+        ("least=1.5", "'least' is a whole number", "“least”应为整数"),
+        ("tools=maybe", "'tools' is one of 'yes', 'no'", "“tools”只能是“yes”、“no”之一"),
+        ("outcome=wrong", "'outcome' is one of 'correct', 'incorrect', ", "只能是“correct”、"),
+        ("page=2&sort=id", "'sort' is one of 'exam', 'slowest', ", "只能是“exam”、“slowest”、"),
+        ("exam=bhb", "has no such exam (did you mean 'bbh'?)", "exam（是否指“bbh”？）"),
+    ],
+)
+def test_an_address_with_a_wrong_value_is_told_which_and_what_it_may_be(
+    runs: Path, query: str, english: str, chinese: str
+) -> None:
+    for language, words in (("en", english), ("zh", chinese)):
+        with visit(runs) as client:
+            answer = client.get(f"/runs/stored/samples?{query}&lang={language}")
+        assert answer.status_code == 400
+        page = Page(answer.text).text
+        assert words in page
+        assert query.rpartition("&")[2] in page
+        assert "Expected" not in page
+        assert "`" not in page
 
 
 def test_a_transcript_shows_calls_and_what_came_back(runs: Path) -> None:

@@ -1159,7 +1159,9 @@ TEXTS: dict[str, str] = {
     # keju view
     "view_where": "this condition cannot be put: {problem}",
     "view_where_slow": "this condition takes more than {seconds:g} seconds, and was stopped",
-    "view_address": "this address asks for something that is not there: {problem}",
+    "view_address": "this address has '{name}={value}', and the run has no such {name}{hint}",
+    "view_address_choice": "this address has '{name}={value}': '{name}' is one of {choices}",
+    "view_address_number": "this address has '{name}={value}': '{name}' is a whole number",
     "view_address_taken": "cannot listen at {host} port {port}: {problem}",
     "view_no_folder": "there is no folder and no run {folder}{hint}: name a folder with runs in "
     "it, or a run, or give --work-dir",

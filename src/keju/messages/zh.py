@@ -1024,7 +1024,9 @@ TEXTS: dict[str, str] = {
     # keju view
     "view_where": "无法执行该条件：{problem}",
     "view_where_slow": "该条件用时超过 {seconds:g} 秒，已停止",
-    "view_address": "此地址要求的内容不存在：{problem}",
+    "view_address": "此地址含有“{name}={value}”，而该运行没有这样的 {name}{hint}",
+    "view_address_choice": "此地址含有“{name}={value}”：“{name}”只能是{choices}之一",
+    "view_address_number": "此地址含有“{name}={value}”：“{name}”应为整数",
     "view_address_taken": "无法在 {host} 的端口 {port} 上监听：{problem}",
     "view_no_folder": "没有文件夹或运行 {folder}{hint}：请给出含有运行的文件夹或一次运行，"
     "或使用 --work-dir",

@@ -6,12 +6,12 @@ import heapq
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlencode
 
 import msgspec
 
-from keju.errors import UsageError
+from keju.errors import UsageError, did_you_mean, quoted
 from keju.types import ALL_OUTCOMES, Outcome
 from keju.viewer.index import Details, Index, Kind
 
@@ -56,10 +56,12 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     def of(cls, query: Mapping[str, str]) -> Selection:
         """The selection of an address; UsageError if a value is none of those that it may have."""
         given = {name: query[name] for name in cls.__struct_fields__ if query.get(name)}
-        try:
-            chosen = msgspec.convert(given, cls, strict=False)
-        except msgspec.ValidationError as error:
-            raise UsageError("view_address", problem=str(error)) from None
+        for name, value in given.items():
+            try:
+                msgspec.convert({name: value}, cls, strict=False)
+            except msgspec.ValidationError:
+                raise _refusal(name, value) from None
+        chosen = msgspec.convert(given, cls, strict=False)
         return chosen if chosen.page > 0 else msgspec.structs.replace(chosen, page=1)
 
     @classmethod
@@ -82,6 +84,26 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether the index alone cannot answer it."""
         beyond = (self.subset, self.tools, self.least, self.most, self.where)
         return any(each not in ("", None) for each in beyond) or self.sort != "exam"
+
+
+def _refusal(name: str, value: str) -> UsageError:
+    """A filter has a value that it cannot have; what it may have is said."""
+    (kind,) = (field.type for field in msgspec.structs.fields(Selection) if field.name == name)
+    if choices := _choices(kind):
+        return UsageError("view_address_choice", name=name, value=value, choices=quoted(choices))
+    return UsageError("view_address_number", name=name, value=value)
+
+
+def _choices(kind: Any) -> list[str]:
+    """The values that a type lists, but for the one that stands for none of them."""
+    if get_origin(kind) is Literal:
+        return [value for value in get_args(kind) if value]
+    return [value for part in get_args(kind) for value in _choices(part)]
+
+
+def _not_there(name: str, value: str, known: Sequence[str]) -> UsageError:
+    """A filter names something that the run does not have; what it has is said."""
+    return UsageError("view_address", name=name, value=value, hint=did_you_mean(value, known))
 
 
 def accepted_kinds(selection: Selection, kinds: Sequence[Kind]) -> list[bool]:
@@ -121,7 +143,7 @@ def find(
     """
     parts = {part.name: number for number, part in enumerate(index.parts)}
     if selection.exam and selection.exam not in parts:
-        raise UsageError("view_address", problem=f"exam={selection.exam}")
+        raise _not_there("exam", selection.exam, list(parts))
     kinds = index.kinds
     takes = accepted_kinds(selection, kinds)
     size = len(index)
@@ -162,7 +184,7 @@ def _by_details(
     if selection.subset:
         names = subsets()
         if selection.subset not in names:
-            raise UsageError("view_address", problem=f"subset={selection.subset}")
+            raise _not_there("subset", selection.subset, names)
         subset = names.index(selection.subset) + 1
         numbers = array("I", (n for n in numbers if details.subset[n] == subset))
     if selection.tools:
