@@ -377,6 +377,34 @@ def test_lines_in_chinese_have_its_punctuation(keju: Keju) -> None:
     assert "必须是“first”、“random”、" in ran[-3].err
 
 
+# `12 s`, `2 min 05 s`, `1 h 00 min`.
+LATIN_UNITS = re.compile(r"\d (?:s|min|h)\b")
+
+
+def test_times_in_chinese_have_its_units(keju: Keju, tmp_path: Path) -> None:
+    """Progress, summary, forecast, plan and page."""
+    chinese = ("--language", "zh")
+    sit = ("eval", "-m", "scripted", "--datasets", "demo", *chinese)
+    ran = [keju(*sit, "--run-id", "a"), keju(*sit, "--seed", "2", "--dry-run")]
+    journal = tmp_path / "runs" / "a" / "records.jsonl"
+    lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+    for line in lines:
+        line["reply"]["seconds"] = 200.0
+        line.pop("crc", None)
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    ran.append(keju("plan", "demo", "--pilot", "a", *chinese))
+    for each in ran:
+        assert each.code == 0, each.err
+        assert not LATIN_UNITS.search(each.out + each.err), each.out + each.err
+    assert re.search(r"已用时间 [\d.]+ 秒", ran[0].err)
+    assert re.search(r"整次运行 [\d.]+ 秒", ran[0].out)
+    assert re.search(r"\n时间 +\d+ 分钟 \d+ 秒 ", ran[-1].out)
+    assert "Time" not in ran[-1].out
+    page = (tmp_path / "runs" / "a" / "report.html").read_text("utf-8")
+    shown = re.sub(r'<style.*?</style>|<span lang="en">.*?</span>', "", page, flags=re.DOTALL)
+    assert not LATIN_UNITS.search(shown)
+
+
 def test_the_row_of_a_file_is_said_in_the_language_of_the_terminal(
     keju: Keju, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from keju.messages.wrapping import cells
-from keju.report.board import Line, fitting, make_board, whole_words
+from keju.report.board import Line, cells_of, fitting, make_board, whole_words
 from tests.report.test_live import Terminal
 
 
@@ -67,6 +67,14 @@ def test_how_much_is_left_is_said_only_where_it_is_known() -> None:
     words = whole_words([RUNNING, WAITING._replace(exam="x")], 1.0)
     assert "30/240 answers" in words
     assert words.endswith("left 1 min 10 s"), "a waiting run of the same exam is as large"
+
+
+def test_a_board_in_chinese_has_its_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEJU_LANGUAGE", "zh")
+    cells = cells_of(RUNNING._replace(oldest=130.0))
+    assert cells[1].endswith("2 分钟 10 秒）")
+    assert ("3/秒" in cells, "30 秒" in cells) == (True, True)
+    assert whole_words([RUNNING], 3700.0).endswith("已用时间 1 小时 1 分钟，剩余 30 秒")
 
 
 def test_what_goes_on_comes_first_where_there_is_no_room() -> None:

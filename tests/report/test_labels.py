@@ -32,6 +32,26 @@ def test_how_calls_episodes_and_requests_end_has_its_words() -> None:
 
 
 @pytest.mark.parametrize(
+    ("seconds", "english", "chinese"),
+    [
+        (None, "–", "–"),
+        (0.04, "0.0 s", "0.0 秒"),
+        (9.96, "10.0 s", "10.0 秒"),
+        (12.3, "12 s", "12 秒"),
+        (59.7, "1 min 00 s", "1 分钟 0 秒"),
+        (125, "2 min 05 s", "2 分钟 5 秒"),
+        (7500, "2 h 05 min", "2 小时 5 分钟"),
+        (90_000, "25 h 00 min", "25 小时 0 分钟"),
+    ],
+)
+def test_a_time_span_is_written_in_the_language(
+    seconds: float | None, english: str, chinese: str
+) -> None:
+    assert Labels("en").duration(seconds) == english
+    assert Labels("zh").duration(seconds) == chinese
+
+
+@pytest.mark.parametrize(
     ("name", "given", "english", "chinese"),
     [
         ("accuracy", "", "accuracy, mean over questions (micro)", "准确率，按题平均（微平均）"),

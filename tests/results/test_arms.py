@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any, cast
 
 import pytest
@@ -263,6 +264,14 @@ def test_an_arm_that_several_readers_read_has_a_row_for_each_with_its_name() -> 
     assert [row[place] for row in table.rows] == ["l2", "robust"] * 2
 
 
+def test_times_of_arms_are_in_the_language() -> None:
+    results = shown(job("baseline", BASE), job("calc", CALC))
+    for labels, unit in ((Labels("en"), " s"), (Labels("zh"), " 秒")):
+        table = arm_table(results, labels)
+        place = table.titles.index(labels("arms.latency"))
+        assert all(re.fullmatch(rf"[\d.]+{unit}", row[place]) for row in table.rows)
+
+
 def test_the_pairs_of_arms_that_several_readers_read_name_the_reader_that_they_are_by() -> None:
     results = shown(job("baseline", BASE), job("calc", CALC))
     assert "reader" not in pair_table(results, Labels("en")).titles
@@ -271,8 +280,8 @@ def test_the_pairs_of_arms_that_several_readers_read_name_the_reader_that_they_a
     results = replace(
         results, benchmarks=tuple(twice), comparisons=(replace(pair, reader="robust"),)
     )
-    for language, title in (("en", "reader"), ("zh", "读取器")):
-        table = pair_table(results, Labels(language))
+    for labels, title in ((Labels("en"), "reader"), (Labels("zh"), "读取器")):
+        table = pair_table(results, labels)
         assert [row[table.titles.index(title)] for row in table.rows] == ["robust"]
 
 

@@ -9,7 +9,7 @@ from keju.cli.common import Output, note, print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
 from keju.cli.plans import evaluate_plan
 from keju.errors import UsageError, near_hint, quoted
-from keju.messages import said
+from keju.messages import said, spoken
 
 if TYPE_CHECKING:
     from keju.config import TaskConfig
@@ -201,7 +201,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
 
 def _print_forecast(document: dict[str, Any]) -> None:
     from keju.errors import Notice
-    from keju.report.format import compact, count, duration, printable
+    from keju.report.format import Labels, compact, count, printable
     from keju.report.table import render_table
 
     shown = {exam["name"]: exam for exam in document["benchmarks"]}  # arms have the same prompts
@@ -236,7 +236,8 @@ def _print_forecast(document: dict[str, Any]) -> None:
     if "input_cost_estimate" in document:
         lines.append(said("dry_run.cost", cost=document["input_cost_estimate"]))
     if pace := document.get("pace"):
-        taken = {"replies": count(pace["replies"]), "taken": duration(pace["seconds"])}
-        left = duration(document["seconds_estimate"])
+        span = Labels(spoken()).duration
+        taken = {"replies": count(pace["replies"]), "taken": span(pace["seconds"])}
+        left = span(document["seconds_estimate"])
         lines.append(said("dry_run.pace", run=pace["run"], left=left, **taken))
     print_lines("", *lines)

@@ -1907,6 +1907,9 @@ LABELS: dict[str, str] = {
     "curve.all_falling": "by subset, false discoveries controlled, a fall is visible in all "
     "{whole}",
     "curve.none_falling": "in no single subset a fall is visible, false discoveries controlled",
+    "span.seconds": "{n} s",
+    "span.minutes": "{minutes} min {seconds:02d} s",
+    "span.hours": "{hours} h {minutes:02d} min",
     "arms.arm": "arm",
     "arms.rate": "right",
     "arms.interval": "95 % interval",
@@ -2008,6 +2011,7 @@ LABELS: dict[str, str] = {
     "board.runs": "{over} of {runs} runs over",
     "board.answers": "{done}/{total} answers",
     "board.answers_least": "{done} of at least {total} answers",
+    "board.per_second": "{n}/s",
     "board.speed": "{n} answers/s",
     "board.more": "and {n} more",
     "view.at": "{folder} at {address} (Ctrl-C ends)",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from keju.report import format as fmt
-from keju.report.format import UNKNOWN, Labels, count, duration, interval, money, share
+from keju.report.format import UNKNOWN, Labels, count, interval, money, share
 from keju.report.pairs import at_the_edge, p_value, pair_title, point_ends, points
 from keju.results.schema import Comparison, Entry, Results
 from keju.types import Episode
@@ -34,7 +34,7 @@ def arm_table(results: Results, labels: Labels) -> Table:
     entries = _arms_of(results)
     if not fmt.answered(entries):
         return Table(titles, [])
-    rows = [_arm_row(entry) for entry in entries]
+    rows = [_arm_row(entry, labels) for entry in entries]
     priced = any(row[-1] != UNKNOWN for row in rows)
     end = len(titles) if priced else -2
     titles, rows = titles[:end], [row[:end] for row in rows]
@@ -45,7 +45,7 @@ def arm_table(results: Results, labels: Labels) -> Table:
     return Table(titles, rows)
 
 
-def _arm_row(entry: Entry) -> Line:
+def _arm_row(entry: Entry, labels: Labels) -> Line:
     metric, tools, usage = entry.metrics[entry.headline], entry.tools, entry.usage
     accuracy = entry.metrics["accuracy"]
     solved = (accuracy.value or 0.0) * accuracy.n
@@ -58,7 +58,7 @@ def _arm_row(entry: Entry) -> Line:
         count(entry.n),
         count(tools.calls) if tools else "0",
         count(tools.failed) if tools else "0",
-        duration(entry.timing.latency_p50),
+        labels.duration(entry.timing.latency_p50),
         count(round((usage.input_tokens + usage.output_tokens) / replies)),
         UNKNOWN if cost is None else money(cost),
         UNKNOWN if cost is None or not solved else money(cost / solved),
@@ -151,8 +151,8 @@ def tool_table(entry: Entry, labels: Labels) -> Table:
                 if kind != "ok"
             )
             or UNKNOWN,
-            _span(row.seconds_p50),
-            _span(row.seconds_p95),
+            _span(row.seconds_p50, labels),
+            _span(row.seconds_p95, labels),
             count(row.result_chars),
         ]
         for row in (entry.tools.tools if entry.tools and fmt.answered([entry]) else ())
@@ -179,8 +179,9 @@ def tool_words(entry: Entry, labels: Labels) -> str:
     return " · ".join(parts)
 
 
-def _span(seconds: float | None) -> str:
-    return UNKNOWN if seconds is None else f"{seconds:.3g} s"
+def _span(seconds: float | None, labels: Labels) -> str:
+    """The time of a call, of which many take but milliseconds."""
+    return UNKNOWN if seconds is None else labels("span.seconds", n=f"{seconds:.3g}")
 
 
 class Step(NamedTuple):

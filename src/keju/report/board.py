@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from keju.engine.display import Pause
-from keju.messages import said, tolerant, write_line
+from keju.messages import said, spoken, tolerant, write_line
 from keju.messages.wrapping import cells
-from keju.report.format import UNKNOWN, compact, count, duration, interval, money, percent
+from keju.report.format import UNKNOWN, Labels, compact, count, interval, money, percent
 from keju.report.live import LOG_SECONDS, LOG_STEPS, SLOW_SECONDS
 from keju.report.narrow import GAP
 from keju.stats.estimate import FEWEST
@@ -136,7 +136,7 @@ def whole_of(lines: Sequence[Line]) -> Whole:
 
 def whole_words(lines: Sequence[Line], elapsed: float | None) -> str:
     """All runs together in one line."""
-    whole = whole_of(lines)
+    whole, own = whole_of(lines), Labels(spoken())
     words = [said("board.runs", over=whole.over, runs=whole.runs)]
     code = "board.answers" if whole.sized else "board.answers_least"
     words.append(said(code, done=count(whole.done), total=count(whole.total)))
@@ -147,9 +147,9 @@ def whole_words(lines: Sequence[Line], elapsed: float | None) -> str:
     if whole.cost is not None:
         words.append(f"{said('arms.cost')} {money(whole.cost)}")
     if elapsed is not None:
-        words.append(f"{said('live.elapsed')} {duration(elapsed)}")
+        words.append(f"{said('live.elapsed')} {own.duration(elapsed)}")
     if whole.left is not None and whole.done < whole.total:
-        words.append(f"{said('live.left')} {duration(whole.left)}")
+        words.append(f"{said('live.left')} {own.duration(whole.left)}")
     return said("clause_separator").join(words)
 
 
@@ -170,7 +170,7 @@ def columns() -> list[Column]:
 
 def cells_of(line: Line) -> list[str]:
     """A line as texts, one for each of the `titles`."""
-    score = UNKNOWN
+    score, own = UNKNOWN, Labels(spoken())
     if line.score is not None:
         ends = said("in_brackets", text=interval(line.ends, 1)) if line.ends else ""
         score = percent(line.score, 1) + ends
@@ -178,17 +178,18 @@ def cells_of(line: Line) -> list[str]:
     if line.state == "running" and line.pause is not None:
         state = said(f"board.pause.{line.pause}")
     if line.state == "running" and line.oldest >= SLOW_SECONDS:
-        state += said("in_brackets", text=said("live.oldest", time=duration(line.oldest)))
+        state += said("in_brackets", text=said("live.oldest", time=own.duration(line.oldest)))
     alive = line.state in ("running", "judging")
+    speed = line.speed if alive else None
     return [
         line.name,
         state,
         f"{count(line.done)}/{count(line.total)}" if line.total else UNKNOWN,
         score,
-        compact(line.speed) + "/s" if alive and line.speed is not None else UNKNOWN,
+        UNKNOWN if speed is None else own("board.per_second", n=compact(speed)),
         count(line.errors) if line.errors else UNKNOWN,
         count(line.in_flight) if alive else UNKNOWN,
-        duration(line.left) if alive and line.left is not None else UNKNOWN,
+        own.duration(line.left) if alive and line.left is not None else UNKNOWN,
         money(line.cost) if line.cost is not None else UNKNOWN,
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keju.report.arms import Table
-from keju.report.format import Labels, count, duration, percent
+from keju.report.format import Labels, count, percent
 from keju.results.schema import Results
 
 
@@ -15,11 +15,11 @@ def endpoint_table(results: Results, labels: Labels) -> Table:
             use.address,
             count(use.replies),
             count(use.requests),
-            duration(use.mean_seconds),
+            labels.duration(use.mean_seconds),
             percent(use.cached_share, 1),
             count(use.moved),
             count(use.outages),
-            duration(use.down_seconds),
+            labels.duration(use.down_seconds),
         ]
         for use in results.endpoints
     ]

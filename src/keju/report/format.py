@@ -69,20 +69,6 @@ def compact(value: float) -> str:
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
-def duration(seconds: float | None) -> str:
-    """A time span in the two units that matter, e.g. ``2 h 05 min``."""
-    if seconds is None:
-        return UNKNOWN
-    whole = round(seconds)
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
 def moment(stamp: str) -> str:
     """A time as a clock here shows it, e.g. ``2026-11-17 16:00``."""
     try:
@@ -183,6 +169,17 @@ class Labels:
     def arm(self, name: str) -> str:
         """An arm in words, ``arm calc``; a difficulty's name says by itself what it is."""
         return name if _LEVEL.fullmatch(name) else self("arm", arm=name)
+
+    def duration(self, seconds: float | None) -> str:
+        """A time span in the two units that matter, e.g. ``2 h 05 min``."""
+        if seconds is None:
+            return UNKNOWN
+        whole = round(seconds)
+        if whole < 60:
+            return self("span.seconds", n=f"{seconds:.1f}" if seconds < 10 else whole)
+        if whole < 3600:
+            return self("span.minutes", minutes=whole // 60, seconds=whole % 60)
+        return self("span.hours", hours=whole // 3600, minutes=whole % 3600 // 60)
 
     def reason(self, code: str) -> str:
         """Why nothing was read, also that the request failed; a plug-in's code stays as it is."""
@@ -505,7 +502,7 @@ def spent_words(entry: Entry, labels: Labels) -> str:
     if isinstance(usage.cost, float):
         line += labels("spent_cost", cost=money(usage.cost))
     if timing.seconds:
-        line += labels("spent_time", time=duration(timing.seconds))
+        line += labels("spent_time", time=labels.duration(timing.seconds))
     return line
 
 

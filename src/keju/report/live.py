@@ -19,12 +19,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from keju.engine.display import Display, Progress
-from keju.messages import said, tolerant, write_line
+from keju.messages import said, spoken, tolerant, write_line
 from keju.report.format import (
     UNKNOWN,
+    Labels,
     compact,
     count,
-    duration,
     interval,
     money,
     percent,
@@ -106,13 +106,14 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
         speed.append(f"{said('live.retries')} {count(snapshot.retries)}")
     if snapshot.cost is not None:
         speed.append(f"{said('arms.cost')} {money(snapshot.cost)}")
-    outlook = [f"{said('live.elapsed')} {duration(snapshot.elapsed)}"]
+    words = Labels(spoken())
+    outlook = [f"{said('live.elapsed')} {words.duration(snapshot.elapsed)}"]
     ahead = rates.outlook(snapshot.total)
     if snapshot.done < snapshot.total and ahead is not None:
         code = "live.left_at_least" if ahead.at_least else "live.left"
-        outlook.append(f"{said(code)} {duration(ahead.seconds)}")
+        outlook.append(f"{said(code)} {words.duration(ahead.seconds)}")
     if snapshot.oldest >= SLOW_SECONDS:
-        outlook.append(said("live.oldest", time=duration(snapshot.oldest)))
+        outlook.append(said("live.oldest", time=words.duration(snapshot.oldest)))
     if snapshot.waiting:
         outlook.append(said("live.waiting", why=printable(snapshot.waiting, one_line=True)))
     return quality, speed, outlook

@@ -185,7 +185,7 @@ def _shown(cell: Cell, labels: Labels) -> dict[str, Any]:
         "protocol": f"{cell.protocol}@{cell.protocol_version}" if cell.protocol else UNKNOWN,
         "tokens": fmt.compact(cell.spent.input_tokens + cell.spent.output_tokens),
         "cost": UNKNOWN if cell.spent.cost is None else fmt.money(cell.spent.cost),
-        "time": fmt.duration(cell.spent.seconds),
+        "time": labels.duration(cell.spent.seconds),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from keju.messages import spoken
-from keju.report.format import UNKNOWN, Labels, compact, count, duration, money, percent
+from keju.report.format import UNKNOWN, Labels, compact, count, money, percent
 from keju.report.table import Screen
 from keju.results.plan import Plan, Range
 
@@ -31,7 +31,7 @@ def plan_rows(made: Plan, labels: Labels) -> list[list[str]]:
         [labels("plan.input"), *_between(made.input_tokens, compact)],
         [labels("plan.output"), *_between(made.output_tokens, compact)],
         [labels("plan.cost"), *_between(made.cost, money)],
-        [labels("plan.seconds"), *_between(made.seconds, duration)],
+        [labels("plan.seconds"), *_between(made.seconds, labels.duration)],
     ]
 
 
@@ -75,7 +75,7 @@ def render_plan(
             count(row.questions),
             f"{100 * row.effect:.2f}",
             _between(row.cost, money)[0],
-            _between(row.seconds, duration)[0],
+            _between(row.seconds, labels.duration)[0],
         ]
         for row in made.sizes
     ]
