@@ -12,6 +12,8 @@ import pytest
 from tests.cli.conftest import Keju
 from tests.solvers.mcp.conftest import PROGRAM
 
+CALCULATOR = Path(__file__).parents[2] / "examples" / "mcp" / "calculator.py"
+
 
 def config(folder: Path, *args: str, **settings: object) -> str:
     server = {"name": "s", "command": sys.executable, "args": ["-I", str(PROGRAM), *args]}
@@ -57,8 +59,8 @@ def test_it_is_said_in_chinese_too(
     assert "calculate   expression: string" in ran.out
     assert "未提供：arguments、count" in ran.out
     assert "个词元（估计：每词元 4 个字符；" in ran.out
-    assert "\ns__fail：tool_error，用时 " in ran.out
-    assert (ran.code, ran.err) == (2, "keju: 错误：调用的结果为：tool_error\n")
+    assert "\ns__fail：工具报错，用时 " in ran.out
+    assert (ran.code, ran.err) == (2, "keju: 错误：调用的结果为：工具报错\n")
 
 
 def test_instructions_are_printed(keju: Keju, tmp_path: Path) -> None:
@@ -84,6 +86,36 @@ def test_one_call_may_be_made(keju: Keju, tmp_path: Path) -> None:
     assert ran.code == 2
     assert "no server has a tool 'calcul' (did you mean 'calculate'?)" in ran.err
     assert keju("mcp", "check", "-c", file, "--call", "echo", "{").code == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "english", "chinese"),
+    [
+        ("{}", "the argument 'expression' is missing", "缺少参数“expression”"),
+        (
+            '{"expression": 5}',
+            "the argument 'expression' should be: string",
+            "参数“expression”的类型应为：string",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_are_told_in_plain_words(
+    keju: Keju, tmp_path: Path, given: str, english: str, chinese: str
+) -> None:
+    """And what the server says of them, which is what a model reads, stays as it is."""
+    (tmp_path / "server.py").write_text(CALCULATOR.read_text("utf-8"), "utf-8")
+    arm = {"name": "own", "servers": [{"name": "s", "command": "{python}", "args": ["server.py"]}]}
+    (tmp_path / "own.json").write_text(json.dumps({"benchmark": "demo", "arms": [arm]}))
+    call = ("mcp", "check", "-c", "own.json", "--call", "calculate", given)
+    told = keju(*call, "--json").json["call"]["text"]
+    assert "validation error" in told
+    for language, head, words in (
+        ("en", "a model that calls it so is told by the server:", english),
+        ("zh", "模型这样调用时，服务器会告诉它：", chinese),
+    ):
+        ran = keju(*call, "--language", language)
+        assert ran.code == 2
+        assert ran.out.endswith(f"\n{words}\n{head}\n{told}\n")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +197,11 @@ def test_a_schema_that_is_none_is_said_in_one_line(keju: Keju, tmp_path: Path) -
     file.write_text(json.dumps({"mcp_server": server}))
     ran = keju("mcp", "check", "-c", str(file))
     assert ran.code == 2
-    assert "MCP server 's' breaks the protocol of MCP (tools.0.inputSchema: " in ran.err
+    told = "MCP server 's' breaks the protocol of MCP (tools.0.inputSchema: it should be a "
+    assert f"{told}JSON object)" in ran.err
+    chinese = keju("mcp", "check", "-c", str(file), "--language", "zh").err
+    assert "不遵守 MCP 协议（tools.0.inputSchema：" in chinese
+    assert not re.search("原文|[A-Za-z]{3,} [A-Za-z]{3,}", chinese), chinese
     assert "pydantic" not in ran.err
     assert ran.err.count("\n") == 1
 

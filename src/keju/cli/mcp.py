@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from keju.errors import ConfigError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from keju.config.arms import Server
+    from keju.errors import Notice
     from keju.report.format import Labels
     from keju.solvers.mcp.tools import ServerTools
 
@@ -43,8 +45,12 @@ def check(config: str | None, call: list[str] | None) -> Output:
     document = {"servers": found} | ({"call": called} if called is not None else {})
     failed = called is not None and called["kind"] != "ok"
     labels = Labels(spoken())
-    problem = labels("mcp.failed", kind=called["kind"]) if called is not None and failed else ""
-    return Output(document, lambda: _show(found, called, labels), problem, 2 if failed else 0)
+    problem, unfit = "", []
+    if called is not None and failed:
+        problem = labels("mcp.failed", kind=_kind(called, labels))
+        unfit = _unfit(found, called, wanted[1] if wanted else {})
+    show = partial(_show, found, called, unfit, labels)
+    return Output(document, show, problem, 2 if failed else 0)
 
 
 def _wanted(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
@@ -133,6 +139,24 @@ async def _called(source: ServerTools, tool: str, arguments: dict[str, Any]) -> 
     return {"tool": name, "kind": result.kind, "text": result.text, "seconds": seconds}
 
 
+def _kind(called: Mapping[str, Any], labels: Labels) -> str:
+    """How a call ended, in words where the language has others than the code."""
+    return labels.get(f"call.{called['kind']}", called["kind"])
+
+
+def _unfit(
+    found: Sequence[dict[str, Any]], called: Mapping[str, Any], arguments: dict[str, Any]
+) -> list[Notice]:
+    """What is wrong with the arguments of a call that the server refused for them."""
+    from keju.solvers.mcp.wording import misfits
+
+    if called["kind"] != "bad_arguments":
+        return []
+    tools = (tool for server in found for tool in server["tools"])
+    schema = next((t["parameters"] for t in tools if t["offered_as"] == called["tool"]), {})
+    return misfits(arguments, schema)
+
+
 def _described(arm: str, source: ServerTools) -> dict[str, Any]:
     from keju.models.tokens import schema_tokens
 
@@ -172,7 +196,12 @@ def _parameters(schema: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None, labels: Labels) -> None:
+def _show(
+    found: Sequence[dict[str, Any]],
+    called: dict[str, Any] | None,
+    unfit: Sequence[Notice],
+    labels: Labels,
+) -> None:
     from keju.models.tokens import CHARACTERS_PER_TOKEN
     from keju.report.table import Column, render_table
 
@@ -199,5 +228,8 @@ def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None, labels
         print_lines(labels("mcp.cost", n=cost, each=CHARACTERS_PER_TOKEN), "")
     if called is not None:
         ended = "mcp.broken_off" if called["seconds"] is None else "mcp.called"
-        known = {key: called[key] for key in ("tool", "kind", "seconds")}
-        print_lines(labels(ended, **known), called["text"])
+        known = {"tool": called["tool"], "seconds": called["seconds"]}
+        print_lines(labels(ended, **known, kind=_kind(called, labels)))
+        if unfit:
+            print_lines(*(each.text(labels.language) for each in unfit), labels("mcp.told"))
+        print_lines(called["text"])

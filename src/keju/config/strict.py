@@ -135,17 +135,18 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
         problem = Invalid("config_not_one_of", **_choices(first))
     elif first["type"] == "list_type":
         problem = Invalid("config_not_a_list")
-    elif first["type"] in _NO_MAPPING:
+    elif first["type"] in NO_MAPPING:
         problem = _mapping_wanted(first, model)
     elif not isinstance(cause, Invalid):
         message = str(cause) if first["type"] == "value_error" else first["msg"]
-        problem = _as_code(first, message[:1].lower() + message[1:])
+        problem = as_code(first, message)
     code = "config_invalid" if path else "config_invalid_whole"
     return ConfigError(code, path=path, problem=problem, more=more)
 
 
-def _as_code(report: Mapping[str, Any], message: str) -> Invalid | str:
+def as_code(report: Mapping[str, Any], message: str) -> Invalid | str:
     """What pydantic says, as a code of the catalogues where one says the same in English."""
+    message = message[:1].lower() + message[1:]
     limits = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in report.get("ctx", {}).items()
@@ -168,7 +169,7 @@ _FORMS: Final[dict[str, tuple[str, int]]] = {
     r"^(auto|local|[^\s:/]+:\d{1,5})$": ("config_form_address", 0),
 }
 """The patterns of settings: how each is said in words, and the most characters."""
-_NO_MAPPING = ("model_type", "dict_type", "mapping_type", "model_attributes_type")
+NO_MAPPING = ("model_type", "dict_type", "mapping_type", "model_attributes_type")
 """What pydantic calls a value that should have keys."""
 
 

@@ -960,6 +960,12 @@ TEXTS: dict[str, str] = {
     "server_ended_with": "MCP server '{server}' ended with exit code {exit} before it was "
     "ready{tail}",
     "server_unreachable": "MCP server '{server}' cannot be reached at {url}{tail}",
+    "call_missing": "the argument '{name}' is missing",
+    "call_unknown": "the tool has no argument '{name}'{hint}",
+    "call_type": "the argument '{name}' should be: {kinds}",
+    "call_choice": "the argument '{name}' should be one of {choices}",
+    "call_unfit": "the argument '{name}' is not what the tool's schema asks for: {problem}",
+    "server_no_object": "it should be a JSON object",
     "server_not_mcp": "MCP server '{server}' breaks the protocol of MCP ({problem}){tail}",
     "server_not_started": "MCP server '{server}' cannot be used: {problem}{tail}",
     "server_tools_collide": "MCP server '{server}': the tools '{first}' and '{second}' get the "
@@ -2231,6 +2237,7 @@ LABELS: dict[str, str] = {
     "the arm (an estimate: {each} characters a token; a run tells what the model counts)",
     "mcp.called": "{tool}: {kind} after {seconds:.2f} s",
     "mcp.broken_off": "{tool}: {kind}",
+    "mcp.told": "a model that calls it so is told by the server:",
     "mcp.failed": "the call ended with: {kind}",
     "table.field": "{title}: {value}",
     "table.no_room": "(no room here for: {names})",

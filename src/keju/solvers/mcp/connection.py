@@ -25,6 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from keju.config.address import shown_url
+from keju.config.strict import NO_MAPPING, as_code
 from keju.errors import ConfigError, Hint
 from keju.solvers.mcp.launch import Launch
 from keju.solvers.mcp.transport import Pipes, last_words, over
@@ -242,9 +243,12 @@ class Connection:
             return self._error("server_unreachable", url=shown_url(self.launch.url))
         if isinstance(first, ValidationError):  # one line of it, which says where
             wrong = first.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, wrong["loc"]))
-            problem = self.launch.hide(f"{place}: {wrong['msg']}")
-            return self._error("server_not_mcp", problem=problem)
+            place = self.launch.hide(".".join(map(str, wrong["loc"])))
+            problem: object = as_code(wrong, self.launch.hide(wrong["msg"]))
+            if wrong["type"] in NO_MAPPING:
+                problem = Hint("server_no_object")
+            told = ConfigError("config_invalid", path=place, problem=problem, more="")
+            return self._error("server_not_mcp", problem=told)
         problem = self.launch.hide(f"{type(first).__name__}: {first}".removesuffix(": "))
         return self._error("server_not_started", problem=problem)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from keju.errors import ConfigError
+from keju.errors import ConfigError, Notice, did_you_mean, quoted
 from keju.types import CallKind, Tool
 
 if TYPE_CHECKING:
+    import jsonschema
     from mcp import MCPError
     from mcp_types import CallToolResult
     from mcp_types import Tool as ListedTool
@@ -83,12 +85,51 @@ def kind_of_error(error: MCPError, *, listed: bool) -> CallKind:
 
 def arguments_fit(arguments: dict[str, Any], tool: Tool) -> bool:
     """Whether arguments are what the tool's schema asks for; a schema that is none asks nothing."""
+    return not _errors(arguments, tool.parameters)
+
+
+def misfits(arguments: dict[str, Any], schema: Mapping[str, Any]) -> list[Notice]:
+    """In what arguments are not what a tool's schema asks for.
+
+    For people: the model gets the words of its server, as it does from any other host.
+    """
+    return [notice for error in _errors(arguments, schema) for notice in _misfit(error)]
+
+
+def _errors(
+    arguments: dict[str, Any], schema: Mapping[str, Any]
+) -> list[jsonschema.ValidationError]:
     import jsonschema
 
     try:
-        jsonschema.validate(arguments, tool.parameters)
-    except jsonschema.ValidationError:
-        return False
-    except Exception:
-        return True
-    return True
+        kind = jsonschema.validators.validator_for(schema)
+        kind.check_schema(schema)
+        return list(kind(schema).iter_errors(arguments))
+    except Exception:  # it is no schema
+        return []
+
+
+def _misfit(error: jsonschema.ValidationError) -> Iterator[Notice]:
+    name = ".".join(map(str, error.absolute_path))
+    wanted, given = error.validator_value, error.instance
+    match error.validator:
+        case "required":
+            missing = [each for each in wanted if each not in given]
+            yield from (Notice("call_missing", {"name": _inside(name, each)}) for each in missing)
+        case "additionalProperties" if wanted is False:
+            known = error.schema.get("properties", {})
+            for each in (own for own in given if own not in known):
+                hint = did_you_mean(each, known)
+                yield Notice("call_unknown", {"name": _inside(name, each), "hint": hint})
+        case "type":
+            kinds = [wanted] if isinstance(wanted, str) else list(wanted)
+            yield Notice("call_type", {"name": name, "kinds": kinds})
+        case "enum":
+            choices = quoted(map(str, wanted))
+            yield Notice("call_choice", {"name": name, "choices": choices})
+        case _:
+            yield Notice("call_unfit", {"name": name, "problem": error.message})
+
+
+def _inside(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
