@@ -25,7 +25,7 @@ from typing import IO, Any, BinaryIO, Final, Generic, Never, Self, TypeVar, over
 
 import msgspec
 
-from keju.errors import DataError, WriteError
+from keju.errors import DataError, Hint, WriteError
 
 PART: Final = ".part"
 """How the name of a file ends that is still written."""
@@ -274,6 +274,36 @@ TABLE: Final = _decoder(Written, _refuse)
 """For what people write down."""
 LOG: Final = _decoder(float, float)
 """For what programs in Python write, ``NaN`` and ``Infinity`` included."""
+
+
+# What msgspec says of a document: `Expected `int`, got `str` - at `$.runs[0].n``.
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+_KIND = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<given>[^`]*)`")
+_VALUE = re.compile(r"Invalid enum value '?(?P<value>[^']*)'?")
+_AT = re.compile(
+    r"(?P<told>.*?)(?: - at `(?:key in )?\$(?:\[\.\.\.\])?\.?(?P<path>.*)`)?", re.DOTALL
+)
+_KINDS = ("int", "float", "str", "bool", "array", "object")
+
+
+def wrong_shape(error: msgspec.ValidationError) -> str:
+    """Why a document is not what it should be, in plain words of every language."""
+    parts = _AT.fullmatch(str(error))
+    assert parts is not None
+    place = Hint("shape_place", path=parts["path"]) if parts["path"] else ""
+    if found := _MISSING.fullmatch(parts["told"]):
+        return Hint("shape_missing", name=found["name"], place=place)
+    if found := _KIND.fullmatch(parts["told"]):
+        wanted, given = (
+            [Hint(f"shape_{kind}") for kind in found[key].split(" | ") if kind in _KINDS]
+            for key in ("wanted", "given")
+        )
+        if wanted:
+            given = given or [Hint("shape_null")]
+            return Hint("shape_kind", wanted=wanted, given=given, place=place)
+    if found := _VALUE.fullmatch(parts["told"]):
+        return Hint("shape_value", value=found["value"], place=place)
+    return str(error)
 
 
 def parse_json(raw: bytes, decoder: json.JSONDecoder = DOCUMENT) -> Any:

@@ -52,7 +52,23 @@ def test_notices_and_metrics_are_added_to_a_new_entry() -> None:
     assert "x" not in entry.metrics
 
 
-@pytest.mark.parametrize("document", [{}, {"benchmarks": [1]}, {"benchmarks": [], "schema": "x"}])
-def test_what_is_no_results_document_is_refused(document: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="not a results document"):
+@pytest.mark.parametrize(
+    ("document", "english", "chinese"),
+    [
+        ({}, "the key 'benchmarks' is missing", "缺少键“benchmarks”"),
+        ({"benchmarks": [1]}, "it is laid out otherwise", "结构不同"),
+        (
+            {"benchmarks": [], "schema": "x"},
+            "a whole number is expected at schema, not a text",
+            "应为整数，而不是文本（在 schema 处）",
+        ),
+        ({"benchmarks": []}, "the key 'schema' is missing", "缺少键“schema”"),
+    ],
+)
+def test_what_is_no_results_document_is_refused_in_plain_words(
+    document: dict[str, Any], english: str, chinese: str
+) -> None:
+    with pytest.raises(DataError) as caught:
         from_document(document)
+    assert str(caught.value) == f"not a results document: {english}"
+    assert caught.value.text("zh") == f"不是结果文件：{chinese}"

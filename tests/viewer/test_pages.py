@@ -257,6 +257,10 @@ def test_a_run_that_stopped_shows_what_is_there_so_far(tmp_path: Path) -> None:
         (tmp_path / "bad" / "manifest.json").write_text("{")
         assert "stopped" in text_of(client.get("/"))
         assert client.get("/runs/bad").status_code == 400
+        (tmp_path / "bad" / "manifest.json").write_text('{"run": 5}')
+        answer = client.get("/runs/bad?lang=zh")
+        assert answer.status_code == 400
+        assert "应为文本，而不是整数（在 run 处）" in Page(answer.text).text
 
 
 def test_a_stream_tells_what_changes_and_ends_with_the_run(tmp_path: Path) -> None:

@@ -153,7 +153,9 @@ def _unfit(
     if called["kind"] != "bad_arguments":
         return []
     tools = (tool for server in found for tool in server["tools"])
-    schema = next((t["parameters"] for t in tools if t["offered_as"] == called["tool"]), {})
+    schema: dict[str, Any] = next(
+        (t["parameters"] for t in tools if t["offered_as"] == called["tool"]), {}
+    )
     return misfits(arguments, schema)
 
 

@@ -16,7 +16,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from keju.benchmarks.base import Reference
-from keju.errors import DataError, Notice
+from keju.errors import DataError, Hint, Notice
+from keju.files import wrong_shape
 from keju.messages import catalogue
 from keju.results.curve import Curve
 from keju.runs.manifest import Stopping
@@ -644,5 +645,11 @@ def from_document(document: Mapping[str, Any]) -> Results:
             sentences = [{"code": sentence} for sentence in entry["warnings"]]
             entries.append({"notices": sentences, **entry, "metrics": metrics})
         return msgspec.convert({**document, "benchmarks": entries}, Results)
-    except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
-        raise DataError("results_shape", problem=str(error)) from None
+    except msgspec.ValidationError as error:
+        raise DataError("results_shape", problem=wrong_shape(error)) from None
+    except KeyError as error:
+        problem = Hint("shape_missing", name=str(error.args[0]), place="")
+        raise DataError("results_shape", problem=problem) from None
+    except (TypeError, AttributeError):
+        problem = Hint("shape_other")
+        raise DataError("results_shape", problem=problem) from None

@@ -22,7 +22,7 @@ from keju.config import JudgeConfig, Price, TaskConfig
 from keju.config.address import parse_address
 from keju.config.serving import shown_command
 from keju.errors import DataError, Notice, UsageError
-from keju.files import read_json, write_json
+from keju.files import read_json, write_json, wrong_shape
 from keju.runs.journal import FILE
 from keju.types import FaultKind
 
@@ -247,7 +247,7 @@ class Manifest(msgspec.Struct, kw_only=True):
         try:
             return msgspec.convert(read_json(path), cls)
         except msgspec.ValidationError as error:
-            raise DataError("manifest_damaged", path=path, problem=error) from None
+            raise DataError("manifest_damaged", path=path, problem=wrong_shape(error)) from None
 
     def as_dict(self) -> dict[str, Any]:
         """The manifest as its file has it."""

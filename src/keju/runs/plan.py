@@ -17,7 +17,7 @@ from typing import Self
 import msgspec
 
 from keju.errors import DataError, UsageError, WriteError
-from keju.files import is_there, read_json, write_json
+from keju.files import is_there, read_json, write_json, wrong_shape
 from keju.runs.manifest import MANIFEST
 
 PLAN = "plan.json"
@@ -51,7 +51,8 @@ class StoredPlan(msgspec.Struct, kw_only=True):
         try:
             return msgspec.convert(read_json(folder / PLAN), cls)
         except msgspec.ValidationError as error:
-            raise DataError("plan_damaged", path=folder / PLAN, problem=error) from None
+            problem = wrong_shape(error)
+            raise DataError("plan_damaged", path=folder / PLAN, problem=problem) from None
 
     def write(self, folder: Path) -> None:
         """Write it whole or not at all."""
