@@ -11,7 +11,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -410,13 +410,30 @@ def run_loop(
 
 
 def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    factory = None
-    with suppress(ImportError):
-        import uvloop
-
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
+    # Threads end before the loop closes, in a wait that a second Ctrl-C may break off.
+    with asyncio.Runner(loop_factory=_new_loop) as runner, ThreadPoolExecutor() as threads:
+        runner.get_loop().set_default_executor(threads)
         return runner.run(main())
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """A loop of uvloop where that is installed."""
+    try:
+        from uvloop import Loop
+    except ImportError:
+        return asyncio.new_event_loop()
+
+    class Quiet(Loop):
+        """Leaves its threads to `_run_here`.
+
+        uvloop waits for them in yet another thread, which ends in a traceback if the loop is
+        closed meanwhile.
+        """
+
+        async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+            pass
+
+    return Quiet()
 
 
 def _signals(
