@@ -34,9 +34,10 @@ def test_results_for_people(keju: Keju) -> None:
     assert ran.out.endswith(
         "run folder: runs/one\n"
         "next:\n"
-        "  keju audit one                  # why replies were not, or wrongly, read\n"
-        "  keju report one -o report.html  # one page to read and share\n"
-        "  keju export one -o answers.csv  # every answer, one row each\n"
+        "  keju audit one                         # why replies were not, or wrongly, read\n"
+        "  keju score one --reader marker,robust  # the same replies, read otherwise\n"
+        "  keju report one -o report.html         # one page to read and share\n"
+        "  keju export one -o answers.csv         # every answer, one row each\n"
     )
     assert ran.err == ""
     assert not Path("runs/one/report.html").exists()

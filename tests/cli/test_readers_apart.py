@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from keju.benchmarks.demo import DEMO
 from keju.benchmarks.prepare import prepare_exam
 from keju.models.scripted import ScriptedModel
 from keju.types import Request
@@ -98,3 +99,28 @@ def test_eval_says_so_and_its_command_lists_them(
     assert "The readers disagree on" in listed.out
     assert keju("report", "r", "--language", "zh", "-o", "zh.html").code == 0
     assert "得分取决于读取器" in Path("zh.html").read_text("utf-8")
+
+
+def test_the_demo_has_two_readers_like_every_other_exam(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is compared with runs of the time when it had one."""
+
+    def answer(request: Request) -> str:
+        return "The correct option is (A).\nI am sure of it."
+
+    monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
+    run = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "4", "--json")
+    with monkeypatch.context() as before:
+        before.delitem(DEMO.readers, "robust")
+        (old,) = keju(*run, "--run-id", "old").json["benchmarks"]
+    assert not [name for name in old["metrics"] if name.startswith("accuracy_r")]
+    (entry,) = keju(*run, "--run-id", "new").json["benchmarks"]
+    assert entry["reader"] == "marker"
+    assert entry["metrics"]["accuracy"] == old["metrics"]["accuracy"]
+    assert entry["metrics"]["accuracy_robust"]["value"] > entry["metrics"]["accuracy"]["value"]
+    assert "keju score new --reader marker,robust lists them" in keju("score", "new").out
+    assert len(keju("score", "new", "--reader", "marker,robust", "--json").json["disagreements"])
+    compared = keju("compare", "old", "new", "--json")
+    assert (compared.code, compared.err) == (0, "")
+    assert keju("score", "old", "--json").json["benchmarks"][0]["metrics"] == entry["metrics"]

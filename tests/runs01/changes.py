@@ -26,6 +26,8 @@ _SELECTED = "8 of 36 replies are errors: a mean over the others is a selection"
 
 _PLAIN = "robust did not read `I choose option E because of DNA.` and `显然选C。`"
 
+_DEMO = "rows of demo were empty here: robust stood beside the readers of other exams alone"
+
 _ANSWERED = "the chance level of an interrupted run was that of all its questions"
 
 _INTERVALS = "intervals of few, clustered or repeated questions covered 80 to 93 %, or 98 to 99.9 %"
@@ -43,6 +45,8 @@ CHANGES: tuple[Change, ...] = (
     Change("killed", "/results/benchmarks/0/metrics/chance/*", _ANSWERED),
     Change("imported", "/results/benchmarks/[12]/metrics/accuracy_robust/*", _PLAIN),
     Change("imported", "/*/*_robust", _PLAIN),
+    Change("several", "/4[89]/*_robust", _DEMO),
+    Change("several", "/5[0-3]/*_robust", _DEMO),
 )
 
 ENDS = {": compare readers": ": keju audit ", " and 1 more": ", "}

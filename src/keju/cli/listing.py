@@ -238,7 +238,10 @@ def _of_run(run: Run) -> tuple[Row, list[str]]:
 
 
 def _of_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
-    """The readers of each exam, then those that any exam takes which has none of that name."""
+    """The readers of each exam, then those that any exam takes which has none of that name.
+
+    Of one exam alone only those that it takes; plug-ins may have none of their own.
+    """
     from keju.benchmarks.prepare import option_rules, plain_rules
     from keju.messages import text_of
 
@@ -255,7 +258,7 @@ def _of_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
     ]
     rules = option_rules()
     rules += plain_rules(rules[0])
-    known = [exam.readers for exam in exams]
+    own = exams[0].readers if len(exams) == 1 else {}
     return rows + [
         {
             "benchmark": "",
@@ -265,7 +268,7 @@ def _of_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
             "about": text_of(rule.about, {}, language),
         }
         for rule in rules
-        if not all(rule.name in own for own in known)
+        if rule.name not in own
     ]
 
 

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from keju import messages
+from keju.answers.kinds import Choice
 from keju.answers.labels import read_label
 from keju.answers.reader import Reader
+from keju.answers.robust import RobustReader
 from keju.answers.segments import last_line, segments_after
+from keju.answers.wordings import ANSWER_IS
 from keju.benchmarks.base import Benchmark, Mean, Protocol, Subset, by_name
 from keju.benchmarks.choices import LabelStyle, label_lines
 from keju.benchmarks.demo.questions import KINDS, Question
@@ -154,7 +157,7 @@ DEMO = Benchmark(
     name="demo",
     title="Keju demo",
     about=ABOUT,
-    readers=by_name(MarkerReader()),
+    readers=by_name(MarkerReader(), RobustReader(Choice(), strict=ANSWER_IS)),
     subset_names=tuple(KINDS),
     averages=(Mean("macro_accuracy", "mean of the kinds", tuple((kind,) for kind in KINDS)),),
     Args=DemoArgs,
