@@ -124,3 +124,47 @@ def test_the_demo_has_two_readers_like_every_other_exam(
     compared = keju("compare", "old", "new", "--json")
     assert (compared.code, compared.err) == (0, "")
     assert keju("score", "old", "--json").json["benchmarks"][0]["metrics"] == entry["metrics"]
+
+
+def test_one_exam_of_a_run_is_read_by_its_own_readers(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name in the run or by its path; where others lack the readers, the line says how."""
+
+    def answer(request: Request) -> str:
+        return "The correct option is (A).\nI am sure of it."
+
+    monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
+    (tmp_path / "geo.csv").write_text("question,A,B,answer\nCapital of Italy?,Rome,Paris,A\n")
+    (tmp_path / "free.csv").write_text("question,answer\nCapital of Spain?,Madrid\n")
+    sat = ("--datasets", "./geo.csv", "./free.csv", "demo", "--limit", "4")
+    ran = keju("eval", "-m", "scripted", *sat, "-q", "--run-id", "r")
+    refused = keju("score", "r", "--reader", "letter,robust")
+    assert refused.code == 2
+    command = "keju score r --datasets geo --reader letter,robust"
+    assert refused.err.rstrip().endswith(command)
+    for name in ("geo", "./geo.csv"):
+        read = keju("score", "r", "--datasets", name, "--reader", "letter,robust", "--json").json
+        names = [(entry["name"], entry["reader"]) for entry in read["benchmarks"]]
+        assert names == [("geo", "letter"), ("geo", "robust")]
+        assert keju("audit", "r", "--datasets", name).code == 0
+        assert keju("compare", "r", "r", "--datasets", name).code == 0
+    other = keju("score", "r", "--datasets", "goe")
+    assert (other.code, "geo, free, demo" in other.err) == (2, True)
+    # What a result of one exam tells to type does not stumble over the others.
+    (line,) = [line for line in ran.out.splitlines() if "depends on the reader" in line]
+    told = line.partition("): ")[2].removesuffix(" lists them")
+    assert told == "keju score r --datasets demo --reader marker,robust"
+    assert keju(*shlex.split(told)[1:]).code == 0
+
+
+def test_the_reader_of_letters_is_said_to_be_the_rule_of_robust(keju: Keju, tmp_path: Path) -> None:
+    (tmp_path / "geo.csv").write_text("question,A,B,answer\nCapital of Italy?,Rome,Paris,A\n")
+    for language, words in (("en", "the rule of robust"), ("zh", "robust 对选项的规则")):
+        listed = keju("list", "readers", "--benchmark", "./geo.csv", "--language", language).out
+        (line,) = [
+            line
+            for line in listed.splitlines()
+            if line.startswith("geo ") and " letter " in line[:20]
+        ]
+        assert words in line

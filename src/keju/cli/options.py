@@ -223,7 +223,12 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--data-dir --dataset-dir",
         ),
         _setting("work_dir", "DIR", "Folder of the runs (or KEJU_WORK_DIR); 'runs' by default."),
-        Option("dataset", "NAME", "Benchmark of the predictions.", spelling="--datasets"),
+        Option(
+            "dataset",
+            "NAME",
+            "The exam that predictions answer; one exam of a run.",
+            spelling="--datasets",
+        ),
         Option(
             "exam",
             "NAME",

@@ -13,6 +13,7 @@ from keju.errors import UsageError
 @command(
     "score",
     "keju score tuesday --reader robust",
+    "keju score tuesday --datasets bbh --reader paper,robust",
     "keju score --datasets bbh --predictions outputs.jsonl.gz --protocol paper",
     "keju score --datasets mmlu_pro --predictions outputs.jsonl --reader l1,l2 --json",
     sets="dataset_args",
@@ -39,7 +40,6 @@ def score(
 
     if run is not None:
         for flag, value in (
-            ("--datasets", dataset),
             ("--predictions", predictions),
             ("--protocol", protocol),
             ("--gold", gold),
@@ -48,7 +48,8 @@ def score(
             if value is not None:
                 raise UsageError("cli_not_with_run", flag=flag)
         stored = stored_run(run, work_dir)
-        results = score_run(stored, readers=reader_names(reader), data_dir=data_dir)
+        readers = reader_names(reader)
+        results = score_run(stored, readers=readers, data_dir=data_dir, exam=dataset)
     elif dataset is None or predictions is None:
         raise UsageError("cli_nothing_to_score")
     else:

@@ -1207,6 +1207,7 @@ TEXTS: dict[str, str] = {
     "{where} has {n} of '{subset}'",
     "value_at_least": "{name} must be at least {least}",
     "kit_id_twice": "{name}: the id '{id}' occurs twice",
+    "score_one_exam": "{problem}; the exams of a run can be read one by one: {command}",
     "prepare_no_reader": "{benchmark} has no reader '{name}'{hint}",
     "about_reader_robust": "Keju's own: the answer in any wording, the one that stands in the end; "
     "never a guess",

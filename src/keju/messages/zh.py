@@ -1069,6 +1069,7 @@ TEXTS: dict[str, str] = {
     "kit_too_many_shots_of": "{name}：要求 {asked} 个示例，而 {where} 中“{subset}”只有 {n} 个",
     "value_at_least": "{name} 至少为 {least}",
     "kit_id_twice": "{name}：id “{id}”出现两次",
+    "score_one_exam": "{problem}；一次运行的考试可以逐门读取：{command}",
     "prepare_no_reader": "{benchmark} 没有读取器“{name}”{hint}",
     "about_reader_robust": "Keju 自己的读取器：任何说法的答案，取最终成立的一个；从不猜测",
     "about_reader_evalscope": "EvalScope 1.14：最后一个“ANSWER:”（中文为“答案：”）之后的字母，没有"

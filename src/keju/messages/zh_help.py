@@ -313,7 +313,7 @@ HELP: dict[str, str] = {
     "flag.seed": "一切抽取所用的随机种子；默认 42。",
     "flag.data_dir": "每门考试一个文件夹的数据文件夹（或 KEJU_DATA_DIR）。",
     "flag.work_dir": "存放运行的文件夹（或 KEJU_WORK_DIR）；默认为 runs。",
-    "flag.dataset": "预测文件所属的考试。",
+    "flag.dataset": "预测文件所回答的考试；或一次运行中的一门考试。",
     "flag.exam": "预测文件所属的考试；运行有多门考试时取其中一门。",
     "flag.one_reader": "全部用这个读取器；默认各用自己的。",
     "flag.audit.one_reader": "主得分取自这个读取器；默认为协议自己的。",

@@ -12,7 +12,6 @@ from itertools import combinations
 
 import msgspec
 
-from keju.benchmarks import registry
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import GRADED, PASS
 from keju.benchmarks.prepare import choose_readers, readers_at_hand
@@ -206,8 +205,7 @@ def audit(
     the same answer are listed.
     """
     stored = open_run(path_of(run), str(runs_folder(work_dir)))
-    exam = registry.get(datasets).name if datasets else None
-    config = config_of_exam(stored, exam, data_dir)
+    config = config_of_exam(stored, datasets, data_dir)
     jobs = make_jobs(config)
     for job in jobs:
         first = choose_readers(job.exam, list(readers)) if readers else job.readers[:1]
@@ -230,7 +228,7 @@ def audit(
     failed = _failures(jobs) if beside else {}
     names = {job.exam.benchmark for job in jobs}
     for source in beside:
-        found = _sittings(source, names, exam, data_dir, work_dir)
+        found = _sittings(source, names, datasets, data_dir, work_dir)
         failed = _failures_beside(found, failed)
     return Audit(
         run=stored.id,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from shlex import quote
 from typing import Any, Literal
 
 import msgspec
@@ -286,18 +287,24 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             warnings=self.warnings + tuple(notice.text() for notice in more),
         )
 
-    def told_of(self, run: str, *, is_file: bool = False) -> Entry:
+    def told_of(self, run: str, *, is_file: bool = False, alone: bool = True) -> Entry:
         """This entry with the name of its run in the commands that its notices give.
 
         A file of predictions is named by its flags, which no command takes but ``keju score``.
+        Where the exam is not `alone` in its run, ``keju score`` is told which one to read: the
+        others may lack its readers.
         """
+        of_score = run if alone else f"{run} --datasets {quote(self.name)}"
         templates = catalogue("en")
         notices = []
         for notice in self.notices:
             of_file = f"{notice.code}_of_file"
             code = of_file if is_file and of_file in templates else notice.code
-            named = ("keju score {run}" if is_file else "{run}") in templates.get(code, "")
-            values = {"run": run} | notice.values if named else notice.values
+            template = templates.get(code, "")
+            scored = "keju score {run}" in template
+            named = scored or (not is_file and "{run}" in template)
+            told = {"run": of_score if scored else run} if named else {}
+            values = told | dict(notice.values)
             notices.append(msgspec.structs.replace(notice, code=code, values=values))
         bare = msgspec.structs.replace(self, notices=(), warnings=())
         return bare.with_notices(notices)

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keju.config import TaskConfig
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, read_anew, stored_replies
-from keju.errors import DataError, Notice
+from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_json
 from keju.judges import judge_stage
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_document
+from keju.results.sittings import config_of_exam
 from keju.results.summarise import declared_names, entries_of, results_of, tools_of
 from keju.runs.run import RESULTS, Run, command_name, damage_notices
 from keju.runs.sameness import changed_files, other_versions
@@ -21,20 +23,25 @@ from keju.types import Reading, Sample
 
 
 def score_run(
-    run: Run, *, readers: list[str] | None = None, data_dir: str | None = None
+    run: Run,
+    *,
+    readers: list[str] | None = None,
+    data_dir: str | None = None,
+    exam: str | None = None,
 ) -> Results:
     """Read a stored run anew, with the readers asked for or those it was made with.
 
-    What a judge has said about the answers counts as it did; it is not asked again.
+    Of a run that sat several exams only `exam` where it is named. What a judge has said about the
+    answers counts as it did; it is not asked again.
     """
-    config = run.config(data_dir)
+    config = config_of_exam(run, exam, data_dir)
     if readers:  # they count for all exams, whichever the run named for one of them
         kept = {
             name: {key: value for key, value in args.items() if key != "reader"}
             for name, args in config.dataset_args.items()
         }
         config = config.model_copy(update={"reader": readers, "dataset_args": kept})
-    jobs = make_jobs(config)
+    jobs = _jobs_read_by(config, run)
     stage = judge_stage(config, jobs)
     facts = exams_of(jobs)
     changed = changed_files(run.manifest, facts)
@@ -75,7 +82,8 @@ def score_run(
     missing = sum(job.missing for job in jobs)
     notices += damage_notices(run.damaged, missing)
     name = command_name(run.folder)
-    entries = [entry.with_notices(notices).told_of(name) for entry in entries]
+    alone = len(run.manifest.benchmarks) == 1
+    entries = [entry.with_notices(notices).told_of(name, alone=alone) for entry in entries]
     for job, rows in zip(jobs, joint, strict=True):
         entries = _with_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
     return results_of(
@@ -86,6 +94,24 @@ def score_run(
         complete=None if run.manifest.imported is True else not missing,
         disagreements=_weightiest_first(disagreements) if several else None,
     )
+
+
+def _jobs_read_by(config: TaskConfig, run: Run) -> list[Job]:
+    """The jobs of a run; where its exams do not share the readers, one that has them is named."""
+    try:
+        return make_jobs(config)
+    except ConfigError as error:
+        if error.code != "prepare_no_reader" or len(config.datasets) < 2:
+            raise
+        for name in config.datasets:
+            try:
+                (job, *_) = make_jobs(config.model_copy(update={"datasets": [name]}))
+            except ConfigError:
+                continue
+            own, names = shlex.quote(job.exam.benchmark), ",".join(config.reader or ())
+            command = f"keju score {command_name(run.folder)} --datasets {own} --reader {names}"
+            raise ConfigError("score_one_exam", problem=error, command=command) from None
+        raise
 
 
 def current_results(run: Run, data_dir: str | None = None) -> Results:

@@ -35,7 +35,7 @@ from keju.config.load import data_folder, runs_folder
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, StoredScores
 from keju.engine.tally import PENDING
-from keju.errors import DataError, UsageError, did_you_mean
+from keju.errors import ConfigError, DataError, UsageError, did_you_mean
 from keju.judges import judge_stage
 from keju.results.conditions import (
     alike,
@@ -242,9 +242,9 @@ def sittings_of(
     """
     source = path_of(source)
     path, folder = Path(source), str(runs_folder(work_dir))
-    exam = registry.get(datasets).name if datasets else None
     if not path.exists() or (path / MANIFEST).is_file():
-        return sittings_of_run(Run(find_run(str(source), folder)), reader, data_dir, exam)
+        return sittings_of_run(Run(find_run(str(source), folder)), reader, data_dir, datasets)
+    exam = registry.get(datasets).name if datasets else None
     if _is_log(path):
         found = _of_log(path, datasets, reader, data_folder(data_dir))
         own = [sitting for sitting in found if exam in (None, sitting.exam.benchmark)]
@@ -398,15 +398,22 @@ def read_run(
 def config_of_exam(run: Run, exam: str | None, data_dir: str | None = None) -> TaskConfig:
     """The settings of a run, of one of its exams alone where it is named.
 
-    UsageError if the run did not sit it.
+    The name is the one in the run's results, or any by which the exam can be sat: its path, an
+    alias. UsageError if the run did not sit it.
     """
     config = run.config(data_dir)
     if exam is None:
         return config
     sat = [stored.name for stored in run.manifest.benchmarks]
-    if exam not in sat:
+    try:
+        own = exam if exam in sat else registry.get(exam).name
+    except ConfigError as error:
+        if error.code != "unknown_benchmark":
+            raise
+        own = ""
+    if own not in sat:
         raise _other_exam(run.id, exam, sat)
-    named = [name for name in config.datasets if registry.get(name).name == exam]
+    named = [name for name in config.datasets if registry.get(name).name == own]
     return config.model_copy(update={"datasets": named})
 
 

@@ -85,7 +85,7 @@ def build_results(
     price = file.manifest.price
     entries = [
         entry.with_notices([*notices, *_notices_of_solver(job, file)]).told_of(
-            command_name(file.home)
+            command_name(file.home), alone=len(file.manifest.benchmarks) == 1
         )
         for job in jobs
         for entry in entries_of(

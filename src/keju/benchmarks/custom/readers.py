@@ -64,7 +64,8 @@ def readers_of(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     answers = Choice() if kind == "choice" else Text()
     readers: list[Reader] = [RobustReader(answers, strict=strict)]
     if kind == "choice":
-        readers.insert(0, RobustReader(answers, strict=strict, name=LETTER))
+        about = "custom.about_reader_letter"
+        readers.insert(0, RobustReader(answers, strict=strict, name=LETTER, about=about))
     else:
         about = "custom.about_reader_number"
         number = RobustReader(Number(anywhere=True), strict=strict, name="number", about=about)

@@ -48,6 +48,8 @@ ENGLISH = {
     "custom.reader_of_choice": "reader '{name}' is not for questions with options (valid: {valid})",
     "custom.reader_of_free": "reader '{name}' is not for questions without options (valid: "
     "{valid})",
+    "custom.about_reader_letter": "the rule of robust for options: the letter in any clear "
+    "wording, never a guess",
     "custom.about_reader_marker": "what follows the exam's own marker, the last one",
     "custom.about_reader_regex": "what the exam's own pattern finds last",
     "custom.about_reader_exact": "the whole reply, letter for letter",
@@ -92,6 +94,7 @@ CHINESE = {
     "“{kind}”",
     "custom.reader_of_choice": "读取器“{name}”不适用于带选项的题（可用：{valid}）",
     "custom.reader_of_free": "读取器“{name}”不适用于不带选项的题（可用：{valid}）",
+    "custom.about_reader_letter": "robust 对选项的规则：任何清楚说法中的字母，从不猜测",
     "custom.about_reader_marker": "考试自己的标记之后的内容，取最后一处",
     "custom.about_reader_regex": "考试自己的模式最后找到的内容",
     "custom.about_reader_exact": "整个回复，逐字比较",
