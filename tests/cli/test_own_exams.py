@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from keju.models.scripted import ScriptedModel
 from keju.report.format import Labels
 from keju.results.schema import from_document
+from keju.types import Request
 from keju.viewer.leaderboard import leaderboards
 from keju.viewer.shelf import Shelf
 from keju.viewer.summary import glances
@@ -171,3 +173,102 @@ def test_what_is_wrong_is_told_with_its_place_and_what_to_write(
     ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "--dataset-args", args)
     assert ran.code == 2
     assert told in ran.err
+
+
+FREE = "question,answer\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        (
+            "own/q.csv",
+            "question,A,B,answer\nWho?,,,Ann\nWhere?,here,there,A\n",
+            ("q.csv, row 2 has options, and own/q.csv, row 1 has none", "--datasets ./A ./B"),
+        ),
+        (
+            "own/q.csv",
+            "question,A,B,answer\nWhere?,here,there,A\nWho?,,,Ann\n",
+            ("row 2 has no options", "and own/q.csv, row 1 has:", "--datasets ./A ./B"),
+        ),
+        ("own/q.txt", "Who?", ("own/q.txt", "should end in", ".csv", ".jsonl", ".yaml")),
+        ("own/q.csv", "quesiton,answer\nWho?,Ann\n", ("found: quesiton, answer", "'quesiton'")),
+        ("own/q.csv", "text,answer\nWho?,Ann\n", ("'question' is missing; found: text, answer",)),
+        ("own/q.csv", "question;answer\nWho, you?;Ann\n", ("by ';', and a comma is expected",)),
+        ("own/q.csv", "question\tanswer\nWho?\tAnn\n", ("by 'tab', and a comma is expected",)),
+    ],
+)
+def test_files_that_are_no_exam_are_told_what_is_wrong_and_what_to_do(
+    keju: Keju, tmp_path: Path, file: str, text: str, told: tuple[str, ...]
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / file).write_text(text)
+    name = "./own" if file.endswith(".csv") else f"./{file}"
+    ran = keju("eval", "-m", "scripted", "--datasets", name, "--dry-run")
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) == 1
+    assert all(words in ran.err for words in told), ran.err
+    chinese = keju("eval", "-m", "scripted", "--datasets", name, "--dry-run", "--language", "zh")
+    assert (chinese.code, chinese.err == ran.err) == (2, False)
+
+
+def test_a_kind_that_the_exam_file_says_is_named(keju: Keju, cap: Path) -> None:
+    (cap / "exam.yaml").write_text("kind: choice")
+    ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "--dry-run")
+    assert (ran.code, "the exam is of kind 'choice'" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("more", [("--dry-run",), ("--run-id", "r")])
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("Who?,Ann\n2+2?,4\nWhere?,here\n", "1 of 3 right answers (33.33 %) are numbers"),
+        (
+            "Who?,Ann\nWhere?,here\nWho?,Bob\nWho?,Ann\n",
+            "2 questions repeat another word for word, and are asked and counted again; the first "
+            "is own.csv, row 3, the same as own.csv, row 1",
+        ),
+    ],
+)
+def test_what_could_mislead_about_questions_is_said_before_they_are_asked(
+    keju: Keju, tmp_path: Path, rows: str, told: str, more: tuple[str, ...]
+) -> None:
+    (tmp_path / "own.csv").write_text(FREE + rows)
+    ran = keju("eval", "-m", "scripted", "--datasets", "./own.csv", *more)
+    assert ran.code == 0
+    assert [line for line in (ran.out + ran.err).splitlines() if told in line]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FREE + "2+2?,4\n3+3?,6\n",
+        FREE + "Who?,Ann\nWhere?,here\n",
+        "question,answer,country\nCapital?,Paris,France\nCapital?,Rome,Italy\n",
+        "question,A,B,answer\nWhich?,1,2,A\nWhich?,3,4,B\n",
+    ],
+)
+def test_nothing_is_said_of_questions_that_differ_and_answers_of_one_kind(
+    keju: Keju, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "own.csv").write_text(text)
+    ran = keju("eval", "-m", "scripted", "--datasets", "./own.csv", "--dry-run")
+    assert "everything is in place" in ran.out + ran.err
+    assert "repeat" not in ran.out + ran.err
+    assert "numbers" not in ran.out + ran.err
+
+
+def test_a_free_answer_that_another_reader_finds_right_is_listed(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(request: Request) -> str:
+        return "2 + 2 = 4" if "2+2" in request.prompt.tail else "ANSWER: Madrid"
+
+    monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
+    (tmp_path / "own.csv").write_text(FREE + "2+2?,4\nCapital of Spain?,Madrid\n")
+    keju("eval", "-m", "scripted", "--datasets", "./own.csv", "-q", "--run-id", "r")
+    (exam,) = keju("audit", "r", "--json").json["exams"]
+    (found,) = exam["findings"]
+    assert (found["target"], found["outcomes"]["robust"]) == ("4", "incorrect")
+    assert found["outcomes"]["number"] == "correct"
+    assert "no reply is suspect" not in keju("audit", "r").out

@@ -2,7 +2,8 @@
 
 A reply is suspect where something went wrong before it was read; where the headline's reader, or
 the one beside it, finds nothing, or they do not find the same; where a published reader that looks
-for the same form finds something else; or where the stored score is not today's. Only then its
+for the same form finds something else; where another reader of the exam finds a free answer right
+that counts as wrong; or where the stored score is not today's. Only then its
 causes are looked for, in the order of `CAUSES`: what came back, the gold answer, what the reply
 says, the form of its answer. The first is the cause under which it is listed.
 """
@@ -220,9 +221,25 @@ class Case:
             return True
         if not {"order_decides", "replayed_examples"}.isdisjoint(beside.answer.signs):
             return True
+        if self.right_by_another:
+            return True
         if self.restored or any(each.applies(self) for each in ALWAYS):
             return True
         return not self.guessed_right and bool(self.traits)
+
+    @property
+    def right_by_another(self) -> bool:
+        """Whether a free answer counts as wrong that another reader of the exam finds right.
+
+        Of ``2 + 2 = 4`` one reader takes the whole line, another the number. Letters are not
+        looked at: a reader that guesses one is often right by chance.
+        """
+        if self.sample.choices or self.own.score.outcome != "incorrect":
+            return False
+        return any(
+            reading.score.outcome == "correct" and reading.reader in self.exam.readers
+            for reading in self.readings
+        )
 
     @cached_property
     def restored(self) -> bool:

@@ -197,7 +197,12 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
         for line in chunk.splitlines(keepends=True)
     )
     try:
-        for number, row in enumerate(csv.DictReader(_decoded(lines, where)), 1):
+        reader = csv.DictReader(_decoded(lines, where))
+        header = reader.fieldnames or ()
+        if len(header) == 1 and (other := next((c for c in ";\t|" if c in header[0]), "")):
+            named = "tab" if other == "\t" else other
+            raise DataError("format_separator", where=where, found=named)
+        for number, row in enumerate(reader, 1):
             if None in row:  # where DictReader keeps the values that no column is left for
                 text = "more values than columns; check the quotes"
                 raise DataError("format_row", where=where, number=number, problem=text)

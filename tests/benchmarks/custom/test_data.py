@@ -114,9 +114,13 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
     "mixed": (
         "q.jsonl",
         lines(GOOD, {"question": "q?"}),
-        "row 2 has no options ('choices', or columns A, B, …): the exam",
+        "q.jsonl, row 1 has: an exam has questions of one kind",
     ),
-    "mixed too": ("q.jsonl", lines({"question": "q?"}, GOOD), "row 2 has options: the exam is of"),
+    "mixed too": (
+        "q.jsonl",
+        lines({"question": "q?"}, GOOD),
+        "q.jsonl, row 1 has none: an exam has questions of one kind",
+    ),
     "id twice": (
         "q.jsonl",
         lines({**GOOD, "id": 1}, {**GOOD, "id": 1}),

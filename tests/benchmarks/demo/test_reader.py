@@ -21,6 +21,7 @@ SAMPLE = Sample(
         ("Hm.\n(B) it is", Answer("B", "fallback")),
         ("A because it comes first", Answer("A", "fallback")),
         ("Because it comes first", Answer(reason="no_marker")),
+        ("(B) three", Answer(reason="ambiguous")),
         ("the answer is B or C", Answer(reason="ambiguous")),
         ("the answer is unclear", Answer(reason="no_label")),
     ],

@@ -24,7 +24,7 @@ from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
 from keju.config.exams import EXAM_FILES
 from keju.config.strict import scalar
-from keju.errors import ConfigError, DataError, did_you_mean
+from keju.errors import ConfigError, DataError, Hint, did_you_mean, nearest
 from keju.files import TABLE, parse_json
 from keju.sources.folder import SUFFIXES, DataFolder
 from keju.types import LABELS, Sample
@@ -67,6 +67,21 @@ class Question(NamedTuple):
         """Whether its right answers are numbers; one that has none says nothing of it."""
         return not self.choices and all(number_of(answer) is not None for answer in self.answers)
 
+    @property
+    def content(self) -> bytes:
+        """A digest of what is asked: the text, its options, and what templates can name."""
+        names = sorted(self.fields.keys() - {"id", "group", *SUBSET})
+        fields = (f"{name}={self.fields[name]}" for name in names)
+        return text_digest("\1".join((self.text, *self.choices, *fields)))
+
+
+class Repeat(NamedTuple):
+    """A question that asks what another one asks."""
+
+    where: str
+    other: str
+    """Where that one stands."""
+
 
 class Tables(NamedTuple):
     """The files of an exam."""
@@ -78,6 +93,9 @@ class Tables(NamedTuple):
 def find_tables(folder: DataFolder, exam: ExamFile, only: str | None) -> Tables:
     """Which files hold the questions and which the worked examples; `only` is a single file."""
     if only is not None:
+        if not _stem(only):
+            endings = [*SUFFIXES, *YAML_SUFFIXES]
+            raise DataError("custom.unknown_ending", path=folder.path / only, endings=endings)
         return Tables((only,), None)
     present = [path.name for path in sorted(folder.path.iterdir()) if path.is_file()]
     tables = [name for name in present if _stem(name) and name not in EXAM_FILES]
@@ -127,33 +145,51 @@ class Part:
     """Their numbers among all questions, in order."""
     grouped: bool = False
     """Whether any of them shares context with others."""
-    numeric: bool = True
-    """Whether every right answer is a number."""
+    numbers: int = 0
+    """Questions whose right answers are numbers."""
+    words: int = 0
+    """Questions with other right answers."""
 
 
 class QuestionBank:
     """The questions of an exam's files, checked and stored; few bytes of each stay in memory."""
 
-    def __init__(self, exam: str, folder: DataFolder, names: Sequence[str], kind: Kind) -> None:
-        """Read the rows of all files in order; DataError names the first that is wrong."""
+    def __init__(
+        self, exam: str, folder: DataFolder, names: Sequence[str], kind: Kind, decided_by: str = ""
+    ) -> None:
+        """Read the rows of all files in order; DataError names the first that is wrong.
+
+        `decided_by` is the row that told the kind, where the exam file does not say it.
+        """
         self.samples = StoredSamples()
         self.parts: dict[str, Part] = {}
         """By subset, in the order of their first question."""
-        ids = DigestTable()
+        self.repeated = 0
+        """Questions that ask what one before them asks, word for word."""
+        self.repeat: Repeat | None = None
+        """The first of them."""
+        ids, contents = DigestTable(), DigestTable()
         starts: list[int] = []
+
+        def place(row: int) -> str:
+            file = bisect_right(starts, row) - 1
+            return _where(folder, names[file], row - starts[file] + 1)
+
         for name in names:
             starts.append(len(self.samples))
-            with closing(_read_file(folder, name, kind)) as questions:
+            with closing(_read_file(folder, name, kind, decided_by)) as questions:
                 for question in questions:
                     row = len(self.samples)
                     # A row without an id enters its number: the table's numbers are the rows'.
                     first = ids.add(text_digest(question.id or f"\0{row}"))
                     if first != row:
-                        file = bisect_right(starts, first) - 1
-                        where = _where(folder, names[file], first - starts[file] + 1)
-                        raise DataError(
-                            "custom.id_twice", where=question.where, id=question.id, other=where
-                        )
+                        values = {"where": question.where, "other": place(first)}
+                        raise DataError("custom.id_twice", id=question.id, **values)
+                    first = contents.add(question.content)
+                    if first != row:
+                        contents.add(text_digest(f"\0{row}"))
+                        self.repeated += 1
+                        self.repeat = self.repeat or Repeat(question.where, place(first))
                     subset = question.subset or (_stem(name) if len(names) > 1 else EVERYTHING)
                     part = self.parts.get(subset)
                     if part is None:
@@ -163,7 +199,8 @@ class QuestionBank:
                     if not part.columns <= question.fields.keys():
                         part.columns = part.columns.intersection(question.fields)
                     part.grouped |= bool(question.group)
-                    part.numeric = part.numeric and question.is_numeric
+                    part.numbers += bool(question.answers) and question.is_numeric
+                    part.words += not question.is_numeric
         if not self.parts:
             raise DataError("custom.no_rows", path=folder.path / names[0])
 
@@ -186,10 +223,10 @@ def _sample(exam: str, subset: str, index: int, question: Question) -> Sample:
     )
 
 
-def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Sample]:
+def read_shots(folder: DataFolder, name: str, kind: Kind, decided_by: str = "") -> list[Sample]:
     """The worked examples; each needs an answer."""
     shots: list[Sample] = []
-    for question in list(_read_file(folder, name, kind)):
+    for question in list(_read_file(folder, name, kind, decided_by)):
         if not question.answers:
             raise DataError("custom.shot_answer", where=question.where)
         shot = _sample("shot", question.subset, len(shots), question)
@@ -198,12 +235,14 @@ def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Sample]:
     return shots
 
 
-def _read_file(folder: DataFolder, name: str, kind: Kind | None) -> Generator[Question, None, None]:
+def _read_file(
+    folder: DataFolder, name: str, kind: Kind | None, decided_by: str = ""
+) -> Generator[Question, None, None]:
     yaml = name.endswith(YAML_SUFFIXES)
     # Closed at once where a row is wrong: the error would keep the file open as long as it lives.
     with closing(_yaml_rows(folder, name) if yaml else folder.file_rows(name)) as rows:
         for number, row in enumerate(rows, 1):
-            yield make_question(row, kind, _where(folder, name, number))
+            yield make_question(row, kind, _where(folder, name, number), decided_by)
 
 
 def _where(folder: DataFolder, name: str, row: int) -> str:
@@ -224,14 +263,18 @@ def _yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None,
     yield from loaded
 
 
-def make_question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Question:
-    """One row, checked; of the given kind where that is known."""
+def make_question(
+    row: Mapping[str, Any], kind: Kind | None, where: str, decided_by: str = ""
+) -> Question:
+    """One row, checked; of the given kind where that is known, and by which row if by one."""
     text = _text(_first(row, QUESTION), "question", where)
     if not text.strip():
-        raise DataError("custom.no_question", where=where)
+        raise _no_question(row, where)
     choices = read_choices(row, where)
     if kind is not None and (kind == "choice") != bool(choices):
         code = "custom.has_options" if choices else "custom.has_no_options"
+        if decided_by:
+            raise DataError(f"{code}_unlike", where=where, first=decided_by)
         raise DataError(code, where=where, kind=kind)
     # The right answers: one, several in a list, or none.
     value = _first(row, ANSWER)
@@ -260,6 +303,16 @@ def make_question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Ques
         fields=fields,
         where=where,
     )
+
+
+def _no_question(row: Mapping[str, Any], where: str) -> DataError:
+    """What is wrong with a row without a question: the field is empty, or called otherwise."""
+    if any(name in row for name in QUESTION):
+        return DataError("custom.no_question", where=where)
+    found = [str(name) for name in row]
+    near = nearest(QUESTION[0], found)
+    hint = Hint("custom.rename", name=near) if near else ""
+    return DataError("custom.no_question_field", where=where, found=found, hint=hint)
 
 
 def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:

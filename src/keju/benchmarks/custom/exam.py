@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from keju.benchmarks.custom.readers import LETTER, readers_of
 from keju.benchmarks.kit import choose_shots, choose_subsets
 from keju.benchmarks.samples import ChosenSamples, ShuffledSamples
 from keju.config import DatasetArgs
-from keju.errors import ConfigError, DataError
+from keju.errors import ConfigError, DataError, Notice
 from keju.sources.folder import DataFolder
 from keju.types import Sample
 
@@ -77,7 +77,8 @@ def custom_exam(path: Path, taken: Sequence[str]) -> Benchmark:
         decode="labels",
     )
     protocols = by_name(text, letters) if kind == "choice" else by_name(text)
-    custom = Custom(name, folder, exam, exam_file, kind, tables, readers, protocols)
+    decided_by = first.where if first else ""
+    custom = Custom(name, folder, exam, exam_file, kind, decided_by, tables, readers, protocols)
     return Benchmark(
         name=name,
         title=exam.title or name,
@@ -115,6 +116,22 @@ def _beside(reader: str, numeric: bool) -> str:
     return LETTER if reader == LETTER else "robust"
 
 
+def _mixed(exam: str, reader: str, parts: Sequence[data.Part]) -> Iterator[Notice]:
+    """That some right answers are numbers and others words, which one rule reads as texts."""
+    numbers, words = sum(part.numbers for part in parts), sum(part.words for part in parts)
+    if reader == "robust" and numbers and words:
+        whole = numbers + words
+        values = {"exam": exam, "numbers": numbers, "whole": whole, "share": numbers / whole}
+        yield Notice("custom.mixed_answers", values)
+
+
+def _repeats(exam: str, bank: data.QuestionBank) -> Iterator[Notice]:
+    """That questions stand in the files more than once."""
+    if (first := bank.repeat) is not None:
+        values = {"exam": exam, "n": bank.repeated, "where": first.where, "other": first.other}
+        yield Notice("custom.repeated_questions", values)
+
+
 @dataclass(frozen=True)
 class Custom:
     """An exam in a folder."""
@@ -125,6 +142,8 @@ class Custom:
     exam_file: str
     """Its name; empty where there is none."""
     kind: Kind
+    decided_by: str
+    """The row that told the kind; empty where the exam file says it."""
     tables: data.Tables
     readers: Mapping[str, Reader]
     protocols: Mapping[str, Protocol]
@@ -139,7 +158,9 @@ class Custom:
         files = DataFolder(self.folder)
         if self.exam_file:
             files.bytes(self.exam_file)  # its hash is part of the manifest
-        bank = data.QuestionBank(self.name, files, self.tables.questions, self.kind)
+        bank = data.QuestionBank(
+            self.name, files, self.tables.questions, self.kind, self.decided_by
+        )
         names = choose_subsets(self.name, args.subset_list, list(bank.parts))
         rows: array[int] = array("I")
         subsets: list[Subset] = []
@@ -147,6 +168,7 @@ class Custom:
             start = len(rows)
             rows.extend(bank.parts[name].rows)
             subsets.append(Subset(name, start, len(rows)))
+        parts = [bank.parts[name] for name in names]
         samples: Sequence[Sample] = ChosenSamples(bank.samples, rows)
         if args.shuffle_choices:
             samples = ShuffledSamples(samples, seed)
@@ -179,7 +201,8 @@ class Custom:
             prompts=templates.wording(system).prompts(names, shots),
             averages=(mean_over(bank.parts),),
             clustered=any(bank.parts[name].grouped for name in names),
-            beside=_beside(protocol.reader, all(bank.parts[name].numeric for name in names)),
+            beside=_beside(protocol.reader, not any(bank.parts[name].words for name in names)),
+            hints=(*_repeats(self.name, bank), *_mixed(self.name, protocol.reader, parts)),
             settings={
                 "kind": self.kind,
                 "language": self.exam.language,
@@ -201,7 +224,9 @@ class Custom:
             count = self.exam.few_shot
         if count and file is None:
             raise ConfigError("custom.no_shot_file", name=self.name, asked=count)
-        pool = data.read_shots(files, file, self.kind) if file and count != 0 else []
+        pool = []
+        if file and count != 0:
+            pool = data.read_shots(files, file, self.kind, self.decided_by)
         if args.few_shot_random and not pool:
             raise ConfigError("custom.nothing_to_draw", name=self.name)
         chosen = choose_shots(

@@ -18,6 +18,16 @@ ENGLISH = {
     "custom.no_text": "{where}: '{name}' should be a text",
     "custom.truth_value": "{where}: '{name}' is a truth value; write it in quotes, as a text",
     "custom.no_question": "{where}: 'question' is missing",
+    "custom.no_question_field": "{where}: 'question' is missing; found: {found}{hint}",
+    "custom.rename": " (is '{name}' meant? call it 'question')",
+    "custom.mixed_answers": "{exam}: {numbers} of {whole} right answers ({share:.2 %}) are "
+    "numbers, the others are words, and 'robust' takes whole lines: '2 + 2 = 4' does not count as "
+    "4. Put the questions with numbers into a folder of their own, where 'number' stands beside "
+    "it, and name both: docs/custom-exams.md#numbers-and-words",
+    "custom.repeated_questions": "{exam}: {n} {n:question repeats|questions repeat} another word "
+    "for word, and {n:is|are} asked and counted again; the first is {where}, the same as {other}",
+    "custom.unknown_ending": "{path}: no questions are read from a file of this name; it should "
+    "end in {endings}",
     "custom.no_list": "{where} holds no list of rows",
     "custom.shot_answer": "{where}: a worked example needs an 'answer'",
     "custom.no_rows": "{path} holds no rows",
@@ -42,6 +52,11 @@ ENGLISH = {
     "custom.in_file": "{path}: {problem}",
     "custom.name_taken": "{path}: '{name}' is a benchmark already; set another name in exam.yaml",
     "custom.no_exam": "no exam at {path}: expected a folder or a file of questions",
+    "custom.has_options_unlike": "{where} has options, and {first} has none: an exam has questions "
+    "of one kind. Put each kind into a folder of its own, and name both: --datasets ./A ./B",
+    "custom.has_no_options_unlike": "{where} has no options ('choices', or columns A, B, …), and "
+    "{first} has: an exam has questions of one kind. Put each kind into a folder of its own, and "
+    "name both: --datasets ./A ./B",
     "custom.has_options": "{where} has options: the exam is of kind '{kind}'",
     "custom.has_no_options": "{where} has no options ('choices', or columns A, B, …): the exam is "
     "of kind '{kind}'",
@@ -68,6 +83,15 @@ CHINESE = {
     "custom.no_text": "{where}：“{name}”应当是文本",
     "custom.truth_value": "{where}：“{name}”是真值；请加引号写成文本",
     "custom.no_question": "{where}：缺少“question”",
+    "custom.no_question_field": "{where}：缺少“question”；已有：{found}{hint}",
+    "custom.rename": "（是否指“{name}”？请改名为“question”）",
+    "custom.mixed_answers": "{exam}：{whole} 个标准答案中有 {numbers} 个（{share:.2 %}）是数字，"
+    "其余是词语，而“robust”取整行：“2 + 2 = 4”不算 4。请把答案为数字的题放进单独的文件夹（那里"
+    "“number”列在旁边），并列出两者：docs/custom-exams.zh-CN.md#numbers-and-words",
+    "custom.repeated_questions": "{exam}：有 {n} 道题与另一道题逐字相同，会重复提问并重复计分；"
+    "第一处是 {where}，与 {other} 相同",
+    "custom.unknown_ending": "{path}：不从这种名称的文件读取题目；文件名应以下列之一结尾："
+    "{endings}",
     "custom.no_list": "{where} 中没有行的列表",
     "custom.shot_answer": "{where}：示例需要“answer”",
     "custom.no_rows": "{path} 中没有行",
@@ -89,6 +113,11 @@ CHINESE = {
     "custom.in_file": "{path}：{problem}",
     "custom.name_taken": "{path}：“{name}”已经是一门考试；请在 exam.yaml 中另取名字",
     "custom.no_exam": "{path} 处没有考试：应为文件夹或题目文件",
+    "custom.has_options_unlike": "{where} 有选项，而 {first} 没有：一门考试的题目只能是一种。"
+    "请把每一种放进单独的文件夹，并列出两者：--datasets ./A ./B",
+    "custom.has_no_options_unlike": "{where} 没有选项（“choices”，或 A、B、…… 各列），而 "
+    "{first} 有：一门考试的题目只能是一种。请把每一种放进单独的文件夹，并列出两者："
+    "--datasets ./A ./B",
     "custom.has_options": "{where} 有选项：但考试的种类是“{kind}”",
     "custom.has_no_options": "{where} 没有选项（“choices”，或 A、B、…… 各列）：但考试的种类是"
     "“{kind}”",

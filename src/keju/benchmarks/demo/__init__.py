@@ -91,7 +91,9 @@ class MarkerReader(Reader):
         segment = segments[-1].text if segments else last_line(text)
         label, reason = read_label(segment, sample.labels, sample.choices)
         if label is None:
-            return Answer(reason=reason if segments else "no_marker")
+            # A last line that names no label at all lacks the marker; else something else is wrong.
+            silent = not segments and reason in ("", "no_label")
+            return Answer(reason="no_marker" if silent else reason)
         return Answer(label, "strict" if segments else "fallback")
 
 
