@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -168,3 +169,17 @@ def test_the_reader_of_letters_is_said_to_be_the_rule_of_robust(keju: Keju, tmp_
             if line.startswith("geo ") and " letter " in line[:20]
         ]
         assert words in line
+
+
+def test_a_letter_with_another_options_text_is_not_told_as_a_lack_of_a_marker(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(request: Request) -> str:
+        return f"(A) {re.findall(r'[(]B[)] (.+)', request.prompt.tail)[-1]}"
+
+    monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
+    chosen = ("--dataset-args", "demo.subset_list=[multistep_arithmetic]", "--limit", "1")
+    keju("eval", "-m", "scripted", "--datasets", "demo", *chosen, "-q", "--run-id", "r")
+    shown = keju("show", "r", "--sample", "demo_multistep_arithmetic_0").out
+    (line,) = [line for line in shown.splitlines() if line.startswith("marker:")]
+    assert "a letter and another option's text" in line
