@@ -99,6 +99,7 @@ def test_a_narrow_terminal_shows_records_and_cuts_nothing(
     monkeypatch.setenv("KEJU_LANGUAGE", language)
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("LINES", "24")
+    told = {"en": ("50.0 % (33.0–67.0)", "3/s"), "zh": ("50.0 %（33.0–67.0）", "3/秒")}
     names = [f"weekly--a-model-with-a-long-name--exam-{number}" for number in range(12)]
     lines = [RUNNING._replace(run=name) for name in names]
     stream = Terminal()
@@ -114,6 +115,6 @@ def test_a_narrow_terminal_shows_records_and_cuts_nothing(
     for place, line in enumerate(drawn):
         if line in names:
             record = " ".join(drawn[place + 1 : place + 4])
-            for cell in ("30/120", "50.0 % (33.0–67.0)" if language == "en" else "50.0 %", "3/s"):
+            for cell in ("30/120", *told[language]):
                 assert cell in record
             assert "0.2500" in record
