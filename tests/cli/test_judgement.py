@@ -11,10 +11,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from starlette.testclient import TestClient
 
+from keju.messages import Language
 from keju.models.base import Redactor
 from keju.models.openai.wire import normalise
 from keju.types import Record, Reply
+from keju.viewer.app import make_app
+from keju.viewer.shelf import Shelf
 from tests.cli.conftest import Keju
 from tests.models.helpers import request_of
 from tests.results.fake_exam import entry_of, make_exam, make_tally
@@ -137,6 +141,37 @@ def test_a_published_reader_keeps_its_score_of_a_cut_reply_and_robust_has_none(k
     assert other["outcomes"]["truncated"] == 1
     assert other["metrics"]["accuracy"]["value"] == 0
     assert "accuracy_cut_as_wrong" not in other["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("language", "line", "cell"),
+    [
+        ("en", "{} truncated (cut off; {} of them counted as right)", "{} ({} right)"),
+        ("zh", "被截断 {}（其中 {} 个计为正确）", "{}（{} 个正确）"),
+    ],
+)
+def test_counts_add_up_to_the_score_where_a_cut_reply_is_right(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, language: Language, line: str, cell: str
+) -> None:
+    """Under a published reader: terminal, report, viewer and `keju show` say how many are right."""
+    cut = {"message": {"content": f"{RIGHT} is what I would say, since"}, "finish_reason": "length"}
+    entry, records = sat(keju, lambda _: cut, "--generation-config", "max_tokens=50", exam="bbh")
+    n, right = len(records), int(sum(record.readings[0].score.value for record in records))
+    assert 0 < right < n
+    assert (entry["outcomes"]["correct"], entry["outcomes"]["truncated"]) == (0, n)
+    assert entry["cut_right"] == right == sum(row.get("cut_right", 0) for row in entry["subsets"])
+    monkeypatch.setenv("KEJU_LANGUAGE", language)
+    shown = keju("score", "r", "--data-dir", DATA).out
+    assert keju("report", "r", "--language", language).code == 0
+    report = Path("runs/r/report.html").read_text("utf-8")
+    for page in (shown, keju("show", "r").out, report):
+        assert line.format(n, right) in " ".join(page.split())
+    with TestClient(make_app(Shelf(Path("runs")), language=language), "http://127.0.0.1") as client:
+        viewed = client.get("/runs/r").text
+    assert cell.format(n, right) in viewed
+    for page in (shown, report, viewed):
+        assert cell.format(1, 1) in page
+        assert "before an answer" not in page
 
 
 def test_the_score_of_a_cut_reply_counts_in_every_mean(keju: Keju) -> None:

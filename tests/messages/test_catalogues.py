@@ -90,7 +90,7 @@ def test_commands_are_broken_so_that_a_shell_takes_them() -> None:
 
 def test_a_notice_is_said_in_the_language_of_its_reader() -> None:
     notice = Notice("cut_replies", {"part": 2, "whole": 40, "share": 0.05})
-    told = "2 of 40 replies (5.00 %) were cut off before an answer: raise max_tokens with "
+    told = "2 of 40 replies (5.00 %) were cut off: raise max_tokens with "
     told += "--generation-config max_tokens=N in a new run"
     assert notice.text() == told
     assert notice.text("zh").startswith("40 个回复中有 2 个（5.00 %）")

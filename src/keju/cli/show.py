@@ -131,16 +131,20 @@ def _arms_of(run: Run, asked: str | None) -> list[str]:
 
 def run_overview(run: Run, arm: str | None) -> Output:
     """What a run was asked, what became of it, and ids that ``--sample`` takes."""
+    from keju.benchmarks.grading import PASS
     from keju.types import ALL_OUTCOMES
 
     _arms_of(run, arm)
     outcomes: dict[tuple[str, str], Counter[Outcome]] = defaultdict(Counter)
+    cut_right: Counter[tuple[str, str]] = Counter()
     listed: dict[Outcome, list[dict[str, Any]]] = {outcome: [] for outcome in ALL_OUTCOMES}
     for _, record in run.answers():
         if arm not in (None, record.arm) or not record.readings:
             continue
         answer, outcome = record.readings[0].answer.value, record.readings[0].score.outcome
         outcomes[record.bench, record.arm][outcome] += 1
+        right = record.readings[0].score.value >= PASS
+        cut_right[record.bench, record.arm] += outcome == "truncated" and right
         if len(own := listed[outcome]) < LISTED:
             row: dict[str, Any] = {"id": record.id, "arm": record.arm, "outcome": outcome}
             row |= {"answer": answer, "target": record.target}
@@ -161,6 +165,7 @@ def run_overview(run: Run, arm: str | None) -> Output:
                 "outcomes": {
                     outcome: counts[outcome] for outcome in ALL_OUTCOMES if counts[outcome]
                 },
+                "cut_right": cut_right[name, own_arm],
             }
             for (name, own_arm), counts in outcomes.items()
         ],
@@ -184,7 +189,8 @@ def _show_run(run: Run, document: dict[str, Any]) -> None:
         parts = [exam["name"], *([labels.arm(exam["arm"])] if exam["arm"] else [])]
         parts.append(f"{labels.word('protocol')} {exam['protocol']}")
         parts.append(labels("read_by", reader=exam["reader"]))
-        screen.line(" · ".join([*parts, *outcome_words(exam["outcomes"], labels)]))
+        parts += outcome_words(exam["outcomes"], labels, cut_right=exam["cut_right"])
+        screen.line(" · ".join(parts))
     samples = document["samples"]
     if samples:
         screen.line()

@@ -3,7 +3,7 @@
 Errors and notices carry a code and values, never a sentence, so that nothing in the house reads
 English. A catalogue maps codes to templates::
 
-    "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off before an answer"
+    "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off"
 
 A number that may be 1 chooses its word: ``{lines} {lines:line|lines}``. A share is told as the
 tables have it, ``8.30 %``, with ``{share:.2 %}``. A room that knows

@@ -85,14 +85,14 @@ TEXTS: dict[str, str] = {
     "nothing_graded": "nothing was graded: all {whole} replies are errors or have no grade",
     "ungraded_replies": "{part} of {whole} replies ({share:.2 %}) have no grade and are left out "
     "of the scores",
-    "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off before an answer: "
+    "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off: "
     "raise max_tokens with --generation-config max_tokens=N in a new run",
-    "cut_replies_unbounded": "{part} of {whole} replies ({share:.2 %}) were cut off before an "
-    "answer, and no max_tokens is set: they ran until the model's context was full, or to a limit "
+    "cut_replies_unbounded": "{part} of {whole} replies ({share:.2 %}) were cut off, "
+    "and no max_tokens is set: they ran until the model's context was full, or to a limit "
     "of the server's own. Bound them with --generation-config max_tokens=N in a new run; "
     "keju audit {run} shows which of them loop",
-    "cut_replies_context": "{part} of {whole} replies ({share:.2 %}) were cut off before an "
-    "answer, {short} of them short of max_tokens ({most}): the model's context was full, or a "
+    "cut_replies_context": "{part} of {whole} replies ({share:.2 %}) were cut off, "
+    "{short} of them short of max_tokens ({most}): the model's context was full, or a "
     "limit of the server's own was reached. A higher max_tokens does not help; keju audit {run} "
     "shows which of them loop",
     "ungraded_share": "{part} of {whole} replies ({share:.2 %}) have no grade: no single score "
@@ -2287,7 +2287,9 @@ LABELS: dict[str, str] = {
     "counts.correct": "{n} correct",
     "counts.incorrect": "{n} incorrect",
     "counts.unparsed": "{n} unparsed (no answer could be read)",
-    "counts.truncated": "{n} truncated (cut off before an answer)",
+    "counts.truncated": "{n} truncated (cut off)",
+    "counts.truncated_right": "{n} truncated (cut off; {right} of them counted as right)",
+    "truncated_right": "{n} ({right} right)",
     "counts.refused": "{n} refused",
     "counts.ungraded": "{n} ungraded",
     "counts.error": "{n} in error (no usable reply)",

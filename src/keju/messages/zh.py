@@ -85,13 +85,13 @@ TEXTS: dict[str, str] = {
     "ungraded_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）没有评分，不计入得分",
     "ungraded_share": "{whole} 个回复中有 {part} 个（{share:.2 %}）没有评分：无法给出单一得分，"
     "只能给出从全错到全对的范围",
-    "cut_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）在给出答案前被截断："
+    "cut_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）被截断："
     "请在新的运行中用 --generation-config max_tokens=N 增大 max_tokens",
-    "cut_replies_unbounded": "{whole} 个回复中有 {part} 个（{share:.2 %}）在给出答案前被截断，"
+    "cut_replies_unbounded": "{whole} 个回复中有 {part} 个（{share:.2 %}）被截断，"
     "而且没有设置 max_tokens：这些回复一直写到模型的上下文用尽，或达到服务器自身的上限。"
     "可在新的运行中用 --generation-config max_tokens=N 加以限制；"
     "keju audit {run} 列出其中陷入循环的回复",
-    "cut_replies_context": "{whole} 个回复中有 {part} 个（{share:.2 %}）在给出答案前被截断，"
+    "cut_replies_context": "{whole} 个回复中有 {part} 个（{share:.2 %}）被截断，"
     "其中 {short} 个未达到 max_tokens（{most}）：模型的上下文已用尽，或达到服务器自身的上限。"
     "增大 max_tokens 没有用；keju audit {run} 列出其中陷入循环的回复",
     "refused_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）是拒绝回答：按答错计",
@@ -2075,7 +2075,9 @@ LABELS: dict[str, str] = {
     "counts.correct": "正确 {n}",
     "counts.incorrect": "错误 {n}",
     "counts.unparsed": "未读出答案 {n}",
-    "counts.truncated": "被截断（在给出答案前）{n}",
+    "counts.truncated": "被截断 {n}",
+    "counts.truncated_right": "被截断 {n}（其中 {right} 个计为正确）",
+    "truncated_right": "{n}（{right} 个正确）",
     "counts.refused": "拒答 {n}",
     "counts.ungraded": "未评分 {n}",
     "counts.error": "请求出错（无可用回复）{n}",

@@ -202,16 +202,18 @@ def outcomes(results: Sequence[Results], language: Language = "en") -> Figure:
                 SheetRow(
                     labels.row(row),
                     [{"kind": "parts", "outcomes": row.outcomes}],
-                    [" · ".join(_occurring(row.outcomes, labels))],
+                    [
+                        " · ".join(
+                            fmt.outcome_words(
+                                row.outcomes, labels, cut_right=row.cut_right, zeros=()
+                            )
+                        )
+                    ],
                 )
                 for row in fmt.answered(entry.subsets)
             ]
             sheet.rows(rows, _PERCENTS, 0.0)
     return sheet.figure()
-
-
-def _occurring(counts: Any, labels: Labels) -> list[str]:
-    return [labels(f"counts.{name}", n=count(n)) for name, n in counts.items() if n]
 
 
 # Paired differences.

@@ -6,7 +6,7 @@ A value that is not known prints as a dash, never 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -165,6 +165,16 @@ class Labels:
         if title in ("", row.name):
             return row.name
         return title + self("in_brackets", text=row.name)
+
+    def counted(self, row: Row | Entry, outcome: Outcome) -> str:
+        """How many replies have an outcome, in a table; of the truncated ones how many are right.
+
+        So the counts of a row add up to its accuracy.
+        """
+        n = count(row.outcomes.get(outcome, 0))
+        if outcome != "truncated" or not row.cut_right:
+            return n
+        return self("truncated_right", n=n, right=count(row.cut_right))
 
     def arm(self, name: str) -> str:
         """An arm in words, ``arm calc``; a difficulty's name says by itself what it is."""
@@ -430,13 +440,21 @@ def ended_words(results: Results, labels: Labels) -> str:
     return labels("incomplete") if results.complete is False else ""
 
 
-def outcome_words(outcomes: Mapping[Outcome, int], labels: Labels) -> list[str]:
-    """Counts in words; the zero ones only for correct and incorrect."""
-    return [
-        labels(f"counts.{outcome}", n=count(outcomes[outcome]))
-        for outcome in ALL_OUTCOMES
-        if outcomes.get(outcome) or outcome in ("correct", "incorrect")
-    ]
+def outcome_words(
+    outcomes: Mapping[Outcome, int],
+    labels: Labels,
+    *,
+    cut_right: int = 0,
+    zeros: Collection[Outcome] = ("correct", "incorrect"),
+) -> list[str]:
+    """Counts in words, of the truncated ones also how many are right; zero ones only of `zeros`."""
+    words = []
+    for outcome in ALL_OUTCOMES:
+        if outcomes.get(outcome) or outcome in zeros:
+            is_right = outcome == "truncated" and cut_right
+            code = f"counts.{outcome}_right" if is_right else f"counts.{outcome}"
+            words.append(labels(code, n=count(outcomes.get(outcome, 0)), right=count(cut_right)))
+    return words
 
 
 def sign_words(entry: Entry, labels: Labels) -> str:

@@ -279,7 +279,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
             (fmt.reference_name(r, labels), [r.overall.get(name) for name in titles])
             for r in entry.reference
         ],
-        "outcome_words": fmt.outcome_words(entry.outcomes, labels),
+        "outcome_words": fmt.outcome_words(entry.outcomes, labels, cut_right=entry.cut_right),
         "outcomes": {o: entry.outcomes.get(o, 0) for o in ALL_OUTCOMES},
         "notes": [note for note in notes if note],
         "shown_outcomes": fmt.occurring_outcomes(entry.subsets),

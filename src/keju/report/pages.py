@@ -19,6 +19,7 @@ from keju.messages import Language
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.results.schema import Row
+from keju.types import Outcome
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -65,6 +66,10 @@ class Tongues:
     def row(self, row: Row) -> str:
         """A subset or group."""
         return self.pair(*(labels.row(row) for labels in self.both))
+
+    def counted(self, row: Row, outcome: Outcome) -> str:
+        """How many replies of a subset have an outcome."""
+        return self.pair(*(labels.counted(row, outcome) for labels in self.both))
 
     def merged(self, first: Any, second: Any) -> Any:
         """Two contexts of a template that differ in their texts alone, as one."""

@@ -146,7 +146,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         _same(first, labels),
         *(line for own in others for line in (_metric_line(own[0], labels), _same(own, labels))),
         fmt.gold_words(entry, labels),
-        " · ".join(fmt.outcome_words(entry.outcomes, labels)),
+        " · ".join(fmt.outcome_words(entry.outcomes, labels, cut_right=entry.cut_right)),
         fmt.sign_words(entry, labels),
         judge_words(entry.judge, labels),
         arms.tool_words(entry, labels),
@@ -254,7 +254,7 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
             interval(row.ci95),
             percent(row.chance),
             *(percent(r.subsets.get(row.name)) for r in references),
-            *(row.outcomes.get(outcome, 0) for outcome in occurring),
+            *(labels.counted(row, outcome) for outcome in occurring),
         ]
         for row in fmt.answered(entry.subsets)
     ]
@@ -294,7 +294,7 @@ def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
             [
                 labels("count_of", outcome=labels(f"outcome.{outcome}")),
                 None,
-                *(count(e.outcomes.get(outcome, 0)) for e in family),
+                *(labels.counted(e, outcome) for e in family),
             ]
         )
     for row in fmt.answered(first.subsets):

@@ -52,6 +52,8 @@ class ItemState(NamedTuple):
     """Of this sum, what replies that were cut off have."""
     for_judge: int = 0
     """Repeats that are wrong only for lack of a judge."""
+    cut_right: int = 0
+    """Repeats that were cut off and are right all the same."""
 
     @property
     def share(self) -> float | None:
@@ -108,6 +110,11 @@ class Cell:
     def outcome_counts(self) -> dict[Outcome, int]:
         """Counts by outcome, zeros included."""
         return counted_outcomes(self.outcomes)
+
+    @property
+    def cut_right(self) -> int:
+        """Records of replies that were cut off and are right all the same."""
+        return sum(state.cut_right * many for (_, state), many in self.states.items())
 
     @cached_property
     def all_or_nothing(self) -> bool:
@@ -213,7 +220,7 @@ def cluster_of(exam: Exam, item: int) -> str:
 
 def _state(units: Iterable[tuple[int, float]]) -> ItemState:
     """What repeats of one item came to: the code of the outcome and the score of each."""
-    recorded = lost = graded = right = 0
+    recorded = lost = graded = right = cut_right = 0
     total = cut = 0.0
     for code, value in units:
         recorded += code != PENDING
@@ -224,8 +231,10 @@ def _state(units: Iterable[tuple[int, float]]) -> ItemState:
             graded += 1
             right += score >= PASS
             total += score
-            cut += score if code == _CUT else 0.0
-    return ItemState(recorded, lost, graded, right, total, cut)
+            if code == _CUT:
+                cut += score
+                cut_right += score >= PASS
+    return ItemState(recorded, lost, graded, right, total, cut, cut_right=cut_right)
 
 
 CHANCE_SAMPLES = 20_000

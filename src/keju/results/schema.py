@@ -73,6 +73,9 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The accuracy with all replies that lack a grade wrong, and right; None if none lacks one."""
     withheld: str = ""
     """Why an accuracy that is known has no interval: the code of a notice."""
+    cut_right: int = 0
+    """Of the truncated replies, those whose score is that of a right answer all the same: published
+    readers score what they find in a reply that was cut off."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -265,6 +268,9 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How a rule ended the asking, where one did."""
     gold_differs: int = 0
     """How many predictions carry another gold answer than the current one."""
+    cut_right: int = 0
+    """Of the truncated replies, those whose score is that of a right answer all the same: published
+    readers score what they find in a reply that was cut off."""
 
     @property
     def inconclusive(self) -> bool:

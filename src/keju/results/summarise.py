@@ -350,6 +350,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
                 population=subset.population,
                 bounds=share.bounds,
                 withheld=share.withheld,
+                cut_right=cell.cut_right,
             )
         )
     notices = (*_notices(exam, overall, lost, metrics["accuracy"], goldless), *exam.warnings)
@@ -362,6 +363,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         n=overall.items,
         metrics=metrics,
         outcomes=overall.outcome_counts(),
+        cut_right=overall.cut_right,
         subsets=tuple(rows),
         groups=tuple(_group_rows(exam, cells, metrics)),
         reference=tuple(exam.references),
@@ -407,6 +409,7 @@ def _group_rows(
             partial=metric.partial,
             bounds=metric.bounds,
             withheld=metric.withheld,
+            cut_right=cell.cut_right,
         )
 
 

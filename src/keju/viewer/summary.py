@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from keju.benchmarks.grading import PASS
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.meaning import chance_words
@@ -81,7 +82,7 @@ def _of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Gl
             figure=headline.figure or headline.title,
             title=headline.title if headline.figure else "",
             note=headline.note,
-            row=_row(entry.full_name, shown.metric, entry.outcomes),
+            row=_row(entry.full_name, shown.metric, entry.outcomes, entry.cut_right),
             done=done,
             total=max(done, total_of(stored, Part(entry.name, entry.arm))),
             final=True,
@@ -120,7 +121,7 @@ def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
             figure=fmt.share(metric.value, metric.bounds) if has_value else labels("no_answers"),
             title=labels("view.so_far") if has_value else "",
             note="",
-            row=_row(part.name, metric, outcomes),
+            row=_row(part.name, metric, outcomes, cut_right_of(kinds)),
             done=done,
             total=total,
             final=False,
@@ -128,7 +129,7 @@ def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
         )
 
 
-def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int]) -> Row:
+def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int], cut_right: int) -> Row:
     return Row(
         name=name,
         n=metric.n,
@@ -136,6 +137,7 @@ def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int]) -> Row:
         ci95=metric.ci95,
         outcomes=dict(outcomes),
         bounds=metric.bounds,
+        cut_right=cut_right,
     )
 
 
@@ -174,6 +176,11 @@ def outcomes_of(kinds: Mapping[Kind, int]) -> dict[Outcome, int]:
     return counted_outcomes(outcomes)
 
 
+def cut_right_of(kinds: Mapping[Kind, int]) -> int:
+    """How many replies were cut off and are right all the same."""
+    return sum(n for kind, n in kinds.items() if kind.outcome == "truncated" and kind.score >= PASS)
+
+
 def subset_rows(stored: Stored, part: Part) -> list[Row]:
     """The subsets of an exam as far as they are answered, out of the index."""
     index, details = stored.index, stored.details()
@@ -186,7 +193,7 @@ def subset_rows(stored: Stored, part: Part) -> list[Row]:
     for number, name in enumerate(names, 1):
         own = Counter({kinds[kind]: n for (subset, kind), n in counts.items() if subset == number})
         if own:
-            rows.append(_row(name, estimate(own), outcomes_of(own)))
+            rows.append(_row(name, estimate(own), outcomes_of(own), cut_right_of(own)))
     return rows
 
 
