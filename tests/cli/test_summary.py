@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from keju.benchmarks.ceval.facts import SUBJECTS
 from keju.models.scripted import ScriptedModel
 from keju.report.format import UNKNOWN
 from keju.runs.journal import FILE
@@ -153,3 +154,41 @@ def test_a_part_of_the_subsets_is_called_partial_where_an_exam_declares_no_means
             len(chosen),
             3 if partial else None,
         )
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_group_of_which_a_subset_was_not_asked_is_shown_as_partial(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    """It has the mean over its questions, no mean of subsets, and says why."""
+    for subject in SUBJECTS:
+        for split in ("val", "dev"):
+            file = tmp_path / "data" / "ceval" / split / f"{subject}_{split}.csv"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            rows = 5 if split == "dev" else 3 if subject == "marxism" else 6
+            lines = [f"{n},{subject} {n}?,a,b,c,d,A,so" for n in range(rows)]
+            head = "id,question,A,B,C,D,answer,explanation"
+            file.write_text("\n".join([head, *lines]) + "\n", "utf-8")
+    ceval = ("eval", "-m", "scripted", "--datasets", "ceval", "--data-dir", str(tmp_path / "data"))
+    ran = keju(*ceval, "--total", "51", "--run-id", "r", "-q", "--json")
+    assert ran.code == 0, ran.err
+    (entry,) = ran.json["benchmarks"]
+    groups = {row["name"]: row for row in entry["groups"]}
+    assert [*groups] == ["STEM", "Social Science", "Humanities", "Other", "hard"]
+    partial = [row for row in groups.values() if row.get("partial")]
+    assert [row["name"] for row in partial] == ["Social Science"]
+    for row in partial:
+        assert row["accuracy"] is row["ci95"] is None
+        assert row["n"] == sum(s["n"] for s in entry["subsets"] if s["name"] in row["subsets"]) > 0
+        assert row["micro_accuracy"] is not None
+        assert row["name"] not in entry["metrics"]
+    monkeypatch.setenv("KEJU_LANGUAGE", language)
+    shown = keju("score", "r").out
+    assert keju("report", "r", "--language", language).code == 0
+    mark, why = {
+        "en": (" (partial)", "partial: not all subsets of the group have a graded answer"),
+        "zh": ("（部分）", "部分：该组并非所有子集都有已评分的回答"),
+    }[language]
+    for page in (shown, (tmp_path / "runs" / "r" / REPORT).read_text("utf-8")):
+        assert mark in page
+        assert why in " ".join(page.split())

@@ -216,6 +216,8 @@ class Exam:
     prompts: Prompts | None = None
     """The prompts, unless a subclass has a `render` of its own."""
     averages: Sequence[Mean] = ()
+    undrawn: Collection[str] = ()
+    """Subsets of which the draw of ``total`` questions took none."""
     errata: Mapping[str, str] = field(default_factory=dict)
     """Sample id to what is known to be wrong with it; shown, never silently dropped."""
     clustered: bool = False

@@ -231,7 +231,9 @@ def select(
                 drawn = [row for _, row in places]
             chosen.extend(sorted(drawn[:wanted]))
         subsets.append(Subset(subset.name, start, len(chosen), subset.title, len(rows)))
-    return _with_rows(exam, chosen, subsets)
+    drawn_exam = _with_rows(exam, chosen, subsets)
+    drawn_exam.undrawn = {own.name for own in exam.subsets} - {own.name for own in subsets}
+    return drawn_exam
 
 
 def _parts(sizes: Sequence[int], total: int) -> list[int]:

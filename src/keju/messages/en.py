@@ -1782,6 +1782,8 @@ LABELS: dict[str, str] = {
     "clusters_only": "{clusters} {clusters:cluster|clusters}",
     "partial": "partial: not all subsets of the exam were asked",
     "marked_partial": "{title} (partial)",
+    "partial_groups": "partial: not all subsets of the group have a graded answer, so that it has no "
+    "mean of subsets",
     "part_of_whole": "{part} of {whole}",
     "mean_partial": "{title}, of which {part} of {whole} {part:was|were} asked",
     "whole_set_partial": "accuracy expected on all questions of the {subsets} "

@@ -1599,6 +1599,7 @@ LABELS: dict[str, str] = {
     "clusters_only": "{clusters} 个聚类",
     "partial": "部分：没有问考试的全部子集",
     "marked_partial": "{title}（部分）",
+    "partial_groups": "部分：该组并非所有子集都有已评分的回答，因此没有子集均值",
     "part_of_whole": "{whole} 项中的 {part} 项",
     "mean_partial": "{title}，{whole} 项中只问了 {part} 项",
     "whole_set_partial": "推算到所考 {subsets} 个子集全部题目的准确率，按子集大小加权",

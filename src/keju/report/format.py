@@ -160,11 +160,16 @@ class Labels:
         return f"{title[: counted.start('whole')]}{number}{title[counted.end('whole') :]}"
 
     def row(self, row: Row) -> str:
-        """A subset or group: its title with the name behind it where they differ."""
+        """A subset or group: its title with the name behind it where they differ.
+
+        A group of which only a part is known says so.
+        """
         title = self.metric(row.name, row.title or row.name)
         if title in ("", row.name):
-            return row.name
-        return title + self("in_brackets", text=row.name)
+            title = row.name
+        else:
+            title += self("in_brackets", text=row.name)
+        return self("marked_partial", title=title) if row.partial else title
 
     def counted(self, row: Row | Entry, outcome: Outcome) -> str:
         """How many replies have an outcome, in a table; of the truncated ones how many are right.
@@ -422,6 +427,12 @@ def families(results: Results) -> list[list[Entry]]:
 def answered(rows: Iterable[Rows]) -> list[Rows]:
     """The rows that have any answer; an interrupted run leaves others, which say nothing."""
     return [row for row in rows if row.n or any(row.outcomes.values())]
+
+
+def group_words(entry: Entry, labels: Labels) -> str:
+    """What the mark of partial groups means; empty where none is shown."""
+    is_partial = any(row.partial for row in answered(entry.groups))
+    return labels("partial_groups") if is_partial else ""
 
 
 def occurring_outcomes(rows: Iterable[Row | Entry]) -> list[Outcome]:

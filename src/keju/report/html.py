@@ -273,6 +273,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         "chance": chance.value if chance else None,
         "subsets": fmt.answered(entry.subsets),
         "groups": fmt.answered(entry.groups),
+        "group_words": fmt.group_words(entry, labels),
         "breakdowns": fmt.breakdowns(entry, labels),
         "published_titles": [*titles.values()],
         "published": [

@@ -205,11 +205,15 @@ def _same(metrics: Sequence[Shown], labels: Labels) -> str:
     return labels("also_metrics", figure=figure, titles=titles) if titles else ""
 
 
-def _table(screen: Screen, columns: Sequence[str | Column], rows: list[list[Cell]]) -> None:
+def _table(
+    screen: Screen, columns: Sequence[str | Column], rows: list[list[Cell]], note: str = ""
+) -> None:
     """A table whose first column names its rows and whose others stand to the right."""
     if rows:
         named = [c if isinstance(c, Column) else Column(c, "right") for c in columns[1:]]
         screen.table([columns[0], *named], rows)
+        if note:
+            screen.line(note)
         screen.line()
 
 
@@ -271,7 +275,7 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
     ]
     means = (labels("mean_of_subsets"), labels("interval"), labels("mean_of_questions"))
     titles = [labels.word("group"), "n", *means]
-    _table(screen, titles, groups)
+    _table(screen, titles, groups, note=fmt.group_words(entry, labels))
 
 
 def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:

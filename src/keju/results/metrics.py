@@ -112,6 +112,11 @@ class Cell:
         return counted_outcomes(self.outcomes)
 
     @property
+    def is_graded(self) -> bool:
+        """Whether any record has a grade."""
+        return any(state.graded for _, state in self.states)
+
+    @property
     def cut_right(self) -> int:
         """Records of replies that were cut off and are right all the same."""
         return sum(state.cut_right * many for (_, state), many in self.states.items())

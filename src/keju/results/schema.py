@@ -69,6 +69,8 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     micro_ci95: Ends | UnsetType | None = UNSET
     subsets: tuple[str, ...] = ()
     partial: bool = False
+    """Of a group: whether subsets of it were not asked, or have no grade; its accuracy is unknown
+    then, and `micro_accuracy` is over the questions that were asked."""
     bounds: Ends | None = None
     """The accuracy with all replies that lack a grade wrong, and right; None if none lacks one."""
     withheld: str = ""

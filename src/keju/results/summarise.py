@@ -389,13 +389,20 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
 def _group_rows(
     exam: Exam, cells: Mapping[str, Cell], metrics: Mapping[str, Metric]
 ) -> Iterator[Row]:
-    """The means that are also categories; the micro accuracy of their rows stands beside."""
+    """The means that are also categories; the micro accuracy of their rows stands beside.
+
+    A category of which a draw of questions takes no question of some subsets has no mean of
+    subsets, and says ``partial``. Where the user has chosen some of its subsets it has no row.
+    """
     for mean in exam.means():
-        if not mean.group or mean.name not in metrics:
+        wanted = dict.fromkeys(name for task in mean.tasks for name in task)
+        names = [name for name in wanted if name in cells]
+        is_asked = wanted.keys() <= {*names, *exam.undrawn}
+        if not mean.group or not names or not is_asked:
             continue
-        names = dict.fromkeys(name for task in mean.tasks for name in task if name in cells)
+        is_whole = len(names) == len(wanted) and all(cells[name].is_graded for name in names)
         cell = join((cells[name] for name in names), clustered=exam.clustered)
-        micro, metric = cell.accuracy(), metrics[mean.name]
+        micro, metric = cell.accuracy(), metrics.get(mean.name, Metric(None, None, 0))
         yield Row(
             name=mean.name,
             title=mean.title,
@@ -406,7 +413,7 @@ def _group_rows(
             micro_ci95=micro.ci95,
             outcomes=cell.outcome_counts(),
             subsets=tuple(names),
-            partial=metric.partial,
+            partial=not is_whole,
             bounds=metric.bounds,
             withheld=metric.withheld,
             cut_right=cell.cut_right,
