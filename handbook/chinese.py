@@ -92,6 +92,7 @@ TEXTS: dict[str, str] = {
     "Why an accuracy that is known has no interval: the code of a notice.": "准确率已知却没有置信区间的原因：提示的代码。",
     "Of the truncated replies, those whose score is that of a right answer all the same: published readers score what they find in a reply that was cut off.": "被截断的回复中，得分仍与答对相同的个数：已发表的读取器会给被截断的回复中读到的内容评分。",
     "Of a group: whether subsets of it were not asked, or have no grade; its accuracy is unknown then, and `micro_accuracy` is over the questions that were asked.": "一组子集时：其中是否有未提问或没有评分的子集；此时准确率未知，`micro_accuracy` 是已提问题目的均值。",
+    "The metric of the exam's headline, where that is not the mean over questions.": "考试的主指标不是全部题目的均值时，主指标的名称。",
     "How the tools of an arm were used.": "一个实验组怎样使用工具。",
     "Of the tools offered, those that were called at least once.": "提供的工具中至少调用过一次的个数。",
     "Episodes with at least one call.": "至少有一次调用的回合数。",

@@ -70,7 +70,9 @@ def test_a_tie_and_its_columns_are_told_so_that_they_can_be_followed(keju: Keju,
     (tie,) = [pair for pair in ran["comparisons"] if pair["exam"] == "demo"]
     assert tie["verdict"] == "tie"
     below = f"a difference of less than {100 * tie['detectable']:.1f} points would need more"
-    assert f"{below} questions to show, one of this size about {tie['needed']}" in tie["conclusion"]
+    assert (
+        f"{below} questions to show, one of this size about {tie['needed']:,}" in tie["conclusion"]
+    )
     out = keju("compare", "one", "two").out
     assert out.count("\ndetectable: the smallest difference in points") == 1
     zh = keju("compare", "one", "two", "--language", "zh").out
@@ -141,7 +143,7 @@ def test_a_clear_difference_is_ranked_with_what_it_needs(keju: Keju, sit: Sit) -
     (found,) = keju("compare", "wrong", "one", "--json").json["comparisons"]
     assert found["verdict"] == "above"
     assert found["needed"] < found["n"]
-    assert f"about {found['needed']} questions" in found["conclusion"]
+    assert f"about {found['needed']:,} questions" in found["conclusion"]
     (found,) = keju("compare", "one", "wrong", "--json").json["comparisons"]
     assert found["verdict"] == "below"
 

@@ -12,6 +12,7 @@ import pytest
 from keju import gate
 from tests.cli.conftest import Keju
 from tests.cli.test_compare import Sit, sit
+from tests.runs01.cases import HERE
 
 __all__ = ["sit"]
 
@@ -90,7 +91,9 @@ def test_a_score_is_gated_alone(keju: Keju, sit: Sit) -> None:
         assert ran.code == code, ran
         assert ran.json["gates"][0]["score"] == pytest.approx(score)
     assert ran.json["gates"][0]["needed"] > entry["n"]
-    assert f"about {ran.json['gates'][0]['needed']} questions" in ran.json["gates"][0]["conclusion"]
+    assert (
+        f"about {ran.json['gates'][0]['needed']:,} questions" in ran.json["gates"][0]["conclusion"]
+    )
 
 
 def interrupted(name: str, left: float) -> None:
@@ -377,3 +380,49 @@ def test_replies_without_an_answer_are_told_of_with_a_least_score_too(keju: Keju
     sit("base")
     both = keju("gate", "mute", "--baseline", "base", "--margin", "0.05", "--at-least", "0.5")
     assert both.out.count("keju audit mute shows which, and why") == 1
+
+
+def test_an_undecided_score_says_how_many_questions_there_are(keju: Keju, sit: Sit) -> None:
+    """Thousands are separated, and what an exam has not is not told as a next step."""
+    sit("base", "1")
+    row = keju("gate", "base", "--at-least", "0.28", "--json").json["gates"][0]
+    ran = keju("gate", "base", "--at-least", "0.28")
+    assert row["needed"] > 1000 > row["whole"]
+    told = f"about {row['needed']:,} questions would decide, more than the {row['whole']} that"
+    assert told in ran.out
+    assert "value tested" in ran.out
+    assert "gated" not in ran.out
+
+
+def test_runs_that_are_not_comparable_are_told_the_command_that_shows_all_that_differs(
+    keju: Keju, sit: Sit
+) -> None:
+    sit("one", "1", "--limit", "1")
+    sit("two", "1", "--limit", "1", "--seed", "7")
+    refused = keju("gate", "two", "--baseline", "one", "--margin", "0.1").err
+    assert "; keju diff one two shows all that differs" in refused
+    shown = keju("compare", "one", "two").out
+    assert "  keju diff one two  # all that differs between them" in shown
+    assert keju("diff", "one", "two").code == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", "means over questions; the headline of bbh is another mean: mean of 23 tasks"),
+        ("zh", "这里的得分是全部题目的均值；bbh 的主指标是另一个均值：23 个任务的平均"),
+    ],
+)
+def test_the_mean_that_is_tested_is_told_where_the_headline_is_another(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, language: str, told: str
+) -> None:
+    monkeypatch.setenv("KEJU_LANGUAGE", language)
+    bbh = ("eval", "-m", "scripted", "--datasets", "bbh", "--data-dir", str(HERE / "data"), "-q")
+    for protocol in ("paper", "evalscope"):
+        assert keju(*bbh, "--protocol", protocol, "--run-id", protocol).code == 0
+        shown = [
+            keju("compare", protocol, protocol).out,
+            keju("gate", protocol, "--at-least", "0.1").out,
+        ]
+        for page in shown:
+            assert (told in " ".join(page.split())) == (protocol == "paper")

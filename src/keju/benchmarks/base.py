@@ -263,6 +263,12 @@ class Exam:
         assert self.prompts is not None  # or a subclass renders
         return self.prompts.render(sample)
 
+    @property
+    def other_headline(self) -> str:
+        """The metric of the headline, where that is not the mean over questions; else empty."""
+        headline = self.protocol.headline
+        return headline if headline != "accuracy" else ""
+
     def means(self) -> Sequence[Mean]:
         """The macro means of this exam over all its published subsets, the main one first."""
         return self.averages

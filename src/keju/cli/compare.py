@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -75,13 +76,20 @@ def compare(
     unlike = next((pair for pair in found.comparisons if pair.obstacle or not pair.n), None)
     problem = unlike.conclusion.said if unlike else ""
     code = Inconclusive.exit_code if unlike else 0
-    return Output(found.document, lambda: _show(found, output), problem, code, shown=True)
+    given = (("datasets", exam), ("reader", one_reader), ("gold", gold), ("protocol", protocol))
+    given += (("data-dir", data_dir), ("work-dir", work_dir))
+    flags = [f"--{name} {shlex.quote(value)}" for name, value in given if value]
+    # Of several sources the two whose names are told; settings of an exam have no short form.
+    named = sources if len(sources) == 2 else [unlike.base, unlike.arm] if unlike else []
+    is_told = unlike and unlike.obstacle and not dataset_args and set(named) <= set(sources)
+    diff = " ".join(["keju diff", *map(shlex.quote, named), *flags]) if is_told else ""
+    return Output(found.document, lambda: _show(found, output, diff), problem, code, shown=True)
 
 
-def _show(found: Compared, output: str | None) -> None:
+def _show(found: Compared, output: str | None, diff: str) -> None:
     from keju.report.compare import render_compared
 
-    render_compared(found)
+    render_compared(found, diff=diff)
     if output:
         print_lines(said("wrote", file=output))
 

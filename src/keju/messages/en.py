@@ -1064,44 +1064,53 @@ TEXTS: dict[str, str] = {
     "gate_nothing_asked": "nothing to decide: name a --baseline with its --margin, or --at-least",
     "gate_share": "{flag} {value:g} is no share between 0 and 1: a point is 0.01",
     "gate_unlike": "{run} and {baseline} are not comparable: {field} is {second} in the run and "
-    "{first} in the baseline",
-    "gate_unlike_plainly": "{run} and {baseline} are not comparable: they differ in {fact}",
+    "{first} in the baseline{hint}",
+    "gate_unlike_plainly": "{run} and {baseline} are not comparable: they differ in {fact}{hint}",
+    "gate_diff": "; keju diff {baseline} {run} shows all that differs",
     "gate_itself": "{run} is its own baseline, so that nothing can differ: name another run as the "
     "--baseline",
     "gate_lacks": "{run} did not sit {exam}, which the baseline did",
     "gate_no_base": "the baseline did not sit all of {exam}: what only the run has is not gated",
-    "gate_no_more": "{exam} has {whole} {whole:question|questions}, fewer than would decide, and "
+    "gate_no_more": "{exam} has {whole:,} {whole:question|questions}, fewer than would decide, and "
     "there are no more: they decide only a limit that is farther from what is seen",
-    "gate_no_more_asked": "{exam} has {whole} {whole:question|questions} in the subsets that these "
-    "runs ask, fewer than would decide: only runs of more subsets decide, or a limit that is "
+    "gate_no_more_asked": "{exam} has {whole:,} {whole:question|questions} in the subsets that "
+    "these runs ask, fewer than would decide: only runs of more subsets decide, or a limit that is "
     "farther from what is seen",
-    "gate_makes_more": "{exam} has {whole} {whole:question|questions} in these runs, fewer than "
+    "gate_makes_more": "{exam} has {whole:,} {whole:question|questions} in these runs, fewer than "
     "would decide: a larger {setting}, the number of questions of each subset, makes more, and "
     "every run must be sat anew with it",
     "gate_other_draw": "{run} and {baseline} draw their questions in different ways ({first} and "
     "{second}): however many they ask, they share only a part of them; sit one of them anew in the "
     "way of the other",
     "gate_nothing": "{exam}: inconclusive, no question has a score",
-    "gate_selection": "{exam}: inconclusive, {part} of {whole} questions have no grade, so that "
-    "the others decide nothing",
-    "gate_worse_pass": "{exam}: pass, {value:+.2f} points on {n} {n:question|questions} are "
+    "gate_selection": "{exam}: inconclusive, {part:,} of {whole:,} questions have no grade, so "
+    "that the others decide nothing",
+    "gate_worse_pass": "{exam}: pass, {value:+.2f} points on {n:,} {n:question|questions} are "
     "shown to be above {limit:+.2f} points (at least {low:+.2f} points)",
-    "gate_worse_fail": "{exam}: fail, {value:+.2f} points on {n} {n:question|questions} are "
+    "gate_worse_fail": "{exam}: fail, {value:+.2f} points on {n:,} {n:question|questions} are "
     "shown to be below {limit:+.2f} points (at most {high:+.2f} points)",
-    "gate_worse_inconclusive": "{exam}: inconclusive, {value:+.2f} points on {n} "
+    "gate_worse_inconclusive": "{exam}: inconclusive, {value:+.2f} points on {n:,} "
     "{n:question|questions} may be above or below {limit:+.2f} points ({low:+.2f} to {high:+.2f} "
-    "points); about {needed} {needed:question|questions} would decide",
-    "gate_worse_open": "{exam}: inconclusive, {value:+.2f} points on {n} {n:question|questions} "
+    "points); about {needed:,} {needed:question|questions} would decide",
+    "gate_worse_beyond": "{exam}: inconclusive, {value:+.2f} points on {n:,} "
+    "{n:question|questions} may be above or below {limit:+.2f} points ({low:+.2f} to {high:+.2f} "
+    "points); about {needed:,} {needed:question|questions} would decide, more than the {whole:,} "
+    "that there are",
+    "gate_worse_open": "{exam}: inconclusive, {value:+.2f} points on {n:,} {n:question|questions} "
     "may be above or below {limit:+.2f} points; no number of questions can be named that would "
     "decide",
-    "gate_least_pass": "{exam}: pass, {value:.2f} % on {n} {n:question|questions} is shown to be "
+    "gate_least_pass": "{exam}: pass, {value:.2f} % on {n:,} {n:question|questions} is shown to be "
     "at least {limit:.2f} % (at least {low:.2f} %)",
-    "gate_least_fail": "{exam}: fail, {value:.2f} % on {n} {n:question|questions} is shown to be "
+    "gate_least_fail": "{exam}: fail, {value:.2f} % on {n:,} {n:question|questions} is shown to be "
     "below {limit:.2f} % (at most {high:.2f} %)",
-    "gate_least_inconclusive": "{exam}: inconclusive, {value:.2f} % on {n} "
+    "gate_least_inconclusive": "{exam}: inconclusive, {value:.2f} % on {n:,} "
     "{n:question|questions} may be above or below {limit:.2f} % ({low:.2f} % to {high:.2f} %); "
-    "about {needed} {needed:question|questions} would decide",
-    "gate_least_open": "{exam}: inconclusive, {value:.2f} % on {n} {n:question|questions} may be "
+    "about {needed:,} {needed:question|questions} would decide",
+    "gate_least_beyond": "{exam}: inconclusive, {value:.2f} % on {n:,} "
+    "{n:question|questions} may be above or below {limit:.2f} % ({low:.2f} % to {high:.2f} %); "
+    "about {needed:,} {needed:question|questions} would decide, more than the {whole:,} that there "
+    "are",
+    "gate_least_open": "{exam}: inconclusive, {value:.2f} % on {n:,} {n:question|questions} may be "
     "above or below {limit:.2f} %; no number of questions can be named that would decide",
     # Sittings side by side.
     "compare_nothing": "nothing to compare: name two runs, logs or files, or a run with arms",
@@ -1110,17 +1119,17 @@ TEXTS: dict[str, str] = {
     "compared",
     "compare_unlike": "not comparable, and not ranked: {field} is {first} in {base} and {second} "
     "in {arm}",
-    "compare_above": "{arm} is {apart:.1f} points above {base} on {n} {n:question|questions} (95 "
-    "% interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g}); about {needed} "
+    "compare_above": "{arm} is {apart:.1f} points above {base} on {n:,} {n:question|questions} (95 "
+    "% interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g}); about {needed:,} "
     "{needed:question|questions} show a difference of this size",
-    "compare_below": "{arm} is {apart:.1f} points below {base} on {n} {n:question|questions} (95 "
-    "% interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g}); about {needed} "
+    "compare_below": "{arm} is {apart:.1f} points below {base} on {n:,} {n:question|questions} (95 "
+    "% interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g}); about {needed:,} "
     "{needed:question|questions} show a difference of this size",
-    "compare_tie": "a tie, not ranked: {arm} is {points:+.1f} points from {base} on {n} "
+    "compare_tie": "a tie, not ranked: {arm} is {points:+.1f} points from {base} on {n:,} "
     "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, "
     "{alone:p|Holm's p} {p:.2g}); a "
     "difference of less than {detectable:.1f} points would need more questions to show, one of "
-    "this size about {needed}",
+    "this size about {needed:,}",
     "compare_unlike_plainly": "not comparable, and not ranked: {base} and {arm} differ in {fact}",
     "compare_otherwise": "they also differ in {fields}",
     "compare_known_of_one": "only one of them says: {fields}",
@@ -1782,8 +1791,8 @@ LABELS: dict[str, str] = {
     "clusters_only": "{clusters} {clusters:cluster|clusters}",
     "partial": "partial: not all subsets of the exam were asked",
     "marked_partial": "{title} (partial)",
-    "partial_groups": "partial: not all subsets of the group have a graded answer, so that it has no "
-    "mean of subsets",
+    "partial_groups": "partial: not all subsets of the group have a graded answer, so that it has "
+    "no mean of subsets",
     "part_of_whole": "{part} of {whole}",
     "mean_partial": "{title}, of which {part} of {whole} {part:was|were} asked",
     "whole_set_partial": "accuracy expected on all questions of the {subsets} "
@@ -1962,6 +1971,9 @@ LABELS: dict[str, str] = {
     "gate.question": "this gate asks whether the run is worse by more than the margin, by a "
     "one-sided test at level 0.05; keju compare asks another question, whether the two differ at "
     "all, and may answer it otherwise",
+    "compare.mean": "scores here are means over questions; the headline of {exam} is another mean: "
+    "{headline}",
+    "compare.diff": "all that differs between them, and what of it decides",
     "gate.compare": "which questions make the difference",
     "gate.grow": "asks as many questions as would decide; replies that are there are kept",
     "gate.resume": "asks the questions that are not answered yet",
@@ -1972,7 +1984,7 @@ LABELS: dict[str, str] = {
     "gate.n": "n",
     "gate.baseline": "baseline",
     "gate.score": "score",
-    "gate.value": "gated",
+    "gate.value": "value tested",
     "gate.bounds": "one-sided bounds",
     "gate.limit": "limit",
     "gate.verdict": "verdict",

@@ -943,54 +943,61 @@ TEXTS: dict[str, str] = {
     "gate_nothing_asked": "没有可判定的：请给出 --baseline 及其 --margin，或 --at-least",
     "gate_share": "{flag} {value:g} 不是 0 与 1 之间的比例：一个百分点为 0.01",
     "gate_unlike": "{run} 与 {baseline} 不可比较：“{field}”在该运行中为 {second}，"
-    "在基线中为 {first}",
-    "gate_unlike_plainly": "{run} 与 {baseline} 不可比较，差别在于：{fact}",
+    "在基线中为 {first}{hint}",
+    "gate_unlike_plainly": "{run} 与 {baseline} 不可比较，差别在于：{fact}{hint}",
+    "gate_diff": "；keju diff {baseline} {run} 列出全部差别",
     "gate_itself": "{run} 就是它自己的基线，不可能有差异：请用 --baseline 指定另一次运行",
     "gate_lacks": "{run} 没有考 {exam}，而基线考了",
     "gate_no_base": "基线没有考 {exam} 的全部：只有该运行有的不作判定",
-    "gate_no_more": "{exam} 共有 {whole} 题，少于足以判定的题数，而且没有更多题目："
+    "gate_no_more": "{exam} 共有 {whole:,} 题，少于足以判定的题数，而且没有更多题目："
     "只有离实际结果更远的限度才能判定",
-    "gate_no_more_asked": "{exam} 在这些运行所问的子集中有 {whole} 题，少于足以判定的题数："
+    "gate_no_more_asked": "{exam} 在这些运行所问的子集中有 {whole:,} 题，少于足以判定的题数："
     "只有问更多子集的运行，或离实际结果更远的限度，才能判定",
-    "gate_makes_more": "{exam} 在这些运行中有 {whole} 题，少于足以判定的题数：调大 {setting}"
+    "gate_makes_more": "{exam} 在这些运行中有 {whole:,} 题，少于足以判定的题数：调大 {setting}"
     "（每个子集的题数）可以生成更多题目，每次运行都要用它重新考",
     "gate_other_draw": "{run} 与 {baseline} 抽题的方式不同（{first} 与 {second}）：问得再多，"
     "共有的也只是一部分题目；请按其中一个的方式重新考另一个",
     "gate_nothing": "{exam}：无法判定，没有一道题有得分",
-    "gate_selection": "{exam}：无定论，{whole} 题中有 {part} 题没有评分，其余题目不能决定",
-    "gate_worse_pass": "{exam}：通过，{n} 道题上相差 {value:+.2f} 个百分点，"
+    "gate_selection": "{exam}：无定论，{whole:,} 题中有 {part:,} 题没有评分，其余题目不能决定",
+    "gate_worse_pass": "{exam}：通过，{n:,} 道题上相差 {value:+.2f} 个百分点，"
     "确定高于 {limit:+.2f} 个百分点（至少 {low:+.2f} 个百分点）",
-    "gate_worse_fail": "{exam}：未通过，{n} 道题上相差 {value:+.2f} 个百分点，"
+    "gate_worse_fail": "{exam}：未通过，{n:,} 道题上相差 {value:+.2f} 个百分点，"
     "确定低于 {limit:+.2f} 个百分点（至多 {high:+.2f} 个百分点）",
-    "gate_worse_inconclusive": "{exam}：无法判定，{n} 道题上相差 {value:+.2f} 个百分点"
+    "gate_worse_inconclusive": "{exam}：无法判定，{n:,} 道题上相差 {value:+.2f} 个百分点"
     "（{low:+.2f} 个百分点至 {high:+.2f} 个百分点），可能高于也可能低于 {limit:+.2f} 个百分点；"
-    "约 {needed} 道题可以判定",
-    "gate_worse_open": "{exam}：无法判定，{n} 道题上相差 {value:+.2f} 个百分点，"
+    "约 {needed:,} 道题可以判定",
+    "gate_worse_beyond": "{exam}：无法判定，{n:,} 道题上相差 {value:+.2f} 个百分点"
+    "（{low:+.2f} 个百分点至 {high:+.2f} 个百分点），可能高于也可能低于 {limit:+.2f} 个百分点；"
+    "约 {needed:,} 道题可以判定，多于现有的 {whole:,} 道",
+    "gate_worse_open": "{exam}：无法判定，{n:,} 道题上相差 {value:+.2f} 个百分点，"
     "可能高于也可能低于 {limit:+.2f} 个百分点；说不出多少道题可以判定",
-    "gate_least_pass": "{exam}：通过，{n} 道题上的 {value:.2f} % 确不低于 {limit:.2f} %"
+    "gate_least_pass": "{exam}：通过，{n:,} 道题上的 {value:.2f} % 确不低于 {limit:.2f} %"
     "（至少 {low:.2f} %）",
-    "gate_least_fail": "{exam}：未通过，{n} 道题上的 {value:.2f} % 确低于 {limit:.2f} %"
+    "gate_least_fail": "{exam}：未通过，{n:,} 道题上的 {value:.2f} % 确低于 {limit:.2f} %"
     "（至多 {high:.2f} %）",
-    "gate_least_inconclusive": "{exam}：无法判定，{n} 道题上的 {value:.2f} % 可能高于也可能低于 "
-    "{limit:.2f} %（{low:.2f} % 至 {high:.2f} %）；约 {needed} 道题可以判定",
-    "gate_least_open": "{exam}：无法判定，{n} 道题上的 {value:.2f} % 可能高于也可能低于 "
+    "gate_least_inconclusive": "{exam}：无法判定，{n:,} 道题上的 {value:.2f} % 可能高于也可能低于 "
+    "{limit:.2f} %（{low:.2f} % 至 {high:.2f} %）；约 {needed:,} 道题可以判定",
+    "gate_least_beyond": "{exam}：无法判定，{n:,} 道题上的 {value:.2f} % 可能高于也可能低于 "
+    "{limit:.2f} %（{low:.2f} % 至 {high:.2f} %）；约 {needed:,} 道题可以判定，"
+    "多于现有的 {whole:,} 道",
+    "gate_least_open": "{exam}：无法判定，{n:,} 道题上的 {value:.2f} % 可能高于也可能低于 "
     "{limit:.2f} %；说不出多少道题可以判定",
     # 应试并列。
     "compare_nothing": "没有可比较的：请给出两个运行、日志或文件，或一个有多个组的运行",
     "compare_one": "{source} 没有可比较的组：请再给出一个运行、日志或文件",
     "compare_alone": "{base} 和 {arm} 并非都考了 {exam} 的全部：只有一方有的不作比较",
     "compare_unlike": "不可比较，不排名次：“{field}”在 {base} 中为 {first}，在 {arm} 中为 {second}",
-    "compare_above": "在 {n} 道题上 {arm} 比 {base} 高 {apart:.1f} 个百分点（95 % 置信区间 "
+    "compare_above": "在 {n:,} 道题上 {arm} 比 {base} 高 {apart:.1f} 个百分点（95 % 置信区间 "
     "{low:+.1f} 至 "
-    "{high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）；显示这样的差异约需 {needed} 道题",
-    "compare_below": "在 {n} 道题上 {arm} 比 {base} 低 {apart:.1f} 个百分点（95 % 置信区间 "
+    "{high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）；显示这样的差异约需 {needed:,} 道题",
+    "compare_below": "在 {n:,} 道题上 {arm} 比 {base} 低 {apart:.1f} 个百分点（95 % 置信区间 "
     "{low:+.1f} 至 "
-    "{high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）；显示这样的差异约需 {needed} 道题",
-    "compare_tie": "平局，不排名次：在 {n} 道题上 {arm} 与 {base} 相差 {points:+.1f} 个百分点（95 "
-    "% 置信区间 "
+    "{high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）；显示这样的差异约需 {needed:,} 道题",
+    "compare_tie": "平局，不排名次：在 {n:,} 道题上 {arm} 与 {base} 相差 {points:+.1f} 个百分点"
+    "（95 % 置信区间 "
     "{low:+.1f} 至 {high:+.1f}，"
     "{alone:p|经 Holm 校正的 p} {p:.2g}）；要显示不足 {detectable:.1f} 个百分点的差异，"
-    "需要更多题目，显示这样大小的差异约需 {needed} 道题",
+    "需要更多题目，显示这样大小的差异约需 {needed:,} 道题",
     "compare_unlike_plainly": "不可比较，不排名次；{base} 与 {arm} 的差别在于：{fact}",
     "compare_otherwise": "还有不同之处：{fields}",
     "compare_known_of_one": "只有一方说明了：{fields}",
@@ -1765,6 +1772,8 @@ LABELS: dict[str, str] = {
     "arms.title": "各实验组对照",
     "gate.question": "此门槛问的是：这次运行是否比基线差过允许的幅度（水平为 0.05 的单侧检验）；"
     "keju compare 问的是另一个问题：两者究竟有没有差异，结论可能不同",
+    "compare.mean": "这里的得分是全部题目的均值；{exam} 的主指标是另一个均值：{headline}",
+    "compare.diff": "两者的全部差别，以及其中哪些使它们不可比较",
     "gate.compare": "差异来自哪些题目",
     "gate.grow": "问到足以判定的题数；已有的回复会保留",
     "gate.resume": "问还没有回答的题目",
@@ -1775,7 +1784,7 @@ LABELS: dict[str, str] = {
     "gate.n": "题数",
     "gate.baseline": "基线",
     "gate.score": "得分",
-    "gate.value": "判定值",
+    "gate.value": "检验的值",
     "gate.bounds": "单侧界限",
     "gate.limit": "限度",
     "gate.verdict": "结论",

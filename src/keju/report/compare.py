@@ -23,9 +23,9 @@ _SPARED = {"arm_only": 3, "base_only": 3, "detectable": 2, "interval": 1}
 
 
 def render_compared(
-    found: Compared, *, file: TextIO | None = None, width: int | None = None
+    found: Compared, *, diff: str = "", file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Print comparisons to `file` (stdout by default)."""
+    """Print comparisons to `file` (stdout by default), and the command that shows what differs."""
     labels, screen = Labels(spoken()), Screen(file, width)
     _pairs(screen, found.comparisons, labels)
     several = len(found.comparisons) > 1
@@ -36,6 +36,9 @@ def render_compared(
             _flips(screen, pair, labels, most)
     _taken(screen, found.comparisons, labels)
     _said(screen, found, labels)
+    if diff:
+        screen.line(labels("next"))
+        screen.commands([(diff, labels("compare.diff"))])
     screen.flush()
 
 

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from keju.messages import printable, spoken
 from keju.report.format import Labels, count, percent
+from keju.report.pairs import mean_words
 from keju.report.table import Cell, Column, Screen
 from keju.results.gate import GateResult
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
@@ -59,12 +60,20 @@ def render_gate(
         screen.line(labels("warning", text=notice.text(labels.language)), style="yellow")
     for row in result.rows:
         screen.line(row.conclusion.text(labels.language), style="bold")
+    for words in _means(result, labels):
+        screen.line(words)
     if _against_baseline(result):
         screen.line(labels("gate.question"), style="dim")
     if result.steps:
         screen.line(labels("next"))
         screen.commands([(step.command, labels(step.label)) for step in result.steps])
     screen.flush()
+
+
+def _means(result: GateResult, labels: Labels) -> list[str]:
+    """Which mean is tested, of exams whose headline is another one."""
+    words = (mean_words(row, labels) for row in result.rows)
+    return list(dict.fromkeys(filter(None, words)))
 
 
 def _against_baseline(result: GateResult) -> bool:
@@ -107,6 +116,7 @@ def markdown(result: GateResult) -> str:
     for row in result.rows:
         lines.append(f"| {' | '.join(_plain(cell) for cell in gate_cells(row, labels))} |")
     lines += ["", *(f"- {_plain(row.conclusion.text())}" for row in result.rows)]
+    lines += [f"- {_plain(words)}" for words in _means(result, labels)]
     lines += [f"- warning: {_plain(notice.text())}" for notice in result.notices]
     if _against_baseline(result):
         lines += ["", _plain(labels("gate.question"))]

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from keju.messages import field_word, value_word
 from keju.report.format import UNKNOWN, Labels, count
+from keju.results.gate_rows import GateRow
 from keju.results.schema import SIGNIFICANT, Change, Comparison, Flip, SubsetChange, Unlike, shown
 from keju.stats.estimate import Ends
 
@@ -95,6 +96,14 @@ def taken(pair: Comparison, labels: Labels) -> Iterator[tuple[str, str, str, str
             )
 
 
+def mean_words(own: Comparison | GateRow, labels: Labels) -> str:
+    """Which mean is tested, where the headline of the exam is another one; else empty."""
+    if not own.headline:
+        return ""
+    title = labels.metric(own.headline, "")
+    return labels("compare.mean", exam=own.exam, headline=title)
+
+
 def at_the_edge(pair: Comparison, labels: Labels) -> str:
     """Which one decides where the interval and p say otherwise of a pair; empty where they agree.
 
@@ -114,6 +123,8 @@ def at_the_edge(pair: Comparison, labels: Labels) -> str:
 
 def beside(pair: Comparison, labels: Labels) -> Iterator[str]:
     """What stands beside a difference: what decides, which subsets differ, what it leaves out."""
+    if words := mean_words(pair, labels):
+        yield words
     if edge := at_the_edge(pair, labels):
         yield edge
     clear = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]

@@ -259,6 +259,7 @@ def compare_pair(
     unlike = unlikes(base, arm)
     named: dict[str, Any] = {
         "exam": base.exam.benchmark,
+        "headline": base.exam.other_headline,
         "reader": base.reader,
         "base": base_name,
         "arm": arm_name,

@@ -96,7 +96,7 @@ def _rest(sides: Sequence[Sequence[Sitting]]) -> list[str]:
     ]
 
 
-def _whole(sitting: Sitting) -> int:
+def whole_of(sitting: Sitting) -> int:
     """How many questions the exam has, of which a sitting may ask a part."""
     return sum(subset.population or len(subset) for subset in sitting.exam.subsets)
 
@@ -109,7 +109,7 @@ def _beyond(
         for sittings in sides:
             for sitting in sittings:
                 own = (sitting.exam.benchmark, sitting.arm) == (row.exam, row.arm)
-                if own and (row.needed or 0) > _whole(sitting):
+                if own and (row.needed or 0) > whole_of(sitting):
                     yield row, sitting
 
 
@@ -123,7 +123,7 @@ def _too_few(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> Ite
     whole: dict[str, int] = {}
     parts: set[str] = set()
     for row, sitting in _beyond(sides, rows):
-        whole[row.exam] = min(_whole(sitting), whole.get(row.exam, _whole(sitting)))
+        whole[row.exam] = min(whole_of(sitting), whole.get(row.exam, whole_of(sitting)))
         if any(sitting.circumstances.get(name) for name in ("subset_list", "ids", "total")):
             parts.add(row.exam)  # it may have subsets that are not asked at all
     for exam, many in whole.items():
@@ -171,7 +171,7 @@ def _anew(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Anew 
 
 def _all_asked(sittings: Sequence[Sitting], size: int) -> str | None:
     """Flags with which a run asks all questions of subsets of this size; None if none are known."""
-    if all(len(each) == _whole(each) for each in sittings):
+    if all(len(each) == whole_of(each) for each in sittings):
         return ""
     run, *others = sittings
     if others or any(run.circumstances.get(name) for name in ("ids", "shard")):
@@ -243,9 +243,9 @@ def _growth(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Gro
             many = needed.get((sitting.exam.benchmark, sitting.arm))
             if many is None:
                 continue
-            if _whole(sitting) < many:
+            if whole_of(sitting) < many:
                 return _Growth([], [])
-            if len(sitting) == _whole(sitting):
+            if len(sitting) == whole_of(sitting):
                 continue
             draw = _draw_of(sitting)
             if draw is None:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from keju.errors import Notice, UsageError
+from keju.errors import Hint, Notice, UsageError
 from keju.results.compare import compare_pair, matched, unfinished, unread
-from keju.results.deciding import Step, is_itself, reasons, steps
+from keju.results.deciding import Step, is_itself, reasons, steps, whole_of
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
 from keju.results.pairs import pairs_of, unanswered
 from keju.results.predictions import Gold
@@ -142,8 +142,11 @@ def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, Comp
     """One exam against its baseline, and the comparison that this rests on."""
     pair = compare_pair(base, own, base.name, own.name)
     if unlike := pair.obstacle:
+        hint: Hint | str = ""
+        if base.command and own.command:
+            hint = Hint("gate_diff", baseline=base.command, run=own.command)
         code, values = unlike.told("gate_unlike", run=own.name, baseline=base.name)
-        raise UsageError(code, **values)
+        raise UsageError(code, **values, hint=hint)
     pairs = pairs_of(base, own)
     apart = paired_difference(pairs.scores, pairs.clusters)
     gated = NOTHING
@@ -152,7 +155,8 @@ def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, Comp
         gated = no_worse_by(apart, margin, binary=binary)
     left_out = pair.left_out + unanswered(base, own)
     row = _row(own, NO_WORSE, gated, pair.n, left_out, pair.arm_rate, -margin)
-    return replace(row, baseline=pair.base_rate), pair
+    whole = min(row.whole, whole_of(base))
+    return replace(row, baseline=pair.base_rate, whole=whole), pair
 
 
 class Decision(NamedTuple):
@@ -221,6 +225,7 @@ def _row(
     return GateRow(
         exam=own.exam.benchmark,
         arm=own.arm,
+        headline=own.exam.other_headline,
         gate=gate,
         verdict=found.verdict,
         n=n,
@@ -233,6 +238,7 @@ def _row(
         p=found.p,
         p_fail=found.p_fail,
         needed=found.needed,
+        whole=whole_of(own),
     )
 
 

@@ -39,8 +39,13 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     p_holm: float | None = None
     """Both adjusted, where several exams are gated."""
     p_fail_holm: float | None = None
+    headline: str = ""
+    """The metric of the exam's headline, where that is not the mean over questions tested here."""
     needed: int | None = None
     """How many questions would decide, where these do not."""
+
+    whole: int = 0
+    """How many questions there are of the subsets asked; 0 where that is not known."""
 
     @property
     def selected(self) -> bool:
@@ -62,4 +67,6 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             return Notice("gate_selection", values | lost)
         if self.verdict == "inconclusive" and self.needed is None:
             return Notice(f"gate_{kind}_open", values)
+        if self.needed is not None and 0 < self.whole < self.needed:
+            return Notice(f"gate_{kind}_beyond", values | {"whole": self.whole})
         return Notice(f"gate_{kind}_{self.verdict}", values)

@@ -486,6 +486,8 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     notices: tuple[Notice, ...] = ()
     """What could mislead about the comparison."""
     se: float | None = None
+    headline: str = ""
+    """The metric of the exam's headline, where that is not the mean over questions."""
     deff: float = 1.0
     tokens: Change | None = None
     cost: Change | None = None
