@@ -30,7 +30,11 @@ def test_no_more_are_in_flight_than_there_are(keju: Keju) -> None:
 
 def test_time_is_forecast_from_an_earlier_run_that_asked_the_same(keju: Keju) -> None:
     assert "pace" not in keju(*TASK, "--dry-run", "--json").json
+    assert "no time is forecast: the work folder has no finished run of scripted" in (
+        keju(*TASK, "--dry-run").out
+    )
     keju(*SITTING)
+    assert "no time is forecast" not in keju(*TASK, "--dry-run").out
     document = keju(*TASK, "--dry-run", "--json", "--limit", "5").json
     pace = document["pace"]
     assert (pace["run"], pace["replies"]) == ("monday", 120)

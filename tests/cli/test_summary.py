@@ -14,6 +14,7 @@ from keju.report.format import UNKNOWN
 from keju.runs.journal import FILE
 from keju.runs.run import REPORT, RESULTS
 from tests.cli.conftest import Keju
+from tests.runs01.cases import HERE
 
 DEMO = ("eval", "-m", "scripted", "--datasets", "demo", "--run-id", "r", "-q")
 
@@ -192,3 +193,11 @@ def test_a_group_of_which_a_subset_was_not_asked_is_shown_as_partial(
     for page in (shown, (tmp_path / "runs" / "r" / REPORT).read_text("utf-8")):
         assert mark in page
         assert why in " ".join(page.split())
+
+
+def test_means_of_one_value_and_one_title_are_named_once(keju: Keju) -> None:
+    mmlu = ("eval", "-m", "scripted", "--datasets", "mmlu_pro", "--data-dir", str(HERE / "data"))
+    shown = keju(*mmlu, "--limit", "1", "--run-id", "r", "-q").out
+    (line,) = [line for line in shown.splitlines() if line.strip().startswith("also ")]
+    titles = line.partition(": ")[2].split("; ")
+    assert len(set(titles)) == len(titles) > 1

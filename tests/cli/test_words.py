@@ -416,7 +416,7 @@ def test_the_row_of_a_file_is_said_in_the_language_of_the_terminal(
 
 def test_a_fact_is_named_without_stray_blanks_in_chinese() -> None:
     """It may begin and end with letters of either script."""
-    values = {"base": "a", "arm": "b", "run": "a", "baseline": "b", "name": "a"}
+    values = {"base": "a", "arm": "b", "run": "a", "baseline": "b", "name": "a", "hint": ""}
     fact = Notice("fact_setting", {"name": "few_shot_num"})
     for code in (
         "compare_unlike_plainly",

@@ -240,4 +240,6 @@ def _print_forecast(document: dict[str, Any]) -> None:
         taken = {"replies": count(pace["replies"]), "taken": span(pace["seconds"])}
         left = span(document["seconds_estimate"])
         lines.append(said("dry_run.pace", run=pace["run"], left=left, **taken))
+    elif whole > known:
+        lines.append(said("dry_run.no_pace", model=document["model"]))
     print_lines("", *lines)

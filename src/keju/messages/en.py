@@ -733,7 +733,7 @@ TEXTS: dict[str, str] = {
     "questions are asked",
     "plan_discordance": "the discordance must be above 0 and at most 1",
     "plan_mde": "the difference must be above 0, and at most the share of questions on which the "
-    "models differ ({discordance:g})",
+    "models differ ({discordance:g}): a point is 0.01",
     "plan_limit": "the limit {problem}",
     "plan_max_cost": "the money to spend must be above 0",
     "plan_counts": "repeats and requests at once must be at least 1",
@@ -1763,6 +1763,8 @@ LABELS: dict[str, str] = {
     "dry_run.cost": "input alone would cost about {cost}",
     "dry_run.pace": "at the pace of run {run} ({replies} {replies:reply|replies} in {taken}) that "
     "takes about {left}",
+    "dry_run.no_pace": "no time is forecast: the work folder has no finished run of {model} with "
+    "the same exams, protocol, sampling and speed settings, and enough replies to tell a pace",
     # `keju completion` alone.
     "completion.paste": "To complete commands and options with the Tab key, paste one line:",
     "completion.now": "now, in this terminal",

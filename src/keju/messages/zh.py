@@ -656,7 +656,8 @@ TEXTS: dict[str, str] = {
     "config_key_twice": "键“{key}”给出了两次",
     "plan_two_goals": "{first} 与 {second} 不能同时使用：二者都决定问多少题",
     "plan_discordance": "discordance 必须大于 0 且不超过 1",
-    "plan_mde": "要显示的差异必须大于 0，且不超过两个模型结果不同的题目比例（{discordance:g}）",
+    "plan_mde": "要显示的差异必须大于 0，且不超过两个模型结果不同的"
+    "题目比例（{discordance:g}）：一个百分点写作 0.01",
     "plan_limit": "limit {problem}",
     "plan_max_cost": "预算必须大于 0",
     "plan_counts": "重复次数与并发请求数必须至少为 1",
@@ -1577,6 +1578,8 @@ LABELS: dict[str, str] = {
     "dry_run.known": "{whole} 个回复中已有 {known} 个",
     "dry_run.ready": "试运行：一切就绪；将向 {model} 发送 {asked} 个请求，同时最多 {at_once} 个",
     "dry_run.cost": "仅输入约需花费 {cost}",
+    "dry_run.no_pace": "不预测时间：工作文件夹中没有 {model} 已完成、"
+    "考试、协议、采样与速度设置都相同，且回复足以说明速度的运行",
     "dry_run.pace": "按运行 {run} 的速度（{taken} 内 {replies} 个回复），约需 {left}",
     # `keju completion` alone.
     "completion.paste": "要用 Tab 键补全命令和选项，粘贴其中一行：",

@@ -200,7 +200,8 @@ def _metric_line(shown: Shown, labels: Labels) -> str:
 def _same(metrics: Sequence[Shown], labels: Labels) -> str:
     """The titles of the metrics that have the value of the first one, to stand below its line."""
     first, *others = metrics
-    titles = labels("pair_separator").join(shown.marked(labels) for shown in others)
+    named = dict.fromkeys(shown.marked(labels) for shown in others)
+    titles = labels("pair_separator").join(named)
     figure = share(first.metric.value, first.metric.bounds)
     return labels("also_metrics", figure=figure, titles=titles) if titles else ""
 
