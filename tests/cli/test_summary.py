@@ -201,3 +201,11 @@ def test_means_of_one_value_and_one_title_are_named_once(keju: Keju) -> None:
     (line,) = [line for line in shown.splitlines() if line.strip().startswith("also ")]
     titles = line.partition(": ")[2].split("; ")
     assert len(set(titles)) == len(titles) > 1
+
+
+def test_the_list_of_runs_offers_to_go_on_with_one_that_is_not_finished(keju: Keju) -> None:
+    assert keju(*DEMO, "--budget", "requests=3", "--eval-batch-size", "1").code == 4
+    assert "keju eval --config runs/r/manifest.json --resume" in keju("list", "runs").err
+    keju("eval", "--config", "runs/r/manifest.json", "--resume", "--budget", "requests=500", "-q")
+    listed = keju("list", "runs").err
+    assert ("keju report r" in listed, "--resume" in listed) == (True, False)

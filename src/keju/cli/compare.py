@@ -76,9 +76,9 @@ def compare(
     unlike = next((pair for pair in found.comparisons if pair.obstacle or not pair.n), None)
     problem = unlike.conclusion.said if unlike else ""
     code = Inconclusive.exit_code if unlike else 0
-    given = (("datasets", exam), ("reader", one_reader), ("gold", gold), ("protocol", protocol))
-    given += (("data-dir", data_dir), ("work-dir", work_dir))
-    flags = [f"--{name} {shlex.quote(value)}" for name, value in given if value]
+    settings = {"datasets": exam, "reader": one_reader, "gold": gold, "protocol": protocol}
+    settings |= {"data-dir": data_dir, "work-dir": work_dir}
+    flags = [f"--{name} {shlex.quote(value)}" for name, value in settings.items() if value]
     # Of several sources the two whose names are told; settings of an exam have no short form.
     named = sources if len(sources) == 2 else [unlike.base, unlike.arm] if unlike else []
     is_told = unlike and unlike.obstacle and not dataset_args and set(named) <= set(sources)

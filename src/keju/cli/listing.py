@@ -157,8 +157,6 @@ def _next_step(what: str, rows: list[Row], asked: str | None) -> Step:
 
     `asked` is the one benchmark that the list is of, as it was written.
     """
-    from keju.runs.run import command_name
-
     first, model = rows[0], "keju eval --model scripted --datasets"
     match what:
         case "readers":
@@ -166,7 +164,7 @@ def _next_step(what: str, rows: list[Row], asked: str | None) -> Step:
         case "models":
             return Step(f"{model} demo")
         case "runs":
-            return Step(f"keju report {command_name(Path(rows[-1]['folder']))}")
+            return Step(_of_newest(Path(rows[-1]["folder"]), complete=rows[-1]["complete"]))
     names = list(dict.fromkeys(row[NAMES[what][0]] for row in rows))
     ready = next(filter(_at_hand, names), None) if asked is None else None
     row = next(row for row in rows if row[NAMES[what][0]] == (ready or names[0]))
@@ -201,6 +199,17 @@ def _at_hand(name: str) -> bool:
 
     benchmark = registry.get(name)
     return at_hand(benchmark.name, benchmark.layout)
+
+
+def _of_newest(folder: Path, *, complete: bool) -> str:
+    """The command that goes on with a run that is not finished, or shows one that is."""
+    from keju.files import typed_path
+    from keju.runs.manifest import MANIFEST
+    from keju.runs.run import command_name
+
+    if complete:
+        return f"keju report {command_name(folder)}"
+    return f"keju eval --config {shlex.quote(typed_path(folder / MANIFEST))} --resume"
 
 
 def _with_arms(row: Row, arms: list[str]) -> Row:
