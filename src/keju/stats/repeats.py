@@ -78,15 +78,17 @@ def majority_vote(
 
 @lru_cache(maxsize=8192)
 def _vote(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
+    """In whole numbers up to the last division: the ways to draw outgrow a float."""
     total = sum(right) + sum(wrong) + abstained
-    score = 0.0
+    whole = math.lcm(*range(1, len(right) + len(wrong) + 1))  # what a vote is worth, in shares
+    score = 0
     for place, votes in enumerate(right):
         others = (*right[:place], *right[place + 1 :], *wrong)
         for top in range(1, min(votes, k) + 1):
             ways = _ways(others, abstained, k - top, top)
-            won = math.fsum(count / (tied + 1) for tied, count in enumerate(ways))
+            won = sum(count * (whole // (tied + 1)) for tied, count in enumerate(ways))
             score += math.comb(votes, top) * won
-    return score / math.comb(total, k)
+    return score / (whole * math.comb(total, k))
 
 
 def _ways(others: tuple[int, ...], abstained: int, size: int, top: int) -> list[int]:
