@@ -34,7 +34,13 @@ def with_config(content: str | bytes, told: str, name: str = "c.yaml") -> Case:
 
 
 COMMANDS = [
-    Case(("evl",), "unknown command 'evl' (did you mean 'eval'?)"),
+    Case(("evl",), "unknown command 'evl' (did you mean 'eval'?); see 'keju --help'"),
+    Case(("foo",), "unknown command 'foo'; see 'keju --help'"),
+    Case(("version",), "unknown command 'version' (did you mean '--version'?); see 'keju --help'"),
+    Case(("data", "pul"), "unknown command 'data pul' (did you mean 'pull'?); see 'keju data"),
+    Case(("run",), "'keju init arms' writes one"),
+    Case(("stats", "gsm8k"), "demo, bigbench-hard, mmlu-pro, c-eval, fresh-bbh); for one of your "),
+    Case(("stats", "gsm8k"), "give the path of its folder or file, such as ./gsm8k"),
     Case(("--json", "eval"), "expected a command before '--json'"),
     Case(("eval", "--modle", "x"), "unknown option --modle (did you mean '--model'?)"),
     Case(("eval", "-x"), "unknown option -x"),
@@ -75,6 +81,22 @@ COMMANDS = [
     Case(("stats", "demo", "--dataset-args", '{"demo": 3}'), "must be a mapping"),
     Case(("stats", "bbh", "--data-dir", "absent"), "absent"),
     Case(("doctor", "--api-key"), "--api-key needs a value"),
+]
+PLAN = ("plan", "demo", "--price", "input=1,output=1")
+NUMBERS = [
+    *(
+        Case(("view", "--no-browser", f"--port={port}"), f"--port needs a port, {numbers}")
+        for port in ("99999", "65536", "-1", "9" * 30, "-" + "9" * 30)
+        for numbers in (f"a whole number from 0 to 65535, not '{port}'; see 'keju view --help'",)
+    ),
+    Case(("view", "--port", "abc"), "--port needs a whole number, not 'abc'"),
+    Case((*RUN, "--metrics-port", "65536"), "metrics_port: input should be less than or equal"),
+    Case((*RUN, "--until-ci", "1e-320"), "until_ci: input should be greater than or equal"),
+    Case((*PLAN, "--mde", "1e-320"), "--mde: '1e-320' is beyond what is calculated with"),
+    Case((*PLAN, "--max-cost", "1e308"), "--max-cost: '1e308' is beyond what is calculated with"),
+    Case((*PLAN, "--margin", "1e-320"), "--margin: '1e-320' is beyond"),
+    Case(("gate", "r", "--at-least", "1e-320"), "--at-least: '1e-320' is beyond"),
+    Case(("show", "demo", "--index", "9" * 30), "--index: '" + "9" * 30 + "' is beyond"),
 ]
 FLAGS = [
     Case(("eval", "--datasets", "demo"), "'model' is required: give --model"),
@@ -310,7 +332,7 @@ AFTERWARDS = [
 
 @pytest.mark.parametrize(
     "case",
-    [*COMMANDS, *FLAGS, *FILES, *ENVIRONMENT, *MODELS, *EXAMS, *AFTERWARDS],
+    [*COMMANDS, *NUMBERS, *FLAGS, *FILES, *ENVIRONMENT, *MODELS, *EXAMS, *AFTERWARDS],
     ids=lambda case: f"{' '.join(case.argv)[-40:]} {case.told[:20]}",
 )
 def test_wrong_input_is_told_in_one_line(

@@ -6,7 +6,9 @@ import csv
 import fcntl
 import io
 import json
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -172,6 +174,31 @@ def test_a_run_is_deleted_only_when_it_is_meant(keju: Keju) -> None:
     assert keju("rm", "one", "--yes").code == 0
     assert not Path("runs/one").exists()
     assert keju("rm", "one", "--yes").code == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "told"),
+    [("", 2, "deleting runs/one needs --yes"), ("\n", 0, ""), ("n\n", 0, ""), ("y\n", 0, "")],
+)
+def test_a_question_without_an_answer_is_refused(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, told: str
+) -> None:
+    keju(*DEMO, "--limit", "1", "--run-id", "one")
+    terminal = io.StringIO(typed)
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    ran = keju("rm", "one")
+    assert (ran.code, told in ran.err) == (code, True), ran.err
+    assert Path("runs/one").is_dir() == (typed != "y\n")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_an_id_that_is_none_is_told_one_that_is(keju: Keju, language: str) -> None:
+    keju(*DEMO, "--run-id", "one")
+    wrong = keju("show", "one", "--sample", "3", "--language", language)
+    assert (wrong.code, "keju show one" in wrong.err) == (2, True), wrong.err
+    named = re.findall(r"demo_\w+", wrong.err)
+    assert keju("show", "one", "--sample", *named).code == 0
 
 
 def test_a_run_is_shown_with_ids_that_can_be_shown(keju: Keju) -> None:

@@ -28,6 +28,8 @@ SITTING = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "-q",
         ),
         (("--shuffle", "true"), "--dataset-args demo.shuffle=true"),
         (("--temperature", "0.5"), "--generation-config temperature=0.5"),
+        (("--temprature", "0"), "--generation-config temperature=0"),
+        (("--shufle=true",), "--dataset-args demo.shuffle=true"),
     ],
 )
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -452,3 +454,21 @@ def test_a_run_in_place_of_an_exam_is_told_apart_from_one(keju: Keju) -> None:
         assert (ran.code, "this command takes an exam" in ran.err) == (2, True), ran.err
         assert "此命令接受的是考试" in keju("--language", "zh", command, "tuesday").err
         assert "a run has this name" not in keju(command, "wednesday").err
+
+
+@pytest.mark.parametrize(
+    ("given", "pasted"),
+    [
+        (("scripted", "demo"), "--model scripted --datasets demo"),
+        (("demo", "scripted"), "--model scripted --datasets demo"),
+        (("qwen3-8b", "demo", "bbh"), "--model qwen3-8b --datasets demo bbh"),
+        (("--datasets=demo", "--quiet", "scripted"), "--model scripted;"),
+        (("--model=scripted", "demo"), "--datasets demo;"),
+        (("dmo", "bbh"), "--datasets dmo bbh;"),
+    ],
+)
+def test_a_model_and_exams_without_flags_are_told_both(
+    keju: Keju, given: tuple[str, ...], pasted: str
+) -> None:
+    ran = keju("eval", *given)
+    assert (ran.code, f"write {pasted}" in ran.err) == (2, True), ran.err

@@ -246,7 +246,7 @@ def test_debug_shows_the_traceback(keju: Keju, monkeypatch: pytest.MonkeyPatch) 
     ran = keju("evl")
     assert ran.code == 2
     assert "Traceback" in ran.err
-    assert ran.err.endswith("(did you mean 'eval'?)\n")
+    assert ran.err.endswith("(did you mean 'eval'?); see 'keju --help'\n")
 
 
 def test_process_ends_at_once_after_the_http_client_was_used() -> None:

@@ -100,7 +100,7 @@ def _meant(name: str) -> str:
     for own in ROOMS:
         if name in get(own).subset_names:
             return Hint("benchmark_subset", exam=own, subset=name)
-    return did_you_mean(name, known)
+    return Hint("benchmark_own", name=name, hint=did_you_mean(name, known))
 
 
 def plugin_name(folder: Path) -> str | None:

@@ -72,6 +72,7 @@ COMMANDS = (
 )
 
 HELP_FLAGS = ("-h", "--help")
+VERSION_FLAG = "--version"
 LANGUAGE_FLAG = "--language"
 
 
@@ -127,7 +128,7 @@ def _dispatch(words: list[str]) -> int:
     if not words or words[0] in HELP_FLAGS or words[0] == "help":
         sys.stdout.write(_help() if words else _welcome())
         return 0
-    if words[0] in ("-V", "--version"):
+    if words[0] in ("-V", VERSION_FLAG):
         from keju import __version__
 
         sys.stdout.write(f"keju {__version__}\n")
@@ -188,7 +189,9 @@ def _find(word: str, commands: Mapping[str, Any], group: str = "") -> Any:
     if word.startswith("-"):
         example = f"{group}{next(iter(commands))}"
         raise UsageError("cli_command_expected", flag=word, example=example)
-    raise UsageError("cli_unknown_command", command=group + word, hint=did_you_mean(word, commands))
+    known = [*commands, *(() if group else (VERSION_FLAG,))]
+    hint = did_you_mean(word, known)
+    raise UsageError("cli_unknown_command", command=group + word, group=group, hint=hint)
 
 
 def _help() -> str:

@@ -18,16 +18,20 @@ import json
 import shlex
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
 from keju.cli.common import Output, complain, names, print_json, read_together
-from keju.cli.options import ADDRESS, MAPPING, MAPPINGS, OPTIONS, Option
+from keju.cli.options import ADDRESS, MAPPING, MAPPINGS, OPTIONS, PORT, Option
 from keju.errors import UsageError, near_hint, quoted
 
 if TYPE_CHECKING:
     import typer
 
     from keju.task import Finished
+
+LAST_PORT: Final = 65535
+LEAST, MOST = 1e-9, 1e15
+"""Between them lies every number that a flag can mean, 0 apart."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -143,14 +147,21 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
 
 
 def _read(row: Option, word: str, command: Command) -> Any:
-    """The value of a flag; UsageError where it should be a number and is none."""
-    try:
-        if row.kind in (int, float):
-            return row.kind(word.encode("ascii"))  # not the digits of other scripts
+    """The value of a flag; UsageError where it should be a number and is none, or one that no
+    calculation holds. The configuration knows the limits of its own settings."""
+    if row.kind not in (int, float):
         return word
+    own = {"flag": row.flags[0], "value": word, "command": command.name}
+    try:
+        value = row.kind(word.encode("ascii"))  # not the digits of other scripts
     except ValueError:
         code = "cli_not_a_whole_number" if row.kind is int else "cli_not_a_number"
-        raise UsageError(code, flag=row.flags[0], value=word, command=command.name) from None
+        raise UsageError(code, **own) from None
+    if row.metavar == PORT and not 0 <= value <= LAST_PORT:
+        raise UsageError("cli_not_a_port", last=LAST_PORT, **own)
+    if not row.field and value and not LEAST <= abs(value) <= MOST:
+        raise UsageError("cli_number_beyond", least=LEAST, most=MOST, **own)
+    return value
 
 
 def collect(values: dict[Option, Any]) -> dict[str, Any]:

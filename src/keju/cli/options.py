@@ -18,6 +18,8 @@ ADDRESS = "URL"
 """Metavar of the flags whose values are addresses: they may hold a password, and commas."""
 MAPPINGS = "JSON,..."
 """Metavar of the flags whose value is a JSON list of mappings."""
+PORT = "PORT"
+"""Metavar of the flags whose value is a port."""
 
 
 class Option(NamedTuple):
@@ -123,7 +125,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "A published exam and fresh questions of its kinds: does the model know the first?",
             bool,
         ),
-        Option("port", "PORT", "Port of the pages; 0 takes a free one.", int, 8123),
+        Option("port", PORT, "Port of the pages; 0 takes a free one.", int, 8123),
         Option("host", "HOST", "Address to listen at.", default="127.0.0.1"),
         Option("no_browser", "", "Print the address and open no browser.", bool),
         Option("wheel", "WHEEL", "Take them out of this wheel; no download.", spelling="--from"),

@@ -29,7 +29,10 @@ def rm(runs: list[str], yes: bool, work_dir: str | None) -> Output:
             raise UsageError("cli_rm_needs_yes", run=folders)
         sys.stderr.write(printable(said("rm.ask", folders=named, n=len(folders))))
         sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        if not (answer := sys.stdin.readline()):  # a terminal that is not typed at
+            sys.stderr.write("\n")
+            raise UsageError("cli_rm_needs_yes", run=folders)
+        if answer.strip().lower() not in ("y", "yes"):
             return Output({"removed": None}, lambda: print_lines(said("rm.kept")))
     for folder in folders:
         shutil.rmtree(folder)

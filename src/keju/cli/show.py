@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
 from keju.cli.common import Output, exam_for, note, note_step, print_lines, remark, stored_run
-from keju.errors import ConfigError, Hint, KejuError, UsageError, did_you_mean
+from keju.errors import ConfigError, Hint, KejuError, UsageError, did_you_mean, near_hint
 from keju.messages import foreign, said
 
 if TYPE_CHECKING:
@@ -231,8 +231,10 @@ def stored_reply(
     run = stored_run(name, work_dir)
     records = [record for _, record in run.answers() if record.id == sample_id]
     if not records:
-        near = did_you_mean(sample_id, [record.id for _, _, record in run.counting()])
-        raise UsageError("cli_no_reply", run=run.id, id=sample_id, hint=near)
+        ids = [record.id for _, _, record in run.counting()]
+        raise UsageError(
+            "cli_no_reply", run=run.id, id=sample_id, hint=_meant_id(sample_id, ids, run)
+        )
     arms = _arms_of(run, arm)
     records = [record for record in records if arm in (None, record.arm)]
     records.sort(key=lambda record: arms.index(record.arm) if record.arm in arms else -1)
@@ -249,6 +251,15 @@ def stored_reply(
     for record in records:
         lines += _reply_lines(record, judge, labels)
     return Output(document, lambda: print_lines(*lines))
+
+
+def _meant_id(sample_id: str, ids: list[str], run: Run) -> str:
+    """The id that is meant, or else an example and the command that lists more."""
+    from keju.runs.run import command_name
+
+    if (near := near_hint(sample_id, ids)) or not ids:
+        return near
+    return Hint("reply_ids", command=f"keju show {command_name(run.folder)}", id=ids[0])
 
 
 def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[str]:

@@ -50,7 +50,8 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
     rows = command.rows.values()
     name = option.strip("-").replace("-", "_")
     own = {"option": option, "command": command.name}
-    place = _place(name) if option.startswith("--") else None
+    long = [flag for row in rows for flag in row.flags if flag.startswith("--")]
+    place = (_place(name) or _near_place(option, long)) if option.startswith("--") else None
     if place is not None:
         outer, *inner = place.split(".")
         by_field = {row.field: row for row in rows if row.flags}
@@ -66,7 +67,6 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
             example = _settings(place, option, words)
             example = example or f"-s {_assignment(outer, [outer, *inner], option, words, command)}"
             return UsageError("cli_unknown_option_set", example=example, **own)
-    long = [flag for row in rows for flag in row.flags if flag.startswith("--")]
     other = "--" + OTHER_NAMES.get(name, "").replace("_", "-")
     near = nearest(option, long) if option.startswith("--") else None
     near = other if other in long else near
@@ -92,6 +92,8 @@ def left_over(over: Sequence[str], words: Sequence[str], command: Command) -> Us
         example = _one_value(row, value)
         return UsageError("cli_words_of_value", flag=row.flags[0], example=example, **own)
     rows = [row for row in command.rows.values() if row.flags]
+    if (sitting := _model_and_exams(over, words, rows)) is not None:
+        return UsageError("cli_words_for_option", flag=sitting[0], value=sitting[1], **own)
     arguments = [row for row in command.rows.values() if not row.flags]
     sole = len(arguments) == 1 and arguments[0].kind is not list
     flag = _flag_for(over[0], rows, likeliest=not sole)
@@ -139,6 +141,34 @@ def _one_value(row: Option, value: str) -> str:
     return f"{flag} '{key}=VALUE,{key}=VALUE'"
 
 
+def _model_and_exams(
+    over: Sequence[str], words: Sequence[str], rows: Sequence[Option]
+) -> tuple[str, str] | None:
+    """The flag of the model, and after it the model and the exams, where one word can only be the
+    name of a model that is not given yet: ``keju eval scripted demo``."""
+    from keju.benchmarks import registry
+    from keju.models.registry import ENDPOINT, kind_of
+
+    flags = {row.name.rpartition(".")[2]: row.flags for row in rows}
+    given = {word.partition("=")[0] for word in words}
+    known = (*registry.names(), *registry.ALIASES)
+    at_endpoint = {word for word in over if kind_of(word) is ENDPOINT}  # as any other word is
+    exams = [w for w in over if is_path(w) or (w in at_endpoint and nearest(w, known))]
+    models = [word for word in over if word not in exams and not word.endswith(FILES)]
+    if len(models) != 1 or len(models) + len(exams) != len(over):
+        return None
+    if "model" not in flags or given & {*flags["model"]}:
+        return None
+    if not exams and models[0] in at_endpoint:
+        return None
+    own = shlex.join(models)
+    if not exams:
+        return flags["model"][0], own
+    if "datasets" not in flags or given & {*flags["datasets"]}:
+        return None
+    return flags["model"][0], f"{own} {flags['datasets'][0]} {shlex.join(exams)}"
+
+
 def _flag_for(word: str, rows: Sequence[Option], *, likeliest: bool) -> str | None:
     """The flag among `rows` that takes a word such as this: a choice, a file of settings, an exam,
     a subset of one. Where an exam is the `likeliest`, any other word is taken for one."""
@@ -166,6 +196,16 @@ def _place(name: str) -> str | None:
         return place
     place = OTHER_NAMES.get(name, name)
     return place if place in TaskConfig.model_fields else None
+
+
+def _near_place(option: str, flags: Sequence[str]) -> str | None:
+    """Where the setting stands whose name is nearly this, if no flag is more like it."""
+    inside = [*DatasetArgs.model_fields, *OTHER_NAMES]
+    for field in TaskConfig.model_fields.values():
+        inside += getattr(model_of(field.annotation), "model_fields", ())
+    by_flag = {f"--{name.replace('_', '-')}": name for name in inside if inner_place(name)}
+    near = nearest(option, [*by_flag, *flags])
+    return inner_place(by_flag[near]) if near in by_flag and near not in flags else None
 
 
 def _given(outer: str, option: str, words: Sequence[str]) -> list[str]:

@@ -46,8 +46,9 @@ from keju.messages import language_of
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(gt=0)]
-HalfWidth = Annotated[float, Field(gt=0, lt=0.5)]
-"""Of an interval of a score: 0.02 is two points up and two points down."""
+HalfWidth = Annotated[float, Field(ge=0.0001, lt=0.5)]
+"""Of an interval of a score: 0.02 is two points up and two points down. No exam has the hundred
+million questions that less than a hundredth of a point takes."""
 Port = Annotated[int, Field(ge=0, le=65535)]
 Stops = Annotated[list[Text], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
 """The same; an empty one would stop nothing."""

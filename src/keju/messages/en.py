@@ -661,8 +661,10 @@ TEXTS: dict[str, str] = {
     "benchmark_at_path": "; for the exam at that path write {path}",
     "benchmark_subset": "; it is a subset: write --datasets {exam} --dataset-args "
     "'{exam}.subset_list=[{subset}]'",
+    "benchmark_own": "{hint}; for one of your own give the path of its folder or file, such as "
+    "./{name}",
     "unknown_benchmark": "unknown benchmark '{name}'{hint}",
-    "cli_unknown_command": "unknown command '{command}'{hint}",
+    "cli_unknown_command": "unknown command '{command}'{hint}; see 'keju {group}--help'",
     "cli_unknown_option": "unknown option {option}; see 'keju {command} --help'",
     "cli_unknown_option_inside": "unknown option {option}: it is a part of {flag}, so write "
     "{example}; see 'keju {command} --help'",
@@ -674,6 +676,7 @@ TEXTS: dict[str, str] = {
         "unknown option {option} (did you mean '{near}'?); see 'keju {command} --help'"
     ),
     "cli_rm_needs_yes": "deleting {run} needs --yes where nobody can be asked",
+    "reply_ids": "; '{command}' lists ids, such as {id}",
     "cli_no_reply": "run '{run}' has no reply to '{id}'{hint}",
     "config_shard_form": "must be K/N, K from 1 to N: 3/16 is the third of 16 parts",
     "config_shard": "{path}: the part must not be larger than the number of parts: 3/16 is one",
@@ -700,6 +703,10 @@ TEXTS: dict[str, str] = {
     "cli_not_a_number": "{flag} needs a number, not '{value}'; see 'keju {command} --help'",
     "cli_not_a_whole_number": "{flag} needs a whole number, not '{value}'; see "
     "'keju {command} --help'",
+    "cli_not_a_port": "{flag} needs a port, a whole number from 0 to {last}, not '{value}'; see "
+    "'keju {command} --help'",
+    "cli_number_beyond": "{flag}: '{value}' is beyond what is calculated with, {least:g} to "
+    "{most:g}; see 'keju {command} --help'",
     "cli_value_unwanted": "{flag} takes no value; see 'keju {command} --help'",
     "cli_words_for_option": "'{words}' belongs to no option: write {flag} {value}; see "
     "'keju {command} --help'",
@@ -947,8 +954,8 @@ TEXTS: dict[str, str] = {
     "run_one_arm": "{file} names no server and no arms: nothing is compared, this is a plain exam "
     "in one arm without tools",
     "run_size": "-n must be at least 1, not {size}",
-    "run_no_file": "give a config file: -c FILE; mcpbr's, or one with a list of arms, such as "
-    "examples/mcp/arms.yaml (docs/mcp.md)",
+    "run_no_file": "give a config file: -c FILE; mcpbr's, or one with a list of arms; "
+    "'keju init arms' writes one that runs",
     "run_no_benchmark": "which benchmark? Give --benchmark, or 'benchmark:' in {file}",
     # MCP servers.
     "server_variable_unset": "the environment variable {variable} is not set: set it, or write "

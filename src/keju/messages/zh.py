@@ -593,8 +593,9 @@ TEXTS: dict[str, str] = {
     "benchmark_at_path": "；该路径下的考试请写作 {path}",
     "benchmark_subset": "；它是一个子集：请写 --datasets {exam} --dataset-args "
     "'{exam}.subset_list=[{subset}]'",
+    "benchmark_own": "{hint}；您自己的考试请给出其文件夹或文件的路径，例如 ./{name}",
     "unknown_benchmark": "未知的考试“{name}”{hint}",
-    "cli_unknown_command": "未知的命令“{command}”{hint}",
+    "cli_unknown_command": "未知的命令“{command}”{hint}；参见“keju {group}--help”",
     "cli_unknown_option": "未知的选项 {option}；参见“keju {command} --help”",
     "cli_unknown_option_inside": "未知的选项 {option}：它是 {flag} 的一部分，请写 {example}；"
     "参见“keju {command} --help”",
@@ -606,6 +607,7 @@ TEXTS: dict[str, str] = {
         "未知的选项 {option}（是否想用“{near}”？）；参见“keju {command} --help”"
     ),
     "cli_rm_needs_yes": "无法询问时，删除 {run} 需要 --yes",
+    "reply_ids": "；“{command}”会列出编号，例如 {id}",
     "cli_no_reply": "运行“{run}”中没有“{id}”的回复{hint}",
     "config_shard_form": "必须写成 K/N，K 从 1 到 N：3/16 是 16 个部分中的第三个",
     "config_shard": "{path}：部分的序号不能大于部分的总数，例如 3/16",
@@ -625,6 +627,10 @@ TEXTS: dict[str, str] = {
     "cli_bad_variable": "{variable}（对应 {flag}）应为 1 或 0；参见“keju {command} --help”",
     "cli_not_a_number": "{flag} 需要一个数，而不是“{value}”；参见“keju {command} --help”",
     "cli_not_a_whole_number": "{flag} 需要一个整数，而不是“{value}”；参见“keju {command} --help”",
+    "cli_not_a_port": "{flag} 需要一个端口（0 到 {last} 的整数），而不是“{value}”；"
+    "参见“keju {command} --help”",
+    "cli_number_beyond": "{flag}：“{value}”超出可计算的范围（{least:g} 到 {most:g}）；"
+    "参见“keju {command} --help”",
     "cli_value_unwanted": "{flag} 不接受值；参见“keju {command} --help”",
     "cli_words_for_option": "“{words}”不属于任何选项：请写 {flag} {value}；"
     "参见“keju {command} --help”",
@@ -839,8 +845,8 @@ TEXTS: dict[str, str] = {
     "run_over_config": "-o {file} 就是配置文件本身，会被覆盖：请给 -o 另一个名字",
     "run_one_arm": "{file} 中没有服务器，也没有 arms：没有可比较的，只是一次不带工具的普通考试",
     "run_size": "-n 至少为 1，而不是 {size}",
-    "run_no_file": "请给出配置文件：-c FILE；可以是 mcpbr 的文件，也可以列出实验组，例如 "
-    "examples/mcp/arms.yaml（docs/mcp.zh-CN.md）",
+    "run_no_file": "请给出配置文件：-c FILE；可以是 mcpbr 的文件，也可以列出实验组；"
+    "“keju init arms”会写出一份可直接运行的文件",
     "run_no_benchmark": "哪门考试？请给出 --benchmark，或在 {file} 中写“benchmark:”",
     # MCP 服务器。
     "server_variable_unset": "环境变量 {variable} 没有设置：请设置它，"
