@@ -275,3 +275,15 @@ def test_bash_completes(keju: Keju) -> None:
     words = 'COMP_WORDS=(keju eval --failed); COMP_CWORD=2; _keju; echo "${COMPREPLY[*]}"'
     done = subprocess.run(["bash", "-c", f"{script}\n{words}"], capture_output=True, text=True)
     assert done.stdout.strip() == "--failed-of"
+
+
+def test_scripted_guesses_otherwise_under_another_seed(keju: Keju) -> None:
+    def texts(*more: str) -> list[str]:
+        folder = Path(keju(*DEMO, *more).json["run"]["folder"])
+        lines = (folder / "records.jsonl").read_text("utf-8").splitlines()
+        rows = sorted((row["id"], row["reply"]["text"]) for row in map(json.loads, lines))
+        return [text for _, text in rows]
+
+    plain = texts()
+    assert texts("--seed", "42") == plain
+    assert texts("--seed", "7") == texts("--seed", "7") != plain

@@ -188,3 +188,24 @@ def test_python_writes_the_same(run: str, tmp_path: Path) -> None:
     assert keju.export("r", "t.tex").read_text().startswith("% \\usepackage")
     with pytest.raises(KejuError, match="no format 'odt'"):
         keju.export("r", "t", format="odt")
+
+
+@pytest.mark.parametrize("name", ["one.md", "one.tex"])
+def test_a_page_of_results_is_not_counted_in_rows(keju: Keju, name: str) -> None:
+    keju("eval", "--model", "scripted", "--datasets", "demo", "--run-id", "one", "-q")
+    assert keju("export", "one", "-o", name).err == f"keju: wrote {name}\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export", "-o", "a/b/one.csv"),
+        ("plot", "-o", "a/b/one.svg"),
+        ("report", "-o", "a/b/one.html"),
+    ],
+)
+def test_a_folder_that_is_made_is_said(keju: Keju, command: tuple[str, ...]) -> None:
+    keju("eval", "--model", "scripted", "--datasets", "demo", "--run-id", "one", "-q")
+    said = "keju: the folder a/b was not there, and was made\n"
+    assert said in keju(command[0], "one", *command[1:]).err
+    assert said not in keju(command[0], "one", *command[1:]).err

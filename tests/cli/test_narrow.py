@@ -197,3 +197,24 @@ def test_the_doctor_tells_programs_of_every_check(keju: Keju, unwell: Path) -> N
     assert found["jinja2"]["status"] == found["data bbh"]["status"] == "ok"
     assert found["data ceval"]["remedy"] == "keju data pull ceval"
     assert all(command in found["sandbox bwrap"]["remedy"] for command in COMMANDS[1:])
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_sentences_are_broken_between_words(screen: Screen, language: str) -> None:
+    sitting = ("eval", "--model", "scripted", "--datasets", "demo", "--language", language)
+    lines = screen(60, *sitting, "--dry-run")[-4:]
+    assert max(map(cells, lines)) <= 60, lines
+    assert "scripted" in " ".join(lines)
+
+
+def test_what_is_said_on_stderr_is_broken_between_words(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "a/" + "folder" * 12
+    keju("eval", "--model", "scripted", "--datasets", "demo", "--run-id", "one", "-q")
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stderr", told := Terminal())
+    assert keju("export", "one", "-o", f"{long}/one.csv").code == 0
+    lines = told.getvalue().splitlines()
+    assert f"{long}/one.csv" in lines
+    assert max(len(line) for line in lines if long not in line) <= 40

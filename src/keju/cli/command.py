@@ -18,11 +18,13 @@ import json
 import shlex
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
-from keju.cli.common import Output, complain, names, print_json, read_together
-from keju.cli.options import ADDRESS, MAPPING, MAPPINGS, OPTIONS, PORT, Option
+from keju.cli.common import Output, complain, names, print_json, read_together, remark
+from keju.cli.options import ADDRESS, FILE, MAPPING, MAPPINGS, OPTIONS, PORT, Option
 from keju.errors import UsageError, near_hint, quoted
+from keju.messages import said
 
 if TYPE_CHECKING:
     import typer
@@ -87,7 +89,11 @@ def run(command: Command, words: Sequence[str]) -> int:
     values.pop("language", None)  # `main` has listened to it
     parameters = command.function.__code__.co_varnames
     as_json = values["as_json"] if "as_json" in parameters else values.pop("as_json")
+    absent = _absent_folders(command, values)
     output = command.function(**values, **settings)
+    for folder in absent:
+        if folder.is_dir():
+            remark(said("made_folder", folder=folder))
     if not isinstance(output, Output):
         return output or 0
     if as_json:
@@ -97,6 +103,14 @@ def run(command: Command, words: Sequence[str]) -> int:
     if output.problem and (as_json or not (output.shown and read_together())):
         complain(output.problem, output.exit_code)
     return output.exit_code
+
+
+def _absent_folders(command: Command, values: Mapping[str, Any]) -> list[Path]:
+    """The folders of files to write that are not there yet: whoever made them with a slip of the
+    pen is to know."""
+    files = [values.get(name) for name, row in command.rows.items() if row.metavar == FILE]
+    folders = dict.fromkeys(Path(file).parent for file in files if isinstance(file, str))
+    return [folder for folder in folders if not folder.is_dir()]
 
 
 def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:

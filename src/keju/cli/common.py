@@ -16,7 +16,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
 from keju.errors import ConfigError, Hint, Interrupted, KejuError, UsageError, did_you_mean
-from keju.messages import command_lines, printable, reader_gone, said, tolerant, write_line
+from keju.messages import (
+    command_lines,
+    printable,
+    reader_gone,
+    said,
+    sentence_lines,
+    tolerant,
+    write_line,
+    write_sentence,
+)
 from keju.signals import stop_listening
 
 if TYPE_CHECKING:
@@ -57,10 +66,19 @@ def print_json(document: Any) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines; characters that could drive a terminal or that it cannot hold are replaced."""
+    """Print lines as they are: commands, paths, texts of others.
+
+    Characters that could drive a terminal or that it cannot hold are replaced.
+    """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     text = "".join(f"{printable(line)}\n" for line in lines)
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def print_sentences(*sentences: str) -> None:
+    """Print Keju's own sentences, on a terminal in lines broken between words."""
+    for sentence in sentences:
+        print_lines(*sentence_lines(sys.stdout, sentence))
 
 
 def print_steps(lines: Sequence[str], steps: Mapping[str, str]) -> None:
@@ -76,7 +94,7 @@ def print_steps(lines: Sequence[str], steps: Mapping[str, str]) -> None:
 
 def note(line: str) -> None:
     """Say something that is not a result, on stderr."""
-    write_line(tolerant(sys.stderr), line)
+    write_sentence(tolerant(sys.stderr), line)
 
 
 def remark(text: str, kind: Literal["own_note", "own_warning"] = "own_note") -> None:
@@ -109,7 +127,7 @@ def note_step(text: str, command: str) -> None:
         width = terminal_width()
         parts, commands = wrap(text, width), command_lines(command, width, 2)
     for part in (*parts, *(commands if command else ())):
-        note(part)
+        write_line(tolerant(sys.stderr), part)
 
 
 def read_together() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from keju.cli.command import command
-from keju.cli.common import Output, note, print_lines, session_output
+from keju.cli.common import Output, note, print_lines, print_sentences, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
 from keju.cli.plans import evaluate_plan
 from keju.errors import UsageError, near_hint, quoted
@@ -242,4 +242,4 @@ def _print_forecast(document: dict[str, Any]) -> None:
         lines.append(said("dry_run.pace", run=pace["run"], left=left, **taken))
     elif whole > known:
         lines.append(said("dry_run.no_pace", model=document["model"]))
-    print_lines("", *lines)
+    print_sentences("", *lines)

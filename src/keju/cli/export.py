@@ -34,6 +34,7 @@ def export(
     on the hub, or to W&B (offline) and MLflow (a local folder) with keju[wandb] or keju[mlflow].
     """
     from keju.interop.export import (
+        PAGES,
         SUBMISSION,
         TABLES,
         TRACKERS,
@@ -76,7 +77,7 @@ def export(
     if as_json:
         told = {"warnings": [notice.text() for notice in notices], "notices": notices}
         print_json({"run": stored.id, "format": form, "file": output} | facts | told)
-    elif place := facts.get("place"):
+    elif place := facts.get("place", target if form in PAGES else None):
         remark(said("wrote", file=place))
     elif target:
         remark(said("export.wrote", rows=facts["rows"], file=target))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines, reader_names
+from keju.cli.common import Output, print_sentences, reader_names
 from keju.messages import first_of, placed, said, spoken
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
@@ -63,7 +63,7 @@ def _print(document: Mapping[str, Any]) -> None:
     from keju.report.table import Column, render_table
 
     origin = f"{document['tool']} {document['version']}".strip()
-    print_lines(said("import.origin", tool=origin, model=document["model"]))
+    print_sentences(said("import.origin", tool=origin, model=document["model"]))
     names = [Column(said(f"column.{name}")) for name in ("benchmark", "protocol", "reader")]
     numbers = ("rows", "matched", "errors", "reported", "reported_n", "tool_rows", "keju")
     titles = (*numbers, "differ", "answers_differ")
@@ -85,17 +85,19 @@ def _print(document: Mapping[str, Any]) -> None:
         own = {"exam": exam["name"]}
         if len(exam["reported"]) > 1:
             figures = (f"{name} {percent(value)}" for name, value in exam["reported"].items())
-            print_lines(said("import.reports", figures=said("pair_separator").join(figures), **own))
+            print_sentences(
+                said("import.reports", figures=said("pair_separator").join(figures), **own)
+            )
         if exam["rows_missing"]:
             whole = exam["rows_missing"] + exam["rows"]
             values = {"missing": exam["rows_missing"], "whole": whole}
-            print_lines(said("import.notice", text=Notice("rows_missing", values).said, **own))
+            print_sentences(said("import.notice", text=Notice("rows_missing", values).said, **own))
         for key in ("differences", "answer_differences"):
             _print_differences(exam, key)
         if golds := exam["other_gold"]:
-            print_lines(said("import.other_gold", n=len(golds), **own, **golds[0]))
+            print_sentences(said("import.other_gold", n=len(golds), **own, **golds[0]))
     _print_left_out([exam["unmatched"] for exam in (*document["benchmarks"], document)])
-    print_lines(said("wrote", file=document["folder"]))
+    print_sentences(said("wrote", file=document["folder"]))
 
 
 def _print_left_out(unmatched: Sequence[Sequence[Mapping[str, str]]]) -> None:
@@ -103,15 +105,15 @@ def _print_left_out(unmatched: Sequence[Sequence[Mapping[str, str]]]) -> None:
     from keju.errors import Notice
 
     if many := sum(map(len, unmatched)):
-        print_lines(said("import.left_out", n=many))
+        print_sentences(said("import.left_out", n=many))
         first = list(islice(chain.from_iterable(unmatched), SHOWN_UNMATCHED + 2))
         shown = first_of(first, SHOWN_UNMATCHED)
         for row in shown:
             reason = Notice(row["code"]).said
             where = placed(row["where"], spoken())
-            print_lines("  " + said("import.left_out_row", where=where, reason=reason))
+            print_sentences("  " + said("import.left_out_row", where=where, reason=reason))
         if many > len(shown):
-            print_lines("  " + said("import.more", n=many - len(shown)))
+            print_sentences("  " + said("import.more", n=many - len(shown)))
 
 
 def _print_differences(exam: Mapping[str, Any], key: str) -> None:
@@ -140,7 +142,7 @@ def _print_differences(exam: Mapping[str, Any], key: str) -> None:
     title = said(f"import.{key}", exam=exam["name"], n=len(rows))
     if len(rows) > SHOWN:
         title = said("import.first", title=title, n=SHOWN)
-    print_lines("")
+    print_sentences("")
     names = ("id", "target", "tool", "keju", "end")
     columns = [Column(said(f"import.{n}"), fold=n == "end", id=n == "id") for n in names]
     render_table(columns, cells, title=title)

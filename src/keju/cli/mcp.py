@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines
+from keju.cli.common import Output, print_lines, print_sentences
 from keju.errors import ConfigError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _show(
     for server in found:
         seen = {key: server[key] for key in ("name", "arm", "way", "protocol")}
         seen["title"] = " ".join(filter(None, (server["server"], server["version"]))) or "–"
-        print_lines(labels("mcp.server", **seen, seconds=server["start_seconds"]))
+        print_sentences(labels("mcp.server", **seen, seconds=server["start_seconds"]))
         rows = []
         for tool in server["tools"]:
             described = " ".join(tool["description"].split())
@@ -222,16 +222,16 @@ def _show(
         render_table(columns, rows)
         if server["instructions"]:
             told = " ".join(server["instructions"].split())
-            print_lines(labels("mcp.instructions", text=told))
+            print_sentences(labels("mcp.instructions", text=told))
         if server["not_offered"]:
             names = labels("list_separator").join(server["not_offered"])
-            print_lines(labels("mcp.not_offered", names=names))
+            print_sentences(labels("mcp.not_offered", names=names))
         cost = server["tokens"]["value"]
-        print_lines(labels("mcp.cost", n=cost, each=CHARACTERS_PER_TOKEN), "")
+        print_sentences(labels("mcp.cost", n=cost, each=CHARACTERS_PER_TOKEN), "")
     if called is not None:
         ended = "mcp.broken_off" if called["seconds"] is None else "mcp.called"
         known = {"tool": called["tool"], "seconds": called["seconds"]}
-        print_lines(labels(ended, **known, kind=_kind(called, labels)))
+        print_sentences(labels(ended, **known, kind=_kind(called, labels)))
         if unfit:
-            print_lines(*(each.text(labels.language) for each in unfit), labels("mcp.told"))
+            print_sentences(*(each.text(labels.language) for each in unfit), labels("mcp.told"))
         print_lines(called["text"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines, stored_run
+from keju.cli.common import Output, print_sentences, stored_run
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
     def show() -> None:
         _print("modes.subject", [*comparison.subjects, comparison.overall])
         if comparison.categories:
-            print_lines("")
+            print_sentences("")
             _print("modes.category", comparison.categories)
-        print_lines(*(said("warning", text=notice.said) for notice in notices))
+        print_sentences(*(said("warning", text=notice.said) for notice in notices))
 
     return Output(document, show)
 

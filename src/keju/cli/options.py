@@ -18,6 +18,8 @@ ADDRESS = "URL"
 """Metavar of the flags whose values are addresses: they may hold a password, and commas."""
 MAPPINGS = "JSON,..."
 """Metavar of the flags whose value is a JSON list of mappings."""
+FILE = "FILE"
+"""Metavar of the flags whose value is a file, to read or to write."""
 PORT = "PORT"
 """Metavar of the flags whose value is a port."""
 
@@ -132,9 +134,9 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option("baseline", "RUN", "The run to be no worse than; with --margin."),
         Option("margin", "M", "By how much it may be worse, e.g. 0.01 for a point.", float),
         Option("least", "X", "The least score, e.g. 0.7.", float, spelling="--at-least"),
-        Option("junit", "FILE", "Also write JUnit XML."),
-        Option("markdown", "FILE", "Also write Markdown, for a pull request."),
-        Option("badge", "FILE", "Also write a badge, as SVG."),
+        Option("junit", FILE, "Also write JUnit XML."),
+        Option("markdown", FILE, "Also write Markdown, for a pull request."),
+        Option("badge", FILE, "Also write a badge, as SVG."),
         Option("yes", "", "Do not ask.", bool, spelling="--yes -y"),
         Option("call", "TOOL JSON...", "Call a tool, with these arguments.", list),
         Option("everything", "", "All benchmarks that are found.", bool, spelling="--all"),
@@ -163,7 +165,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("api_key", "KEY", "Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY); never stored."),
         _setting("api", "ROUTE", "auto (the protocol's own), chat or completions."),
         _setting("headers", MAPPING, "Further request headers; never stored."),
-        _setting("ca_file", "FILE", "Certificate authority to trust, in PEM."),
+        _setting("ca_file", FILE, "Certificate authority to trust, in PEM."),
         _setting("model_args", MAPPING, "Settings of a local model, e.g. n_ctx=4096."),
         _setting("generation_config", MAPPING, "Sampling, e.g. temperature=0.6, max_tokens=512."),
     ),
@@ -249,7 +251,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Take the headline from this reader; by default from the protocol's own.",
             spelling="--reader",
         ),
-        Option("predictions", "FILE", "JSON Lines (or .gz): the sample's key and 'output'."),
+        Option("predictions", FILE, "JSON Lines (or .gz): the sample's key and 'output'."),
         Option(
             "gold",
             "",
@@ -340,12 +342,12 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("resume", "", "Require that the run exists.", bool),
         _setting("replace", "", "Start over; a run of this id is moved aside.", bool),
         _setting("use_cache", "RUN", "Reuse the replies of a stored run."),
-        _setting("events", "FILE", "Write what happens as JSON lines to a file or pipe."),
+        _setting("events", FILE, "Write what happens as JSON lines to a file or pipe."),
         _setting("metrics_port", "N", "Show the run to Prometheus on this port of loopback.", int),
         _setting("otel", "", "Send a span for each request as the OTEL_* variables say.", bool),
         Option(
             "config",
-            "FILE",
+            FILE,
             "Settings as YAML or JSON, or the manifest of a run.",
             spelling="--config -c",
         ),
@@ -365,7 +367,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         # The names that mcpbr has for them.
         Option(
             "run.config",
-            "FILE",
+            FILE,
             "mcpbr's config file, or Keju's with arms, as YAML or JSON.",
             spelling="--config -c",
         ),
@@ -428,7 +430,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
         Option(
             "run.output",
-            "FILE",
+            FILE,
             "Write the results in mcpbr's form as well.",
             spelling="--output -o",
         ),
@@ -533,7 +535,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
         Option(
             "judge.labelled",
-            "FILE",
+            FILE,
             "JSON Lines of graded answers that measure the judge.",
             field="judge.labelled",
         ),
@@ -541,19 +543,19 @@ _PANELS: dict[str, tuple[Option, ...]] = {
     OUTPUT: (
         Option(
             "output",
-            "FILE",
+            FILE,
             "Where to write; report.html in the run's folder by default.",
             spelling="--output -o",
         ),
         Option(
             "compare.output",
-            "FILE",
+            FILE,
             "Also write the comparison as one HTML page, with replies side by side.",
             spelling="--output -o",
         ),
         Option(
             "plot.output",
-            "FILE",
+            FILE,
             "Where to write: a name that ends in .svg, .png or .pdf.",
             default="figure.svg",
             spelling="--output -o",
@@ -566,19 +568,17 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             ("forest", "difference", "curve", "latency", "tokens", "outcomes"),
             "forest",
         ),
-        Option(
-            "export.output", "FILE", "Where to write; stdout by default.", spelling="--output -o"
-        ),
+        Option("export.output", FILE, "Where to write; stdout by default.", spelling="--output -o"),
         Option(
             "init config.output",
-            "FILE",
+            FILE,
             "Where to write.",
             default="keju.yaml",
             spelling="--output -o",
         ),
         Option(
             "init arms.output",
-            "FILE",
+            FILE,
             "Where to write; the server stands beside it.",
             default="arms.yaml",
             spelling="--output -o",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.common import Output, print_lines
+from keju.cli.common import Output, print_lines, print_sentences
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ def _print_forecast(document: dict[str, Any]) -> None:
     )
     for row in rows:
         for warning in row["warnings"]:
-            print_lines(said("named", name=row["run"], text=warning))
-    print_lines("", said("board.forecast", asked=document["asked"], known=document["known"]))
+            print_sentences(said("named", name=row["run"], text=warning))
+    print_sentences("", said("board.forecast", asked=document["asked"], known=document["known"]))
     if document["cost_estimate"] is not None:
         key = "board.cost"
         if any(row["asked"] and row["output_tokens_estimate"] is None for row in rows):
             key = "board.cost_of_input"
-        print_lines(said(key, cost=money(document["cost_estimate"])))
+        print_sentences(said(key, cost=money(document["cost_estimate"])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_for, print_lines
+from keju.cli.common import Output, exam_for, print_sentences
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def stats(name: str, **settings: Any) -> Output:
 
     def show() -> None:
         values = {"exam": document["name"], "protocol": document["protocol"]}
-        print_lines(said("stats.title", **values), "")
+        print_sentences(said("stats.title", **values), "")
         rows = [(said("stats.all"), document["total"]), *document["subsets"].items()]
         cells = [(name, d["n"], float(d["mean"]), d["min"], d["max"]) for name, d in rows]
         titles = ("column.subset", "column.n", "stats.mean", "stats.min", "stats.max")

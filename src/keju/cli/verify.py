@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keju.cli.command import command
-from keju.cli.common import print_json, print_lines
+from keju.cli.common import print_json, print_lines, print_sentences
 from keju.errors import UsageError
 from keju.messages import said
 
@@ -55,7 +55,7 @@ def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
         differ = sum(not check.ok for verified in results for check in verified.checks)
         total = sum(len(verified.checks) for verified in results)
         verdict = said("verify.some", n=differ) if differ else said("verify.all_ok")
-        print_lines(said("verify.total", sets=len(results), figures=total, verdict=verdict))
+        print_sentences(said("verify.total", sets=len(results), figures=total, verdict=verdict))
     return 0 if good else DIFFERENT
 
 

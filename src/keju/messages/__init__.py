@@ -17,6 +17,7 @@ import importlib
 import io
 import os
 import re
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -221,6 +222,27 @@ def write_line(stream: TextIO, line: str) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(printable(line).encode(encoding, "replace").decode(encoding) + "\n")
     stream.flush()
+
+
+def write_sentence(stream: TextIO, text: str) -> None:
+    """Print a sentence at once, on a terminal in lines broken between words.
+
+    No word is cut: a path can be copied whole. What is a command, or not Keju's to break, goes to
+    `write_line`.
+    """
+    for line in sentence_lines(stream, text):
+        write_line(stream, line)
+
+
+def sentence_lines(stream: TextIO, text: str) -> list[str]:
+    """A sentence in lines as wide as a terminal, with its indent; whole for anything else."""
+    from keju.messages.wrapping import cells, wrap
+
+    width = shutil.get_terminal_size().columns if stream.isatty() else 0
+    if not width or cells(text) <= width:
+        return [text]
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    return [indent + line for line in wrap(text, width - len(indent), cut=False)]
 
 
 def first_of(items: Sequence[Item], most: int) -> Sequence[Item]:

@@ -1683,6 +1683,7 @@ LABELS: dict[str, str] = {
     'written as "":',
     "export.missing_filled": "{n} {n:question has|questions have} no letter and {n:is|are} "
     "filled with {fill}:",
+    "made_folder": "the folder {folder} was not there, and was made",
     "export.wrote": "wrote {rows} {rows:row|rows} to {file}",
     "model.what": "what",
     "model.size": "MB",

@@ -1501,6 +1501,7 @@ LABELS: dict[str, str] = {
     "data.bring": "keju data pull NAME 可取得未找到的数据；--data-dir 指定文件夹",
     "export.missing_empty": '{n} 道题没有字母，写作 ""：',
     "export.missing_filled": "{n} 道题没有字母，填为 {fill}：",
+    "made_folder": "文件夹 {folder} 原本不存在，已新建",
     "export.wrote": "已将 {rows} 行写入 {file}",
     "model.what": "说明",
     "model.size": "MB",

@@ -121,7 +121,8 @@ KINDS = (
     ),
     ModelKind(
         name="scripted",
-        about="guesses, without any model: for trying things out",
+        about="guesses, without any model, often in a form that is no answer, so that it scores "
+        "below chance: for trying things out",
         factory="keju.models.scripted:make",
     ),
     ModelKind(

@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,6 +17,8 @@ from keju.types import Reply, Request, Tool, Usage
 
 Script = Callable[[Request], "Reply | str"]
 
+SEED: Final = TaskConfig.model_fields["seed"].default
+"""With it the guesses are those of a request alone, as they have always been."""
 FINAL_LINES = (
     "So the answer is (A).",
     "So the answer is (B).",
@@ -34,7 +36,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 class ScriptedModel(Model):
-    """A stand-in that knows nothing: its answers depend on the request's hash alone.
+    """A stand-in that knows nothing: its answers depend on the request's hash and the seed alone.
 
     Where it is offered tools, it calls one once an episode if the question holds a calculation,
     and answers with the number that comes back; so a set-up with tools can be tried without a
@@ -45,9 +47,12 @@ class ScriptedModel(Model):
     acts = True
     counts = True
 
-    def __init__(self, name: str = "scripted", *, script: Script | str | None = None) -> None:
+    def __init__(
+        self, name: str = "scripted", *, script: Script | str | None = None, seed: int = SEED
+    ) -> None:
         self.name = name
         self._script = script
+        self._salt = "" if seed == SEED else f"\0{seed}"
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Answer at once."""
@@ -58,13 +63,13 @@ class ScriptedModel(Model):
             usage = Usage(_asked(request), text_tokens(call["arguments"]))
             calls: tuple[dict[str, Any], ...] = ({"id": "call_0", "function": call},)
             return Reply(finish="tool_calls", usage=usage, model=self.name, tool_calls=calls)
-        guess = FINAL_LINES[int(_draw(request, "line") * len(FINAL_LINES))]
+        guess = FINAL_LINES[int(_draw(request, "line" + self._salt) * len(FINAL_LINES))]
         text = (_told(request) or guess) if answer is None else answer
         usage = Usage(_asked(request), text_tokens(text))
         if request.sampling.decode != "labels" or not request.labels:
             return Reply(text=text, finish="stop", usage=usage, model=self.name)
-        # Log-probabilities over the labels that sum to 1 and depend on the hash alone.
-        weights = {label: 0.01 + _draw(request, label) for label in request.labels}
+        # Log-probabilities over the labels that sum to 1 and depend on hash and seed alone.
+        weights = {label: 0.01 + _draw(request, label + self._salt) for label in request.labels}
         total = sum(weights.values())
         values = {label: math.log(weight / total) for label, weight in weights.items()}
         return Reply(
@@ -84,7 +89,7 @@ class ScriptedModel(Model):
 
 def make(config: TaskConfig) -> ScriptedModel:
     """The model called ``scripted``."""
-    return ScriptedModel(config.model.strip())
+    return ScriptedModel(config.model.strip(), seed=config.seed)
 
 
 def _call(request: Request) -> dict[str, str] | None:

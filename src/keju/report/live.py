@@ -19,7 +19,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from keju.engine.display import Display, Progress
-from keju.messages import said, spoken, tolerant, write_line
+from keju.messages import said, spoken, tolerant, write_sentence
 from keju.report.format import (
     UNKNOWN,
     Labels,
@@ -71,7 +71,7 @@ class QuietDisplay(Display):
 
     def warn(self, line: str) -> None:
         """Print a line."""
-        write_line(self._stream, line)
+        write_sentence(self._stream, line)
 
 
 def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], list[str]]:
@@ -174,7 +174,7 @@ class LogDisplay(Display):
 
     def note(self, line: str) -> None:
         """Print a line."""
-        write_line(self._stream, line)
+        write_sentence(self._stream, line)
 
     def finish(self) -> None:
         """Print the last state unless it stands there already."""
@@ -252,7 +252,7 @@ class LiveDisplay(Redrawn):
     def note(self, line: str) -> None:
         """Print a line above the panel."""
         if self._live is None:
-            write_line(self._stream, line)
+            write_sentence(self._stream, line)
         else:
             self._live.console.print(printable(line))
 
@@ -370,7 +370,7 @@ class NotebookDisplay(Redrawn):
 
     def note(self, line: str) -> None:
         """Print a line."""
-        write_line(tolerant(sys.stderr), line)
+        write_sentence(tolerant(sys.stderr), line)
 
     def _draw(self, snapshot: Progress) -> None:
         self._handle.update(self._notebook.HTML(self._bar(snapshot)))

@@ -113,6 +113,6 @@ def make_environment(*packages: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"plain": plain, "bilingual": bilingual, "moment": moment}
-    for name in ("percent", "published", "interval", "count", "share"):
+    for name in ("percent", "published", "interval", "count", "share", "shorten"):
         environment.filters[name] = getattr(fmt, name)
     return environment
