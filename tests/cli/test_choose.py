@@ -279,7 +279,7 @@ def test_bash_completes(keju: Keju) -> None:
 
 def test_scripted_guesses_otherwise_under_another_seed(keju: Keju) -> None:
     def texts(*more: str) -> list[str]:
-        folder = Path(keju(*DEMO, *more).json["run"]["folder"])
+        folder = Path("runs", keju(*DEMO, *more).json["run"])
         lines = (folder / "records.jsonl").read_text("utf-8").splitlines()
         rows = sorted((row["id"], row["reply"]["text"]) for row in map(json.loads, lines))
         return [text for _, text in rows]

@@ -63,7 +63,8 @@ HELP: dict[str, str] = {
     "kind.NAME": "OpenAI 兼容接口上的模型；请给出 --api-url",
     "kind.anthropic": "Anthropic Messages API 的模型，用编号或 sonnet、opus、haiku；密钥在 "
     "ANTHROPIC_API_KEY 中",
-    "kind.scripted": "只是猜测，不用任何模型，写出的形式常常算不上答案，因此得分低于随机水平：供试用",
+    "kind.scripted": "只是猜测，不用任何模型，写出的形式常常算不上答案，"
+    "因此得分低于随机水平：供试用",
     "kind.replay": "一次运行已存的回复",
     "kind.embedded": "本进程内的小模型",
     "kind.gguf": "自己的 GGUF 文件",
