@@ -66,6 +66,19 @@ def test_only_runs_that_were_asked_the_same_are_ranked_in_one_table(tmp_path: Pa
         assert "每个子集的题数上限 limit 无" in chinese
 
 
+def test_a_long_value_is_cut_in_the_head_of_a_table_and_whole_in_its_title(tmp_path: Path) -> None:
+    subsets = ["boolean_expressions", "multistep_arithmetic", "object_counting", "word_sorting"]
+    for name, args in {"plain": {}, "long": {"subset_list": subsets}}.items():
+        settings: dict[str, Any] = {"run_id": name, "work_dir": str(tmp_path), "limit": 1}
+        settings["dataset_args"] = {"demo": args}
+        run_exams(TaskConfig(model="scripted", datasets=["demo"], **settings))
+    with visit(tmp_path) as client:
+        response = client.get("/")
+        assert "boolean_expressions" in text_of(response)
+        assert "word_sorting" not in text_of(response)
+        assert re.search(r'<span title="[^"]*word_sorting', response.text)
+
+
 def test_a_run_says_what_guessing_gives(runs: Path) -> None:
     with visit(runs) as client:
         assert re.search(r"chance level \d+\.\d\d %", text_of(client.get("/runs/one")))

@@ -9,7 +9,7 @@ import msgspec
 
 from keju.messages import field_word, value_word
 from keju.report.format import Labels
-from keju.results.schema import shown
+from keju.results.schema import LONGEST_FACT, shown
 from keju.runs.sameness import agree_by_subset
 from keju.viewer.summary import Glance
 
@@ -52,9 +52,20 @@ def _differing(tables: Sequence[Sequence[Glance]], labels: Labels) -> list[list[
     apart = [n for n in names if any(_unlike(n, own, asked[0]) for own in asked)]
     language = labels.language
     return [
-        [(field_word(name, language), value_word(shown(own.get(name)), language)) for name in apart]
+        [
+            (field_word(name, language), value_word(_whole(own.get(name)), language))
+            for name in apart
+        ]
         for own in asked
     ]
+
+
+def _whole(value: Any) -> str:
+    """A fact as `shown` has it, but not cut: a page has room for the rest of a prompt in a title."""
+    words = shown(value)
+    if len(words) <= LONGEST_FACT:
+        return words
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _unlike(name: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
