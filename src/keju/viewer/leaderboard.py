@@ -61,7 +61,7 @@ def _differing(tables: Sequence[Sequence[Glance]], labels: Labels) -> list[list[
 
 
 def _whole(value: Any) -> str:
-    """A fact as `shown` has it, but not cut: a page has room for the rest of a prompt in a title."""
+    """A fact as `shown` has it, but not cut: a title has room for a whole prompt."""
     words = shown(value)
     if len(words) <= LONGEST_FACT:
         return words
