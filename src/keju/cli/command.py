@@ -18,7 +18,6 @@ import json
 import shlex
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
 from keju.cli.common import Output, complain, names, print_json, read_together, remark
@@ -27,6 +26,8 @@ from keju.errors import UsageError, near_hint, quoted
 from keju.messages import said
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import typer
 
     from keju.task import Finished
@@ -108,6 +109,8 @@ def run(command: Command, words: Sequence[str]) -> int:
 def _absent_folders(command: Command, values: Mapping[str, Any]) -> list[Path]:
     """The folders of files to write that are not there yet: whoever made them with a slip of the
     pen is to know."""
+    from pathlib import Path
+
     files = [values.get(name) for name, row in command.rows.items() if row.metavar == FILE]
     folders = dict.fromkeys(Path(file).parent for file in files if isinstance(file, str))
     return [folder for folder in folders if not folder.is_dir()]

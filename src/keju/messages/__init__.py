@@ -17,7 +17,6 @@ import importlib
 import io
 import os
 import re
-import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -236,6 +235,8 @@ def write_sentence(stream: TextIO, text: str) -> None:
 
 def sentence_lines(stream: TextIO, text: str) -> list[str]:
     """A sentence in lines as wide as a terminal, with its indent; whole for anything else."""
+    import shutil
+
     from keju.messages.wrapping import cells, wrap
 
     width = shutil.get_terminal_size().columns if stream.isatty() else 0
