@@ -222,7 +222,9 @@ def test_the_data_of_the_pilot_count_where_none_are_named(keju: Keju, sit_exam: 
     for name, salt in (("base", "1"), ("other", "2")):
         sit_exam(name, salt, "--limit", "2", exams=("bbh",))
     gated = ("--pilot", "other", "--baseline", "base", "--margin", "0.3")
-    assert keju("plan", "bbh", *gated).code == 0
+    planned = keju("plan", "bbh", *gated)
+    assert planned.code == 0
+    assert "keju gate other --baseline base --margin 0.3" in planned.out.splitlines()
     assert keju("plan", "bbh", "--pilot", "other", *SUBSETS).code == 0
     settings = json.loads(SUBSETS[1])["bbh"] | {"local_path": str(LOGS / "data" / "bbh")}
     flags = ("--dataset-args", json.dumps({"bbh": settings}), "--limit", "2", "--no-report", "-q")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import shlex
+from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
 from keju.cli.common import Output, args_of, note, session_output
 from keju.cli.options import EXAMS, MODEL, PACE
 from keju.errors import UsageError
+
+if TYPE_CHECKING:
+    from keju.results.plan import Plan
 
 
 @command(
@@ -83,5 +87,18 @@ def plan(
         dataset_args=args_of(name, settings.get("dataset_args", {})),
         **{key: settings[key] for key in wished},
     )
-    which = f"--limit {questions:g}" if questions is not None else f"--total {made.questions}"
-    return Output(made, lambda: render_plan(made, f"--datasets {name} {which}"))
+    size = f"--limit {questions:g}" if questions is not None else f"--total {made.questions}"
+    step = _next_step(made, f"--datasets {shlex.quote(name)} {size}", pilot, baseline, work_dir)
+    return Output(made, lambda: render_plan(made, step))
+
+
+def _next_step(
+    made: Plan, which: str, pilot: str | None, baseline: str | None, work_dir: str | None
+) -> str:
+    """The command that asks the questions; a gate, which has two runs, tells how both grow."""
+    if made.margin is not None and pilot and baseline:
+        words = ["keju", "gate", pilot, "--baseline", baseline, "--margin", f"{made.margin:g}"]
+        return shlex.join([*words, *(["--work-dir", work_dir] if work_dir else [])])
+    if made.questions == made.whole:
+        return ""
+    return f"keju eval --protocol {made.protocol} {which} --sample random …"

@@ -61,9 +61,9 @@ def plan_title(made: Plan, labels: Labels) -> str:
 
 
 def render_plan(
-    made: Plan, which: str, *, file: TextIO | None = None, width: int | None = None
+    made: Plan, step: str, *, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Print a plan to `file` (stdout by default); `which` are flags for exam and number."""
+    """Print a plan to `file` (stdout by default), with the command that is the next step."""
     labels, screen = Labels(spoken()), Screen(file, width)
     screen.line(plan_title(made, labels))
     screen.line()
@@ -81,9 +81,8 @@ def render_plan(
     ]
     screen.table(titles, rows)
     screen.line()
-    if made.questions < made.whole and made.margin is None:  # a gate has two runs that grow
-        command = f"keju eval --protocol {made.protocol} {which} --sample random …"
-        screen.commands([(command, "")], indent=0)
+    if step:
+        screen.commands([(step, "")], indent=0)
         screen.line()
     for line in plan_words(made, labels):
         screen.line(line)
