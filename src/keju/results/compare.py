@@ -268,8 +268,7 @@ def compare_pair(
         "unlike": tuple(unlike),
     }
     if any(own.decisive for own in unlike):
-        rates = [accuracy_of(own.exam, own.job.tallies[own.place]).value for own in (base, arm)]
-        return _side_by_side(named, unlike, *rates)
+        return _side_by_side(named, base, arm)
     pairs = pairs_of(base, arm)
     apart = paired_difference(pairs.scores, pairs.clusters)
     table = Counter(pairs.scores)
@@ -318,20 +317,19 @@ def compare_pair(
     return replace(comparison, notices=tuple(_notices(base, arm, pairs, comparison)))
 
 
-def _side_by_side(
-    named: dict[str, Any], unlike: Sequence[Unlike], base: float | None, arm: float | None
-) -> Comparison:
+def _side_by_side(named: dict[str, Any], base: Sitting, arm: Sitting) -> Comparison:
     """Two scores that are not comparable: each on its own questions, and nothing beside them."""
-    notices = []
-    if {own.field for own in unlike if own.decisive} <= {"reader", "reader version"}:
+    notices = [*unfinished(base, named["base"]), *unfinished(arm, named["arm"])]
+    if {own.field for own in named["unlike"] if own.decisive} <= {"reader", "reader version"}:
         notices.append(Notice("compare_read_alike", {"reader": named["reader"]}))
+    rates = [accuracy_of(own.exam, own.job.tallies[own.place]).value for own in (base, arm)]
     return Comparison(
         **named,
         notices=tuple(notices),
         n=0,
         left_out=0,
-        base_rate=base,
-        arm_rate=arm,
+        base_rate=rates[0],
+        arm_rate=rates[1],
         difference=None,
         ci95=None,
         p=None,
@@ -418,7 +416,10 @@ def _change(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Change | 
 def unfinished(own: Sitting, name: str) -> Iterator[Notice]:
     """That a sitting has not all its replies, and what that means for a test of a fixed size."""
     job = own.job
-    if job.missing and (done := job.tallies[0].done):
+    if job.missing and own.changed:
+        facts = {"file": own.changed, "part": job.tallies[0].done, "whole": job.units}
+        yield Notice("compare_data_changed", {"run": name} | facts)
+    elif job.missing and (done := job.tallies[0].done):
         yield Notice("compare_unfinished", {"run": name, "part": done, "whole": job.units})
     elif job.missing:
         yield Notice("compare_no_replies", {"run": name})

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import msgspec
 
 from keju.benchmarks.choices import as_shown
-from keju.engine.job import make_jobs
+from keju.engine.job import exams_of, make_jobs
 from keju.engine.resume import JobRequests, answers_of
-from keju.errors import MissingExtra, UsageError
+from keju.errors import DataError, MissingExtra, UsageError
 from keju.files import natural_key
 from keju.runs.run import Run, graded
+from keju.runs.sameness import changed_files
 from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Sample, Score
 
 if TYPE_CHECKING:
@@ -151,8 +152,8 @@ class Table(NamedTuple):
 class Samples:
     """The answers of a run, a row each, read from its journal whenever they are gone through.
 
-    In the order of the exams. Where their data is not at hand, which `problem` explains, rows are
-    sorted by id and lack what only the exam knows.
+    In the order of the exams. Where their data is not at hand, or not what the run was asked, which
+    `problem` explains, rows are sorted by id and lack what only the exam knows.
     """
 
     def __init__(
@@ -174,9 +175,13 @@ class Samples:
         if not self._load:
             return None, None
         try:
-            return JobRequests(make_jobs(self._run.config(self._data_dir))), None
+            jobs = make_jobs(self._run.config(self._data_dir))
         except UsageError as error:
             return None, error
+        requests, changed = JobRequests(jobs), changed_files(self._run.manifest, exams_of(jobs))
+        if changed and not _all_fit(self._run, requests):
+            return None, DataError("export_data_changed", file=changed[0])
+        return requests, None
 
     @property
     def requests(self) -> JobRequests | None:
@@ -185,7 +190,7 @@ class Samples:
 
     @property
     def problem(self) -> UsageError | None:
-        """Why the data of the exams is not at hand."""
+        """Why the data of the exams is not at hand, or not that of the run."""
         return self._loaded[1]
 
     def __iter__(self) -> Iterator[SampleRow]:
@@ -346,6 +351,12 @@ def write_jsonl(table: Table, stream: BinaryIO) -> int:
     for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
         stream.write(encoder.encode(row) + b"\n")
     return count
+
+
+def _all_fit(run: Run, requests: JobRequests) -> bool:
+    """Whether every reply that counts is one to a question as the exam has it now."""
+    fitting = sum(1 for _ in run.counting(requests, match_keys=False))
+    return fitting == sum(1 for _ in run.counting())
 
 
 def exported_answers(

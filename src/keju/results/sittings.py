@@ -132,6 +132,9 @@ class Sitting:
     """What commands call the run; empty for what is none."""
     manifest: Path | None = None
     """Of a run that lies here and can be gone on with."""
+    changed: str = ""
+    """The file of its data that is not what it was, so that replies to other questions are left
+    out; empty where none is."""
     said: Callable[[Collection[int]], dict[int, Said]] = lambda _: {}
     """Reads the source once more, for what was said to some questions."""
 
@@ -287,7 +290,8 @@ def sittings_of_run(
             sitting_of(job, run.manifest, reader),
             name=run.id,
             command=command_name(run.folder),
-            manifest=run.folder / MANIFEST if own else None,
+            manifest=run.folder / MANIFEST if own and not read.changed else None,
+            changed=read.changed,
             said=partial(read.said, place),
         )
         for place, job in enumerate(read.jobs)
@@ -320,7 +324,8 @@ class ReadRun(NamedTuple):
 
     run: Run
     requests: JobRequests
-    match_keys: bool
+    changed: str
+    """The first file of the data that is not what it was; empty where none is."""
 
     @property
     def jobs(self) -> Sequence[Job]:
@@ -333,7 +338,7 @@ class ReadRun(NamedTuple):
         requests = FirstRequests(self.jobs[position], chosen)
         return {
             chosen[number]: Said(record.reply, record.order)
-            for number, _, record in self.run.counting(requests, match_keys=self.match_keys)
+            for number, _, record in self.run.counting(requests, match_keys=not self.changed)
         }
 
 
@@ -392,7 +397,7 @@ def read_run(
     if stage is not None:
         stage.grade(run.folder, None)
     requests.forget()
-    return ReadRun(run, requests, not changed)
+    return ReadRun(run, requests, changed[0] if changed else "")
 
 
 def config_of_exam(run: Run, exam: str | None, data_dir: str | None = None) -> TaskConfig:
