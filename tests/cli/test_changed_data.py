@@ -36,7 +36,7 @@ def test_numbers_of_what_still_fits_are_said_to_be_that(keju: Keju) -> None:
     codes = [notice["code"] for notice in compared["notices"]]
     assert codes.count("compare_data_changed") == 2
     assert "compare_unfinished" not in codes
-    told = "the data has changed since 'one' was made (q.csv): 2 of its 3 replies still fit"
+    told = "the data has changed since 'one' was made (q.csv): of its replies 2 of 3 still fit"
     assert compared["n"] == 2
     assert any(warning.startswith(told) for warning in compared["warnings"])
     gated = keju("gate", "one", "--at-least", "0.5")

@@ -15,6 +15,7 @@ Its words are read with typer, which is imported then and not before, so that he
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
@@ -176,7 +177,10 @@ def _read(row: Option, word: str, command: Command) -> Any:
         raise UsageError(code, **own) from None
     if row.metavar == PORT and not 0 <= value <= LAST_PORT:
         raise UsageError("cli_not_a_port", last=LAST_PORT, **own)
-    if not row.field and value and not LEAST <= abs(value) <= MOST:
+    far = (
+        0 < abs(value) < LEAST or MOST < abs(value) < math.inf
+    )  # nan and inf have words of their own
+    if not row.field and far:
         raise UsageError("cli_number_beyond", least=LEAST, most=MOST, **own)
     return value
 

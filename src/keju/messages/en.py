@@ -1156,9 +1156,9 @@ TEXTS: dict[str, str] = {
     "fact_with_values": "{fact} ({first}, {second})",
     "compare_unfinished": "'{run}' is not finished, {part} of {whole} replies are there: those "
     "are not a random part of the exam",
-    "compare_data_changed": "the data has changed since '{run}' was made ({file}): {part} of its "
-    "{whole} replies still {part:fits|fit}, and the numbers are of these alone; sit it anew, or "
-    "name the folder that it was made with (--data-dir)",
+    "compare_data_changed": "the data has changed since '{run}' was made ({file}): of its "
+    "replies {part} of {whole} still {part:fits|fit}, and the numbers are of these alone; sit it "
+    "anew, or name the folder that it was made with (--data-dir)",
     "compare_no_replies": "'{run}' has no replies yet",
     "compare_stopped": "'{run}' was stopped early by a rule that looks often: intervals and p here "
     "are those of a number of questions that was fixed before, and are too sure of themselves",
