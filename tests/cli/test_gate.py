@@ -241,6 +241,36 @@ def test_an_undecided_gate_against_a_baseline_is_told_how_the_runs_grow(
     assert keju(*gate).code == 0
 
 
+@pytest.mark.parametrize(
+    ("flag", "each", "grown"), [("--limit", 2, (30, 30)), ("--total", 12, (59, 177))]
+)
+def test_runs_that_share_some_subsets_grow_until_these_decide(
+    keju: Keju, sit: Sit, flag: str, each: int, grown: tuple[int, int]
+) -> None:
+    """Questions of a subset that only one of the runs asks decide nothing."""
+    sit("all", "1", "--dataset-args", '{"demo": {"size": 40}}', flag, str(each))
+    some = '{"demo": {"size": 40, "subset_list": ["object_counting", "word_sorting"]}}'
+    sit("some", "1", "--dataset-args", some, flag, "10")
+    gate = ("gate", "some", "--baseline", "all", "--margin", "0.05", "--json")
+    ran = keju(*gate)
+    (row,) = ran.json["gates"]
+    assert (ran.code, row["n"], row["needed"], row["whole"]) == (3, 4, 59, 80)
+    own, base, *_ = ran.json["next"]
+    for command, size in zip((own, base), grown, strict=True):
+        assert command.endswith(f" --resume {flag} {size}")
+        assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
+    decided = keju(*gate)
+    assert (decided.code, decided.json["gates"][0]["n"] >= 59) == (0, True), decided
+    less = '{"demo": {"size": 40, "subset_list": ["object_counting", "dyck_languages"]}}'
+    sit("less", "1", "--dataset-args", less, flag, "4")
+    ran = keju("gate", "some", "--baseline", "less", "--margin", "0.05", "--json")
+    (row,) = ran.json["gates"]
+    assert (row["needed"] > row["whole"] == 40, "--resume" in str(ran.json["next"])) == (
+        True,
+        False,
+    )
+
+
 def test_runs_that_draw_otherwise_are_not_told_to_grow(keju: Keju, sit: Sit) -> None:
     sit("base", "1", "--limit", "2")
     for name, more in (
@@ -351,6 +381,32 @@ def test_a_part_of_an_exam_that_is_generated_and_several_are_sat_with_more(
     again = keju(*shlex.split(gate)[1:], "--json").json
     for before, after in zip(both.json["gates"], again["gates"], strict=True):
         assert after["n"] >= before["needed"] > before["n"]
+
+
+@pytest.mark.parametrize(
+    ("exams", "more", "asked"),
+    [
+        (("demo",), ("--limit", "20"), "--limit 25"),
+        (("demo",), ("--limit", "99"), "--limit 25"),
+        (("demo",), ("--total", "120"), "--total 150"),
+        (("demo", "bbh"), ("--limit", "20"), "--limit 25"),
+    ],
+)
+def test_a_limit_that_lets_all_through_does_not_hold_back_what_is_made_beside(
+    keju: Keju, sit: Sit, exams: tuple[str, ...], more: tuple[str, ...], asked: str
+) -> None:
+    for name in ("base", "same"):
+        sit(name, "1", *more, exams=exams)
+    gated = ("gate", "same", "--baseline", "base", "--margin", "0.02", "--json", "--datasets")
+    ran = keju(*gated, "demo")
+    (row,) = ran.json["gates"]
+    assert (ran.code, row["n"], row["needed"]) == (3, 120, 149)
+    own, base, gate, *_ = ran.json["next"]
+    for command in (own, base):
+        assert f"--dataset-args demo.size=25 {asked} --run-id " in command
+        assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
+    decided = keju(*shlex.split(gate)[1:], "--json", "--datasets", "demo")
+    assert (decided.code, decided.json["gates"][0]["n"]) == (0, 150)
 
 
 def test_the_plan_that_a_gate_names_has_the_number_of_the_gate(keju: Keju, sit: Sit) -> None:

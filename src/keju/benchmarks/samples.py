@@ -205,7 +205,7 @@ def select(
     """
     if limit is None and total is None and not shuffle:
         return exam
-    parts = _parts([len(subset) for subset in exam.subsets], total) if total else None
+    parts = parts_of_total([len(subset) for subset in exam.subsets], total) if total else None
     chosen: array[int] = array("I")
     subsets: list[Subset] = []
     for number, subset in enumerate(exam.subsets):
@@ -236,7 +236,7 @@ def select(
     return drawn_exam
 
 
-def _parts(sizes: Sequence[int], total: int) -> list[int]:
+def parts_of_total(sizes: Sequence[int], total: int) -> list[int]:
     """How many questions of each subset make `total` in all; a larger total takes none away.
 
     The k-th question of a subset of n stands at (k + 1/2) / n of the way, and the first of that

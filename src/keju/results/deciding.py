@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
-from itertools import count
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from keju.benchmarks import registry
+from keju.benchmarks.base import Subset
+from keju.benchmarks.samples import parts_of_total
 from keju.errors import Notice
 from keju.files import typed_path
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
@@ -96,21 +98,67 @@ def _rest(sides: Sequence[Sequence[Sitting]]) -> list[str]:
     ]
 
 
-def whole_of(sitting: Sitting) -> int:
-    """How many questions the exam has, of which a sitting may ask a part."""
-    return sum(subset.population or len(subset) for subset in sitting.exam.subsets)
+class Share(NamedTuple):
+    """The part of a sitting that a gate rests on: the subsets that its baseline asks too."""
+
+    sitting: Sitting
+    others: Collection[str] | None = None
+    """The subsets of the baseline, or of the run that it is one for; None for a score alone."""
+
+    @property
+    def subsets(self) -> list[Subset]:
+        """Those of which questions count."""
+        return [own for own in self.sitting.exam.subsets if self.counts(own.name)]
+
+    @property
+    def asked(self) -> int:
+        """How many questions of these subsets are asked."""
+        return sum(map(len, self.subsets))
+
+    @property
+    def whole(self) -> int:
+        """How many questions these subsets have, of which a sitting may ask a part."""
+        return sum(map(_size_of, self.subsets))
+
+    def counts(self, subset: str) -> bool:
+        """Whether the questions of a subset count."""
+        return self.others is None or subset in self.others
+
+
+def shares_of(one: Sitting, two: Sitting) -> list[Share]:
+    """What two sittings of an exam have in common, as the part of each."""
+    return [Share(one, _names_of(two)), Share(two, _names_of(one))]
+
+
+def _names_of(sitting: Sitting) -> frozenset[str]:
+    """The subsets that a sitting asks, or would with a larger total."""
+    return frozenset((*(own.name for own in sitting.exam.subsets), *sitting.exam.undrawn))
+
+
+def _size_of(subset: Subset) -> int:
+    """How many questions there are of a subset."""
+    return subset.population or len(subset)
+
+
+def _shares(sides: Sequence[Sequence[Sitting]], row: GateRow) -> list[Share]:
+    """What a row rests on: the run alone, or what it and its baseline have in common."""
+    sittings = [
+        each
+        for side in (sides[:1] if row.gate == AT_LEAST else sides)
+        for each in side
+        if (each.exam.benchmark, each.arm) == (row.exam, row.arm)
+    ]
+    return shares_of(*sittings) if len(sittings) == 2 else [Share(each) for each in sittings]
 
 
 def _beyond(
     sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]
-) -> Iterator[tuple[GateRow, Sitting]]:
+) -> Iterator[tuple[GateRow, Share]]:
     """The undecided exams that have fewer questions than would decide, each with a sitting."""
     for row in rows:
-        for sittings in sides:
-            for sitting in sittings:
-                own = (sitting.exam.benchmark, sitting.arm) == (row.exam, row.arm)
-                if own and (row.needed or 0) > whole_of(sitting):
-                    yield row, sitting
+        for share in _shares(sides, row):
+            if (row.needed or 0) > share.whole:
+                yield row, share
 
 
 def _grows(exam: str) -> str:
@@ -122,9 +170,9 @@ def _too_few(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> Ite
     """That exams have no more questions, or which setting makes more of them."""
     whole: dict[str, int] = {}
     parts: set[str] = set()
-    for row, sitting in _beyond(sides, rows):
-        whole[row.exam] = min(whole_of(sitting), whole.get(row.exam, whole_of(sitting)))
-        if any(sitting.circumstances.get(name) for name in ("subset_list", "ids", "total")):
+    for row, share in _beyond(sides, rows):
+        whole[row.exam] = min(share.whole, whole.get(row.exam, share.whole))
+        if any(share.sitting.circumstances.get(name) for name in ("subset_list", "ids", "total")):
             parts.add(row.exam)  # it may have subsets that are not asked at all
     for exam, many in whole.items():
         values = {"exam": exam, "whole": many}
@@ -144,10 +192,10 @@ class _Anew(NamedTuple):
 def _anew(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Anew | None:
     """None where more questions are not what is needed, or one of the runs cannot be sat anew."""
     sizes: dict[str, int] = {}
-    for row, sitting in _beyond(sides, rows):
-        if not _grows(row.exam):
+    for row, share in _beyond(sides, rows):
+        if not (_grows(row.exam) and share.subsets):
             return None
-        size = math.ceil((row.needed or 0) / len(sitting.exam.subsets))
+        size = math.ceil((row.needed or 0) / len(share.subsets))
         sizes[row.exam] = max(size, sizes.get(row.exam, 0))
     if not sizes:
         return None
@@ -170,15 +218,22 @@ def _anew(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Anew 
 
 
 def _all_asked(sittings: Sequence[Sitting], size: int) -> str | None:
-    """Flags with which a run asks all questions of subsets of this size; None if none are known."""
-    if all(len(each) == whole_of(each) for each in sittings):
-        return ""
-    run, *others = sittings
-    if others or any(run.circumstances.get(name) for name in ("ids", "shard")):
+    """Flags with which a run asks all questions of subsets of this size; None if none are known.
+
+    A limit that lets all of today's questions through would not let those through that are made
+    beside them. Of several exams a part stays a part: its limit is another for each.
+    """
+    known = sittings[0].circumstances
+    whole = all(Share(each).asked == Share(each).whole for each in sittings)
+    if any(known.get(name) for name in ("ids", "shard")) or (len(sittings) > 1 and not whole):
         return None
-    sizes = {"limit": size, "total": size * len(run.exam.subsets)}
-    known = [name for name in sizes if run.circumstances.get(name) is not None]
-    return "".join(f" --{name} {sizes[name]}" for name in known) or None
+    exams = [each.exam for each in sittings]
+    sizes = {
+        "limit": max(size, *(_size_of(own) for exam in exams for own in exam.subsets)),
+        "total": max(size * len(_names_of(each)) for each in sittings),
+    }
+    flags = "".join(f" --{name} {sizes[name]}" for name in sizes if known.get(name) is not None)
+    return flags if flags or whole else None
 
 
 def _plan(own: Sitting, base: Sequence[Sitting], rows: Sequence[GateRow]) -> str:
@@ -228,37 +283,25 @@ def _growth(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Gro
     A run that asks so many already needs none. There are no commands where an exam has not so many
     questions, where a run draws them in another way, or the runs do not draw them alike.
     """
-    needed: dict[tuple[str, str], int] = {}
-    for row in rows:
-        if row.verdict == "inconclusive":
-            if row.needed is None:
-                return _Growth([], [])
-            own = row.exam, row.arm
-            needed[own] = max(row.needed, needed.get(own, 0))
-    commands: list[str] = []
+    undecided = [each for each in rows if each.verdict == "inconclusive"]
+    grown: dict[str, int] = {}
     draws: dict[_Draw, None] = {}
-    for sittings in sides:
-        grown: list[tuple[str, int]] = []
-        for sitting in sittings:
-            many = needed.get((sitting.exam.benchmark, sitting.arm))
-            if many is None:
-                continue
-            if whole_of(sitting) < many:
-                return _Growth([], [])
-            if len(sitting) == whole_of(sitting):
-                continue
-            draw = _draw_of(sitting)
-            if draw is None:
-                return _Growth([], [])
-            draws[draw] = None
-            size = many if draw.flag == "total" else _limit_for(sitting, many)
-            if size > sitting.circumstances[draw.flag]:
-                grown.append((draw.flag, size))
-        if grown:
-            flag, size = max(grown)
-            commands.append(f"{_resumed(sittings[0])} --{flag} {size}")
+    for row, share in ((each, part) for each in undecided for part in _shares(sides, each)):
+        if row.needed is None or share.whole < row.needed:
+            return _Growth([], [])
+        if share.asked == share.whole:
+            continue
+        draw = _draw_of(share.sitting)
+        size = draw and _drawn_for(share, draw.flag, row.needed)
+        if draw is None or size is None:
+            return _Growth([], [])
+        draws[draw] = None
+        if size > share.sitting.circumstances[draw.flag]:
+            command = f"{_resumed(share.sitting)} --{draw.flag}"
+            grown[command] = max(size, grown.get(command, 0))
     alike = len(draws) == 1
-    return _Growth(list(dict.fromkeys(commands)) if alike else [], [*draws])
+    commands = [f"{command} {size}" for command, size in grown.items()]
+    return _Growth(commands if alike else [], [*draws])
 
 
 def _draw_of(sitting: Sitting) -> _Draw | None:
@@ -273,7 +316,23 @@ def _draw_of(sitting: Sitting) -> _Draw | None:
     return _Draw("limit", how, seed) if type(known.get("limit")) is int else None
 
 
-def _limit_for(sitting: Sitting, many: int) -> int:
-    """The limit of each subset with which so many questions are asked."""
-    sizes = [subset.population or len(subset) for subset in sitting.exam.subsets]
-    return next(n for n in count(1) if sum(min(n, size) for size in sizes) >= many)
+def _drawn_for(share: Share, flag: str, many: int) -> int | None:
+    """The limit, or the total, with which so many questions that count are asked.
+
+    None where a total goes to subsets too whose size is not known, since it drew none of them.
+    """
+    exam = share.sitting.exam
+    if flag == "total" and all(map(share.counts, _names_of(share.sitting))):
+        return many
+    if flag == "total" and exam.undrawn:
+        return None
+    sizes = [_size_of(own) for own in exam.subsets]
+    counts = [share.counts(own.name) for own in exam.subsets]
+
+    def asked(drawn: int) -> int:
+        """How many questions that count are among those drawn with this limit or total."""
+        limits = [drawn] * len(sizes) if flag == "limit" else parts_of_total(sizes, drawn)
+        parts = zip(sizes, limits, counts, strict=True)
+        return sum(min(size, limit) for size, limit, counts in parts if counts)
+
+    return bisect_left(range(sum(sizes)), many, key=asked)

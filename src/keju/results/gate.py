@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from keju.errors import Hint, Notice, UsageError
 from keju.results.compare import compare_pair, matched, unfinished, unread
-from keju.results.deciding import Step, is_itself, reasons, steps, whole_of
+from keju.results.deciding import Share, Step, is_itself, reasons, shares_of, steps
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
 from keju.results.pairs import pairs_of, unanswered
 from keju.results.predictions import Gold
@@ -155,7 +155,7 @@ def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, Comp
         gated = no_worse_by(apart, margin, binary=binary)
     left_out = pair.left_out + unanswered(base, own)
     row = _row(own, NO_WORSE, gated, pair.n, left_out, pair.arm_rate, -margin)
-    whole = min(row.whole, whole_of(base))
+    whole = min(share.whole for share in shares_of(own, base))
     return replace(row, baseline=pair.base_rate, whole=whole), pair
 
 
@@ -238,7 +238,7 @@ def _row(
         p=found.p,
         p_fail=found.p_fail,
         needed=found.needed,
-        whole=whole_of(own),
+        whole=Share(own).whole,
     )
 
 
