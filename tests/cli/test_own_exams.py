@@ -212,6 +212,84 @@ def test_files_that_are_no_exam_are_told_what_is_wrong_and_what_to_do(
     assert (chinese.code, chinese.err == ran.err) == (2, False)
 
 
+@pytest.mark.parametrize(
+    ("columns", "found", "names"),
+    [
+        ("question,a,b,c,answer", "a, b, c", "A, B, C"),
+        ("question,A,B,c,answer", "c", "C"),
+        ("question,option_a,optionB,answer", "option_a, optionB", "A, B"),
+        ("question,Choice_1,Choice_2,answer", "Choice_1, Choice_2", "A, B"),
+        ("question,opt0,opt1,answer", "opt0, opt1", "A, B"),
+        ("question,a,b,gold", "a, b, gold", "A, B, answer"),
+        ("question,选项A,选项B,答案", "选项A, 选项B, 答案", "A, B, answer"),
+        ("question,Options,answer", "Options", "options"),
+        ("question,A,B,Answer", "Answer", "answer"),
+        ("question,A,B,TARGET", "TARGET", "target"),
+        ("question,A,B,label", "label", "answer"),
+        ("question,anwser", "anwser", "answer"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "yaml"])
+def test_columns_that_miss_a_name_narrowly_are_refused_with_the_name(
+    keju: Keju, tmp_path: Path, ending: str, columns: str, found: str, names: str
+) -> None:
+    keys = columns.split(",")
+    cells = ["A" if key == keys[-1] else f"text {n}" for n, key in enumerate(keys)]
+    row = json.dumps(dict(zip(keys, cells, strict=True)))
+    text = {"csv": f"{columns}\n{','.join(cells)}\n", "jsonl": f"{row}\n"}.get(ending, f"[{row}]")
+    (tmp_path / f"own.{ending}").write_text(text)
+    sat = ("eval", "-m", "scripted", "--datasets", f"./own.{ending}", "--run-id", "r")
+    ran = keju(*sat)
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert f"own.{ending}, row 1: nothing reads the column" in ran.err
+    assert f" {found}: call " in ran.err
+    assert f" {names}; " in ran.err
+    chinese = keju(*sat, "--language", "zh").err
+    assert found.replace(", ", "、") in chinese
+    assert f"请依次改名为：{names.replace(', ', '、')}。" in chinese
+    assert not (tmp_path / "runs" / "r").exists()
+
+
+@pytest.mark.parametrize(
+    ("columns", "template"),
+    [
+        ("question,answer,Category,explanation,id,source,notes,Notes,label,gold", ""),
+        ("question,A,B,answer,a,option_a,Answer,correct", ""),
+        ("question,choices,answer,a,b", ""),
+        ("question,target,a", ""),
+        ("question,answer,option_a,answer_type", ""),
+        ("question,answer_type,optional", ""),
+        ("question,a,b,answer", "{question} {a} or {b}"),
+        ("question,label", "{question} ({label})"),
+    ],
+)
+def test_other_columns_are_allowed_without_a_word(
+    keju: Keju, tmp_path: Path, columns: str, template: str
+) -> None:
+    row = {key: f"text {n}" for n, key in enumerate(columns.split(","))}
+    whole: dict[str, object] = {**row, "choices": ["x", row.get("answer")]}
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "q.json").write_text(json.dumps([whole if "choices" in row else row]))
+    if "A" in row:
+        (tmp_path / "own" / "q.json").write_text(json.dumps([{**row, "answer": "A"}]))
+    given = json.dumps({"own": {"prompt_template": template}}) if template else "{}"
+    sat = ("eval", "-m", "scripted", "--datasets", "./own", "--dry-run")
+    ran = keju(*sat, "--dataset-args", given)
+    assert ran.code == 0, ran.err
+    assert "column" not in ran.out + ran.err
+    if template:
+        assert keju(*sat).code == 2
+        (tmp_path / "own" / "exam.yaml").write_text(json.dumps({"template": template}))
+        assert keju(*sat).code == 0
+
+
+def test_worked_examples_are_told_of_such_columns_too(keju: Keju, cap: Path) -> None:
+    (cap / "few_shot.csv").write_text(SHOTS.replace("answer", "Answer"))
+    ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "--dry-run")
+    assert ran.code == 2
+    assert "few_shot.csv, row 1: nothing reads the column Answer: call it answer" in ran.err
+
+
 def test_a_kind_that_the_exam_file_says_is_named(keju: Keju, cap: Path) -> None:
     (cap / "exam.yaml").write_text("kind: choice")
     ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "--dry-run")

@@ -3,7 +3,8 @@
 Fields, the first that a row has: the question (``question``, ``input``), its options (``choices``,
 ``options``, or columns ``A``, ``B``, …), the right one (``answer``, ``target``), where it belongs
 (``subset``, ``category``, ``subject``), ``id``, ``group`` and, for worked examples,
-``explanation``. All other fields can be named in templates.
+``explanation``. All other fields can be named in templates; one that seems to hold options or the
+right answer under another name is refused where no template names it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,15 @@ import msgspec
 
 from keju.answers.numbers import number_of
 from keju.benchmarks.choices import check_choices
+from keju.benchmarks.custom.columns import (
+    ANSWER,
+    CHOICES,
+    EXPLANATION,
+    KNOWN,
+    QUESTION,
+    SUBSET,
+    misnamed,
+)
 from keju.benchmarks.custom.exam_file import FIELDS, ExamFile, Kind
 from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
@@ -29,12 +39,6 @@ from keju.files import TABLE, parse_json
 from keju.sources.folder import SUFFIXES, DataFolder
 from keju.types import LABELS, Sample
 
-QUESTION = ("question", "input")
-CHOICES = ("choices", "options")
-ANSWER = ("answer", "target")
-SUBSET = ("subset", "category", "subject")
-EXPLANATION = ("explanation",)
-KNOWN = frozenset({*QUESTION, *CHOICES, *ANSWER, *EXPLANATION, *LABELS})
 YAML_SUFFIXES = (".yaml", ".yml")
 SHOT_STEMS = ("few_shot", "few-shot", "shots")
 """Names of the file of worked examples where the exam file names none."""
@@ -130,7 +134,7 @@ def _stem(name: str) -> str:
 def first_question(folder: DataFolder, names: Sequence[str]) -> Question:
     """The first row of the first file that has any."""
     for name in names:
-        for question in _read_file(folder, name, None):
+        for question in _read_file(folder, name, None, None):
             return question
     raise DataError("custom.no_rows", path=folder.path / names[0])
 
@@ -155,11 +159,18 @@ class QuestionBank:
     """The questions of an exam's files, checked and stored; few bytes of each stay in memory."""
 
     def __init__(
-        self, exam: str, folder: DataFolder, names: Sequence[str], kind: Kind, decided_by: str = ""
+        self,
+        exam: str,
+        folder: DataFolder,
+        names: Sequence[str],
+        kind: Kind,
+        decided_by: str,
+        named: frozenset[str],
     ) -> None:
         """Read the rows of all files in order; DataError names the first that is wrong.
 
-        `decided_by` is the row that told the kind, where the exam file does not say it.
+        `decided_by` is the row that told the kind, where the exam file does not say it; `named`
+        are the fields that templates show.
         """
         self.samples = StoredSamples()
         self.parts: dict[str, Part] = {}
@@ -177,7 +188,7 @@ class QuestionBank:
 
         for name in names:
             starts.append(len(self.samples))
-            with closing(_read_file(folder, name, kind, decided_by)) as questions:
+            with closing(_read_file(folder, name, kind, named, decided_by)) as questions:
                 for question in questions:
                     row = len(self.samples)
                     # A row without an id enters its number: the table's numbers are the rows'.
@@ -223,10 +234,12 @@ def _sample(exam: str, subset: str, index: int, question: Question) -> Sample:
     )
 
 
-def read_shots(folder: DataFolder, name: str, kind: Kind, decided_by: str = "") -> list[Sample]:
+def read_shots(
+    folder: DataFolder, name: str, kind: Kind, decided_by: str, named: frozenset[str]
+) -> list[Sample]:
     """The worked examples; each needs an answer."""
     shots: list[Sample] = []
-    for question in list(_read_file(folder, name, kind, decided_by)):
+    for question in list(_read_file(folder, name, kind, named, decided_by)):
         if not question.answers:
             raise DataError("custom.shot_answer", where=question.where)
         shot = _sample("shot", question.subset, len(shots), question)
@@ -236,13 +249,21 @@ def read_shots(folder: DataFolder, name: str, kind: Kind, decided_by: str = "") 
 
 
 def _read_file(
-    folder: DataFolder, name: str, kind: Kind | None, decided_by: str = ""
+    folder: DataFolder,
+    name: str,
+    kind: Kind | None,
+    named: frozenset[str] | None,
+    decided_by: str = "",
 ) -> Generator[Question, None, None]:
+    """The rows of a file, checked; their fields too once it is known which templates name."""
     yaml = name.endswith(YAML_SUFFIXES)
     # Closed at once where a row is wrong: the error would keep the file open as long as it lives.
     with closing(_yaml_rows(folder, name) if yaml else folder.file_rows(name)) as rows:
         for number, row in enumerate(rows, 1):
-            yield make_question(row, kind, _where(folder, name, number), decided_by)
+            where = _where(folder, name, number)
+            if named is not None:
+                check_columns(row, named, where)
+            yield make_question(row, kind, where, decided_by)
 
 
 def _where(folder: DataFolder, name: str, row: int) -> str:
@@ -303,6 +324,14 @@ def make_question(
         fields=fields,
         where=where,
     )
+
+
+def check_columns(row: Mapping[str, Any], named: frozenset[str], where: str) -> None:
+    """That no field holds options or the right answer under a name that is not read."""
+    if found := misnamed(tuple(map(str, row)), named):
+        columns, names = [each.column for each in found], [each.name for each in found]
+        values = {"where": where, "columns": columns, "names": names, "n": len(found)}
+        raise DataError("custom.misnamed", **values)
 
 
 def _no_question(row: Mapping[str, Any], where: str) -> DataError:

@@ -25,6 +25,7 @@ from keju.benchmarks.custom.exam_file import (
     ExamFile,
     Kind,
     ReaderRule,
+    named_columns,
     read_exam_file,
     templates_of,
 )
@@ -158,8 +159,9 @@ class Custom:
         files = DataFolder(self.folder)
         if self.exam_file:
             files.bytes(self.exam_file)  # its hash is part of the manifest
+        named = named_columns(self.exam, args)
         bank = data.QuestionBank(
-            self.name, files, self.tables.questions, self.kind, self.decided_by
+            self.name, files, self.tables.questions, self.kind, self.decided_by, named
         )
         names = choose_subsets(self.name, args.subset_list, list(bank.parts))
         rows: array[int] = array("I")
@@ -226,7 +228,8 @@ class Custom:
             raise ConfigError("custom.no_shot_file", name=self.name, asked=count)
         pool = []
         if file and count != 0:
-            pool = data.read_shots(files, file, self.kind, self.decided_by)
+            named = named_columns(self.exam, args)
+            pool = data.read_shots(files, file, self.kind, self.decided_by, named)
         if args.few_shot_random and not pool:
             raise ConfigError("custom.nothing_to_draw", name=self.name)
         chosen = choose_shots(

@@ -193,6 +193,13 @@ def _column(name: str) -> Word:
     return lambda sample: str(sample.metadata.get(FIELDS, {}).get(name, f"{{{name}}}"))
 
 
+def named_columns(exam: ExamFile, args: DatasetArgs) -> frozenset[str]:
+    """What the templates name that the exam or the user gives."""
+    exams = (exam.template, exam.shot_template, exam.few_shot_template)
+    own = (args.prompt_template, args.few_shot_prompt_template)
+    return frozenset(name for each in (*exams, *own) for name in placeholders(each or ""))
+
+
 def templates_of(
     exam: ExamFile,
     kind: Kind,

@@ -20,6 +20,8 @@ ENGLISH = {
     "custom.no_question": "{where}: 'question' is missing",
     "custom.no_question_field": "{where}: 'question' is missing; found: {found}{hint}",
     "custom.rename": " (is '{name}' meant? call it 'question')",
+    "custom.misnamed": "{where}: nothing reads the {n:column|columns} {columns}: call {n:it|them} "
+    "{names}; a column that holds neither an option nor the answer needs another name",
     "custom.mixed_answers": "{exam}: {numbers} of {whole} right answers ({share:.2 %}) are "
     "numbers, the others are words, and 'robust' takes whole lines: '2 + 2 = 4' does not count as "
     "4. Put the questions with numbers into a folder of their own, where 'number' stands beside "
@@ -85,6 +87,8 @@ CHINESE = {
     "custom.no_question": "{where}：缺少“question”",
     "custom.no_question_field": "{where}：缺少“question”；已有：{found}{hint}",
     "custom.rename": "（是否指“{name}”？请改名为“question”）",
+    "custom.misnamed": "{where}：以下 {n} 列不会被读取：{columns}；请依次改名为：{names}。既不是"
+    "选项也不是答案的列，请另取名称",
     "custom.mixed_answers": "{exam}：{whole} 个标准答案中有 {numbers} 个（{share:.2 %}）是数字，"
     "其余是词语，而“robust”取整行：“2 + 2 = 4”不算 4。请把答案为数字的题放进单独的文件夹（那里"
     "“number”列在旁边），并列出两者：docs/custom-exams.zh-CN.md#numbers-and-words",
