@@ -159,8 +159,8 @@ TEXTS: dict[str, str] = {
     "until_undecided": "--until-decided: all {whole} questions that {baseline} has a score for "
     "were "
     "asked, and nothing is decided ({points:+.1f} points, p {p:.2g})",
-    "plan_beyond": "{needed} questions would show this difference, and there are {whole}: all of "
-    "them together show {points:.1f} points",
+    "plan_beyond": "for questions like these in general, {needed} would show this difference, "
+    "and there are {whole}: all of them together show {points:.1f} points",
     "plan_too_few": "{exam} has {whole} {whole:question|questions}, fewer than would decide: what "
     "is forecast here is for all of them",
     "plan_uncounted": "the pilot '{pilot}' has no counts of tokens, so that those are guesses: "

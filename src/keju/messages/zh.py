@@ -153,8 +153,8 @@ TEXTS: dict[str, str] = {
     "{p:.2g}）",
     "until_undecided": "--until-decided：{baseline} 有得分的 {whole} 题都已问完，仍无定论"
     "（{points:+.1f} 个百分点，p {p:.2g}）",
-    "plan_beyond": "需要 {needed} 题才能显示这一差异，而共有 {whole} 题：全部题目合起来能显示 "
-    "{points:.1f} 个百分点",
+    "plan_beyond": "若论同类题目，需要 {needed} 题才能显示这一差异，而共有 {whole} 题：全部题目"
+    "合起来能显示 {points:.1f} 个百分点",
     "plan_too_few": "{exam} 共有 {whole} 题，少于足以判定的题数：这里预测的是问完全部题目的用量",
     "plan_uncounted": "试点“{pilot}”没有词元计数，词元数只是估计：输入按提示长度，每个回复 "
     "{reply} 个词元",
