@@ -362,3 +362,43 @@ def test_a_free_answer_that_another_reader_finds_right_is_listed(
     assert (found["target"], found["outcomes"]["robust"]) == ("4", "incorrect")
     assert found["outcomes"]["number"] == "correct"
     assert "no reply is suspect" not in keju("audit", "r").out
+
+
+def test_a_prompt_that_was_never_sent_is_not_shown(keju: Keju, cap: Path) -> None:
+    sit(keju, "old", "--repeats", "2")
+    (cap / "q.csv").write_text(ROWS.replace("Capital of Spain?", "Capital of Austria?"))
+    edited, same = "cap_europe_1", "cap_europe_0"
+    stored = ("show", "old", "--sample")
+    for language, told in (
+        ("en", "the data has changed since the run (q.csv): the prompt as it was sent cannot be"),
+        ("zh", "数据在运行之后有改动（q.csv）：无法显示当时发送的提示词"),
+    ):
+        shown = keju(*stored, edited, "--language", language)
+        assert (shown.code, told in shown.err) == (0, True), shown.err
+        assert "Austria" not in shown.out
+        assert "target: Madrid" in shown.out or language == "zh"
+    document = keju(*stored, edited, "--json").json
+    assert document["prompt"] is None
+    assert [reply.get("epoch", 0) for reply in document["replies"]] == [0, 1]
+    kept = keju(*stored, same)
+    assert "Capital of France?" in kept.out
+    assert not kept.err, "this question is what it was"
+
+
+def test_a_question_that_is_gone_is_told_so(keju: Keju, cap: Path) -> None:
+    sit(keju, "old")
+    (cap / "q.csv").write_text("".join(ROWS.splitlines(keepends=True)[:-1]))
+    shown = keju("show", "old", "--sample", "cap_america_1")
+    assert (shown.code, "the data has changed since the run" in shown.err) == (0, True), shown.err
+
+
+def test_a_prompt_of_another_version_is_that_of_the_same_data(keju: Keju, cap: Path) -> None:
+    sit(keju, "old")
+    journal = Path("runs", "old", "records.jsonl")
+    rows = [json.loads(line) for line in journal.read_text().splitlines()]
+    for number, row in enumerate(rows):
+        row["hash"] = f"{number:032x}"
+        del row["crc"]  # 0.1 wrote none
+    journal.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = keju("show", "old", "--sample", "cap_europe_1")
+    assert (shown.code, "Capital of Spain?" in shown.out, shown.err) == (0, True, "")

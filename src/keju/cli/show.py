@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
@@ -236,9 +236,9 @@ def stored_reply(
             "cli_no_reply", run=run.id, id=sample_id, hint=_meant_id(sample_id, ids, run)
         )
     arms = _arms_of(run, arm)
+    prompt = _prompt_of(run, records, data_dir, arm)
     records = [record for record in records if arm in (None, record.arm)]
     records.sort(key=lambda record: arms.index(record.arm) if record.arm in arms else -1)
-    prompt = _prompt_of(run, sample_id, data_dir)
     document: dict[str, Any] = {"run": run.id, "id": sample_id, "prompt": prompt}
     judge = (run.manifest.judge or {}).get("model")
     if any(each.score.grader == JUDGE for record in records for each in record.readings):
@@ -295,18 +295,37 @@ def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[
         yield labels("show.judged", line=line, judge=judge) if score.grader == JUDGE else line
 
 
-def _prompt_of(run: Run, sample_id: str, data_dir: str | None) -> list[dict[str, str]] | None:
-    """The turns of a stored question; None where its exam cannot be loaded any more."""
-    from keju.engine.job import make_jobs
+def _prompt_of(
+    run: Run, records: Sequence[Record], data_dir: str | None, arm: str | None
+) -> list[dict[str, str]] | None:
+    """The turns that the question of these records was put in; None where they are not known.
+
+    That is where its exam cannot be loaded, and where the data has changed and gives the question
+    another prompt than the one that its records answer. Prompts of another version or tool have
+    other hashes over the same data: then the prompt of today stands for theirs.
+    """
+    from keju.engine.job import exams_of, make_jobs
+    from keju.runs.sameness import changed_files
 
     try:
         jobs = make_jobs(run.config(data_dir))
     except KejuError as error:
         remark(said("show.no_question", problem=error.said))
         return None
-    for job in jobs:
-        for sample in job.exam.samples:
-            if sample.id == sample_id:
-                messages = job.exam.render(sample).messages
-                return [{"role": m.role, "content": m.content} for m in messages]
-    return None
+    sample_id, hashes = records[0].id, {record.hash for record in records}
+    exams = {record.bench for record in records}
+    jobs = [job for job in jobs if job.exam.benchmark in exams and arm in (None, job.arm)]
+    requests = [
+        job.request(index * job.epochs + epoch)
+        for job in jobs
+        for index, sample in enumerate(job.exam.samples)
+        if sample.id == sample_id
+        for epoch in range(job.epochs)
+    ]
+    sent = next((request for request in requests if request.hash in hashes), None)
+    if sent is None and (changed := changed_files(run.manifest, exams_of(jobs))):
+        remark(said("show.data_changed", file=changed[0]))
+        return None
+    if (shown := sent or next(iter(requests), None)) is None:
+        return None
+    return [{"role": m.role, "content": m.content} for m in shown.prompt.messages]

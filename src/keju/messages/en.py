@@ -1718,6 +1718,8 @@ LABELS: dict[str, str] = {
     "run.arm": "{arm}: {outcome} ({calls} {calls:call|calls})",
     "run.resolved": "resolved",
     "show.no_question": "shown without its question: {problem}",
+    "show.data_changed": "the data has changed since the run ({file}): the prompt as it was sent "
+    "cannot be shown",
     "stats.title": "{exam}, protocol {protocol}: prompt lengths",
     "stats.all": "all",
     "stats.mean": "mean",

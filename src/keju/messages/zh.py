@@ -1535,6 +1535,7 @@ LABELS: dict[str, str] = {
     "run.arm": "{arm}：{outcome}（{calls} 次调用）",
     "run.resolved": "已解决",
     "show.no_question": "未能显示题目：{problem}",
+    "show.data_changed": "数据在运行之后有改动（{file}）：无法显示当时发送的提示词",
     "stats.title": "{exam}，协议 {protocol}：提示词长度",
     "stats.all": "全部",
     "stats.mean": "平均",
