@@ -402,3 +402,35 @@ def test_a_prompt_of_another_version_is_that_of_the_same_data(keju: Keju, cap: P
     journal.write_text("".join(json.dumps(row) + "\n" for row in rows))
     shown = keju("show", "old", "--sample", "cap_europe_1")
     assert (shown.code, "Capital of Spain?" in shown.out, shown.err) == (0, True, "")
+
+
+def test_a_folder_does_not_hide_the_run_of_its_name(keju: Keju, cap: Path) -> None:
+    sit(keju, "cap")
+    sit(keju, "other", "--seed", "7")
+    for words in (
+        ("compare", "cap", "other"),
+        ("compare", "other", "cap", "--datasets", "cap"),
+        ("diff", "cap", "cap"),
+        ("report", "cap", "other", "-o", "both.html"),
+        ("audit", "other", "--beside", "cap"),
+    ):
+        ran = keju(*words)
+        assert ran.code == 0, (words, ran.err)
+    gate = keju("gate", "cap", "--at-least", "0.1", "--json")
+    assert gate.json["run"] == "cap", gate.err
+    sit(keju, "until", "--until-decided", "cap")
+    manifest = Path("runs", "until", "manifest.json")
+    assert json.loads(manifest.read_text())["config"]["until_decided"] == "cap"
+    resumed = keju("eval", "-c", str(manifest))
+    assert resumed.code == 0, resumed.err
+
+
+def test_a_source_at_a_path_goes_before_the_run_of_its_name(keju: Keju, cap: Path) -> None:
+    sit(keju, "cap")
+    sit(keju, "preds")
+    Path("preds").write_text('{"id": "cap_europe_0", "output": "ANSWER: Paris"}\n')
+    found = keju("compare", "cap", "preds", "--datasets", "./cap", "--json").json
+    assert found["comparisons"][0]["n"] == 1, "the file was read, as its exam is named"
+    assert keju("compare", "cap", "preds").code == 0, "without an exam it can only be the run"
+    (Path("empty")).mkdir()
+    assert keju("compare", "cap", "empty").code == 2

@@ -36,6 +36,7 @@ from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, StoredScores
 from keju.engine.tally import PENDING
 from keju.errors import ConfigError, DataError, UsageError, did_you_mean
+from keju.files import is_there
 from keju.judges import judge_stage
 from keju.results.conditions import (
     alike,
@@ -244,9 +245,10 @@ def sittings_of(
     how predictions are read.
     """
     source = path_of(source)
-    path, folder = Path(source), str(runs_folder(work_dir))
-    if not path.exists() or (path / MANIFEST).is_file():
-        return sittings_of_run(Run(find_run(str(source), folder)), reader, data_dir, datasets)
+    path, folder = Path(source), runs_folder(work_dir)
+    if _is_run(path, folder, predictions=datasets is not None):
+        run = Run(find_run(str(source), str(folder)))
+        return sittings_of_run(run, reader, data_dir, datasets)
     exam = registry.get(datasets).name if datasets else None
     if _is_log(path):
         found = _of_log(path, datasets, reader, data_folder(data_dir))
@@ -420,6 +422,19 @@ def config_of_exam(run: Run, exam: str | None, data_dir: str | None = None) -> T
         raise _other_exam(run.id, exam, sat)
     named = [name for name in config.datasets if registry.get(name).name == own]
     return config.model_copy(update={"datasets": named})
+
+
+def _is_run(path: Path, folder: Path, *, predictions: bool) -> bool:
+    """Whether a source can only be a run, in `folder` where it is named by its id.
+
+    What else lies at the path goes before an id if it is a source too: a log or, where they can be
+    read, `predictions`. The folder of an exam is none.
+    """
+    if not path.exists() or (path / MANIFEST).is_file():
+        return True
+    if not is_there(folder / path / MANIFEST) or (predictions and path.is_file()):
+        return False
+    return not _is_log(path)
 
 
 def _is_log(path: Path) -> bool:

@@ -474,6 +474,14 @@ def storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
     for settings, name in paths:
         if settings.get(name):
             settings[name] = str(Path(settings[name]).absolute())
-    if (baseline := dumped.get("until_decided")) and Path(baseline).exists():  # else it is an id
+    if (baseline := dumped.get("until_decided")) and not _is_id(baseline, config.work_dir):
         dumped["until_decided"] = str(Path(baseline).absolute())
     return dumped
+
+
+def _is_id(baseline: str, work_dir: str) -> bool:
+    """Whether a baseline goes by the id of its run, whose name the folder of an exam may have."""
+    path = Path(baseline)
+    if (path / MANIFEST).is_file() or path.is_file():
+        return False
+    return not path.exists() or (Path(work_dir) / path / MANIFEST).is_file()
