@@ -21,10 +21,11 @@ from keju.benchmarks.samples import DigestTable
 from keju.engine.cores import on_all_cores
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.limits import Meter
-from keju.errors import UsageError
+from keju.errors import DataError, UsageError
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import NEVER
 from keju.runs.run import Requests, Run, counting, key_digest
+from keju.runs.sameness import changed_files
 from keju.types import FaultKind, Reading, Record, Reply, Sample
 
 KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter"})
@@ -133,6 +134,31 @@ def read_anew(
     return on_all_cores(read, replies, send)
 
 
+def requests_of(run: Run, data_dir: str | None = None) -> JobRequests:
+    """The requests of the exams of a run.
+
+    UsageError where their data is not at hand, or is not what the run was asked and graded by.
+    """
+    jobs = make_jobs(run.config(data_dir))
+    requests, changed = JobRequests(jobs), changed_files(run.manifest, exams_of(jobs))
+    if changed and not _all_fit(run, requests):
+        raise DataError("run_data_changed", file=changed[0])
+    return requests
+
+
+def _all_fit(run: Run, requests: JobRequests) -> bool:
+    """Whether the exams have the question and the answer of every reply that counts."""
+    fitting = 0
+    for number, _, record in run.counting(requests, match_keys=False):
+        position, unit = requests.place(number)
+        job = requests.jobs[position]
+        sample = as_shown(job.exam.samples[unit // job.epochs], record.order)
+        if record.target != sample.target:
+            return False
+        fitting += 1
+    return fitting == sum(1 for _ in run.counting())
+
+
 def answers_of(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sample | None, Record]]:
     """Each record that counts, once and graded, after its question as the exam has it.
 
@@ -154,7 +180,7 @@ def answers_of(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sample 
 def graded_records(run: Run) -> Iterator[Record]:
     """The records that count, graded; read anew where that is called for and the data is there."""
     try:
-        requests = JobRequests(make_jobs(run.config()))
+        requests = requests_of(run)
     except UsageError:
         requests = None
     return (record for _, record in answers_of(run, requests))

@@ -1007,7 +1007,7 @@ TEXTS: dict[str, str] = {
     "export_nothing": "run '{run}' has no answers to export",
     "export_without_data": "the table goes without subsets and questions: {problem}",
     "report_without_data": "the report goes without the questions' texts: {problem}",
-    "export_data_changed": "the data has changed since the run ({file})",
+    "run_data_changed": "the data has changed since the run ({file})",
     "export_unknown_form": "there is no format '{form}' (valid: {forms})",
     "plot_nothing": "there is nothing to draw: the runs have no answers",
     "plot_no_curve": "there is no curve to draw: no exam of these runs was sat at several "
@@ -1156,9 +1156,9 @@ TEXTS: dict[str, str] = {
     "fact_with_values": "{fact} ({first}, {second})",
     "compare_unfinished": "'{run}' is not finished, {part} of {whole} replies are there: those "
     "are not a random part of the exam",
-    "compare_data_changed": "the data has changed since '{run}' was made ({file}): of its "
-    "replies {part} of {whole} still {part:fits|fit}, and the numbers are of these alone; sit it "
-    "anew, or name the folder that it was made with (--data-dir)",
+    "compare_data_changed": "the data has changed since '{run}' was made ({file}): the numbers "
+    "here are of {part} {part:reply|replies} that still {part:fits|fit} it, graded by its answers "
+    "of today; bring the data back, or sit the exam anew",
     "compare_no_replies": "'{run}' has no replies yet",
     "compare_stopped": "'{run}' was stopped early by a rule that looks often: intervals and p here "
     "are those of a number of questions that was fixed before, and are too sure of themselves",

@@ -894,7 +894,7 @@ TEXTS: dict[str, str] = {
     "export_nothing": "运行“{run}”没有可导出的回答",
     "export_without_data": "表格中没有子集和题目：{problem}",
     "report_without_data": "报告中没有题目原文：{problem}",
-    "export_data_changed": "数据在运行之后有改动（{file}）",
+    "run_data_changed": "数据在运行之后有改动（{file}）",
     "export_unknown_form": "没有格式“{form}”（可用：{forms}）",
     "plot_nothing": "没有可绘制的内容：运行中没有回答",
     "plot_no_curve": "没有可画的曲线：这些运行中没有在多个难度下进行的考试",
@@ -1024,8 +1024,8 @@ TEXTS: dict[str, str] = {
     "fact_with_values": "{fact}（{first}，{second}）",
     "compare_unfinished": "“{run}”尚未完成，共 {whole} 条回复，现有 {part} 条："
     "它们不是考试的随机部分",
-    "compare_data_changed": "数据在“{run}”完成之后有改动（{file}）：{whole} 条回复中仍有 {part} 条"
-    "与之对应，数字只代表这一部分；请重新运行，或指明当时所用的文件夹（--data-dir）",
+    "compare_data_changed": "数据在“{run}”完成之后有改动（{file}）：这里的数字只代表仍与之对应的 "
+    "{part} 条回复，并按现在的答案评分；请恢复原来的数据，或重新运行这场考试",
     "compare_no_replies": "“{run}”还没有回复",
     "compare_stopped": "“{run}”是按多次查看的规则提前停止的：这里的区间和 p 以题数事先固定为前提，"
     "因而过于乐观",

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keju.engine.job import make_jobs
-from keju.engine.resume import JobRequests, answers_of
+from keju.engine.resume import JobRequests, answers_of, requests_of
 from keju.errors import Notice, UsageError
 from keju.files import whole_file, write_json
 from keju.messages import Language, spoken
@@ -84,7 +83,7 @@ def report_run(
     results, requests, said = current_results(run, data_dir), None, []
     path = Path(output) if output else run.folder / REPORT
     try:
-        requests = JobRequests(make_jobs(run.config(data_dir)))
+        requests = requests_of(run, data_dir)
     except UsageError as error:
         said.append(Notice("report_without_data", {"problem": error.notice}))
     answers = answers_of(run, requests)

@@ -416,8 +416,8 @@ def _change(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Change | 
 def unfinished(own: Sitting, name: str) -> Iterator[Notice]:
     """That a sitting has not all its replies, and what that means for a test of a fixed size."""
     job = own.job
-    if job.missing and own.changed:
-        facts = {"file": own.changed, "part": job.tallies[0].done, "whole": job.units}
+    if own.changed:
+        facts = {"file": own.changed, "part": job.tallies[0].done}
         yield Notice("compare_data_changed", {"run": name} | facts)
     elif job.missing and (done := job.tallies[0].done):
         yield Notice("compare_unfinished", {"run": name, "part": done, "whole": job.units})

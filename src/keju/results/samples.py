@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import msgspec
 
 from keju.benchmarks.choices import as_shown
-from keju.engine.job import exams_of, make_jobs
-from keju.engine.resume import JobRequests, answers_of
-from keju.errors import DataError, MissingExtra, UsageError
+from keju.engine.resume import JobRequests, answers_of, requests_of
+from keju.errors import MissingExtra, UsageError
 from keju.files import natural_key
 from keju.runs.run import Run, graded
-from keju.runs.sameness import changed_files
 from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Sample, Score
 
 if TYPE_CHECKING:
@@ -175,13 +173,9 @@ class Samples:
         if not self._load:
             return None, None
         try:
-            jobs = make_jobs(self._run.config(self._data_dir))
+            return requests_of(self._run, self._data_dir), None
         except UsageError as error:
             return None, error
-        requests, changed = JobRequests(jobs), changed_files(self._run.manifest, exams_of(jobs))
-        if changed and not _all_fit(self._run, requests):
-            return None, DataError("export_data_changed", file=changed[0])
-        return requests, None
 
     @property
     def requests(self) -> JobRequests | None:
@@ -351,12 +345,6 @@ def write_jsonl(table: Table, stream: BinaryIO) -> int:
     for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
         stream.write(encoder.encode(row) + b"\n")
     return count
-
-
-def _all_fit(run: Run, requests: JobRequests) -> bool:
-    """Whether every reply that counts is one to a question as the exam has it now."""
-    fitting = sum(1 for _ in run.counting(requests, match_keys=False))
-    return fitting == sum(1 for _ in run.counting())
 
 
 def exported_answers(
