@@ -41,12 +41,12 @@ def recalled_jobs(config: TaskConfig, run: Path, *, trusted: bool) -> tuple[list
 def wrongly_correct(run: Path) -> dict[str, Any]:
     """The first record with a stored score that its reply does not earn."""
     first = next(iter(Records(run)))
-    (reading,) = first.readings
+    reading, *others = first.readings
     earned = reading.score.outcome == "correct"
     score = msgspec.structs.replace(
         reading.score, value=0.0 if earned else 1.0, outcome="incorrect" if earned else "correct"
     )
-    return {"readings": (msgspec.structs.replace(reading, score=score),)}
+    return {"readings": (msgspec.structs.replace(reading, score=score), *others)}
 
 
 def test_stored_scores_are_taken_where_they_are_trusted(tmp_path: Path) -> None:
