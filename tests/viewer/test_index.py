@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import resource
 from array import array
 from collections import Counter
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from keju.errors import UsageError
 from keju.runs.run import Run
 from keju.types import Fault, Reply
+from keju.viewer.condition import Stopped
 from keju.viewer.filters import Selection, Sort, find, in_order
 from keju.viewer.index import Details, Index, Keys, Lines, Part
 from keju.viewer.search import holding, matching
@@ -215,10 +217,38 @@ def test_a_condition_that_takes_too_long_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write(tmp_path / "r", mixed(3))
-    monkeypatch.setattr("keju.viewer.search.PATIENCE", 0.3)
+    monkeypatch.setattr("keju.viewer.condition.PATIENCE", 0.3)
     endless = "(select sum(a.range * b.range) from range(10000000) a, range(10000000) b) > 0"
     with pytest.raises(UsageError, match="was stopped"):
         chosen(folder, where=endless)
+
+
+@pytest.mark.parametrize(
+    "where", ["len(range(1000000000)) > 0", "length(repeat(reply || 'x', 2000000000)) > 0"]
+)
+def test_a_condition_that_takes_too_much_memory_is_stopped_outside_this_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    folder = write(tmp_path / "r", mixed(3))
+    monkeypatch.setattr("keju.viewer.search.MEMORY", 1 << 30)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UsageError) as refused:
+        chosen(folder, where=where)
+    assert "\n" not in str(refused.value)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2_000_000
+
+
+def test_a_condition_is_stopped_when_the_browser_has_left(tmp_path: Path) -> None:
+    folder = write(tmp_path / "r", mixed(3))
+    index = Index(folder)
+    index.refresh()
+    details = Details({})
+    details.refresh(index)
+    endless = "(select sum(a.range * b.range) from range(10000000) a, range(10000000) b) > 0"
+    looks = iter([False] * 20)
+    with pytest.raises(Stopped):
+        matching(index, details, {}, endless, lambda: next(looks, True))
 
 
 def test_keys_are_numbered_as_a_dictionary_would(monkeypatch: pytest.MonkeyPatch) -> None:

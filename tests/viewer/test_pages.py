@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import socket
 import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -17,6 +23,7 @@ from keju.task import run_exams
 from keju.viewer.app import make_app
 from keju.viewer.shelf import Shelf
 from tests.report.test_html import Page
+from tests.viewer.conftest import Site
 from tests.viewer.runs import mixed, write
 
 LOOPBACK = "http://127.0.0.1"
@@ -227,6 +234,71 @@ def test_every_answer_has_its_headers_and_strangers_are_shut_out(runs: Path) -> 
             assert headers["cross-origin-opener-policy"] == "same-origin"
         assert client.get("/", headers={"host": "evil.example"}).status_code == 400
         assert client.post("/").status_code == 405
+
+
+NAVIGATION = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+PICTURE = {"sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/", {}, 200),
+        ("/", {"sec-fetch-site": "none"} | NAVIGATION, 200),
+        ("/", {"sec-fetch-site": "same-origin"} | NAVIGATION, 200),
+        ("/", {"sec-fetch-site": "cross-site"} | NAVIGATION, 200),  # a link in a mail
+        ("/runs/stored/samples?where=true", {"sec-fetch-site": "same-origin"} | NAVIGATION, 200),
+        ("/runs/stored/samples?where=true", {"sec-fetch-site": "cross-site"} | NAVIGATION, 403),
+        ("/runs/stored/samples?where=true", {"sec-fetch-site": "cross-site"} | PICTURE, 403),
+        ("/", {"sec-fetch-site": "cross-site"} | PICTURE, 403),
+        ("/", {"sec-fetch-site": "same-site"} | PICTURE, 403),  # another port of this machine
+        ("/", {"sec-fetch-site": "cross-site"}, 403),
+        ("/", {"sec-fetch-site": "cross-site"} | NAVIGATION | {"sec-fetch-dest": "iframe"}, 403),
+        ("/", {"origin": "http://evil.example"}, 403),
+        ("/", {"origin": "null"}, 403),
+        ("/", {"origin": LOOPBACK}, 200),
+        ("/static/viewer.js", {"sec-fetch-site": "cross-site"} | PICTURE, 403),
+        ("/runs/stored/events", {"origin": "http://127.0.0.1:9"}, 403),
+    ],
+)
+def test_pages_of_other_sites_can_send_nothing_that_counts(
+    runs: Path, path: str, headers: dict[str, str], status: int
+) -> None:
+    with visit(runs) as client:
+        assert client.get(path, headers=headers).status_code == status
+
+
+def test_a_condition_of_a_browser_that_left_ends_with_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keju.viewer.condition.PATIENCE", 3600.0)
+    endless = "(select sum(a.range * b.range) from range(10000000) a, range(10000000) b) > 0"
+    path = f"/runs/stored/samples?{urlencode({'where': endless})}"
+    address = urlsplit(site.address)
+    with socket.create_connection((address.hostname, address.port)) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
+        assert waited_for(children)
+    assert waited_for(lambda: not children())
+
+
+def waited_for(condition: Callable[[], object]) -> bool:
+    """Whether a condition comes true within two minutes."""
+    for _ in range(2400):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def children() -> list[bytes]:
+    """The command lines of conditions that this process has started."""
+    folder = Path(f"/proc/{os.getpid()}/task")
+    ids = " ".join((task / "children").read_text() for task in folder.iterdir()).split()
+    lines = []
+    for each in ids:
+        with suppress(OSError):
+            lines.append(Path(f"/proc/{each}/cmdline").read_bytes())
+    return [line for line in lines if b"keju.viewer.condition" in line]
 
 
 @pytest.mark.parametrize(

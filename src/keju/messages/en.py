@@ -1196,6 +1196,7 @@ TEXTS: dict[str, str] = {
     ),
     # keju view
     "view_where": "this condition cannot be put: {problem}",
+    "view_where_memory": "this condition needs more than {most} MiB of memory, so Keju stopped it",
     "view_where_slow": "this condition takes more than {seconds:g} seconds, and was stopped",
     "view_address": "this address has '{name}={value}', and the run has no such {name}{hint}",
     "view_address_choice": "this address has '{name}={value}': '{name}' is one of {choices}",

@@ -1058,6 +1058,7 @@ TEXTS: dict[str, str] = {
     ),
     # keju view
     "view_where": "无法执行该条件：{problem}",
+    "view_where_memory": "该条件需要超过 {most} MiB 内存，已停止",
     "view_where_slow": "该条件用时超过 {seconds:g} 秒，已停止",
     "view_address": "此地址含有“{name}={value}”，而该运行没有这样的 {name}{hint}",
     "view_address_choice": "此地址含有“{name}={value}”：“{name}”只能是{choices}之一",

@@ -8,7 +8,8 @@ import hmac
 import secrets
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from importlib import resources
@@ -32,6 +33,7 @@ from keju.errors import KejuError, UsageError
 from keju.messages import Language, asked_for
 from keju.signals import calling
 from keju.viewer.comparing import Comparing
+from keju.viewer.condition import Stopped
 from keju.viewer.pages import Pages
 from keju.viewer.shelf import Shelf
 
@@ -84,6 +86,8 @@ class Guarded:
         request = Request(scope)
         if scope["method"] not in ("GET", "HEAD"):
             await Response("read-only", 405)(scope, receive, sending)
+        elif _is_foreign(request):
+            await Response("refused: another site sent this request", 403)(scope, receive, sending)
         elif not self._token or self._known(request.cookies.get(TOKEN, "")):
             await self._app(scope, receive, sending)
         elif self._known(request.query_params.get("token", "")):
@@ -97,6 +101,23 @@ class Guarded:
 
     def _known(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())
+
+
+def _is_foreign(request: Request) -> bool:
+    """Whether a page of another site sent the request.
+
+    A link on another site may lead here, as long as it makes the viewer evaluate nothing: browsers
+    mark it as a navigation. Programs such as curl send none of these headers.
+    """
+    headers = request.headers
+    origin = headers.get("origin", "")
+    if origin and origin != f"{request.url.scheme}://{headers.get('host', '')}":
+        return True
+    if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return False
+    is_navigation = headers.get("sec-fetch-mode") == "navigate"
+    is_document = headers.get("sec-fetch-dest") == "document"
+    return not (is_navigation and is_document) or "where" in request.query_params
 
 
 def make_app(
@@ -157,8 +178,8 @@ def make_app(
             Route("/", pages.runs),
             Route("/runs/{run}", pages.run),
             Route("/runs/{run}/events", events),
-            Route("/runs/{run}/samples", pages.samples),
-            Route("/runs/{run}/sample", pages.sample),
+            Route("/runs/{run}/samples", _while_connected(pages.samples)),
+            Route("/runs/{run}/sample", _while_connected(pages.sample)),
             Route("/compare", comparing.compared),
             Route("/compare/sample", comparing.sides),
             Route("/static/{name}", static),
@@ -167,6 +188,35 @@ def make_app(
         exception_handlers={HTTPException: problem, KejuError: problem, Exception: problem},
     )
     return Guarded(app, token)
+
+
+def _while_connected(
+    page: Callable[[Request, Callable[[], bool]], Response],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Make a page in a thread, and let the page know when the browser has left.
+
+    The page then stops what takes long. The same happens when the server stops.
+    """
+
+    async def endpoint(request: Request) -> Response:
+        left = threading.Event()
+        watch = asyncio.create_task(_disconnected(request, left))
+        try:
+            return await asyncio.to_thread(page, request, left.is_set)
+        except Stopped:
+            return Response(status_code=499)  # no one reads it
+        finally:
+            left.set()
+            watch.cancel()
+
+    return endpoint
+
+
+async def _disconnected(request: Request, left: threading.Event) -> None:
+    """Set `left` when the browser closes the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    left.set()
 
 
 def _event(name: str, text: str) -> bytes:

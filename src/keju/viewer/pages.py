@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -44,6 +44,14 @@ _ANSWER: Final = 60
 _OF_PAGES = re.compile(r"(?!report|comparison|page|figure|filters).*\.j2")
 _FOLDED: Final = 2_000
 """Characters of a part of the prompt above which it is opened by a click."""
+
+
+HasLeft = Callable[[], bool]
+"""Whether the browser that asked has closed its connection."""
+
+
+def _stays() -> bool:
+    return False
 
 
 class Pages:
@@ -177,7 +185,7 @@ class Pages:
                 chance = any(row.chance is not None for row in rows)
                 yield glance.part, rows, links, fmt.occurring_outcomes(rows), chance
 
-    def samples(self, request: Request) -> HTMLResponse:
+    def samples(self, request: Request, has_left: HasLeft = _stays) -> HTMLResponse:
         """The replies of a run that a selection takes, a page of them."""
         labels = self.labels(request)
         stored = self.stored(request.path_params["run"], request)
@@ -185,7 +193,7 @@ class Pages:
         stored.wait_for_questions()
         problem = ""
         try:
-            found, ordered = self._found(stored, chosen)
+            found, ordered = self._found(stored, chosen, has_left)
         except UsageError as error:
             if not chosen.where:
                 raise
@@ -225,7 +233,7 @@ class Pages:
             rows=[_list_row(stored, record, chosen, labels) for record in records],
         )
 
-    def _found(self, stored: Stored, chosen: Selection) -> tuple[Found, bool]:
+    def _found(self, stored: Stored, chosen: Selection, has_left: HasLeft) -> tuple[Found, bool]:
         """The replies of a selection in its order, and whether that is the order of the exam.
 
         The exam's data is waited for only where the selection needs it. The last selection of a run
@@ -235,12 +243,12 @@ class Pages:
         key = (index.generation, index.end, loaded, chosen.query())
         last, found = stored.chosen
         if last != key:
-            found = self._select(stored, chosen)
+            found = self._select(stored, chosen, has_left)
             stored.chosen = (key, found)
         selected: tuple[Found, bool] = found
         return selected
 
-    def _select(self, stored: Stored, chosen: Selection) -> tuple[Found, bool]:
+    def _select(self, stored: Stored, chosen: Selection, has_left: HasLeft) -> tuple[Found, bool]:
         def subsets() -> Sequence[str]:
             return stored.subset_names(_part(chosen.exam, stored))
 
@@ -249,7 +257,7 @@ class Pages:
 
         def matching(where: str) -> bytearray:
             return search.matching(
-                stored.index, stored.details(), stored.questions().subsets, where
+                stored.index, stored.details(), stored.questions().subsets, where, has_left
             )
 
         found = filters.find(chosen, stored.index, stored.details, subsets, holding, matching)
@@ -260,13 +268,13 @@ class Pages:
         known = details is not None and bool(details.places)
         return msgspec.structs.replace(found, numbers=numbers), known
 
-    def sample(self, request: Request) -> HTMLResponse:
+    def sample(self, request: Request, has_left: HasLeft = _stays) -> HTMLResponse:
         """One reply: the question, the reply, what was read, the prompt as it was sent."""
         labels = self.labels(request)
         stored = self.stored(request.path_params["run"], request)
         chosen = Selection.of(request.query_params)
         number, record = self.record(stored, request)
-        found, _ = self._found(stored, chosen)
+        found, _ = self._found(stored, chosen, has_left)
         numbers = found.numbers
         position = numbers.index(number) + 1 if number in numbers else 0
         around = [

@@ -1,42 +1,34 @@
 """Which replies hold a text, and which a condition in SQL accepts.
 
-A text is looked for in the bytes of the journal, in which case does not matter. A condition is
-put to DuckDB, block by block of the journal, so that a long run takes no more memory than a short
-one. It can read nothing else, write nothing, and is stopped where it takes too long.
+A text is looked for in the bytes of the journal, in which case does not matter. DuckDB evaluates
+a condition in a child process (`condition`), block by block of the journal, so that a long run
+takes no more memory than a short one. The child can read nothing else and write nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Timer
-from time import monotonic
 from typing import Final
 
 import msgspec
 import re2
 
-from keju.errors import Hint, MissingExtra, UsageError
+from keju.errors import Hint, MissingExtra
 from keju.runs.journal import FILE
 from keju.types import Record
+from keju.viewer.condition import MEMORY, Task, evaluation
 from keju.viewer.index import Details, Index
 
 _CHUNK: Final = 1 << 21
-PATIENCE: Final = 10.0
-"""Seconds that a condition may take for the first block of lines."""
-PATIENCE_MORE: Final = 0.5
-"""Seconds that it may take for each block more; what is left of earlier ones counts too."""
 _BLOCK: Final = 1 << 22
 """Bytes of lines that a condition is put to at once, about."""
 _LEAST_BUFFER: Final = 1 << 18
 """Bytes that DuckDB reads at once, at the least; it takes memory for a few times as many."""
 _CONTROLS: Final = bytes(range(32))
-_ROWS: Final = 10_000
-"""Lines that are taken from DuckDB at once."""
 
 FIELDS: Final = {
     "id": "id",
@@ -102,80 +94,46 @@ def can_query() -> bool:
 
 
 def matching(
-    index: Index, details: Details, subsets: Mapping[str, Sequence[str]], where: str
+    index: Index,
+    details: Details,
+    subsets: Mapping[str, Sequence[str]],
+    where: str,
+    has_left: Callable[[], bool] = lambda: False,
 ) -> bytearray:
-    """By number: whether a condition accepts the reply; UsageError if it is none.
+    """Return, by number, whether a condition accepts the reply; UsageError if it is not valid.
 
-    `subsets` has the names of the subsets by exam.
+    `subsets` has the names of the subsets by exam. `has_left` says whether the browser has gone;
+    the condition is then stopped.
     """
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingExtra(Hint("extra_for_condition"), "data") from None
+    if not can_query():
+        raise MissingExtra(Hint("extra_for_condition"), "data")
     accepted = bytearray(len(index))
-    with TemporaryDirectory(prefix="keju-view-") as folder, duckdb.connect() as connection:
+    with TemporaryDirectory(prefix="keju-view-") as folder:
         block = Path(folder).resolve() / "lines"
-        for setting in (
-            "temp_directory = ''",
-            f"allowed_paths = ['{_quoted(block)}']",
-            "enable_external_access = false",
-            "memory_limit = '2GB'",
-            "threads = 1",
-            "lock_configuration = true",
-        ):
-            connection.execute(f"SET {setting}")
-        try:
-            duckdb.SQLExpression(where)  # one expression, and nothing that goes on behind it
-            left = PATIENCE
+        task = Task(where, str(block), _QUERY, _SHAPE, MEMORY)
+        with evaluation(task, has_left) as running:
             for longest in _blocks(block, index, details, subsets):
-                started = monotonic()
-                with _limited(left, connection.interrupt):
-                    found = connection.execute(_query(where, longest), [str(block), _SHAPE])
-                    while rows := found.fetchmany(_ROWS):
-                        for (number,) in rows:
-                            accepted[number] = 1
-                left += PATIENCE_MORE - (monotonic() - started)
-        except duckdb.InterruptException:
-            raise UsageError("view_where_slow", seconds=PATIENCE) from None
-        except (duckdb.Error, RuntimeError) as error:
-            problem = str(error).partition("\n")[0]
-            raise UsageError("view_where", problem=problem) from None
+                for number in running.accepted(max(2 * longest, _LEAST_BUFFER)):
+                    accepted[number] = 1
     return accepted
 
 
-@contextmanager
-def _limited(seconds: float, interrupt: Callable[[], None]) -> Iterator[None]:
-    """Interrupt what takes longer."""
-    timer = Timer(seconds, interrupt)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
-
-
-def _query(where: str, longest: int) -> str:
-    """The numbers of a block's lines that a condition accepts; the longest has so many bytes.
-
-    Each line is the only column of a row. A condition sees the row alone: what stands around it
-    has no name that a query inside the condition could use.
+# The query for a block. Each line is the only column of a row. A condition sees the row alone: a
+# query inside the condition can name nothing outside it.
+_QUERY: Final = (
     """
-    fields = ", ".join(f"{made} AS {name}" for name, made in FIELDS.items())
-    buffer = max(2 * longest, _LEAST_BUFFER)
-    return f"""
-        SELECT {NUMBER} FROM (
-            SELECT {NUMBER}, {fields} FROM (
+        SELECT {number} FROM (
+            SELECT {number}, {fields} FROM (
                 SELECT unnest(from_json(line, $2)) FROM read_csv(
-                    $1, columns = {{line: 'VARCHAR'}}, auto_detect = false, header = false,
+                    $1, columns = {columns}, auto_detect = false, header = false,
                     delim = '\x01', quote = '', escape = '', new_line = '\\n',
-                    max_line_size = {buffer // 2}, buffer_size = {buffer})))
+                    max_line_size = {half}, buffer_size = {buffer})))
         WHERE (
         {where}
-        )"""
+        )""".replace("{number}", NUMBER)
+    .replace("{fields}", ", ".join(f"{source} AS {name}" for name, source in FIELDS.items()))
+    .replace("{columns}", "{line: 'VARCHAR'}")
+)
 
 
 def _blocks(

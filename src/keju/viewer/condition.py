@@ -1,0 +1,209 @@
+"""Evaluate a condition in SQL in a child process that has limits and can be killed.
+
+DuckDB's own limits do not bound every function (``range(1000000000)`` ignores them), so the
+operating system sets the limits, and the viewer kills the child when time is up or when the
+browser has left.
+
+The viewer starts ``python -P -m keju.viewer.condition`` and writes one line of JSON, a `Task`.
+For each block of replies it then writes one line, the bytes that DuckDB should read at once.
+The child answers the task and each block with a `Verdict`, also one line of JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import Any, Final
+
+import msgspec
+
+from keju.errors import UsageError
+
+START: Final = 60.0
+"""Seconds that the child may take to start on a busy machine; no condition runs yet."""
+PATIENCE: Final = 10.0
+"""Seconds that a condition may take for the first block of lines."""
+PATIENCE_MORE: Final = 0.5
+"""Seconds that each further block adds; unused seconds of earlier blocks count too."""
+MEMORY: Final = 2 << 30
+"""Bytes of address space that the child may use."""
+AT_ONCE: Final = 2
+"""Conditions that are evaluated at the same time; others wait."""
+_LOOK: Final = 0.1
+"""Seconds between two checks whether the browser has left."""
+_ANSWER_LIMIT: Final = 1 << 26
+"""Bytes that one answer of the child may have."""
+_DEATH_SIGNAL: Final = 1
+"""PR_SET_PDEATHSIG of Linux: the kernel kills the child when the viewer dies."""
+
+_turn = threading.BoundedSemaphore(AT_ONCE)
+
+
+class Task(msgspec.Struct, frozen=True):
+    """The query that the child runs on each block."""
+
+    where: str
+    block: str
+    """The file that holds a block of lines."""
+    query: str
+    """SQL with ``{where}``, ``{buffer}`` and ``{half}`` still open."""
+    shape: str
+    """The structure of a line, for DuckDB's from_json."""
+    memory: int
+    """Bytes of address space that the child may use."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The numbers of the lines that the condition accepts, or why there are none."""
+
+    numbers: list[int] = []
+    problem: str = ""
+
+
+class Stopped(Exception):
+    """The browser has left, so the condition was stopped."""
+
+
+class Evaluation:
+    """A running child; `accepted` gives the numbers of one block."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], task: Task, has_left: Callable[[], bool]
+    ) -> None:
+        self._process = process
+        self._has_left = has_left
+        self._seconds = START
+        self._verdict(msgspec.json.encode(task) + b"\n")  # answered when the child is ready
+        self._seconds = PATIENCE
+
+    def accepted(self, buffer: int) -> list[int]:
+        """Return the numbers that the condition accepts in the present block.
+
+        Raises UsageError if the condition is not valid, takes too long or needs too much memory.
+        """
+        started = monotonic()
+        numbers = self._verdict(b"%d\n" % buffer)
+        self._seconds += PATIENCE_MORE - (monotonic() - started)
+        return numbers
+
+    def _verdict(self, line: bytes) -> list[int]:
+        try:
+            verdict = msgspec.json.decode(self._answer(line), type=Verdict)
+        except (BrokenPipeError, EOFError, msgspec.DecodeError):
+            raise UsageError("view_where_memory", most=MEMORY >> 20) from None
+        if verdict.problem:
+            raise UsageError("view_where", problem=verdict.problem)
+        return verdict.numbers
+
+    def _answer(self, line: bytes) -> bytes:
+        """Send a line and return the child's line, within the seconds that are left."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None  # noqa: PT018 - both are pipes
+        stdin.write(line)
+        answer = bytearray()
+        end = monotonic() + self._seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            while not answer.endswith(b"\n"):
+                if monotonic() > end:
+                    raise UsageError("view_where_slow", seconds=PATIENCE)
+                if self._has_left():
+                    raise Stopped
+                if selector.select(_LOOK):
+                    part = os.read(stdout.fileno(), 1 << 16)
+                    answer += part
+                    if not part or len(answer) > _ANSWER_LIMIT:
+                        raise EOFError
+        return bytes(answer)
+
+
+@contextmanager
+def evaluation(task: Task, has_left: Callable[[], bool]) -> Iterator[Evaluation]:
+    """Start a child for a condition; it is killed at the end of the block."""
+    while not _turn.acquire(timeout=_LOOK):
+        if has_left():
+            raise Stopped
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-P", "-m", "keju.viewer.condition"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env=_environment(),
+        ) as process:
+            try:
+                yield Evaluation(process, task, has_left)
+            finally:
+                process.kill()
+    finally:
+        _turn.release()
+
+
+def _environment() -> dict[str, str]:
+    """What the child needs to find Python and Keju; no key of the user reaches it."""
+    wanted = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SYSTEMROOT")
+    return {name: os.environ[name] for name in wanted if name in os.environ}
+
+
+def _limit(memory: int) -> None:
+    """Bound the memory, files and life of this process, where the system can."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError, AttributeError, TypeError):
+        import ctypes
+        import signal
+
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def main() -> None:
+    """Answer each block that standard input announces."""
+    task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
+    import duckdb
+
+    _limit(task.memory)
+    with duckdb.connect() as connection:
+        quoted = task.block.replace("'", "''")
+        for setting in (
+            "temp_directory = ''",
+            f"allowed_paths = ['{quoted}']",
+            "enable_external_access = false",
+            "memory_limit = '1GB'",
+            "threads = 1",
+            "lock_configuration = true",
+        ):
+            connection.execute(f"SET {setting}")
+        _send(Verdict())
+        for line in sys.stdin.buffer:
+            _send(_verdict(duckdb, connection, task, int(line)))
+
+
+def _send(verdict: Verdict) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(verdict) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _verdict(duckdb: Any, connection: Any, task: Task, buffer: int) -> Verdict:
+    """The numbers of a block that the condition accepts."""
+    query = task.query.replace("{buffer}", str(buffer)).replace("{half}", str(buffer // 2))
+    try:
+        duckdb.SQLExpression(task.where)  # one expression; nothing may follow it
+        rows = connection.execute(query.replace("{where}", task.where), [task.block, task.shape])
+        return Verdict([number for (number,) in rows.fetchall()])
+    except (duckdb.Error, RuntimeError, MemoryError) as error:
+        return Verdict(problem=str(error).partition("\n")[0] or type(error).__name__)
+
+
+if __name__ == "__main__":
+    main()
