@@ -271,6 +271,21 @@ def test_runs_that_share_some_subsets_grow_until_these_decide(
     )
 
 
+def test_runs_with_a_limit_in_their_exams_settings_grow_by_that_setting(
+    keju: Keju, sit: Sit
+) -> None:
+    sit("base", "1", "--dataset-args", '{"demo": {"limit": 2}}')
+    sit("few", "1", "--limit", "9", "--dataset-args", '{"demo": {"limit": 1}}')
+    gate = ("gate", "few", "--baseline", "base", "--margin", "0.05")
+    ran = keju(*gate, "--json")
+    assert (ran.code, ran.json["gates"][0]["needed"]) == (3, 59)
+    own, base, *_ = ran.json["next"]
+    for command in (own, base):
+        assert command.endswith(" --resume --dataset-args demo.limit=10")
+        assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
+    assert keju(*gate).code == 0
+
+
 def test_runs_that_draw_otherwise_are_not_told_to_grow(keju: Keju, sit: Sit) -> None:
     sit("base", "1", "--limit", "2")
     for name, more in (

@@ -72,7 +72,7 @@ def test_an_interrupt_waits_for_no_call_and_the_run_goes_on_later(tmp_path: Path
     slow = environment() | {"KEJU_TEST_TOOL_SECONDS": "600"}
     with FaultyEndpoint(Plan(answers=SAID)) as endpoint:
         child = subprocess.Popen(
-            command(endpoint, tmp_path),
+            [word for word in command(endpoint, tmp_path) if word != "--quiet"],
             env=slow,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -85,6 +85,8 @@ def test_an_interrupt_waits_for_no_call_and_the_run_goes_on_later(tmp_path: Path
         assert child.returncode == 130
         assert "--resume" in told
         assert "Traceback" not in told
+        assert "no request is in flight" in told  # the models wait for their tools
+        assert "0 requests" not in told
         resumed = finish(command(endpoint, tmp_path))
     assert [entry["n"] for entry in resumed["benchmarks"]] == [SIZE, SIZE]
     told_of = [

@@ -208,6 +208,7 @@ def exam_for(
     from keju.benchmarks.prepare import prepare_exam
     from keju.config.load import data_folder
 
+    name = found_exam(name, folder := data_folder(data_dir))
     try:
         args = args_of(name, dataset_args or {})
     except ConfigError as error:
@@ -217,11 +218,34 @@ def exam_for(
     exam, _ = prepare_exam(
         name,
         args,
-        data_dir=data_folder(data_dir),
+        data_dir=folder,
         protocol=protocol,
         seed=seed,
     )
     return exam
+
+
+NOT_PAGES = (
+    *(".pdf", ".png", ".svg", ".jpg", ".jpeg", ".docx", ".xlsx", ".parquet"),
+    *(".md", ".txt", ".tex", ".json", ".jsonl", ".csv", ".tsv"),
+)
+"""Endings of formats that a page is not written in."""
+
+
+def page_path(output: str | None) -> str | None:
+    """The file that a page is written to; UsageError if its ending promises another format."""
+    if output is not None and output.lower().endswith(NOT_PAGES):
+        raise UsageError("cli_page_ending", file=output)
+    return output
+
+
+def found_exam(name: str, data_dir: str | None) -> str:
+    """The name of an exam; a relative path that only the data folder has leads there."""
+    from pathlib import Path
+
+    from keju.config.exams import beside
+
+    return beside(name, Path(data_dir)) if data_dir else name
 
 
 def args_of(name: str, dataset_args: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_args, print_lines
+from keju.cli.common import Output, exam_args, page_path, print_lines
 from keju.errors import Inconclusive, UsageError
 from keju.messages import said, spoken
 
@@ -50,6 +50,7 @@ def compare(
 
     Exit codes: 0 ok, 2 usage, 3 not comparable or no question in common.
     """
+    page_path(output)
     if contamination:
         given: dict[str, Any] = {"--datasets": exam, "--gold": gold, "--protocol": protocol}
         given |= {"--dataset-args": dataset_args}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines, remark, stored_run
+from keju.cli.common import Output, page_path, print_lines, remark, stored_run
 from keju.messages import said, spoken
 
 
@@ -33,6 +33,7 @@ def report(
     from keju.results.matrix import matrix_of
     from keju.runs.plan import find_plan
 
+    page_path(output)
     folder = find_plan(runs[0], str(runs_folder(work_dir))) if len(runs) == 1 else None
     if folder is not None:
         matrix = matrix_of(folder, data_dir=data_dir)

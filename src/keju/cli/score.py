@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, args_of, reader_names, stored_run, verdict_on
+from keju.cli.common import Output, args_of, found_exam, reader_names, stored_run, verdict_on
 from keju.errors import UsageError
 
 
@@ -53,6 +53,7 @@ def score(
     elif dataset is None or predictions is None:
         raise UsageError("cli_nothing_to_score")
     else:
+        dataset = found_exam(dataset, data_folder(data_dir))
         results = score_predictions(
             dataset,
             Path(predictions),

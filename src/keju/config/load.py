@@ -127,6 +127,8 @@ def load(
             merged = {name: value for name, value in merged.items() if name not in PLACES}
         merged = merge(merged, layer)
         origins |= dict.fromkeys(layer, origin)
+    if isinstance(merged.get("data_dir"), str):
+        merged = with_neighbours(merged, Path(merged["data_dir"]), exams_only=True)
     try:
         return TaskConfig(**merged)
     except ConfigError as error:
@@ -209,10 +211,10 @@ def from_file(path: Path) -> Layer:
     return canonical(content, str(path))
 
 
-def with_neighbours(layer: Layer, folder: Path) -> Layer:
-    """`layer` with its exams and the files that MCP servers are started with, found in `folder`
+def with_neighbours(layer: Layer, folder: Path, *, exams_only: bool = False) -> Layer:
+    """Return `layer` with its exams and the files that start its MCP servers, found in `folder`
     where they are not in the current one, so that a file and what it names can be used from
-    anywhere."""
+    anywhere. With `exams_only` the servers stay as they are: a data folder holds no programs."""
 
     def found(text: Any) -> Any:
         """A path such as ``calculator.py`` or ``./serve``; ``serve`` alone is a program's word."""
@@ -239,7 +241,7 @@ def with_neighbours(layer: Layer, folder: Path) -> Layer:
         return own | {"servers": [server(each) for each in own["servers"]]}
 
     layer = dict(layer)
-    if isinstance(layer.get("arms"), list):
+    if isinstance(layer.get("arms"), list) and not exams_only:
         layer["arms"] = [arm(own) for own in layer["arms"]]
     if isinstance(exams := layer.get("datasets"), str):
         layer["datasets"] = beside(exams, folder)

@@ -282,8 +282,9 @@ class _Session:
         else:
             self._channel.stop(Interrupted("interrupted"))
             quits = type(self._channel) is Channel and self._channel.model.quits
-            values = {"requests": self._channel.in_flight}
-            self._display.note(Notice("stopping_now" if quits else "stopping", values).said)
+            requests = self._channel.in_flight
+            code = "stopping_now" if quits else "stopping" if requests else "stopping_idle"
+            self._display.note(Notice(code, {"requests": requests}).said)
             if quits:
                 self._engine.abort()
 

@@ -24,8 +24,9 @@ CHOOSING = ("limit", "total", "ids", "failed_of")
 
 def eval_results(results: Results, manifest: Manifest) -> tuple[str, list[Notice]]:
     """The YAML, and what is to be said of it; UsageError where there is nothing to report."""
-    labels, part = Labels(), [key for key in CHOOSING if manifest.config.get(key) is not None]
-    rows, notices = [], []
+    labels, rows, notices = Labels(), [], []
+    args = [manifest.config, *manifest.config.get("dataset_args", {}).values()]
+    part = any(settings.get(key) is not None for settings in args for key in CHOOSING)
     for entry, *_ in fmt.families(results):
         repo = _repository(entry)
         value = fmt.shown_metrics(entry, labels)[0].metric.value
@@ -34,7 +35,7 @@ def eval_results(results: Results, manifest: Manifest) -> tuple[str, list[Notice
         elif value is None:
             notices.append(Notice("hub_no_value", {"exam": entry.name}))
         else:
-            rows.append(_row(entry, repo, value, results, labels, part=bool(part)))
+            rows.append(_row(entry, repo, value, results, labels, part=part))
     if not rows:
         raise (
             UsageError(notices[0].code, **notices[0].values)

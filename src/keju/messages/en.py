@@ -504,6 +504,8 @@ TEXTS: dict[str, str] = {
     "model_loading": "loading the model {name}",
     "stopping_now": "stopping: {requests} {requests:reply|replies} in progress "
     "{requests:is|are} broken off, and asked for again when the run goes on",
+    "stopping_idle": "stopping: no request is in flight; questions in progress are asked again "
+    "when you resume the run",
     "stopping": "stopping: {requests} {requests:request|requests} in flight will finish "
     "and be saved; press Ctrl-C again to stop at once",
     # Runs elsewhere
@@ -648,6 +650,8 @@ TEXTS: dict[str, str] = {
         "invalid value for '{place}': '{value}' is not one of {choices}{hint}; "
         "see 'keju {command} --help'"
     ),
+    "cli_page_ending": "Keju writes this page as HTML, not as '{file}': name a file that ends in "
+    ".html (print it from a browser for a PDF; keju export and keju plot write other formats)",
     "cli_not_with_run": "{flag} is for a file of predictions; a RUN brings its own",
     "cli_nothing_to_score": "give a RUN, or both --datasets NAME and --predictions FILE",
     "cli_one_or_all": "name one benchmark, or --all",

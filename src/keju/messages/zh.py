@@ -449,6 +449,7 @@ TEXTS: dict[str, str] = {
     "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",
     "model_loading": "正在加载模型 {name}",
     "stopping_now": "正在停止：中断进行中的 {requests} 个回复，续跑时会重新提问",
+    "stopping_idle": "正在停止：没有进行中的请求；未完成的题目会在续跑时重新提问",
     "stopping": "正在停止：等待 {requests} 个进行中的请求完成并保存；再按一次 Ctrl-C 立即停止",
     # Runs elsewhere
     "remote_credentials": "不接受含用户名或密码的地址：请使用存储自身的变量与文件",
@@ -580,6 +581,8 @@ TEXTS: dict[str, str] = {
     "cli_not_a_choice": (
         "“{place}”的值无效：“{value}”不是{choices}之一{hint}；参见“keju {command} --help”"
     ),
+    "cli_page_ending": "该页面以 HTML 格式写出，不能写成“{file}”：请指定以 .html 结尾的文件名"
+    "（需要 PDF 时可在浏览器中打印；其他格式请用 keju export 或 keju plot）",
     "cli_not_with_run": "{flag} 用于预测文件；RUN 自带这些信息",
     "cli_nothing_to_score": "请给出 RUN，或同时给出 --datasets NAME 与 --predictions FILE",
     "cli_one_or_all": "请指定一门考试，或用 --all",

@@ -5,6 +5,7 @@ See `keju.results.sittings`, whose first lines say which is which.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -45,7 +46,7 @@ def manner_of_asking(job: Job, facts: StoredExam, manifest: Manifest) -> dict[st
     if manifest.imported is True:
         tool = (manifest.origin or {}).get("tool", "another tool")
         settings = facts.settings | {"prompts": f"as {tool} wrote them"}
-    shuffles = bool(_args_of(facts, manifest).get("shuffle"))
+    shuffles = bool(args_of_exam(facts, manifest).get("shuffle"))
     draws = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
     return {
         "protocol": facts.protocol.name,
@@ -73,7 +74,7 @@ def alike(one: Any, other: Any, first: Exam, second: Exam) -> bool:
     return by_subset and agree_by_subset(one, other)
 
 
-def _args_of(facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
+def args_of_exam(facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
     """The settings of one exam in a run's configuration, where it may go by another name."""
     args: dict[str, dict[str, Any]] = manifest.config.get("dataset_args", {})
     own = (given for name, given in args.items() if registry.get(name).name == facts.name)
@@ -100,7 +101,7 @@ def asked_at_a_glance(facts: StoredExam, manifest: Manifest, arm: str = "") -> d
     config, fields = manifest.config, TaskConfig.model_fields
     args: dict[str, Any] = {}
     with suppress(KejuError):  # an exam that is not installed here
-        args = _args_of(facts, manifest)
+        args = args_of_exam(facts, manifest)
     chosen = {name: config.get(name, fields[name].default) for name in ("total", "ids", "shard")}
     limit, files = args.get("limit", config.get("limit")), facts.data.files
     sample = config.get("sample", fields["sample"].default)
@@ -153,11 +154,16 @@ def tools_in_words(arm: Arm) -> str | None:
     return ", ".join(words) or None
 
 
+def has_exam_limit(args: Mapping[str, Any]) -> bool:
+    """Whether the settings of an exam limit its questions, instead of the run's ``--limit``."""
+    return args.get("limit") is not None
+
+
 def circumstances_of(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
     """What may differ: the model, how text is drawn, which questions, with which tools."""
     config, fields = manifest.config, TaskConfig.model_fields
     arm = next((each for each in config.get("arms", ()) if each.get("name") == job.arm), None)
-    args = _args_of(facts, manifest)
+    args = args_of_exam(facts, manifest)
     sampling = {key: value for key, value in facts.sampling.items() if key not in RENDERING}
     return {
         "model": manifest.model,
@@ -167,6 +173,7 @@ def circumstances_of(job: Job, facts: StoredExam, manifest: Manifest) -> dict[st
         **sampling,
         "subset_list": args.get("subset_list"),
         **{name: config.get(name, fields[name].default) for name in CHOOSING},
+        **({"limit": args["limit"], "total": None} if has_exam_limit(args) else {}),
         "questions": len(job.exam.samples),
         "complete": manifest.complete,
         "keju": manifest.environment.get("packages", {}).get("keju"),

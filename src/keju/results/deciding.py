@@ -210,7 +210,13 @@ def _anew(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Anew 
         names.append(command_name(folder))
         where = f"--config {shlex.quote(typed_path(run.manifest))}"
         named = f"--run-id {shlex.quote(folder.name)}"
-        commands.append(f"keju eval {where} --dataset-args {','.join(settings)}{asked} {named}")
+        limits = [
+            f"{each.exam.benchmark}.limit={_largest_subset([each], most)}"
+            for each in sittings
+            if each.has_exam_limit
+        ]
+        args = ",".join([*settings, *limits])
+        commands.append(f"keju eval {where} --dataset-args {args}{asked} {named}")
     flags = [f"--baseline {name}" for name in names[1:]]
     for row in rows:
         flags.append(f"--{'at-least' if row.gate == AT_LEAST else 'margin'} {abs(row.limit):g}")
@@ -227,13 +233,21 @@ def _all_asked(sittings: Sequence[Sitting], size: int) -> str | None:
     whole = all(Share(each).asked == Share(each).whole for each in sittings)
     if any(known.get(name) for name in ("ids", "shard")) or (len(sittings) > 1 and not whole):
         return None
-    exams = [each.exam for each in sittings]
+    limited = [each for each in sittings if not each.has_exam_limit]
+    if not limited:  # the exams' own settings limit them all
+        return ""
     sizes = {
-        "limit": max(size, *(_size_of(own) for exam in exams for own in exam.subsets)),
-        "total": max(size * len(_names_of(each)) for each in sittings),
+        "limit": _largest_subset(limited, size),
+        "total": max(size * len(_names_of(each)) for each in limited),
     }
+    known = limited[0].circumstances
     flags = "".join(f" --{name} {sizes[name]}" for name in sizes if known.get(name) is not None)
     return flags if flags or whole else None
+
+
+def _largest_subset(sittings: Sequence[Sitting], size: int) -> int:
+    """The number of questions in the largest subset, if subsets of `size` are made as well."""
+    return max(size, *(_size_of(subset) for each in sittings for subset in each.exam.subsets))
 
 
 def _plan(own: Sitting, base: Sequence[Sitting], rows: Sequence[GateRow]) -> str:
@@ -297,11 +311,21 @@ def _growth(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Gro
             return _Growth([], [])
         draws[draw] = None
         if size > share.sitting.circumstances[draw.flag]:
-            command = f"{_resumed(share.sitting)} --{draw.flag}"
+            command = f"{_resumed(share.sitting)} {_option(share.sitting, draw.flag)}"
             grown[command] = max(size, grown.get(command, 0))
     alike = len(draws) == 1
-    commands = [f"{command} {size}" for command, size in grown.items()]
+    commands = [f"{command}{size}" for command, size in grown.items()]
     return _Growth(commands if alike else [], [*draws])
+
+
+def _option(sitting: Sitting, flag: str) -> str:
+    """The option that sets the limit or the total of a run, up to its number.
+
+    A limit in the exam's own settings outranks ``--limit``, so it is set there.
+    """
+    if flag == "limit" and sitting.has_exam_limit:
+        return f"--dataset-args {shlex.quote(sitting.exam.benchmark)}.limit="
+    return f"--{flag} "
 
 
 def _draw_of(sitting: Sitting) -> _Draw | None:

@@ -91,9 +91,19 @@ def score_run(
         run.folder,
         jobs,
         entries,
-        complete=None if run.manifest.imported is True else not missing,
+        complete=_is_complete(run, missing, data_changed=bool(changed)),
         disagreements=_weightiest_first(disagreements) if several else None,
     )
+
+
+def _is_complete(run: Run, missing: int, *, data_changed: bool) -> bool | None:
+    """Whether the run answered all its questions; None where the log of another tool was imported.
+
+    If the data has changed, questions without a reply were added later, so the manifest decides.
+    """
+    if run.manifest.imported is True:
+        return None
+    return bool(run.manifest.complete) if data_changed else not missing
 
 
 def _jobs_read_by(config: TaskConfig, run: Run) -> list[Job]:

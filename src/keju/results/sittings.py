@@ -40,7 +40,9 @@ from keju.files import is_there
 from keju.judges import judge_stage
 from keju.results.conditions import (
     alike,
+    args_of_exam,
     circumstances_of,
+    has_exam_limit,
     judge_facts,
     manner_of_asking,
     manner_of_reading,
@@ -133,6 +135,8 @@ class Sitting:
     """What commands call the run; empty for what is none."""
     manifest: Path | None = None
     """Of a run that lies here and can be gone on with."""
+    has_exam_limit: bool = False
+    """Whether the exam's own settings limit its questions, not ``--limit``."""
     changed: str = ""
     """The file of its data that is not what it was, so that replies to other questions are left
     out; empty where none is."""
@@ -317,6 +321,7 @@ def sitting_of(job: Job, manifest: Manifest, reader: str | None = None) -> Sitti
         | manner_of_reading(job, place)
         | judge_facts(manifest),
         circumstances=circumstances_of(job, facts, manifest),
+        has_exam_limit=has_exam_limit(args_of_exam(facts, manifest)),
         partial=manifest.imported is True,
     )
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keju.config import Agent, Arm, TaskConfig
+from keju.config.exams import is_path, meant
 from keju.errors import Hint, Notice, UsageError, joined
 from keju.runs.manifest import Manifest, StoredExam
 from keju.types import Sampling
@@ -60,7 +61,12 @@ def differences(before: Manifest, today: Manifest) -> list[Difference]:
             args = [_args_of(exam.name, each, known) for each in (before, today)]
             subsets = [own.get("subset_list") for own in args]
             chosen_otherwise = subsets[0] != subsets[1]
-            found += _of_exam(exams[exam.name], exam, chosen_otherwise=chosen_otherwise)
+            found += _of_exam(
+                exams[exam.name],
+                exam,
+                chosen_otherwise=chosen_otherwise,
+                is_at_path=_is_at_path(exam.name, before),
+            )
             found += _changed(f"{exam.name} ", *args)
     return found
 
@@ -110,7 +116,7 @@ def _arms(config: Mapping[str, Any]) -> list[Arm]:
 
 
 def _of_exam(
-    before: StoredExam, today: StoredExam, *, chosen_otherwise: bool
+    before: StoredExam, today: StoredExam, *, chosen_otherwise: bool, is_at_path: bool
 ) -> Iterator[Difference]:
     name = f"{today.name} "
     protocols = [{"protocol": exam.protocol.name} for exam in (before, today)]
@@ -122,10 +128,21 @@ def _of_exam(
     files = before.data.files.keys() & today.data.files.keys()  # new subsets bring new files
     digests = ({f: exam.data.files[f][:_DIGEST] for f in sorted(files)} for exam in (before, today))
     yield from _changed(f"{name}data ", *digests, decisive=True)
+    if is_at_path:  # it reads all files of its folder, whichever subsets are asked
+        yield from _changed(f"{name}data ", *_without_common(before.data.files, today.data.files))
     settings = (before.settings, today.settings)
     if chosen_otherwise:
         settings = without_agreeing(*settings)
     yield from _changed(name, *settings)
+
+
+def _without_common(
+    before: Mapping[str, str], today: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The files, with the start of their digests, that only one of the two has."""
+    first = {name: digest[:_DIGEST] for name, digest in before.items() if name not in today}
+    second = {name: digest[:_DIGEST] for name, digest in today.items() if name not in before}
+    return first, second
 
 
 def agree_by_subset(one: Any, other: Any) -> bool:
@@ -202,11 +219,24 @@ def other_versions(before: Manifest, today: list[StoredExam]) -> list[Notice]:
 
 
 def changed_files(before: Manifest, today: list[StoredExam]) -> list[str]:
-    """The data files that are not what they were when the run was made."""
+    """The data files that are not what they were when the run was made.
+
+    An exam at a path reads all files of its folder, so a file that was added, removed or renamed is
+    a change as well. Other exams read only the files of the subsets that are asked.
+    """
     stored = {exam.name: exam.data.files for exam in before.benchmarks}
-    return [
-        name
-        for exam in today
-        for name, digest in exam.data.files.items()
-        if stored.get(exam.name, {}).get(name, digest) != digest
-    ]
+    changed: list[str] = []
+    for exam in today:
+        earlier, present = stored.get(exam.name), exam.data.files
+        if earlier is None:
+            continue
+        common = earlier.keys() & present.keys()
+        changed += [name for name in present if name in common and earlier[name] != present[name]]
+        if _is_at_path(exam.name, before):
+            changed += sorted(earlier.keys() ^ present.keys())
+    return changed
+
+
+def _is_at_path(exam: str, manifest: Manifest) -> bool:
+    """Whether a run names this exam by its path."""
+    return is_path(meant(exam, manifest.config.get("datasets") or ()) or "")
