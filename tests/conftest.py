@@ -43,7 +43,7 @@ SLOW = (
     "judges/test_injections.py", "judges/test_runs.py", "judges/test_stage.py",
     "plans/test_plans.py", "report/test_comparison.py", "solvers/test_arms.py", "test_api.py",
     "test_examples.py",
-    "test_runs01.py", "test_task.py",
+    "test_runs01.py", "test_runs10.py", "test_task.py",
 )  # fmt: skip
 """Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""
 SLOW_TESTS = frozenset(

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from keju import Run
 from keju.engine.job import make_jobs
 from tests.audit.replies import WRITTEN, Written
-from tests.runs01.cases import KNOCK
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.recorded_replies import KNOCK
 from tests.support.replies import Asked, Plan
 
 HERE = Path(__file__).parent

@@ -22,8 +22,9 @@ from keju.viewer.shelf import Shelf
 from tests.cli.conftest import Keju
 from tests.models.helpers import request_of
 from tests.results.fake_exam import entry_of, make_exam, make_tally
-from tests.runs01.cases import HERE, KNOCK
+from tests.runs01.cases import HERE
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.recorded_replies import KNOCK
 from tests.support.replies import Asked, Plan, draw
 
 DATA = str(HERE / "data")

@@ -6,20 +6,8 @@ A number of a stored run never changes without a row here and a row in docs/chan
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
-from typing import NamedTuple
 
-
-class Change(NamedTuple):
-    """Values of recorded runs that are no longer the same."""
-
-    run: str
-    """The run's name; `*` in it stands for any text."""
-    path: str
-    """Where in the results or in the export, such as `*/metrics/accuracy/value`."""
-    reason: str
-    """What was wrong in 0.1."""
-
+from tests.support.recorded_runs import Change
 
 _PROMPT = "the judge's prompt is version 2: what it quotes is marked line by line"
 _SELECTED = "8 of 36 replies are errors: a mean over the others is a selection"
@@ -69,8 +57,3 @@ def reworded(warning: str) -> str:
         if warning.endswith(before):
             return warning.removesuffix(before) + now
     return warning
-
-
-def declared(run: str, path: str) -> bool:
-    """Whether a value of a run is known to have changed."""
-    return any(fnmatchcase(run, c.run) and fnmatchcase(path, c.path) for c in CHANGES)
