@@ -170,14 +170,13 @@ CASES = (
         ),
     ),
     Case("arms", (*_fresh(8), "--arms", _ARMS, "--agent", "max_iterations=4")),
-    Case("python", (*_fresh(5), "--tools", "python"), sandboxed=True),
+    Case("python", (*_fresh(5), "--tools", "python")),
     Case(
         "notebook",
         (
             *("--datasets", "bixbench", "--total", "5", "--capsules", "capsules"),
             *dataset_args(bixbench={"mode": "agentic"}),
         ),
-        sandboxed=True,
     ),
     Case(
         "limits",

@@ -59,8 +59,6 @@ class Case:
     """The number of questions of a run that has some left to ask."""
     baseline: str | None = None
     """The run with which this one is compared and against which it is gated."""
-    sandboxed: bool = False
-    """Whether code of the model ran in the sandbox."""
 
 
 class Ran(NamedTuple):
