@@ -18,8 +18,9 @@ from keju.config.arms import Sandbox as Settings
 from keju.errors import ConfigError, UsageError
 from keju.solvers.sandbox import memory
 from keju.solvers.sandbox.backends import BACKENDS
+from keju.solvers.sandbox.folders import remove
 from keju.solvers.sandbox.kernel import Kernel, KernelDied
-from keju.solvers.sandbox.sandbox import Sandbox, remove
+from keju.solvers.sandbox.sandbox import Sandbox
 from tests.solvers.sandbox.rooms import SMALL, in_kernel, kill_with_kernels, opened, run
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
