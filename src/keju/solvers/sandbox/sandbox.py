@@ -169,7 +169,7 @@ class Sandbox:
             with suppress(ValueError, KeyError):
                 facts = json.loads(ran.out) if ran.code == 0 else {}
                 known = facts["python"], facts["packages"], await self._has_cgroups()
-                filtered = facts.get("filtered", False)
+                filtered = name != "none" and facts.get("filtered", False)
                 return Probe(name, True, version, runtime, None, image, *known, filtered)
             if ran.code == NO_KERNEL:
                 lack = Notice("sandbox_no_kernel", {"python": self.backend.python})

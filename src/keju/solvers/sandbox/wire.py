@@ -115,7 +115,7 @@ class Channel:
         return channel
 
     def send(self, kind: str, content: dict[str, Any]) -> str:
-        """Send a message; returns its id."""
+        """Send a message and return its id; a kernel that has closed the socket gets nothing."""
         number = uuid.uuid4().hex
         header = {
             **{"msg_id": number, "msg_type": kind, "session": "keju", "username": "keju"},
@@ -124,6 +124,8 @@ class Channel:
         parts = [msgspec.json.encode(part) for part in (header, {}, {}, content)]
         frames = [DELIMITER, self._sign(parts), *parts]
         for place, frame in enumerate(frames, 1):
+            if self._writer.is_closing():
+                break
             self._writer.write(_frame(frame, MORE if place < len(frames) else 0))
         return number
 
