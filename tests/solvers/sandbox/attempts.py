@@ -23,6 +23,7 @@ from keju.solvers.sandbox.sandbox import Sandbox
 from keju.solvers.sandbox.supervise import table
 
 SECRET = "host-secret-71c9"
+NOT_TRIED = "not tried"
 DOCUMENT = Path(__file__).parents[3] / "docs" / "security.md"
 
 # What the cells say of themselves: one line ``-> not there``.
@@ -212,9 +213,10 @@ def processes_of(users: list[int | None]) -> list[int]:
 
 
 def documented(backend: str) -> dict[str, str]:
-    """The results that docs/security.md tells for a backend."""
+    """The results that docs/security.md tells for a backend, except for what was not tried."""
     rows = [line.strip("| ").split(" | ") for line in DOCUMENT.read_text("utf-8").splitlines()]
     (head,) = [row for row in rows if row[:2] == ["group", "tried by code in a cell"]]
     column = head.index(backend)
     groups = {each.group for each in ATTEMPTS}
-    return {row[1]: row[column] for row in rows if row[0] in groups and len(row) == len(head)}
+    known = [row for row in rows if row[0] in groups and len(row) == len(head)]
+    return {row[1]: row[column] for row in known if row[column] != NOT_TRIED}
