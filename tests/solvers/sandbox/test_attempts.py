@@ -45,13 +45,17 @@ from tests.solvers.sandbox.rooms import SMALL
 from keju.solvers.sandbox.sandbox import Sandbox
 
 groups = "files", "devices", "network", "keys", "processes", "environment"
-attempts.ATTEMPTS = [each for each in attempts.ATTEMPTS if each.group in groups]
+chosen = [each for each in attempts.ATTEMPTS if each.group in groups]
+# Limits on numbers do not depend on the user: the other test looks at them.
+attempts.ATTEMPTS = [each for each in chosen if "without end" not in each.tried]
 settings = SMALL.model_copy(update={"read_only": (sys.argv[1],)})
 
 async def main():
-    with attempts.host(Path.cwd()) as target:
+    folder = Path.cwd() / "host"
+    folder.mkdir()
+    with attempts.host(folder) as target:
         async with Sandbox(settings) as sandbox:
-            print(json.dumps(await attempts.try_all(settings, sandbox, Path.cwd(), target)))
+            print(json.dumps(await attempts.try_all(settings, sandbox, folder, target)))
 
 asyncio.run(main())
 """

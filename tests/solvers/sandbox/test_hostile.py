@@ -102,9 +102,8 @@ def test_what_breaks_after_code_ran_counts_against_the_code(tmp_path: Path) -> N
 
     async def body(kernel: Kernel) -> None:
         bench = Bench(kernel, tmp_path, {})
-        result = await bench.run("import os; os.chmod('.', 0); print('x', flush=True); os._exit(1)")
+        result = await bench.run("import os; os.chmod('.', 0); os._exit(1)")
         assert (result.died, result.error) == ("start", "KernelDied")
-        assert result.text.startswith("x\n")
         assert "No code can be run any more: give your answer." in result.text
         assert (await bench.run("1 + 1")).ran is False
         assert await bench.tree() == {}
