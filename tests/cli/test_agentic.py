@@ -469,6 +469,34 @@ def test_code_that_kills_its_kernel_is_no_error_of_the_exam(env: Keju, model: Mo
     assert (facts["kernel"]["exit"], facts["kernel"]["deaths"]) == ("exit", 2)
 
 
+BREAKS = {
+    "locked": "import os; os.chmod('.', 0); os._exit(3)",
+    "nested": "import os\nfor _ in range(1400): os.mkdir('d'); os.chdir('d')",
+    "shadowed": "import os\nopen('signal.py', 'w').write('raise SystemExit')\nos._exit(3)",
+}
+
+
+@pytest.mark.parametrize("how", list(BREAKS))
+def test_a_model_cannot_choose_to_be_ungraded(env: Keju, model: Model, how: str) -> None:
+    def saboteur(question: str, results: list[str]) -> Any:
+        calls = [("edit_cell", {"contents": BREAKS[how]}), ("list_workdir", {})]
+        if len(results) < len(calls):
+            return calling(calls[len(results)])
+        return calling(("submit_answer", {"answer": "41"}))
+
+    model.script = saboteur
+    ran = sit(env, max_episodes=1, answer_mode="open")
+    outcomes = entry(ran)["outcomes"]
+    assert (outcomes["incorrect"], outcomes["error"]) == (1, 0)
+    assert stops(ran) == ["submitted"]
+
+
+def test_a_capsule_may_hold_files_named_like_modules(env: Keju) -> None:
+    for name in ("random", "signal", "zmq"):
+        Path(f"data/bixbench/capsules/bix-1/Data/{name}.py").write_text("raise SystemExit\n")
+    assert entry(sit(env, max_episodes=1))["outcomes"]["correct"] == 1
+
+
 def test_missing_capsules_are_one_line_with_the_command_that_gets_them(env: Keju) -> None:
     Path("data/bixbench/capsules").rename("elsewhere")
     ran = sit(env)

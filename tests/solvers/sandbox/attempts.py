@@ -23,6 +23,7 @@ from keju.solvers.sandbox.sandbox import Sandbox
 from keju.solvers.sandbox.supervise import table
 
 SECRET = "host-secret-71c9"
+NOT_TRIED = "not tried"
 DOCUMENT = Path(__file__).parents[3] / "docs" / "security.md"
 
 # What the cells say of themselves: one line ``-> not there``.
@@ -34,12 +35,21 @@ WORDS = {
     "EACCES": "not permitted", "ENETUNREACH": "no network", "ECONNREFUSED": "nobody listens",
     "ENOMEM": "no memory", "EAGAIN": "no more processes", "EMFILE": "no more open files",
     "EFBIG": "file too large", "ENOSPC": "no space", "ESRCH": "no such process",
-    "EXDEV": "not on the same disk", "EINVAL": "no such user", "ENOTTY": "no terminal", "ENXIO": "no terminal",
+    "EXDEV": "not on the same disk", "EAFNOSUPPORT": "no network", "ENOSYS": "no such call", "EINVAL": "no such user", "ENOTTY": "no terminal", "ENXIO": "no terminal",
 }
 def checked(value):
     if value < 0:
         raise OSError(ctypes.get_errno(), "refused")
     return value
+NUMBERS = {
+    "x86_64": dict(keyctl=250, add_key=248, request_key=249, socketpair=53, clone=56, setns=308, bpf=321,
+        perf_event_open=298, userfaultfd=323, open_by_handle_at=304, syslog=103, fanotify_init=300),
+    "aarch64": dict(keyctl=219, add_key=217, request_key=218, socketpair=199, clone=220, setns=268, bpf=280,
+        perf_event_open=241, userfaultfd=282, open_by_handle_at=265, syslog=116, fanotify_init=262),
+}.get(os.uname().machine, {}) | dict(io_uring_setup=425, open_tree=428, clone3=435, memfd_secret=447)
+def call(name, *arguments):
+    whole = [ctypes.c_long(n) if isinstance(n, int) else n for n in arguments]
+    return checked(libc.syscall(ctypes.c_long(NUMBERS[name]), *whole)) and None
 def attempt(action):
     try:
         word = action() or "it worked"
@@ -203,9 +213,10 @@ def processes_of(users: list[int | None]) -> list[int]:
 
 
 def documented(backend: str) -> dict[str, str]:
-    """The results that docs/security.md tells for a backend."""
+    """The results that docs/security.md tells for a backend, except for what was not tried."""
     rows = [line.strip("| ").split(" | ") for line in DOCUMENT.read_text("utf-8").splitlines()]
     (head,) = [row for row in rows if row[:2] == ["group", "tried by code in a cell"]]
     column = head.index(backend)
     groups = {each.group for each in ATTEMPTS}
-    return {row[1]: row[column] for row in rows if row[0] in groups and len(row) == len(head)}
+    known = [row for row in rows if row[0] in groups and len(row) == len(head)]
+    return {row[1]: row[column] for row in known if row[column] != NOT_TRIED}

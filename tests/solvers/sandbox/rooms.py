@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+import keju
 from keju.config.arms import Sandbox as Settings
+from keju.solvers.sandbox.folders import remove
 from keju.solvers.sandbox.kernel import Kernel
 from keju.solvers.sandbox.sandbox import Probe, Sandbox
 from keju.solvers.sandbox.supervise import below, table
@@ -63,6 +68,46 @@ def in_kernel(
 
     run(with_kernel(), limit)
     return kept[0]
+
+
+class PlainUser(NamedTuple):
+    """A user without rights, with a Python that can import Keju and these tests."""
+
+    folder: Path
+    number: int
+    python: str
+
+    def run(self, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python code as the user, in its folder; skip the test where no sandbox works."""
+        numbers = f"--reuid={self.number}", f"--regid={self.number}", "--clear-groups"
+        argv = ["setpriv", *numbers, "--", self.python, "-c", code, *arguments]
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "TMPDIR": str(self.folder)}
+        ran = subprocess.run(
+            argv, cwd=self.folder, env=env, capture_output=True, text=True, check=False
+        )
+        if "does not work" in ran.stderr:
+            pytest.skip(ran.stderr.splitlines()[-1])
+        return ran
+
+
+@contextmanager
+def plain_user() -> Iterator[PlainUser]:
+    """Make a user; the test is skipped where the system has no Python that everybody may run."""
+    system = shutil.which("python3", path="/usr/bin") or "false"
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    has = [system, "-c", f"import sys, venv; assert sys.version.startswith('{version}.')"]
+    if subprocess.run(has, capture_output=True, check=False).returncode:
+        pytest.skip(f"the system has no Python {version} that every user may run")
+    place = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        subprocess.run([system, "-m", "venv", "--without-pip", place / "venv"], check=True)
+        packages, source = Path(pytest.__file__).parents[1], Path(keju.__file__).parents[1]
+        paths = f"{packages}\n{source}\n{Path(__file__).parents[3]}\n"
+        (place / "venv" / "lib" / f"python{version}" / "site-packages" / "x.pth").write_text(paths)
+        os.chown(place, 12345, 12345)
+        yield PlainUser(place, 12345, str(place / "venv" / "bin" / "python"))
+    finally:
+        remove(place)
 
 
 # A Keju with two kernels that run cells, one of which has left a daemon behind.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.solvers.sandbox.attempts import ATTEMPTS, documented, host, try_all
-from tests.solvers.sandbox.rooms import SMALL, opened, run
+from tests.solvers.sandbox.rooms import SMALL, opened, plain_user, run
 
 
 def test_what_code_tries_has_the_documented_result(
@@ -33,3 +35,39 @@ def test_what_code_tries_has_the_documented_result(
     finally:
         # Folders that are nested this deep are too much for pytest's own clearing up.
         subprocess.run(["rm", "-rf", *map(str, tmp_path.iterdir())], check=True)
+
+
+AS_PLAIN_USER = """
+import asyncio, json, sys
+from pathlib import Path
+from tests.solvers.sandbox import attempts
+from tests.solvers.sandbox.rooms import SMALL
+from keju.solvers.sandbox.sandbox import Sandbox
+
+groups = "files", "devices", "network", "keys", "processes", "environment"
+chosen = [each for each in attempts.ATTEMPTS if each.group in groups]
+# Limits on numbers do not depend on the user: the other test looks at them.
+attempts.ATTEMPTS = [each for each in chosen if "without end" not in each.tried]
+settings = SMALL.model_copy(update={"read_only": (sys.argv[1],)})
+
+async def main():
+    folder = Path.cwd() / "host"
+    folder.mkdir()
+    with attempts.host(folder) as target:
+        async with Sandbox(settings) as sandbox:
+            print(json.dumps(await attempts.try_all(settings, sandbox, folder, target)))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="the other test is of a plain user then")
+def test_what_code_of_a_plain_user_tries_has_the_documented_result() -> None:
+    """Inside, the code runs as the user who started Keju: its keys are that user's keys."""
+    with plain_user() as user:
+        ran = user.run(AS_PLAIN_USER, str(Path(pytest.__file__).parents[1]))
+        assert ran.returncode == 0, ran.stderr
+        results, wanted = json.loads(ran.stdout), documented("bubblewrap")
+        assert len(results) > 60
+        different = {t: (results[t], wanted.get(t)) for t in results if results[t] != wanted.get(t)}
+        assert different == {}

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import keju
 from keju.config.arms import Sandbox as Settings
 from keju.errors import ConfigError, UsageError
 from keju.solvers.sandbox import memory
 from keju.solvers.sandbox.backends import BACKENDS
+from keju.solvers.sandbox.folders import remove
 from keju.solvers.sandbox.kernel import Kernel, KernelDied
-from keju.solvers.sandbox.sandbox import Sandbox, remove
-from tests.solvers.sandbox.rooms import SMALL, in_kernel, kill_with_kernels, opened, run
+from keju.solvers.sandbox.sandbox import Sandbox
+from tests.solvers.sandbox.rooms import (
+    SMALL,
+    in_kernel,
+    kill_with_kernels,
+    opened,
+    plain_user,
+    run,
+)
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -326,37 +331,15 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="all other tests are of a plain user then")
-def test_a_plain_user_needs_no_more(tmp_path: Path) -> None:
-    system = shutil.which("python3", path="/usr/bin")
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    packages = Path(pytest.__file__).parents[1]
-    has = [
-        system or "false",
-        "-c",
-        f"import sys, venv; assert sys.version.startswith('{version}.')",
-    ]
-    if subprocess.run(has, capture_output=True, check=False).returncode:
-        pytest.skip(f"the system has no Python {version} that every user may run")
-    place = Path(tempfile.mkdtemp(dir="/tmp"))
-    try:
-        subprocess.run([*has[:1], "-m", "venv", "--without-pip", place / "venv"], check=True)
-        paths = f"{packages}\n{Path(keju.__file__).parents[1]}\n"
-        (place / "venv" / "lib" / f"python{version}" / "site-packages" / "x.pth").write_text(paths)
-        (place / "work").mkdir()
-        for path in (place, place / "work"):
-            os.chown(path, 12345, 12345)
-        user = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--"]
-        code = PLAIN_USER.format(packages=str(packages), keju=os.getpid())
-        argv = [*user, str(place / "venv" / "bin" / "python"), "-c", code]
-        env = {"PATH": "/usr/bin:/bin", "HOME": str(place)}
-        ran = subprocess.run(argv, cwd=place, env=env, capture_output=True, text=True, check=False)
-        if "does not work" in ran.stderr:
-            pytest.skip(ran.stderr.splitlines()[-1])
+def test_a_plain_user_needs_no_more() -> None:
+    with plain_user() as user:
+        (user.folder / "work").mkdir()
+        os.chown(user.folder / "work", user.number, user.number)
+        packages = str(Path(pytest.__file__).parents[1])
+        ran = user.run(PLAIN_USER.format(packages=packages, keju=os.getpid()))
         assert "12345 (65534, '/workspace')" in ran.stdout, ran.stderr
         assert "ProcessLookupError" in ran.stdout
-        assert (place / "work" / "made").stat().st_uid == 12345
-    finally:
-        remove(place)
+        assert (user.folder / "work" / "made").stat().st_uid == user.number
 
 
 def test_a_cancelled_episode_leaves_nothing(tmp_path: Path) -> None:

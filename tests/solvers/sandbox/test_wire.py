@@ -53,7 +53,7 @@ def received(data: bytes, tmp_path: Path) -> list[Message]:
         writer.close()
 
     async def listen() -> None:
-        path = str(tmp_path / "s")
+        path = tmp_path / "s"
         async with await asyncio.start_unix_server(talk, path):
             channel = await Channel.connect(path, "SUB", KEY)
             with suppress(EOFError):

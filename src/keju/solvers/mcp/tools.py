@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from keju.solvers.mcp.wording import (
     offered_tools,
     text_of_result,
 )
+from keju.solvers.sandbox.folders import remove
 from keju.solvers.toolbox import StubBox, Toolbox, ToolResult, ToolsLost, ToolSource
 from keju.types import Sample
 
@@ -83,8 +83,7 @@ class ServerTools(ToolSource):
     async def close(self) -> None:
         """End all processes and remove their folders."""
         await asyncio.gather(*(self._end(each) for each in list(self._running)))
-        for folder in self._folders:  # of servers that could not be started
-            shutil.rmtree(folder, ignore_errors=True)
+        await asyncio.to_thread(remove, *self._folders)  # of servers that could not be started
 
     @asynccontextmanager
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:

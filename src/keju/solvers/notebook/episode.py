@@ -10,8 +10,6 @@ the work folder holds what the exam puts there, and the answer is graded outside
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -27,8 +25,6 @@ from keju.solvers.toolbox import Toolbox, ToolResult, ToolSource
 from keju.types import CallKind, Sample, Tool
 
 PLACE: Final = "/workspace/" + NAME
-MOST_LISTED: Final = 2000
-"""Files that a listing names; what is more is counted."""
 
 
 def _tool(name: str, about: str, **arguments: dict[str, Any]) -> Tool:
@@ -126,8 +122,15 @@ class NotebookBox(Toolbox):
             if name == "edit_cell":
                 return await self._edit(arguments.get("contents"), arguments.get("idx"))
             if name == "list_workdir":
-                return ToolResult(listing(await asyncio.to_thread(tree_of, self._bench.work)))
+                return await self._list()
             return self._submit(arguments.get("answer"))
+
+    async def _list(self) -> ToolResult:
+        try:
+            return ToolResult(listing(await self._bench.tree()))
+        except OSError as error:
+            text = f"The working directory cannot be listed ({error.strerror})."
+            return ToolResult(text, "tool_error")
 
     async def _edit(self, contents: Any, index: Any) -> ToolResult:
         if not isinstance(contents, str):
@@ -188,30 +191,6 @@ def kind_of(result: CellResult) -> CallKind:
     if result.timed_out:
         return "timeout"
     return "server_crash" if result.died else "ok"
-
-
-def tree_of(folder: Path, left: list[int] | None = None) -> dict[str, Any]:
-    """The files of a folder by name, folders as nested objects; links are named, not followed."""
-    left = [MOST_LISTED] if left is None else left
-    tree: dict[str, Any] = {}
-    files: list[str] = []
-    more = 0
-    with os.scandir(folder) as entries:
-        for entry in sorted(entries, key=lambda each: each.name):
-            name = entry.name.encode(errors="replace").decode()
-            if left[0] <= 0:
-                more += 1
-                continue
-            left[0] -= 1
-            if entry.is_dir(follow_symlinks=False):
-                tree[name] = tree_of(Path(entry.path), left)
-            else:
-                files.append(name)
-    if files:
-        tree["files"] = files
-    if more:
-        tree["more"] = more
-    return tree
 
 
 PYTHON = _tool(

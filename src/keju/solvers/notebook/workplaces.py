@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from keju.errors import KejuError, UsageError
+from keju.solvers.sandbox.folders import remove, tree_of
 from keju.solvers.sandbox.kernel import Kernel, KernelDied, Language
 from keju.solvers.sandbox.output import CellResult
-from keju.solvers.sandbox.sandbox import Sandbox, remove
+from keju.solvers.sandbox.sandbox import Sandbox
 from keju.solvers.toolbox import ToolsLost
 
-HOST_DEATHS: Final = ("start", "host_memory")
-"""Deaths of a kernel that no code inside is to blame for."""
 GONE: Final = (
     "The kernel is gone and is not started again ({reason}). No code can be run any more: give your"
     " answer."
@@ -85,7 +84,7 @@ class Bench:
     async def run(self, code: str) -> CellResult:
         """Run a cell. Code that kills its kernel for good has itself to blame: it may still answer.
 
-        ToolsLost where the host is to blame.
+        ToolsLost if the kernel was lost before any code ran, for the host is to blame then.
         """
         if self._dead:
             text = GONE.format(reason=self._dead)
@@ -93,11 +92,25 @@ class Bench:
         try:
             return await self._kernel.run(code)
         except KernelDied as died:
-            if died.reason in HOST_DEATHS:
+            if not died.by_code:
                 raise ToolsLost("kernel_died", str(died)) from None
-            self._dead = died.reason
-            text = "\n".join(filter(None, (died.text, GONE.format(reason=died))))
-            return CellResult(text, error="KernelDied", died=died.reason, ran=died.ran)
+            return self._lost(died.reason, died)
+        except KejuError:
+            raise
+        except Exception as error:  # no reply to code may become an error of Keju
+            if not self._kernel.code_ran:
+                raise
+            return self._lost("lost", KernelDied("exit", type(error).__name__, by_code=True))
+
+    def _lost(self, reason: str, died: KernelDied) -> CellResult:
+        """Return the last result of a kernel that code has ended for good."""
+        self._dead = reason
+        text = "\n".join(filter(None, (died.text, GONE.format(reason=died))))
+        return CellResult(text, error="KernelDied", died=reason, ran=died.ran)
+
+    async def tree(self) -> dict[str, Any]:
+        """Return the names of the files in the work folder; OSError if it cannot be read."""
+        return await asyncio.to_thread(tree_of, self.work)
 
     def facts(self) -> dict[str, Any]:
         """What there was to work with, and what became of the kernel."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from keju.config.arms import Sandbox as Settings
+from keju.solvers.sandbox import shut_in
 
 WORK: Final = "/workspace"
 RUN: Final = "/run/kernel"
@@ -28,6 +29,8 @@ CONFIGURATION = (
     "/etc/ld.so.cache", "/etc/alternatives", "/etc/R", "/etc/fonts", "/etc/localtime",
 )  # fmt: skip
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki")
+KEYRINGS = ("/proc/keys", "/proc/key-users")
+"""Lists of keys, of the host's users too."""
 OUTSIDE = (
     "PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
     "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG",
@@ -47,6 +50,10 @@ class Room(NamedTuple):
     memory: int
     name: str
     """Of its container."""
+
+
+SHUT_IN: Final = Path(shut_in.__file__).read_text("utf-8")
+"""The program that takes rights away before any other program runs inside."""
 
 
 class Launch(NamedTuple):
@@ -125,6 +132,10 @@ class Backend:
             "fsize": str(settings.max_file_bytes),
         }
 
+    def shut_in(self, command: Sequence[str]) -> list[str]:
+        """Return the command that runs a command with a new keyring and filtered system calls."""
+        return [self.python, "-I", "-S", "-c", SHUT_IN, *command]
+
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         """The command that runs a command in its place."""
         limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
@@ -150,7 +161,8 @@ class Bubblewrap(Backend):
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
-        inner = ["bwrap", *self._inner(room), "--", "prlimit", *limits, "--", *command]
+        limited = ["prlimit", *limits, "--", *self.shut_in(command)]
+        inner = ["bwrap", *self._inner(room), "--", *limited]
         seen = outside()  # bubblewrap clears it
         if room.owner is None:
             return Launch(inner, seen)
@@ -166,6 +178,9 @@ class Bubblewrap(Backend):
         yield from (*size, "--tmpfs", "/tmp")  # first, or it hides binds below it
         yield from self._folders(room)
         yield from ("--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/dev/shm")
+        for path in KEYRINGS:
+            if Path(path).exists():  # not in every kernel of the system
+                yield from ("--ro-bind", "/dev/null", path)
         moved = room.owner is not None  # the outer bubblewrap has put them in their places
         work, run = (WORK, RUN) if moved else (str(room.work), str(room.run))
         yield from self._binds((work, WORK), (run, RUN))
@@ -246,7 +261,7 @@ class Container(Backend):
             argv += ["--ulimit", f"{name}={value if ':' in value else f'{value}:{value}'}"]
         for name, value in (self.environment(room) | self._hidden()).items():
             argv += ["--env", f"{name}={value}"]
-        argv += [settings.image or "", *command]
+        argv += [settings.image or "", *self.shut_in(command)]
         return Launch(argv, outside(), ((self.name, "rm", "--force", *self._at_once(), room.name),))
 
     def _engine(self) -> tuple[str, ...]:

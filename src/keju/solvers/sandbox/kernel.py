@@ -12,8 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from keju.solvers.sandbox.backends import Bubblewrap, owner
-from keju.solvers.sandbox.output import CellResult, Output
+from keju.solvers.sandbox.backends import Bubblewrap, Room, owner
+from keju.solvers.sandbox.folders import give_away, size_of
+from keju.solvers.sandbox.output import CellResult, Output, plain
 from keju.solvers.sandbox.supervise import below, table
 from keju.solvers.sandbox.supervisor import Process
 from keju.solvers.sandbox.wire import Channel
@@ -36,20 +37,20 @@ host without a free core it may stand still between the two."""
 SETTLING: Final = 0.05
 """Seconds for what child processes wrote: the kernel reads it beside the cell's own output."""
 MOST_OUTPUT: Final = 256 * 2**20
-"""Bytes that one cell may send before its kernel is ended."""
-MOST_ENTRIES: Final = 200_000
-DEEPEST: Final = 3500
-"""Characters of a path; what lies deeper could not be looked at."""
-BLOCK: Final = 4096
-"""What an entry of a folder takes at least."""
+"""Bytes that a kernel may send from the start of one cell to the start of the next."""
 
 
 class KernelDied(Exception):
     """The kernel is gone and is not started again; `reason` says why by name."""
 
-    def __init__(self, reason: Death, message: str, text: str = "", *, ran: bool = True) -> None:
+    def __init__(
+        self, reason: Death, message: str, text: str = "", *, by_code: bool, ran: bool = True
+    ) -> None:
         super().__init__(message)
         self.reason: Death = reason
+        self.by_code = by_code
+        """Whether code of a model had run in this episode. It could have caused any death, so it
+        is to blame: otherwise a model could choose not to be graded."""
         self.ran = ran
         """Whether the last cell was begun."""
         self.text = text
@@ -88,6 +89,10 @@ class Kernel:
         self._tasks: list[asyncio.Task[None]] = []
         self._trouble: Death | None = None
         self._errors = b""
+        self._error_bytes = self._bytes_before = 0
+        """What the process wrote outside of its cells; what it had sent when the cell began."""
+        self.code_ran = False
+        """Whether any cell was sent to a kernel of this episode."""
         self._started = time.time()
         self.cells = self.timeouts = self.restarts = self.deaths = 0
         self.peak_work = self.peak_memory = 0
@@ -96,8 +101,27 @@ class Kernel:
 
     async def start(self) -> None:
         """Start the process and wait until it answers; KernelDied where it does not."""
-        room = self._sandbox.room(self.work, self._user)
-        backend, key = self._sandbox.backend, secrets.token_hex(32)
+        key = secrets.token_hex(32)
+        self._trouble, self._errors, self._error_bytes, self._bytes_before = None, b"", 0, 0
+        try:
+            room = self._sandbox.room(self.work, self._user)
+            launch = self._sandbox.backend.launch(room, self._command(room, key))
+            self._process = await self._sandbox.start(launch, room)
+        except OSError as error:
+            raise self._not_started(str(error.strerror)) from None
+        watched = self._keep_errors(), self._watch_folders(room.run), self._watch_output()
+        self._tasks = [asyncio.create_task(each) for each in watched]
+        try:
+            async with asyncio.timeout(self._settings.start_timeout):
+                await self._connect(room.run, key.encode())
+        except (TimeoutError, OSError, EOFError):
+            problem = await self._silence(self._process)
+            await self._end("start")
+            raise self._not_started(problem) from None
+
+    def _command(self, room: Room, key: str) -> list[str]:
+        """Write the connection file and return the command that starts a kernel with it."""
+        backend = self._sandbox.backend
         _, run = backend.inside(room)
         ports = {f"{name}_port": number for number, name in enumerate(SOCKETS, 1)}
         known = {**ports, "transport": "ipc", "ip": f"{run}/k", "key": key}
@@ -108,21 +132,11 @@ class Kernel:
             "python": [backend.python, *PYTHON_KERNEL, f"{run}/{file.name}"],
             "r": [*R_KERNEL, f"{run}/{file.name}"],
         }
-        launch = backend.launch(room, commands[self.language])
-        self._trouble, self._errors = None, b""
-        try:
-            self._process = await self._sandbox.start(launch, room)
-        except OSError as error:
-            raise KernelDied("start", f"the kernel did not start: {error.strerror}") from None
-        watched = self._keep_errors(), self._watch_folders(room.run)
-        self._tasks = [asyncio.create_task(each) for each in watched]
-        try:
-            async with asyncio.timeout(self._settings.start_timeout):
-                await self._connect(str(room.run / "k"), key.encode())
-        except (TimeoutError, OSError, EOFError):
-            problem = await self._silence(self._process)
-            await self._end("start")
-            raise KernelDied("start", f"the kernel did not start: {problem}") from None
+        return commands[self.language]
+
+    def _not_started(self, problem: str) -> KernelDied:
+        message = f"the kernel did not start: {problem}"
+        return KernelDied("start", message, by_code=self.code_ran)
 
     async def stop(self) -> None:
         """End the kernel and all that came of it."""
@@ -134,7 +148,7 @@ class Kernel:
         limit = timeout or self._settings.cell_timeout
         process, cell = self._process, Cell(self._settings.max_cell_chars)
         if process is None:
-            raise KernelDied("start", "the kernel is closed")
+            raise KernelDied("start", "the kernel is closed", by_code=self.code_ran)
         shell, _, control = self._channels
         if process.code is not None:
             return await self._died(cell, begun, ran=False)
@@ -144,9 +158,8 @@ class Kernel:
             self._late = Output(self._settings.max_cell_chars)
         content = {"code": code, "allow_stdin": False, "stop_on_error": False}
         silent = {"silent": False, "store_history": True, "user_expressions": {}}
-        heard, self._cell = self._channels[1].heard, cell
+        self._bytes_before, self._cell, self.code_ran = self._bytes(), cell, True
         cell.id = shell.send("execute_request", content | silent)
-        flood = asyncio.create_task(self._flooded(heard))
         try:
             ended = await self._first(cell, process, limit)
             if ended == "time":
@@ -159,7 +172,6 @@ class Kernel:
                 if ended == "done":
                     return self._result(cell, begun, timed_out=True)
         finally:
-            flood.cancel()
             self._cell = None
         if ended == "death":
             return await self._died(cell, begun)
@@ -197,8 +209,7 @@ class Kernel:
     async def _hung(self, cell: Cell, begun: float) -> CellResult:
         """A cell that cannot be interrupted costs its kernel."""
         await self._end("cell_timeout")
-        self.restarts += 1
-        await self.start()
+        await self._restart(cell)
         cell.output.write(f"{NEW_KERNEL}\n")
         return self._result(cell, begun, timed_out=True, restarted=True)
 
@@ -210,19 +221,28 @@ class Kernel:
         when = "while it ran this cell" if ran else "before this cell, which was not run"
         message = f"the kernel died {when} ({DEATHS[reason]})"
         if reason == "work_size" or self.deaths > self._settings.max_kernel_restarts:
-            raise KernelDied(reason, message, cell.output.text, ran=ran)
-        self.restarts += 1
-        await self.start()
+            text = cell.output.text
+            raise KernelDied(reason, message, text, by_code=self.code_ran, ran=ran)
+        await self._restart(cell)
         cell.output.write(f"\n[{message}]\n{NEW_KERNEL}\n")
         return self._result(cell, begun, restarted=True, died=reason, ran=ran)
+
+    async def _restart(self, cell: Cell) -> None:
+        """Start a new kernel; KernelDied keeps what the cell had written."""
+        self.restarts += 1
+        try:
+            await self.start()
+        except KernelDied as death:
+            death.text = cell.output.text
+            raise
 
     async def _silence(self, process: Process) -> str:
         """Why a kernel does not answer: its own last words, or what ended it."""
         if process.code is None:
             return "no answer in time"
         await asyncio.wait(self._tasks[:1], timeout=LATE)  # all that it said is read
-        said = self._errors.decode("utf-8", "replace").strip().splitlines()
-        return said[-1][:300] if said else DEATHS[self._reason()]
+        lines = plain(self._errors.decode("utf-8", "replace")).strip().splitlines()
+        return lines[-1][:300] if lines else DEATHS[self._reason()]
 
     def _reason(self) -> Death:
         """Why the process is gone, from what the supervisor and its exit code say."""
@@ -250,7 +270,7 @@ class Kernel:
                     if Path(f"/proc/{pid}/comm").read_text().strip() != "bwrap":
                         os.kill(pid, signal.SIGINT)
 
-    async def _connect(self, prefix: str, key: bytes) -> None:
+    async def _connect(self, run: Path, key: bytes) -> None:
         """Connect as soon as the kernel listens, and wait until it is heard on all channels."""
         kinds: tuple[tuple[int, Literal["DEALER", "SUB"]], ...]
         kinds = (1, "DEALER"), (2, "SUB"), (4, "DEALER")
@@ -258,8 +278,8 @@ class Kernel:
             while True:
                 self._check()
                 try:
-                    channel = await Channel.connect(f"{prefix}-{number}", kind, key)
-                except (FileNotFoundError, ConnectionRefusedError):
+                    channel = await Channel.connect(run / f"k-{number}", kind, key)
+                except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
                     await asyncio.sleep(0.02)
                 else:
                     self._channels.append(channel)
@@ -296,9 +316,13 @@ class Kernel:
                 else:
                     cell.output.take(message)
 
-    async def _flooded(self, heard: int) -> None:
-        """End a kernel whose cell sends without end."""
-        while self._channels[1].heard - heard < MOST_OUTPUT:
+    def _bytes(self) -> int:
+        """Return how many bytes the process has sent so far, over all ways to Keju."""
+        return self._error_bytes + sum(channel.heard for channel in self._channels)
+
+    async def _watch_output(self) -> None:
+        """End a kernel that sends without end, in a cell or after it."""
+        while self._bytes() - self._bytes_before < MOST_OUTPUT:
             await asyncio.sleep(0.25)
         self._stop_for("output")
 
@@ -313,17 +337,23 @@ class Kernel:
         assert self._process.stderr is not None
         while data := await self._process.stderr.read(2**16):
             self._errors = (self._errors + data)[-4096:]
+            self._error_bytes += len(data)
 
     async def _watch_folders(self, run: Path) -> None:
         """Look how large the folders are; too large ends the kernel."""
         while True:
             begun = time.monotonic()
-            most = self._settings.max_work_bytes
-            size = await asyncio.to_thread(size_of, (self.work, run), most)
-            self.peak_work = max(self.peak_work, size)
-            if size > most:
+            if await self._measure(self.work, run) > self._settings.max_work_bytes:
                 self._stop_for("work_size")
             await asyncio.sleep(max(1.0, 10 * (time.monotonic() - begun)))
+
+    async def _measure(self, *folders: Path) -> int:
+        """Return the bytes in folders; 0 where the host cannot say it at this moment."""
+        size = 0
+        with suppress(OSError):
+            size = await asyncio.to_thread(size_of, folders, self._settings.max_work_bytes)
+        self.peak_work = max(self.peak_work, size)
+        return size
 
     async def _end(self, reason: str) -> None:
         """Let go of everything."""
@@ -339,16 +369,20 @@ class Kernel:
         for channel in self._channels:
             channel.close()
         self._tasks, self._channels = [], []
-        size = await asyncio.to_thread(size_of, (self.work,), self._settings.max_work_bytes)
-        self.peak_work = max(self.peak_work, size)
+        await self._measure(self.work)
 
 
 SOCKETS = ("shell", "iopub", "stdin", "control", "hb")
 # As the first process of a container a kernel could be neither interrupted nor killed: it becomes
 # the second. Without its debugger it starts in three quarters of the time. What child processes
 # write is passed on ten times sooner than usual, so that it belongs to its cell.
+#
+# No module is imported from the work folder before the kernel is ready, and none of its files can
+# take the place of a module that the kernel imports later: the folder comes last in the path.
 LAUNCHER = """
-import os, runpy, sys
+import sys
+sys.path[:] = [folder for folder in sys.path if folder not in ("", ".")]
+import os
 kernel = os.fork() if os.getpid() == 1 else 0
 while kernel:
     pid, status = os.wait()
@@ -358,10 +392,22 @@ while kernel:
 sys.modules["debugpy"] = None
 from ipykernel.iostream import OutStream
 OutStream.flush_interval = 0.02
-runpy.run_module("ipykernel_launcher", run_name="__main__")
+from ipykernel.kernelapp import IPKernelApp
+start = IPKernelApp.start
+def start_with_work_folder(app):
+    if sys.prefix == sys.base_prefix:
+        import site
+        sys.path.append(site.getusersitepackages())
+    sys.path.append("")
+    return start(app)
+IPKernelApp.start = start_with_work_folder
+IPKernelApp.init_path = lambda app: None
+IPKernelApp.launch_instance()
 """
-PYTHON_KERNEL = ("-c", LAUNCHER, "--HistoryManager.enabled=False", "-f")
-R_KERNEL = ("R", "--slave", "-e", "IRkernel::main()", "--args")
+PYTHON_KERNEL = ("-s", "-c", LAUNCHER, "--HistoryManager.enabled=False", "-f")
+# Profiles, variables and saved objects in the work folder are not read at the start.
+R_START = ("--no-init-file", "--no-environ", "--no-restore")
+R_KERNEL = ("R", "--slave", *R_START, "-e", "IRkernel::main()", "--args")
 NEW_KERNEL = "[a new kernel was started: all variables and imports are gone, files are still there]"
 DEATHS: dict[Death, str] = {
     "exit": "it ended itself",
@@ -374,34 +420,3 @@ DEATHS: dict[Death, str] = {
     "output": "it wrote too much output",
     "start": "it did not start",
 }
-
-
-def size_of(folders: tuple[Path, ...], most: int) -> int:
-    """Bytes on disk below folders, counted no further than `most`; links are not followed."""
-    size = entries = 0
-    waiting = [os.fspath(folder) for folder in folders]
-    while waiting:
-        folder = waiting.pop()
-        if len(folder) > DEEPEST:
-            return most + 1
-        with suppress(OSError), os.scandir(folder) as found:
-            for entry in found:
-                entries += 1
-                with suppress(OSError):
-                    size += max(entry.stat(follow_symlinks=False).st_blocks * 512, BLOCK)
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                if size > most or entries > MOST_ENTRIES:
-                    return max(size, most + 1)
-    return size
-
-
-def give_away(folder: Path, user: int | None) -> None:
-    """Make a folder and all in it a user's own; links stay what they are."""
-    if user is None:
-        return
-    os.chown(folder, user, user, follow_symlinks=False)
-    for place, folders, files, descriptor in os.fwalk(folder):
-        del place
-        for name in (*folders, *files):
-            os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -32,7 +33,8 @@ def leftovers() -> Iterator[Leftover]:
     for root in {tempfile.gettempdir(), "/tmp"}:
         for folder in sorted(Path(root).glob(f"{PREFIX}*")):
             if _orphaned(folder.name.encode()):
-                yield Leftover(Notice("left_folder", {"folder": folder}), f"rm -rf {folder}")
+                remedy = f"rm -rf {shlex.quote(str(folder))}"
+                yield Leftover(Notice("left_folder", {"folder": folder}), remedy)
     for engine in ("podman", "docker"):
         for name in _containers(engine) if shutil.which(engine) else ():
             if _orphaned(name.encode()):

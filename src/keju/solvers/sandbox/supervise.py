@@ -33,7 +33,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -223,21 +223,36 @@ class Keeper:
 
     def clear_up(self) -> None:
         """Run the commands and remove the folders that belong to the program."""
-        # The folders may be nested deeper than Python could walk.
-        folders = [["/bin/rm", "-rf", "--", *self.order.get("remove", ())]]
-        for argv in (*self.order.get("after", ()), *folders):
-            pid = os.fork()
-            if pid == 0:
-                try:
-                    self.order |= {"argv": argv, "fds": [], "limits": {}}
-                    self.files = []
-                    self.become()
-                finally:
-                    os._exit(127)
-            limit = time.monotonic() + CLEARING
-            while time.monotonic() < limit and pid not in dict(reaped()):
-                time.sleep(0.01)
-            end_tree()
+        for argv in self.order.get("after", ()):
+            self.run_to_end(argv)
+        for argv in removal(self.order.get("remove", ())):
+            self.run_to_end(argv)
+
+    def run_to_end(self, argv: Sequence[str]) -> None:
+        """Run a command for as long as it may take, and end all that comes of it."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.order |= {"argv": list(argv), "fds": [], "limits": {}}
+                self.files = []
+                self.become()
+            finally:
+                os._exit(127)
+        limit = time.monotonic() + CLEARING
+        while time.monotonic() < limit and pid not in dict(reaped()):
+            time.sleep(0.01)
+        end_tree()
+
+
+def removal(folders: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the commands that remove folders, for as long as something is left of them.
+
+    The folders may be nested deeper than Python could walk. ``rm`` and ``chmod`` follow no link.
+    Code may have taken all rights to its folders away, so the second command gives them back.
+    """
+    for command in (["/bin/rm", "-rf"], ["/bin/chmod", "-R", "u+rwx"], ["/bin/rm", "-rf"]):
+        if left := [folder for folder in folders if os.path.lexists(folder)]:
+            yield [*command, "--", *left]
 
 
 def close_all_but(wanted: set[int]) -> None:
@@ -447,7 +462,8 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     _, link, keju, *folders = sys.argv
     Supervisor(socket.socket(fileno=int(link)), int(keju)).run()
-    os.execv("/bin/rm", ["rm", "-rf", "--", *folders])
+    for argv in removal(folders):
+        os.waitpid(os.posix_spawn(argv[0], argv, {}), 0)
 
 
 if __name__ == "__main__":

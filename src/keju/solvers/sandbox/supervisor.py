@@ -8,6 +8,7 @@ import os
 import secrets
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from keju.solvers.sandbox import supervise
+from keju.solvers.sandbox.folders import opened, remove
 
 PREFIX: Final = "keju-"
 """Of the folders that hold all others; the process id of their Keju follows."""
@@ -219,9 +221,7 @@ class Supervisor:
             await self._gone
             for process in self._processes.values():
                 process.close()
-        if left := [str(root) for root in self._roots if root.exists()]:  # it had been killed
-            argv = ["/bin/rm", "-rf", "--", *left]
-            await asyncio.to_thread(subprocess.run, argv, check=False, stderr=DEVNULL)
+        await asyncio.to_thread(remove, *self._roots)  # if it had been killed
 
     def _begin(self) -> None:
         if self._link is not None:
@@ -243,9 +243,8 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         self._link, self._gone, self._heard = ours, loop.create_future(), b""
         loop.add_reader(ours, self._listen)
-        for root in roots:  # only now, when there is somebody to remove them
-            root.mkdir(exist_ok=True)
-            root.chmod(0o711)
+        for root in dict.fromkeys(roots):  # only now, when there is somebody to remove them
+            _make(root)
 
     def _order(self, order: dict[str, Any], files: Sequence[int] = ()) -> None:
         """Send an order; what is sent to a supervisor that is gone is lost with it."""
@@ -284,6 +283,22 @@ class Supervisor:
         self._processes.clear()
         self._gone.set_result(None)
         self._link = self._child = None
+
+
+def _make(root: Path) -> None:
+    """Make a folder of Keju's own; OSError if another user has put something in its place.
+
+    Other users may pass through it only where Keju is root, because kernels are other users then.
+    """
+    mode = 0o711 if os.getuid() == 0 else 0o700
+    try:
+        root.mkdir(mode)
+    except FileExistsError:
+        known = root.lstat()
+        if not stat.S_ISDIR(known.st_mode) or known.st_uid != os.getuid():
+            raise
+    with opened(root) as folder:
+        os.fchmod(folder, mode)
 
 
 def _roots() -> list[Path]:

@@ -17,19 +17,23 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import socket
 import struct
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+
+from keju.solvers.sandbox.folders import socket_in
 
 GREETING = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 DELIMITER = b"<IDS|MSG>"
 MORE, LONG, COMMAND = 1, 2, 4
 MOST = 16 * 2**20
-"""Bytes of a frame that are kept."""
+"""Bytes of a message that are kept."""
 KEPT = 12
 """Frames of a message that are kept: a topic, the delimiter, five parts, and room."""
 
@@ -44,6 +48,33 @@ class Message(NamedTuple):
     """Bytes that were not kept."""
 
 
+Text = str | list[str] | None
+
+
+class _Header(msgspec.Struct):
+    msg_type: str
+
+
+class _Parent(msgspec.Struct):
+    msg_id: str = "None"
+
+
+class _Shown(msgspec.Struct, omit_defaults=True):
+    plain: Text = msgspec.field(default=None, name="text/plain")
+    png: Text = msgspec.field(default=None, name="image/png")
+
+
+class _Content(msgspec.Struct, omit_defaults=True):
+    """What is read of a message; values of any other name or type could be of any size."""
+
+    text: Text = None
+    data: _Shown | None = None
+    traceback: list[str] | None = None
+    ename: str | None = None
+    evalue: str | None = None
+    execution_state: str | None = None
+
+
 class Channel:
     """One socket of a kernel."""
 
@@ -55,15 +86,26 @@ class Channel:
         """Bytes received so far."""
 
     @classmethod
-    async def connect(cls, path: str, kind: Literal["DEALER", "SUB"], key: bytes) -> Channel:
-        """Connect to a socket that a kernel listens on; OSError where none does."""
-        reader, writer = await asyncio.open_unix_connection(path)
+    async def connect(cls, path: Path, kind: Literal["DEALER", "SUB"], key: bytes) -> Channel:
+        """Connect to a socket that a kernel listens on; OSError where none does, or it is a link.
+
+        BlockingIOError if the kernel takes no connection at this moment.
+        """
+        end = socket.socket(socket.AF_UNIX)
+        try:
+            end.setblocking(False)
+            with socket_in(path.parent, path.name) as place:
+                end.connect(place)
+            reader, writer = await asyncio.open_unix_connection(sock=end)
+        except BaseException:
+            end.close()
+            raise
         channel = cls(reader, writer, key)
         ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind.encode()
         try:
             writer.write(GREETING + _frame(ready, COMMAND))
             await reader.readexactly(len(GREETING))
-            while not (await channel._frame())[0] & COMMAND:
+            while not (await channel._frame(MOST))[0] & COMMAND:
                 pass
         except BaseException:  # also an episode that is cancelled while its kernel starts
             channel.close()
@@ -73,7 +115,7 @@ class Channel:
         return channel
 
     def send(self, kind: str, content: dict[str, Any]) -> str:
-        """Send a message; returns its id."""
+        """Send a message and return its id; a kernel that has closed the socket gets nothing."""
         number = uuid.uuid4().hex
         header = {
             **{"msg_id": number, "msg_type": kind, "session": "keju", "username": "keju"},
@@ -82,6 +124,8 @@ class Channel:
         parts = [msgspec.json.encode(part) for part in (header, {}, {}, content)]
         frames = [DELIMITER, self._sign(parts), *parts]
         for place, frame in enumerate(frames, 1):
+            if self._writer.is_closing():
+                break
             self._writer.write(_frame(frame, MORE if place < len(frames) else 0))
         return number
 
@@ -90,16 +134,16 @@ class Channel:
         while True:
             frames: list[bytes] = []
             left_out, more = 0, True
+            room = MOST
             while more:
-                flags, body, lost = await self._frame()
+                flags, body, lost = await self._frame(room if len(frames) < KEPT else 0)
                 if flags & COMMAND:
                     continue
                 more = bool(flags & MORE)
+                left_out += lost
+                room -= len(body)
                 if len(frames) < KEPT:
                     frames.append(body)
-                    left_out += lost
-                else:
-                    left_out += lost + len(body)
             if (message := self._read(frames, left_out)) is not None:
                 return message
 
@@ -110,12 +154,12 @@ class Channel:
     def _sign(self, parts: Sequence[bytes]) -> bytes:
         return hmac.new(self._key, b"".join(parts), "sha256").hexdigest().encode()
 
-    async def _frame(self) -> tuple[int, bytes, int]:
+    async def _frame(self, most: int) -> tuple[int, bytes, int]:
         """Flags and body of the next frame, and how many bytes of it were too many."""
         (flags,) = await self._reader.readexactly(1)
         size = int.from_bytes(await self._reader.readexactly(8 if flags & LONG else 1))
         self.heard += size
-        if size <= MOST:
+        if size <= most:
             return flags, await self._reader.readexactly(size), 0
         left = size
         while left:
@@ -133,12 +177,13 @@ class Channel:
             # The signature of a message that was cut cannot be checked; its content is not used.
             if left_out == 0 and not hmac.compare_digest(signature, self._sign(parts)):
                 return None
-            header, parent, _, content = (
-                msgspec.json.decode(part or b"{}", type=dict[str, Any]) for part in parts
-            )
-            if left_out:
-                content = {}
-            return Message(str(header["msg_type"]), str(parent.get("msg_id")), content, left_out)
+            header, parent, _, content = parts
+            kind = msgspec.json.decode(header, type=_Header).msg_type
+            known = _Content()
+            if not left_out:
+                known = msgspec.json.decode(content, type=_Content)
+            about = msgspec.json.decode(parent or b"{}", type=_Parent).msg_id
+            return Message(kind, about, msgspec.to_builtins(known), left_out)
         return None
 
 

@@ -1,0 +1,260 @@
+"""Reads and changes folders in which a model's code may work at the same moment.
+
+Such code can replace a folder by a link to a folder of the host between two steps of Keju. Every
+access here starts at an open folder and follows no link: the kernel of the system refuses it. No
+function is recursive, so no depth of folders is too much for it. Names are bytes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+import struct
+import subprocess
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from keju.solvers.sandbox.supervise import removal
+
+OPENAT2: Final = 437
+"""The system call's number, the same on every processor; Linux has it since version 5.6."""
+RESOLVE_NO_LINKS: Final = 0x01 | 0x02 | 0x04 | 0x08
+"""For openat2: no other disk, no link of /proc, no symbolic link, nothing above the start."""
+NOT_AVAILABLE: Final = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG)
+"""Errors of openat2 in an old kernel, or below a filter that does not know it."""
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+PATH_ONLY: Final = getattr(os, "O_PATH", os.O_RDONLY)
+DEEPEST: Final = 3500
+"""Bytes of a path; the system takes no path of more than 4,096."""
+MOST_ENTRIES: Final = 200_000
+BLOCK: Final = 4096
+"""The least number of bytes that an entry of a folder takes."""
+MOST_LISTED: Final = 2000
+"""Files that a listing names; what is more is counted."""
+DEEPEST_LISTED: Final = 64
+"""Levels of folders that a listing shows; what is deeper is counted."""
+
+
+class TooDeepError(OSError):
+    """Folders are nested deeper than a path can be long."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+
+
+class Visited(NamedTuple):
+    """A folder that is open while it is visited."""
+
+    path: bytes
+    """From the start on; empty for the start itself."""
+    descriptor: int
+    entries: Iterator[os.DirEntry[str]]
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[int]:
+    """Open a folder; OSError if it is a link or not a folder."""
+    try:
+        descriptor = os.open(folder, FOLDER)
+    except PermissionError:
+        with opened(folder.parent) as parent:
+            unlock(parent, os.fsencode(folder.name))
+        descriptor = os.open(folder, FOLDER)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_below(start: int, path: bytes, flags: int = FOLDER) -> int:
+    """Open what is at `path` below an open folder; OSError if any part of it is a link."""
+    flags |= os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return _openat2(start, path or b".", flags)
+    except OSError as error:
+        if error.errno not in NOT_AVAILABLE:
+            raise
+    place = os.open(".", FOLDER, dir_fd=start)
+    *folders, last = path.split(b"/") if path else [b"."]
+    try:
+        for name in folders:
+            below = os.open(name, FOLDER, dir_fd=place)
+            os.close(place)
+            place = below
+        return os.open(last, flags, dir_fd=place)
+    finally:
+        os.close(place)
+
+
+def _openat2(start: int, path: bytes, flags: int) -> int:
+    """Call openat2, which the C library does not offer."""
+    how = struct.pack("QQQ", flags, 0, RESOLVE_NO_LINKS)
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
+    call.restype = ctypes.c_long
+    descriptor: int = call(OPENAT2, start, path, how, len(how))
+    if descriptor < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return descriptor
+
+
+def walk(folder: Path) -> Iterator[Visited]:
+    """Visit a folder and all below it, parents first; TooDeepError where no path leads on.
+
+    What disappears meanwhile, or turns into something else, is left out.
+    """
+    with opened(folder) as start:
+        waiting = deque([b""])
+        while waiting:
+            path = waiting.popleft()
+            if len(path) > DEEPEST:
+                raise TooDeepError
+            with (
+                suppress(OSError),
+                _visited(start, path) as descriptor,
+                os.scandir(descriptor) as entries,
+            ):
+                yield Visited(path, descriptor, _noted(entries, path, waiting))
+
+
+def _noted(
+    entries: Iterable[os.DirEntry[str]], path: bytes, waiting: deque[bytes]
+) -> Iterator[os.DirEntry[str]]:
+    """Yield the entries of a folder, and note which of them must be visited."""
+    for entry in entries:
+        with suppress(OSError):
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(_joined(path, entry.name))
+        yield entry
+
+
+def _joined(path: bytes, name: str) -> bytes:
+    return path + b"/" + os.fsencode(name) if path else os.fsencode(name)
+
+
+@contextmanager
+def _visited(start: int, path: bytes) -> Iterator[int]:
+    """Open a folder, also one that its owner has locked against itself (mode 000)."""
+    try:
+        descriptor = open_below(start, path)
+    except PermissionError:
+        unlock(start, path)
+        descriptor = open_below(start, path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def unlock(start: int, path: bytes) -> None:
+    """Give a folder's owner all rights to it again; OSError if Keju does not own it."""
+    place = open_below(start, path, PATH_ONLY | os.O_DIRECTORY)
+    try:
+        mode = stat.S_IMODE(os.fstat(place).st_mode)
+        os.chmod(f"/proc/self/fd/{place}", mode | stat.S_IRWXU)  # noqa: PTH101
+    finally:
+        os.close(place)
+
+
+def size_of(folders: Iterable[Path], most: int) -> int:
+    """Return the bytes on disk below folders, counted no further than `most`.
+
+    Links are not followed. Folders that cannot be measured count as more than `most`.
+    """
+    size = entries = 0
+    try:
+        for folder in folders:
+            for visited in walk(folder):
+                for entry in visited.entries:
+                    entries += 1
+                    with suppress(OSError):
+                        blocks = entry.stat(follow_symlinks=False).st_blocks
+                        size += max(blocks * 512, BLOCK)
+                    if size > most or entries > MOST_ENTRIES:
+                        return max(size, most + 1)
+    except TooDeepError:
+        return most + 1
+    except FileNotFoundError:  # the folder of the sockets is gone with its kernel
+        return size
+    return size
+
+
+def give_away(folder: Path, user: int | None) -> None:
+    """Make a user the owner of a folder and of all in it; links stay what they are."""
+    if user is None:
+        return
+    for visited in walk(folder):
+        os.fchown(visited.descriptor, user, user)
+        for entry in visited.entries:
+            with suppress(FileNotFoundError):
+                os.chown(entry.name, user, user, dir_fd=visited.descriptor, follow_symlinks=False)
+
+
+def tree_of(folder: Path, most: int = MOST_LISTED) -> dict[str, Any]:
+    """Return the files of a folder by name, folders as nested objects; links are only named.
+
+    The key ``files`` holds the names of files, ``more`` the number of entries that are not listed.
+    """
+    tree: dict[str, Any] = {}
+    places: dict[bytes, tuple[dict[str, Any], int]] = {b"": (tree, 0)}
+    with suppress(TooDeepError):
+        for visited in walk(folder):
+            if visited.path not in places:  # below a folder that is not listed
+                continue
+            here, depth = places.pop(visited.path)
+            entries = sorted(visited.entries, key=lambda entry: entry.name)
+            listed = entries[: max(0, most)] if depth < DEEPEST_LISTED else []
+            most -= len(listed)
+            files = []
+            for entry in listed:
+                name = entry.name.encode(errors="replace").decode()
+                if not _is_folder(entry):
+                    files.append(name)
+                    continue
+                key = f"{name}/" if name in ("files", "more") else name
+                here[key] = {}
+                places[_joined(visited.path, entry.name)] = here[key], depth + 1
+            if files:
+                here["files"] = files
+            if more := len(entries) - len(listed):
+                here["more"] = more
+            if not places:
+                break
+    return tree
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+@contextmanager
+def socket_in(folder: Path, name: str) -> Iterator[str]:
+    """Yield a path that leads to a socket in a folder, and to nothing else.
+
+    FileNotFoundError if there is none. OSError if it is a link, a file or on another disk: a
+    connection to `folder`/`name` itself would follow a link to any socket of the host.
+    """
+    with opened(folder) as start:
+        descriptor = open_below(start, os.fsencode(name), PATH_ONLY)
+        try:
+            known = os.fstat(descriptor)
+            if not stat.S_ISSOCK(known.st_mode) or known.st_dev != os.fstat(start).st_dev:
+                raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+
+
+def remove(*folders: str | Path) -> None:
+    """Remove folders in which a model's code worked, when that code has ended."""
+    for argv in removal([str(folder) for folder in folders]):
+        subprocess.run(argv, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
