@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from keju.bounds import unpacking
 from keju.errors import DataError
-from keju.files import unpacking
 from keju.judges.exam import handed_in, score_of
 from keju.sources.files import jsonl_rows
 from keju.stats.agreement import JudgeQuality, rogan_gladen

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -445,7 +445,15 @@ def environment() -> dict[str, Any]:
 
 def now() -> str:
     """The time as manifests write it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return this_moment(UTC).isoformat(timespec="seconds")
+
+
+def this_moment(zone: tzinfo | None = None) -> datetime:
+    """Return the time, here or in a zone; UsageError if the clock shows an impossible date."""
+    try:
+        return datetime.now(zone)
+    except (ValueError, OverflowError, OSError):  # the year 10000, which no calendar of Python has
+        raise UsageError("clock_impossible") from None
 
 
 def _storable_judge(config: TaskConfig, judge: JudgeConfig) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from keju.config.arms import expand, references
 from keju.config.serving import HIDDEN, PORT, shown_command, words_of
 from keju.engine.display import Notes
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
+from keju.files import open_own
 from keju.messages import printable
 from keju.models.base import Model, Redactor
 from keju.models.registry import make_model
@@ -108,7 +109,8 @@ class Server:
     async def _begin(self) -> None:
         self._starts += 1
         try:
-            with self._log.open("ab") as log:
+            fd = open_own(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            with os.fdopen(fd, "ab") as log:
                 self._process = await self._supervisor.start(
                     self._argv,
                     env=dict(os.environ),

@@ -15,6 +15,15 @@ from typing import Final
 from keju.config.address import shown_url
 from keju.config.arms import INSTANCE, PYTHON, WORKDIR, Server, expand, references
 from keju.errors import ConfigError
+from keju.solvers.mcp.placeholders import (
+    VARIABLES,
+    filled,
+    filled_arguments,
+    filled_command,
+    filled_path,
+    filled_url,
+    refuse_nul,
+)
 
 INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR")
 """What a server sees of Keju's own environment; keys of endpoints are not among it."""
@@ -43,6 +52,8 @@ class Launch:
     folder: str = ""
     """What was made for it, and goes with its process."""
     setup: str | None = None
+    """The command that a shell runs before; every value of data in it is quoted."""
+    setup_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -70,14 +81,21 @@ def launch_of(
     """How `server` is started; ConfigError where a variable or its program is missing."""
     values: dict[str, str] = {}
 
-    def value(text: str) -> str:
-        """A text with its references and placeholders filled in."""
+    given = {WORKDIR: workdir, INSTANCE: instance}
+
+    def expanded(text: str) -> str:
+        """Return a text with its references to variables filled in."""
         values.update({name: environ.get(name, "") for name in references(text)})
-        return expand(text, environ).replace(WORKDIR, workdir).replace(INSTANCE, instance)
+        return expand(text, environ)
+
+    def value(text: str) -> str:
+        """Return a text with its references and placeholders filled in."""
+        return filled(expanded(text), given)
 
     try:
+        refuse_nul(given)
         if server.url is not None:
-            url, headers = value(server.url), _headers(server, environ)
+            url, headers = filled_url(expanded(server.url), given), _headers(server, environ)
             values |= {f"key in {name}": text for name, text in headers.items()}
             if url != shown_url(url):
                 values["key in the address"] = url
@@ -94,12 +112,16 @@ def launch_of(
         found = shutil.which(program, path=env.get("PATH", os.defpath))
         if found is None:
             raise ConfigError("server_program_missing", program=server.command)
+        arguments = filled_arguments(program, [expanded(text) for text in server.args], given)
+        setup = server.setup_command
         return Launch(
-            argv=(str(Path(found).absolute()), *(value(text) for text in server.args)),
+            argv=(str(Path(found).absolute()), *arguments),
             env=env,
-            cwd=str(Path(value(server.cwd or "")).absolute()),  # the supervisor has its own
+            # The supervisor has another one.
+            cwd=str(Path(filled_path(expanded(server.cwd or ""), given)).absolute()),
             folder=workdir,
-            setup=value(server.setup_command) if server.setup_command else None,
+            setup=filled_command(expanded(setup), given, "setup_command") if setup else None,
+            setup_env=env | {VARIABLES[name]: text for name, text in given.items() if text},
             values=values,
         )
     except ConfigError as error:

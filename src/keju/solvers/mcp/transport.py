@@ -18,15 +18,13 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from keju import bounds
+
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
     from keju.solvers.sandbox.supervisor import Process
 
-LONGEST_LINE: Final = 32 * 2**20
-"""Bytes of a message."""
-MOST_NOISE: Final = 64 * 2**20
-"""Bytes of lines that are no message, for one process."""
 CHUNK: Final = 256 * 1024
 LONGEST_TAIL: Final = 4000
 """Bytes of standard error that are kept."""
@@ -89,7 +87,7 @@ class Pipes:
                         yield line
                     else:
                         self.noise += len(line) + 1
-            if len(rest) > LONGEST_LINE or self.noise > MOST_NOISE:
+            if len(rest) > bounds.LONGEST_MESSAGE or self.noise > bounds.MOST_NOISE:
                 self.flooded = True
                 return
             await asyncio.sleep(0)  # a server that prints without end leaves others their turn
