@@ -988,6 +988,8 @@ TEXTS: dict[str, str] = {
     "server_script_missing_at": "arm '{arm}': the file {file} of MCP server '{server}' is missing",
     "server_headers_form": "{variable} must hold a JSON object of headers, or lines 'Name: value'",
     "server_tail": "; its last words: {text}",
+    "server_hidden": "a key in args is not stored with the run: give the server's args again, or "
+    "write the key as ${{VARIABLE}}",
     "server_value_nul": "the value of {placeholder} contains a NUL character, which no program can "
     "be given: change the id of the question",
     "server_value_option": "the value of {placeholder} begins with '-', so a program could read it "
@@ -1470,6 +1472,8 @@ TEXTS: dict[str, str] = {
     "kinds, not n={n:g}, {positives} right and {negatives} wrong",
     "run_in_use": "run '{name}' is being written by another process; wait for it, or choose "
     "another --run-id",
+    "secret_not_stored": "a key in extra_body or model_args is not stored with the run: give the "
+    "setting again",
     "clock_impossible": "the clock of this computer shows a date after the year 9999: set it",
     "grades_damaged": "{path} is damaged ({problem}): write it anew with keju judge",
     "manifest_damaged": "{path} is not a run's manifest: {problem}",

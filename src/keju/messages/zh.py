@@ -876,6 +876,8 @@ TEXTS: dict[str, str] = {
     "server_script_missing_at": "实验组“{arm}”：MCP 服务器“{server}”的文件 {file} 不存在",
     "server_headers_form": "{variable} 应为请求头的 JSON 对象，或“Name: value”形式的行",
     "server_tail": "；它最后的输出：“{text}”",
+    "server_hidden": "args 中的密钥不会随运行保存：请重新给出服务器的 args，"
+    "或把密钥写成 ${{变量名}}",
     "server_value_nul": "{placeholder} 的值含有 NUL 字符，无法传给任何程序：请修改题目的 id",
     "server_value_option": "{placeholder} 的值以“-”开头，程序可能把它当作选项：请修改题目的 id",
     "server_command_unsafe": "{placeholder} 的值含有 shell 可能当作代码执行的字符："
@@ -1300,6 +1302,7 @@ TEXTS: dict[str, str] = {
     "judge_needs_labels": "校正评分模型需要已评分的回答和两类有标注的回答，而不是 n={n:g}、"
     "{positives} 个对和 {negatives} 个错",
     "run_in_use": "运行“{name}”正由另一个进程写入；请等待，或另选 --run-id",
+    "secret_not_stored": "extra_body 或 model_args 中的密钥不会随运行保存：请重新给出该设置",
     "clock_impossible": "这台电脑的时钟显示的日期晚于 9999 年：请校准时钟",
     "grades_damaged": "{path} 已损坏（{problem}）：用 keju judge 重新生成",
     "manifest_damaged": "{path} 不是运行的清单：{problem}",

@@ -23,6 +23,7 @@ from keju.config.address import parse_address
 from keju.config.serving import shown_command
 from keju.errors import DataError, Notice, UsageError
 from keju.files import read_json, write_json, wrong_shape
+from keju.redaction import masked
 from keju.runs.journal import FILE
 from keju.types import FaultKind
 
@@ -484,7 +485,8 @@ def storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
             settings[name] = str(Path(settings[name]).absolute())
     if (baseline := dumped.get("until_decided")) and not _is_id(baseline, config.work_dir):
         dumped["until_decided"] = str(Path(baseline).absolute())
-    return dumped
+    stored: dict[str, Any] = masked(dumped)
+    return stored
 
 
 def _is_id(baseline: str, work_dir: str) -> bool:

@@ -30,7 +30,7 @@ from keju.config.strict import NO_MAPPING, as_code
 from keju.errors import ConfigError, Hint
 from keju.solvers.mcp.http import BoundedClient
 from keju.solvers.mcp.launch import Launch
-from keju.solvers.mcp.transport import Pipes, last_words, over
+from keju.solvers.mcp.transport import LONGEST_TAIL, Pipes, last_words, over
 from keju.solvers.sandbox.supervisor import PIPE
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Connection:
     @property
     def tail(self) -> str:
         """The end of what the server wrote to its standard error, secrets hidden."""
-        return self.launch.hide(self.pipes.tail) if self.pipes is not None else ""
+        return self.launch.hide(self.pipes.tail)[-LONGEST_TAIL:] if self.pipes is not None else ""
 
     @property
     def tool_hash(self) -> str:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 256 * 1024
 LONGEST_TAIL: Final = 4000
-"""Bytes of standard error that are kept."""
+"""Characters of standard error that are shown and stored."""
+KEPT_TAIL: Final = 4 * LONGEST_TAIL
+"""Bytes of standard error that are kept: a secret must not be cut before it is hidden."""
 
 
 MOST_WORDS: Final = 500
@@ -71,7 +73,7 @@ class Pipes:
         stream = self.process.stderr
         while stream is not None and (chunk := await stream.read(CHUNK)):
             self._tail += chunk
-            del self._tail[:-LONGEST_TAIL]
+            del self._tail[:-KEPT_TAIL]
 
     async def lines(self) -> AsyncIterator[bytes]:
         """The lines of standard output that may be messages."""
