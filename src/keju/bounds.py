@@ -156,11 +156,11 @@ class Unpacker:
             raise Damaged("the reply cannot be unpacked")
 
 
-def unpacked_body(body: bytes, header: str, most: int = LONGEST_REPLY) -> bytes:
+def unpacked_body(body: bytes, header: str) -> bytes:
     """Return an HTTP body as it was before it was packed; TooLong or Damaged if that fails."""
     for encoding in encodings_of(header) if body else ():
         unpacker = Unpacker(encoding)
-        body = unpacker.feed(body, most)
+        body = unpacker.feed(body, LONGEST_REPLY)
         unpacker.close()
     return body
 
