@@ -27,7 +27,7 @@ LONGEST_REPLY: Final = 16 * MIB
 replies at once must fit into memory."""
 LONGEST_HEAD: Final = MIB // 4
 """Bytes of an HTTP reply outside its body: its headers, its trailers, and framing without data."""
-MOST_HEADERS: Final = 1000
+MOST_HEADERS: Final = 5000
 """Headers and trailers of one HTTP reply."""
 LONGEST_WIRE: Final = 8 * LONGEST_REPLY
 """Bytes of one HTTP reply as they are sent: chunks of one byte need six."""

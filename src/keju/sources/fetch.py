@@ -86,8 +86,9 @@ def download(
     """Fetch `url` into `target` and return its SHA-256; checks what is known about it first."""
     with _open(url, secrets) as response, whole_file(target) as file:
         announced = response.headers.get("Content-Length")
-        is_number = announced is not None and announced.isascii() and announced.isdecimal()
-        total = size if size is not None else int(announced) if is_number else None
+        total = size
+        if total is None and announced and announced.isascii() and announced.isdecimal():
+            total = int(announced)
         most = bounds.MOST_UNPACKED if total is None else min(total, bounds.MOST_UNPACKED)
         received, digest, last_line = 0, hashlib.sha256(), time.monotonic()
         while chunk := _read(response, url, _CHUNK):

@@ -13,7 +13,7 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 from keju import bounds
 from keju.errors import DataError
@@ -53,13 +53,13 @@ def tar_names(path: Path) -> Iterator[str]:
             packed = io.BufferedReader(_Unpacked(file, make, path.name)) if make else file
         count = 0
         try:
-            with tarfile.open(fileobj=_Forward(packed, path.name), mode="r:") as archive:  # type: ignore[call-overload]
+            with tarfile.open(fileobj=_Forward(packed, path.name), mode="r:") as archive:
                 while (entry := archive.next()) is not None:
                     count += 1
                     if count > bounds.MOST_ENTRIES:
                         most = bounds.MOST_ENTRIES
                         raise DataError("archive_too_many", where=path.name, most=most)
-                    archive.members.clear()
+                    cast(Any, archive).members.clear()  # else it keeps every entry
                     yield entry.name
         except DataError as error:
             if error.code != "file_not_gzip":
