@@ -16,7 +16,7 @@ SOURCE = Path(keju.__file__).parent
 ROOT = SOURCE.parents[1]
 
 LEVELS = (
-    ("types", "errors", "files", "messages", "signals"),
+    ("types", "errors", "bounds", "files", "messages", "redaction", "signals"),
     ("config",),
     ("answers", "stats", "sources"),
     ("benchmarks", "models"),

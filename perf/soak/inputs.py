@@ -16,6 +16,7 @@ import functools
 import gzip
 import importlib
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -59,7 +60,7 @@ class Input:
 
 def cases() -> list[Case]:
     """All of them, in a fixed order."""
-    kinds = (flags, settings, rows, data, runs, logs)
+    kinds = (flags, settings, rows, data, runs, logs, places)
     return [
         Case(f"{kind.__name__}: {each.name}", functools.partial(_attack, each))
         for kind in kinds
@@ -353,6 +354,54 @@ def runs() -> Iterator[Input]:
                     codes=(*STOPPED, 5),
                     lay=functools.partial(_lay, STORED / run / "run", "r"),
                 )
+
+
+PLACES: Final = ("/dev/zero", "/dev/full", "/dev/tty", "pipe", ".", "link", "/proc/self/mem")
+"""What is no file; some of them never end, and some are never written to."""
+
+
+def places() -> Iterator[Input]:
+    """Devices, pipes, folders and links where a file is expected, and names that lead elsewhere."""
+    commands: dict[str, tuple[str, ...]] = {
+        "settings": (*EVAL, "-c"),
+        "predictions": ("score", "--datasets", "demo", "--predictions"),
+        "certificates": ("eval", "-m", "m", "--api-url", "https://127.0.0.1:9", "--ca-file"),
+        "weights": ("eval", "--datasets", "demo", "--quiet", "-m"),
+        "a log": ("import",),
+    }
+    for name, words in commands.items():
+        for place in PLACES:
+            given = f"gguf:{place}" if name == "weights" else place
+            yield Input(f"{name} {place}", (*words, given), codes=PERHAPS, lay=_odd_places)
+    for place in PLACES:
+        for command in ("export", "report"):
+            words = (command, "r", "--output", place, "--data-dir", str(DATA))
+            yield Input(f"{command} to {place}", words, codes=STOPPED, lay=_odd_places)
+    for file in ("records.jsonl", "manifest.json", "results.json"):
+        for command, words in READING.items():
+            more = ("--data-dir", str(DATA)) if command not in ("modes", "list") else ()
+            lay = functools.partial(_linked, file)
+            codes = (*STOPPED, 5)
+            yield Input(f"{command} linked {file}", (*words, *more), codes=codes, lay=lay)
+    for name in ("../../out", "/etc/x", "a\0b", "..", "x" * 300, "$(touch P)", "a\nb"):
+        row = json.dumps(QUESTION | {"id": name, "subset": name}).encode()
+        files = {"q.jsonl": row + b"\n"}
+        for words in (("prompts", "./q.jsonl", "--output", "p"), (*EVAL[:4], "./q.jsonl")):
+            yield Input(f"{words[0]} with the name {name[:20]!r}", words, files, codes=PERHAPS)
+
+
+def _odd_places(folder: Path) -> None:
+    """Lay a run, a pipe that no program writes to, and a link to an endless device."""
+    _lay(STORED / "bbh" / "run", "r", folder)
+    os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to("/dev/zero")
+
+
+def _linked(file: str, folder: Path) -> None:
+    """Lay a run one of whose files is a link."""
+    _lay(STORED / "bbh" / "run", "r", folder)
+    (folder / "r" / file).rename(folder / "elsewhere")
+    (folder / "r" / file).symlink_to(folder / "elsewhere")
 
 
 def logs() -> Iterator[Input]:

@@ -249,6 +249,15 @@ ENCODINGS: Final[dict[str, tuple[bytes, Fate]]] = {
     "gzip": (message(200, _zipped(GOOD), ZIPPED), "answer"),
     "deflate": (message(200, zlib.compress(GOOD), "Content-Encoding: deflate"), "answer"),
     "identity": (message(200, GOOD, "Content-Encoding: identity"), "answer"),
+    "gzip in two members": (
+        message(200, _zipped(GOOD[:30]) + _zipped(GOOD[30:]), ZIPPED),
+        "answer",
+    ),
+    "gzip in other letters": (message(200, _zipped(GOOD), "Content-Encoding: GZip "), "answer"),
+    "a bomb in two layers": (
+        message(200, _zipped(BOMB), "Content-Encoding: gzip, gzip"),
+        "retry",
+    ),
     "gzip that is none": (message(200, GOOD, ZIPPED), "retry"),
     "gzip cut": (message(200, _zipped(GOOD)[:40], ZIPPED), "retry"),
     "gzip damaged": (message(200, _zipped(GOOD)[:30] + b"\0" * 40, ZIPPED), "retry"),
@@ -326,6 +335,28 @@ TIMINGS: Final[dict[str, tuple[Raw, Fate]]] = {
     "an endless error": (Raw(data=message(500, b"", length=False), rest=b"e" * (1 << 20)), "retry"),
     "an endless header": (Raw(data=b"HTTP/1.1 200 OK\r\nX-A: ", rest=b"y" * (1 << 16)), "retry"),
     "endless headers": (Raw(data=b"HTTP/1.1 200 OK\r\n", rest=b"X-A: y\r\n" * 1000), "retry"),
+    "endless trailers": (
+        Raw(
+            data=message(200, _chunked(GOOD, b"0\r\n"), CHUNKED, length=False),
+            rest=b"X-A: " + b"y" * 60_000 + b"\r\n",
+        ),
+        "retry",
+    ),
+    "an endless trailer": (
+        Raw(
+            data=message(200, _chunked(GOOD, b"0\r\nX-A: "), CHUNKED, length=False),
+            rest=b"y" * (1 << 16),
+        ),
+        "retry",
+    ),
+    "endless chunks of one byte": (
+        Raw(data=message(200, b"", CHUNKED, length=False), rest=b"1\r\n \r\n" * 10_000),
+        "retry",
+    ),
+    "an endless extension of a chunk": (
+        Raw(data=message(200, b"1;", CHUNKED, length=False), rest=b"y" * (1 << 16)),
+        "retry",
+    ),
     "endless informational replies": (
         Raw(data=b"", rest=b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100),
         "retry",

@@ -1,9 +1,11 @@
-"""Files, once: written whole or not at all; JSON, JSON Lines and gzip within limits; names; and
-much of one kind in a temporary file instead of in memory."""
+"""Files, once: written whole or not at all; JSON and JSON Lines; names; and much of one kind in a
+temporary file instead of in memory. The limits are in `keju.bounds`."""
 
 from __future__ import annotations
 
-import gzip
+import errno
+import fcntl
+import hashlib
 import io
 import json
 import math
@@ -13,9 +15,9 @@ import platform
 import re
 import secrets
 import shutil
+import stat
 import time
 import weakref
-import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,20 +27,15 @@ from typing import IO, Any, BinaryIO, Final, Generic, Never, Self, TypeVar, over
 
 import msgspec
 
+from keju.bounds import LONGEST_DOCUMENT, lines_of, open_file, read_file, unpacking
 from keju.errors import DataError, Hint, WriteError
 
 PART: Final = ".part"
 """How the name of a file ends that is still written."""
 LONGEST_WRITING: Final = 86_400.0
 """Seconds after which nobody writes a file any more."""
-LONGEST_LINE: Final = 1 << 26
-"""Bytes of one line; replies may be long, but not endless."""
 LONGEST_NUMBER: Final = 1000
 """Digits of one number in JSON."""
-ALWAYS_UNPACKED: Final = 1 << 26
-MOST_RATIO: Final = 250
-"""Beyond so many bytes, so many times its size is the most that a file may unpack to. Text packs
-ten to fifty times; a bomb a thousand times."""
 IN_MEMORY: Final = 1 << 22
 """Bytes of what is stored in a temporary file up to which it needs none."""
 _DIGITS = re.compile(r"(\d+)")
@@ -60,6 +57,10 @@ def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
             path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise WriteError("file_is_folder", where=path)
+        if path.exists() and not path.is_file():  # /dev/stdout, /dev/null, a pipe: never replaced
+            with _device(path) as stream:
+                yield stream
+            return
         _remove_leftovers(path)
         with part.open("xb") as stream:
             yield stream
@@ -72,6 +73,13 @@ def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
             part.unlink(missing_ok=True)
         except OSError:
             pass  # the folder itself cannot be used, which the first error said
+
+
+def _device(path: Path) -> BinaryIO:
+    """Open a device or a pipe for writing; OSError where no program reads the pipe."""
+    fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    os.set_blocking(fd, True)
+    return os.fdopen(fd, "wb")
 
 
 @contextmanager
@@ -104,6 +112,55 @@ def _told_of(path: Path) -> Iterator[None]:
     except OSError as error:
         problem = error.strerror or error
         raise WriteError("cli_cannot_write", place=path, problem=problem) from None
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of Keju for writing and return its descriptor; WriteError if that fails.
+
+    A link is not followed: it could lead to any file of the user. A device or a pipe is refused.
+    """
+    fd = -1
+    try:
+        fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, Hint("not_a_file"))
+    except OSError as error:
+        if fd >= 0:
+            os.close(fd)
+        problem = _link_hint(error, path)
+        raise WriteError("cli_cannot_write", place=path, problem=problem) from None
+    return fd
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file of Keju for reading; OSError for a link, a pipe or a device."""
+    try:
+        stream = open_file(path, follow=False)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, _link_hint(error, path), str(path)) from None
+        raise
+    if not stat.S_ISREG(path.lstat().st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, Hint("not_a_file"), str(path))
+    return stream
+
+
+def _link_hint(error: OSError, path: Path) -> str:
+    if error.errno == errno.ELOOP and path.is_symlink():
+        return Hint("file_is_link")
+    return error.strerror or str(error)
+
+
+def take_lock(fd: int, path: Path, *, shared: bool = False) -> bool:
+    """Lock an open file; return whether it was free. WriteError if it cannot be locked at all."""
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise WriteError("file_not_lockable", path=path, problem=error.strerror) from None
+    return True
 
 
 def _part_of(path: Path) -> Path:
@@ -214,7 +271,7 @@ def _has_lazy_part(value: Any) -> bool:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON file that holds one object."""
     try:
-        document = parse_json(path.read_bytes())
+        document = parse_json(read_file(path, LONGEST_DOCUMENT))
     except OSError as error:
         raise DataError("file_unreadable", where=path, problem=error.strerror) from None
     except DataError as error:
@@ -329,19 +386,8 @@ def parse_json(raw: bytes, decoder: json.JSONDecoder = DOCUMENT) -> Any:
     return document
 
 
-def lines_of(stream: io.BufferedIOBase, where: str) -> Iterator[bytes]:
-    """The lines of a stream; DataError names one that is too long to be one."""
-    number = 0
-    while line := stream.readline(LONGEST_LINE + 1):
-        number += 1
-        if len(line) > LONGEST_LINE:
-            most = LONGEST_LINE >> 20
-            raise DataError("file_line_too_long", where=where, line=number, most=most)
-        yield line
-
-
 def json_rows(
-    stream: io.BufferedIOBase, where: str, decoder: json.JSONDecoder = TABLE
+    stream: io.BufferedIOBase | BinaryIO, where: str, decoder: json.JSONDecoder = TABLE
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The numbered objects of JSON Lines; empty lines are passed over."""
     for number, line in enumerate(lines_of(stream, where), 1):
@@ -359,56 +405,40 @@ def json_rows(
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The numbered objects of a JSON Lines file, gzipped or not; see `json_rows`."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             stream = unpacking(file, str(path)) if path.suffix == ".gz" else file
             yield from json_rows(stream, str(path))
     except OSError as error:
         raise DataError("file_unreadable", where=path, problem=error.strerror) from None
 
 
-def unpacking(packed: io.BufferedIOBase, where: str) -> io.BufferedIOBase:
-    """What a gzip file holds, read bit by bit; DataError if it is damaged, or a bomb."""
-    return io.BufferedReader(_Unpacked(packed, where), 1 << 16)
+LONGEST_NAME: Final = 120
+"""Bytes of a file name that is made of data; systems allow 255, and `_part_of` adds to it."""
+# `q1`, `bix-1-q1`, `初中语文 (上)`: not `.hidden`, `a/b`, `C:`, `what?`, `con`, a blank at the end
+_PLAIN_NAME = re.compile(
+    r"(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z))(?![.\s~-])[^\x00-\x1f\x7f-\x9f/\\:*?\"<>|]+(?<![.\s])",
+    re.IGNORECASE,
+)
+# `what~5d41402abc4b2a76`: the form of a name that was cleaned
+_CLEANED_NAME = re.compile(r".*~[0-9a-f]{16}")
+# a character that cleaning replaces: the slash and the dots of `../x`
+_ODD_IN_NAME = re.compile(r"[^\w-]+")
 
 
-class _Counted(io.RawIOBase):
-    """A stream that counts the bytes read from it."""
+def name_of(text: str) -> str:
+    """Return the name of one file or folder for a text that comes from data, such as an id.
 
-    def __init__(self, stream: io.BufferedIOBase) -> None:
-        self._stream = stream
-        self.count = 0
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        self.count += len(data)
-        return data
-
-
-class _Unpacked(io.RawIOBase):
-    def __init__(self, packed: io.BufferedIOBase, where: str) -> None:
-        self._packed = _Counted(packed)
-        self._gzip = gzip.GzipFile(fileobj=self._packed)
-        self._made = 0
-        self._where = where
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._gzip.read1(len(buffer))
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError("file_not_gzip", where=self._where, problem=error) from None
-        self._made += len(data)
-        refuse_bomb(self._made, self._packed.count, self._where)
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def refuse_bomb(unpacked: int, packed: int, where: str) -> None:
-    """DataError where something small unpacks to something huge, as no honest data does."""
-    if unpacked > ALWAYS_UNPACKED and unpacked > MOST_RATIO * packed:
-        raise DataError("file_bomb", where=where, ratio=MOST_RATIO)
+    An ordinary text is its own name. Any other one, such as ``../x``, ``/etc``, a reserved name or
+    one that is too long, is cleaned and gets a digest, so that two texts never share a name.
+    """
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:  # half a character
+        size = LONGEST_NAME + 1
+    if size <= LONGEST_NAME and _PLAIN_NAME.fullmatch(text) and not _CLEANED_NAME.fullmatch(text):
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{_ODD_IN_NAME.sub('_', text[:40]).strip('_-')[:20] or 'x'}~{digest}"
 
 
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:

@@ -166,6 +166,16 @@ def test_every_command_of_the_environment_s_page(
     assert ids == {"bixbench_bix-1-q1": 3, "bixbench_bix-1-q2": 3}
 
 
+def test_the_id_of_a_question_cannot_lead_out_of_the_run(env: Keju, tmp_path: Path) -> None:
+    rows = [ROWS[0] | {"question_id": "../../../../out"}]
+    write(tmp_path / "data" / "bixbench" / "BixBench_v1.5.jsonl", rows)
+    ran = sit(env)
+    assert ran.code == 0, ran.err
+    (notebook,) = tmp_path.rglob("notebook.ipynb")
+    assert notebook.parents[1] == Path(ran.json["folder"]).absolute() / "episodes"
+    assert not (tmp_path.parent / "out.0").exists()
+
+
 @pytest.mark.parametrize(
     ("settings", "n"),
     [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 from perf.soak.faults import PREFLIGHT
@@ -123,6 +125,79 @@ def test_a_key_that_a_reply_echoes_is_masked_everywhere(keju: Keju, tmp_path: Pa
     assert records()[0]["reply"]["text"] == f"Your key is [redacted]. {TEXT}"
     assert KEY not in ran.out + ran.err
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and KEY in file.read_text()]
+
+
+PASSWORD = 'p&/"7é Wort+?'
+PAIR = f"user:{PASSWORD}"
+FORMS = {
+    "plain": PASSWORD,
+    "in an address": quote(PASSWORD, safe=""),
+    "in a form": quote_plus(PASSWORD),
+    "in JSON": json.dumps(PASSWORD)[1:-1],
+    "in Base64": base64.b64encode(PAIR.encode()).decode(),
+    "in Base64, behind other text": base64.b64encode(b"xy" + PASSWORD.encode()).decode(),
+    "in Base64 for addresses": base64.urlsafe_b64encode(PAIR.encode()).decode().rstrip("="),
+}
+
+
+def stored(folder: Path) -> str:
+    """All that a run has written, the settings that the test gave left out."""
+    files = (file for file in folder.rglob("*") if file.is_file() and file.name != "c.json")
+    return "".join(file.read_text("utf-8", "replace") for file in files)
+
+
+@pytest.mark.parametrize("as_error", [True, False], ids=["error", "reply"])
+def test_a_password_is_hidden_in_every_form_in_which_it_is_sent(
+    keju: Keju, tmp_path: Path, as_error: bool
+) -> None:
+    echoed = " ; ".join(FORMS.values())
+    refused = message(400, json.dumps({"error": {"message": echoed}}).encode())
+
+    def raw(asked: Asked, attempt: int) -> Raw | None:
+        return Raw(data=refused) if as_error and asked.body.get("max_tokens") == 100 else None
+
+    with FaultyEndpoint(Plan(answers=f"{echoed}\n{TEXT}", raw=raw)) as endpoint:
+        url = endpoint.url.replace("://", f"://user:{quote(PASSWORD, safe='')}@")
+        ran = keju(*_words(url, "--generation-config", "max_tokens=100"))
+    written = ran.out + ran.err + stored(tmp_path)
+    assert "[redacted]" in written
+    inner = base64.b64encode(b"xy" + PASSWORD.encode()).decode()[3:-4]
+    secrets = {*FORMS.values(), inner} - {FORMS["in Base64, behind other text"]}
+    assert not [form for form in secrets if form in written]
+
+
+def _words(url: str, *more: str) -> list[str]:
+    place = ("--model", "m", "--api-url", url, "--work-dir", ".", "--run-id", "r")
+    exam = ("--datasets", "demo", "--dataset-args", json.dumps(EXAM))
+    return ["eval", *place, *exam, "--retry-interval", "0.01", "--quiet", *more]
+
+
+def test_a_key_in_the_body_is_sent_and_not_stored(keju: Keju, tmp_path: Path) -> None:
+    body = {"api_key": KEY, "provider": {"token": f"{KEY}-2", "order": ["a"]}, "cache_key": "c1"}
+    sent: list[dict[str, Any]] = []
+
+    def answer(asked: Asked) -> str:
+        sent.append(asked.body)
+        return f"{TEXT} {KEY}"
+
+    generation = json.dumps({"extra_body": body})
+    with FaultyEndpoint(Plan(answers=answer)) as endpoint:
+        ran = keju(*_words(endpoint.url, "--generation-config", generation, "--json"))
+        assert ran.code == 0, ran.err
+        assert sent[-1]["api_key"] == KEY
+        again = keju(*_words(endpoint.url, "--generation-config", generation, "--resume"))
+        assert again.code == 0, again.err
+        asked = len(sent)
+        hidden = keju("eval", "--config", "r/manifest.json", "--resume", "--repeats", "2")
+        assert hidden.code == 2
+        assert "is not stored with the run" in hidden.err
+        assert len(sent) == asked
+    assert KEY not in ran.out + ran.err + stored(tmp_path)
+    config = json.loads(Path("r/manifest.json").read_text())["config"]["generation_config"]
+    expected = {"api_key": "[redacted]", "provider": {"token": "[redacted]", "order": ["a"]}}
+    assert config["extra_body"] == expected | {"cache_key": "c1"}
+    scored = keju("score", "r", "--work-dir", ".", "--json")
+    assert scored.json["benchmarks"][0]["n"] == 4
 
 
 def sit_own(keju: Keju, endpoint: FaultyEndpoint, regex: str, filters: dict[str, str]) -> Ran:

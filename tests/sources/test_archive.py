@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from keju import files
+from keju import bounds
+from keju.bounds import unpacking
 from keju.errors import DataError
-from keju.files import TABLE, json_rows, parse_json, unpacking
-from keju.sources import archive as archives
+from keju.files import TABLE, json_rows, parse_json
 from keju.sources.archive import Archive
 
 CENTRAL, LOCAL = b"PK\x01\x02", b"PK\x03\x04"
@@ -114,13 +114,13 @@ def test_a_sound_archive_is_read(make: Callable[[], bytes], tmp_path: Path) -> N
 def test_what_is_read_of_an_archive_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archives, "MOST_BYTES", 1000)
+    monkeypatch.setattr(bounds, "MOST_BYTES", 1000)
     (tmp_path / "x.zip").write_bytes(packed())
     archive = Archive(tmp_path / "x.zip")
     archive.read("a.json")
     with pytest.raises(DataError, match="is too large"):
         archive.read("a.json")
-    monkeypatch.setattr(archives, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(bounds, "MOST_ENTRIES", 0)
     with pytest.raises(DataError, match="more than 0 entries"):
         Archive(tmp_path / "x.zip")
 
@@ -132,7 +132,7 @@ def test_a_gzip_bomb_is_refused_before_it_fills_the_memory() -> None:
 
 
 def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(bounds, "LONGEST_LINE", 1 << 20)
     lines = io.BytesIO(b'{"a": 1}\n' + b"x" * ((1 << 20) + 1))
     with pytest.raises(DataError, match="data, line 2: longer than 1 MiB"):
         list(json_rows(lines, "data"))

@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
 
+from keju import bounds
 from keju.errors import DataError
+from keju.sources import fetch
 from keju.sources.fetch import receipts
 from keju.sources.folder import HubName, Layout, locate
 from keju.sources.pull import hub_repo, pull
 from tests.sources.hub import COMMIT, TOKEN, FileFault, LoopbackHub
 from tests.sources.layouts import BBH_SUBSETS, LAYOUTS
+from tests.support.flood import flooding
 
 HUBS: tuple[HubName, ...] = ("huggingface", "modelscope")
 MMLU = "TIGER-Lab/MMLU-Pro"
@@ -178,6 +182,31 @@ def test_a_damaged_download_is_never_used(
     hub.faults.clear()
     receipt = pull("mmlu_pro", LAYOUTS["mmlu_pro"], name, environ=environ, say=quiet)
     assert (Path(receipt.path) / "data/test.jsonl").read_bytes() == ROWS
+
+
+@pytest.mark.parametrize("path", ["../../data/test.jsonl", "/data/test.jsonl", "a\\..\\b"])
+def test_a_hub_cannot_choose_where_files_are_written(
+    hub: LoopbackHub, environ: dict[str, str], path: str
+) -> None:
+    hub.repos[MMLU] = {path: ROWS, **FILES}
+    with pytest.raises(DataError, match="leaves the folder"):
+        pull("mmlu_pro", LAYOUTS["mmlu_pro"], "modelscope", environ=environ, say=quiet)
+
+
+def test_a_hub_that_sends_without_an_end_is_given_up(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "LONGEST_LISTING", 1 << 20)
+    monkeypatch.setattr(bounds, "MOST_UNPACKED", 1 << 20)
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    trailers = chain([head + b"2\r\n{}\r\n0\r\n"], repeat(b"x-a: b\r\n" * 1000))
+    body = [b"HTTP/1.1 200 OK\r\n\r\n", *repeat(b"x" * 65536, 64)]
+    for pieces in (trailers, body):
+        with flooding(pieces) as url, pytest.raises(fetch.Unreachable):
+            fetch.get(url, {})
+    with flooding(body) as url, pytest.raises(fetch.Damaged, match="more than"):
+        fetch.download(url, tmp_path / "file", secrets={})
+    assert not list(tmp_path.glob("*file*"))
 
 
 def test_modelscope_pages_through_long_listings(hub: LoopbackHub, environ: dict[str, str]) -> None:

@@ -417,6 +417,7 @@ def _redacted(text: str, argv: list[str]) -> str:
     """`text` without the keys and the URLs' credentials of this process."""
     from keju.cli.options import ADDRESS, OPTIONS
     from keju.config.address import PROVIDERS, shown_url
+    from keju.redaction import hide_known
 
     providers = PROVIDERS.values()
 
@@ -428,8 +429,8 @@ def _redacted(text: str, argv: list[str]) -> str:
         texts += [arg.partition("=")[2] for arg in argv if arg.partition("=")[0] in flags]
         return [value for value in texts if value]
 
-    for secret in values("KEY", ["KEJU_API_KEY", *(each.key_variable for each in providers)]):
-        text = text.replace(secret, "***")
+    keys = values("KEY", ["KEJU_API_KEY", *(each.key_variable for each in providers)])
+    text = hide_known(text, keys)
     for url in values(ADDRESS, ["KEJU_API_URL", *(each.url_variable for each in providers)]):
         text = text.replace(url, shown_url(url))
     return text

@@ -83,7 +83,9 @@ def parse_address(api_url: str) -> Address:
     query = f"?{parts.query}" if parts.query else ""
     typed = [parts.username or "", parts.password or ""]
     typed += [pair.partition("=")[2] for pair in parts.query.split("&") if pair]
-    secrets = tuple(dict.fromkeys([*typed, *map(unquote, typed)]))  # the server gets the latter
+    plain = [*map(unquote, typed)]  # what the server gets
+    pair = [f"{plain[0]}:{plain[1]}"] if plain[1] else []  # as Base64 in its header
+    secrets = tuple(dict.fromkeys([*typed, *plain, *pair]))
     return Address(f"{parts.scheme}://{parts.netloc}{path}", query, shown, secrets)
 
 

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from keju.config.address import shown_url
+from keju.config.serving import without_keys
 from keju.config.strict import Count, Invalid, Seconds, StrictSettings, Whole
 from keju.errors import ConfigError
 
@@ -143,6 +144,11 @@ class Server(StrictSettings):
     @field_serializer("env")
     def _names_and_references(self, value: dict[str, str | None]) -> dict[str, str | None]:
         return {name: text if _is_reference(text) else None for name, text in value.items()}
+
+    @field_serializer("args")
+    def _without_keys(self, value: list[str]) -> list[str]:
+        """A key after a flag such as ``--api-key`` is not stored."""
+        return without_keys(value)
 
     @field_serializer("url")
     def _without_secrets(self, value: str | None) -> str | None:

@@ -38,6 +38,17 @@ def shown_command(command: str) -> str:
     return command if words == shown else shlex.join(shown)
 
 
+def without_keys(words: list[str]) -> list[str]:
+    """Return the words of a command with its keys hidden."""
+    return [*_without_keys(words)]
+
+
+def keys_in(words: list[str]) -> list[str]:
+    """Return the keys among the words of a command."""
+    pairs = zip(words, _without_keys(words), strict=True)
+    return [word.removeprefix(shown.removesuffix(HIDDEN)) for word, shown in pairs if word != shown]
+
+
 def _without_keys(words: list[str]) -> Iterator[str]:
     after_key = False
     for word in words:

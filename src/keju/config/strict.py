@@ -27,6 +27,7 @@ from pydantic import (
     model_validator,
 )
 
+from keju.bounds import read_text
 from keju.errors import ConfigError, Hint, Notice, did_you_mean, near_hint, quoted
 from keju.messages import Language, catalogue, first_of, text_of
 
@@ -288,7 +289,7 @@ _KINDS = {list: "list", str: "text", bool: "truth value", int: "number", float: 
 def document(path: Path) -> dict[str, Any]:
     """The mapping in a YAML or JSON file."""
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_text(path)
     except OSError as error:
         raise ConfigError("config_unreadable", path=path, problem=error.strerror) from None
     except UnicodeDecodeError as error:
@@ -389,11 +390,53 @@ def scalar(text: str, where: str, *, as_written: bool = False) -> Any:
         line = ""
         if mark is not None and "\n" in text.strip():
             line = Hint("config_yaml_line", line=mark.line + 1)
-        problem = " ".join((error.problem or "not valid YAML").split())
+        problem = _yaml_problem(error.problem or "")
         raise ConfigError("config_yaml_at", where=where, line=line, problem=problem) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except yaml.reader.ReaderError as error:
+        code = error.character
+        character = f"U+{code if isinstance(code, int) else ord(code):04X}"
+        problem = Hint("config_yaml_control", character=character)
+        raise ConfigError("config_yaml_at", where=where, line="", problem=problem) from None
+    except RecursionError:
+        problem = Hint("config_yaml_deep")
+        raise ConfigError("config_yaml_at", where=where, line="", problem=problem) from None
+    except (yaml.YAMLError, ValueError) as error:
         problem = " ".join(str(error).split())
         raise ConfigError("config_not_yaml", where=where, problem=problem) from None
+
+
+_YAML_PROBLEMS = {
+    # could not determine a constructor for the tag '!foo'; found undefined tag handle '!e!'
+    "config_yaml_tag": re.compile(r"(?:could not determine .* the tag|.*tag handle) '(?P<tag>.*)'"),
+    # found undefined alias 'x'
+    "config_yaml_alias": re.compile(r"found undefined alias '(?P<alias>.*)'"),
+    # found character '\\t' that cannot start any token
+    "config_yaml_tab": re.compile(r"found character '\\t' that cannot start any token"),
+    # found character '@' that cannot start any token
+    "config_yaml_start": re.compile(r"found character '(?P<character>.)' that cannot start .*"),
+    # mapping values are not allowed here
+    "config_yaml_colon": re.compile(r"mapping values are not allowed .*"),
+    # expected ',' or '}', but got '<stream end>'; found unexpected end of stream
+    "config_yaml_end": re.compile(
+        r"(?:expected .*<stream end>.*|found unexpected end of stream.*)"
+    ),
+    # expected a mapping node, but found sequence
+    "config_value_not_tag": re.compile(r"expected a (?P<kind>\w+) node.*"),
+    # but found another document
+    "config_yaml_second": re.compile(r"but found another document"),
+}
+"""What PyYAML says, by the code of the message that Keju shows in its place."""
+
+
+def _yaml_problem(text: str) -> str:
+    """Return what is wrong with a YAML document in Keju's words."""
+    if isinstance(text, Hint):
+        return text
+    for code, pattern in _YAML_PROBLEMS.items():
+        if match := pattern.fullmatch(text):
+            values = {name: value.replace(_YAML, "!!") for name, value in match.groupdict().items()}
+            return Hint(code, **values)
+    return Hint("config_yaml_syntax")
 
 
 MOST_ALIASED = 10_000
@@ -434,7 +477,7 @@ def _yaml_loader(as_written: bool) -> Any:
             while waiting:
                 node, most = waiting.pop(), most - 1
                 if most < 0:
-                    problem = str(Invalid("config_yaml_grows"))
+                    problem = Hint("config_yaml_grows")
                     raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
                 if isinstance(node, yaml.MappingNode):
                     waiting += [each for pair in node.value for each in pair]
@@ -448,7 +491,7 @@ def _yaml_loader(as_written: bool) -> Any:
                 return super().construct_object(node, deep=deep)
             except (KeyError, ValueError, IndexError, OverflowError):
                 kind = node.tag.removeprefix(_YAML)
-                problem = str(Invalid("config_value_not_tag", kind=kind))
+                problem = Hint("config_value_not_tag", kind=kind)
                 raise yaml.constructor.ConstructorError(
                     None, None, problem, node.start_mark
                 ) from None
@@ -468,12 +511,13 @@ def _yaml_loader(as_written: bool) -> Any:
                 key = self.construct_object(key_node, deep=True)
                 problem = None
                 if not isinstance(key, str):
-                    problem = Invalid("config_key_not_text", key=key_node.value)
+                    shown = key_node.value if isinstance(key_node.value, str) else "[…]"
+                    problem = Hint("config_key_not_text", key=shown)
                 elif key in seen:
-                    problem = Invalid("config_key_twice", key=key)
+                    problem = Hint("config_key_twice", key=key)
                 if problem is not None:
                     mark = key_node.start_mark
-                    raise yaml.constructor.ConstructorError(None, None, str(problem), mark)
+                    raise yaml.constructor.ConstructorError(None, None, problem, mark)
                 seen.add(key)
             return super().construct_mapping(node, deep=deep)
 

@@ -24,6 +24,7 @@ from keju.engine.solver import Solver
 from keju.engine.tally import Tally, ToolUse, in_own_order, tool_use
 from keju.errors import ConfigError, Notice
 from keju.models.registry import fit_sampling, model_name
+from keju.redaction import masked
 from keju.runs.manifest import Stopping, StoredData, StoredExam, StoredProtocol
 from keju.types import (
     CUT,
@@ -110,7 +111,7 @@ class Job:
         """How a request becomes a reply."""
         self.watcher: Callable[[int, Record], None] | None = None
         """Sees each unit with its record when it is entered, and again when that is replaced."""
-        identity = (exam.benchmark, model, arm, msgspec.to_builtins(sampling))
+        identity = (exam.benchmark, model, arm, masked(msgspec.to_builtins(sampling)))
         identity += (setup,) if setup else ()
         self._fingerprint = msgspec.json.encode(identity, order="deterministic")
         self._hashers: dict[int, tuple[Prefix, hashlib.blake2b]] = {}
@@ -317,7 +318,7 @@ class Job:
             readers={reader.name: reader.version for reader in self.readers},
             settings=dict(exam.settings),
             filters=self.filters.model_dump(exclude_none=True) if self.filters else {},
-            sampling=msgspec.to_builtins(self.sampling),
+            sampling=masked(msgspec.to_builtins(self.sampling)),
             samples=len(exam.samples),
             epochs=self.epochs,
             grading=grading.VERSION,

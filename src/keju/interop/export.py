@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,8 +11,8 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.engine.job import Job, make_jobs
-from keju.errors import KejuError, Notice, UsageError, near_hint, quoted
-from keju.files import whole_file, write_json
+from keju.errors import KejuError, Notice, UsageError, WriteError, near_hint, quoted
+from keju.files import open_own, whole_file, write_json
 from keju.interop.hub import eval_results
 from keju.interop.trackers import log_to_mlflow, log_to_wandb
 from keju.report.tables import latex, markdown
@@ -193,9 +194,11 @@ def _submit(
     }
     entry = {"at": now(), "format": SUBMISSION, "file": str(target) if target else None}
     try:
-        with (run.folder / LOG).open("ab") as log:
+        fd = open_own(run.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with os.fdopen(fd, "ab") as log:
             log.write(msgspec.json.encode(entry | facts) + b"\n")
-    except OSError as error:
-        place, problem = run.folder / LOG, error.strerror
+    except (OSError, WriteError) as error:
+        place = run.folder / LOG
+        problem = error.values["problem"] if isinstance(error, WriteError) else error.strerror
         raise UsageError("export_cannot_record", place=place, problem=problem) from None
     return _counted(run, facts, [])._replace(missing=tuple(made.missing))

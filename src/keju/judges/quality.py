@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from keju.bounds import LONGEST_DOCUMENT, read_file, unpacking
 from keju.errors import DataError
-from keju.files import unpacking
 from keju.judges.exam import handed_in, score_of
 from keju.sources.files import jsonl_rows
 from keju.stats.agreement import JudgeQuality, rogan_gladen
@@ -35,7 +35,7 @@ def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:
     question in this run, or `question` and `target`.
     """
     try:
-        raw = io.BytesIO(path.read_bytes())
+        raw = io.BytesIO(read_file(path, LONGEST_DOCUMENT))
     except OSError as error:
         raise DataError("labelled_unreadable", path=path, problem=error.strerror) from None
     rows = unpacking(raw, str(path)) if path.name.endswith(".gz") else raw

@@ -23,6 +23,13 @@ TEXTS: dict[str, str] = {
     "file_is_folder": "cannot write {where}: it is a folder; name a file",
     "file_line": "{where}, line {line}: {problem}",
     "file_line_too_long": "{where}, line {line}: longer than {most} MiB",
+    "file_larger": "larger than {most} MiB",
+    "pipe_silent": "nothing is written to the pipe",
+    "not_a_file": "not a file",
+    "file_is_link": "it is a symbolic link, which Keju does not follow; replace it with a copy of "
+    "the file",
+    "file_not_lockable": "cannot lock {path}: {problem}; use a folder on a file system that "
+    "supports locks (--work-dir)",
     "file_not_gzip": "{where} is not a whole gzip file: {problem}",
     "file_bomb": "{where} is refused: it unpacks to more than {ratio} times its size",
     "json_invalid": "{problem} at character {position}",
@@ -37,6 +44,8 @@ TEXTS: dict[str, str] = {
     "archive_method": "{where} is packed by a method that Keju does not read ({method})",
     "archive_too_large": "{where} is too large: {size} bytes",
     "archive_too_many": "{where} holds more than {most} entries",
+    "archive_header": "{where} is refused: what it says about one entry is longer than {most} MiB",
+    "archive_memory": "{where} is refused: unpacking it takes more than {most} MiB of memory",
     "archive_leaves": "{where} is refused: '{name}' is a link or leads out of the folder",
     "archive_twice": "{where} is refused: it holds '{name}' twice",
     "file_nul": "{where}, line {line}: holds a NUL character",
@@ -935,6 +944,17 @@ TEXTS: dict[str, str] = {
         "{variable}: '{field}' is a mapping; give it in a file or by its flag"
     ),
     "config_yaml_grows": "its aliases make it grow without bounds",
+    "config_yaml_tag": "the tag {tag} is not supported: write the value without it",
+    "config_yaml_control": "the character {character} is not allowed in YAML",
+    "config_yaml_syntax": "this is not valid YAML: check quotes, colons and the indentation",
+    "config_yaml_alias": "the alias *{alias} is not defined",
+    "config_yaml_tab": "a tab cannot indent a line: use blanks",
+    "config_yaml_start": "a value cannot begin with {character}: put it in quotes",
+    "config_yaml_colon": "unexpected colon: put a value that contains ': ' in quotes, and "
+    "check the indentation",
+    "config_yaml_end": "the text ends too early: a quote or a bracket is not closed",
+    "config_yaml_second": "only one document is allowed: remove the second '---'",
+    "config_yaml_deep": "nested too deep",
     "config_yaml_at": "{where}{line}: {problem}",
     # Config files of `keju run`.
     "run_file_idle": "keys of mcpbr that have no effect in Keju: {keys}",
@@ -972,6 +992,18 @@ TEXTS: dict[str, str] = {
     "server_script_missing_at": "arm '{arm}': the file {file} of MCP server '{server}' is missing",
     "server_headers_form": "{variable} must hold a JSON object of headers, or lines 'Name: value'",
     "server_tail": "; its last words: {text}",
+    "server_hidden": "a key in args is not stored with the run: give the server's args again, or "
+    "write the key as ${{VARIABLE}}",
+    "server_value_nul": "the value of {placeholder} contains a NUL character, which no program can "
+    "be given: change the id of the question",
+    "server_value_option": "the value of {placeholder} begins with '-', so a program could read it "
+    "as an option: change the id of the question",
+    "server_command_unsafe": "the value of {placeholder} contains characters that a shell could "
+    'run as code: write "${variable}" in place of {placeholder} in setup_command',
+    "server_argument_unsafe": "the value of {placeholder} contains characters that could be run as "
+    "code: write {placeholder} as a separate argument in args, not inside of code",
+    "server_many_tools": "MCP server '{server}' lists more than {most} tools, or too much text "
+    "about them{tail}",
     "server_setup_slow": "MCP server '{server}': its setup_command took more than {seconds:g} s"
     "{tail}",
     "server_setup_failed": "MCP server '{server}': its setup_command ended with exit code {exit}"
@@ -1314,6 +1346,9 @@ TEXTS: dict[str, str] = {
     "source_parts_missing": "{where}: {n} of its parts are missing",
     "source_no_table": "{path} holds no table '{stem}' (looked for {shown})",
     "format_separator": "{where}: the values are separated by '{found}', and a comma is expected",
+    "format_odd_table": "{where}, line {number}: too many commas or empty lines for a table",
+    "format_parquet_memory": "{where} is refused: reading it takes more than {most} MiB of memory",
+    "format_parquet_row": "{where} is refused: one of its rows has more than {most} MiB",
     "format_not_parquet": "{where} is not a whole Parquet file",
     "format_no_list": "{where} holds no list of rows",
     "format_line_not_utf8": "{where}, line {number} is not UTF-8: {problem}",
@@ -1442,6 +1477,9 @@ TEXTS: dict[str, str] = {
     "kinds, not n={n:g}, {positives} right and {negatives} wrong",
     "run_in_use": "run '{name}' is being written by another process; wait for it, or choose "
     "another --run-id",
+    "secret_not_stored": "a key in extra_body or model_args is not stored with the run: give the "
+    "setting again",
+    "clock_impossible": "the clock of this computer shows a date after the year 9999: set it",
     "grades_damaged": "{path} is damaged ({problem}): write it anew with keju judge",
     "manifest_damaged": "{path} is not a run's manifest: {problem}",
     "replay_no_records": "cannot replay {path}: it holds no records of a run",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -17,6 +17,8 @@ import msgspec
 
 from keju.errors import EndpointError, KejuError
 from keju.messages import printable
+from keju.redaction import REDACTED as REDACTED
+from keju.redaction import Redactor as Redactor
 from keju.types import Fault, FaultKind, Notice, Reply, Request, Sampling
 
 BRIEF = 16
@@ -139,14 +141,6 @@ def seed_of(request: Request) -> int | None:
 MESSAGE_LENGTH = 300
 SEARCHED_LENGTH = 2000
 """How much of a message is searched for what it is about."""
-SHORTEST_SECRET = 4
-"""Shorter values are no secrets, and hiding them would garble every message."""
-SHORTEST_KEY = 8
-"""Shorter keys are placeholders such as ``EMPTY``, which an answer may well hold."""
-REDACTED = "[redacted]"
-REPLY_TEXTS = ("text", "reasoning", "raw", "model", "finish", "refusal", "request_id")
-"""What a model or its endpoint wrote of a reply, beside the tool calls."""
-
 BY_STATUS: dict[int, FaultKind] = {
     401: "auth",
     402: "auth",
@@ -201,55 +195,6 @@ _HTML = re.compile(r"^\s*(<!doctype|<html|<head)", re.IGNORECASE)
 """The beginning of a page: ``<!DOCTYPE html>``."""
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 """``502 Bad Gateway`` in ``<title>502 Bad Gateway</title>``."""
-
-
-class Redactor:
-    """Takes secrets out of text that others wrote.
-
-    Messages lose every secret. Replies lose `keys` alone, the secrets that are credentials: the
-    value of a plain header, such as a date, may be an answer.
-    """
-
-    def __init__(self, secrets: Iterable[str], keys: Iterable[str] = ()) -> None:
-        hidden = _parts(secrets, SHORTEST_SECRET)
-        self._pattern = re.compile("|".join(map(re.escape, hidden))) if hidden else None
-        self._keys = _parts(keys, SHORTEST_KEY)
-
-    def __call__(self, text: str) -> str:
-        """Return `text` without the secrets."""
-        return self._pattern.sub(REDACTED, text) if self._pattern is not None else text
-
-    def reply(self, reply: Reply) -> Reply:
-        """Return `reply` without the keys; nearly always that is `reply` itself."""
-        if not self._keys:
-            return reply
-        texts: dict[str, Any] = {name: getattr(reply, name) for name in REPLY_TEXTS}
-        if reply.tool_calls:
-            texts["tool_calls"] = msgspec.json.encode(reply.tool_calls).decode()
-        if reply.native:
-            texts["native"] = reply.native.decode("utf-8", "replace")
-        masked = {name: self._without_keys(text) for name, text in texts.items()}
-        if masked == texts:
-            return reply
-        if reply.tool_calls:
-            masked["tool_calls"] = tuple(msgspec.json.decode(masked["tool_calls"]))
-        if reply.native:
-            masked["native"] = masked["native"].encode()
-        return msgspec.structs.replace(reply, **masked)
-
-    def _without_keys(self, text: str) -> Any:
-        for key in self._keys:
-            text = text.replace(key, REDACTED)
-        return text
-
-    def __repr__(self) -> str:
-        return "Redactor()"
-
-
-def _parts(secrets: Iterable[str], shortest: int) -> list[str]:
-    """The secrets and their words, the longest first: ``Bearer x`` is found as ``x`` as well."""
-    parts = {part for secret in secrets for part in (secret, *secret.split())}
-    return sorted((part for part in parts if len(part) >= shortest), key=len, reverse=True)
 
 
 def one_line(text: str) -> str:

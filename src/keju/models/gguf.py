@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from keju.bounds import open_file
 from keju.errors import DataError
 
 MAGIC = b"GGUF"
@@ -112,7 +113,7 @@ def read_gguf(path: Path) -> Gguf:
     """
     try:
         size = path.stat().st_size
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return _Reader(file, path, size).read()
     except OSError as error:
         raise DataError("gguf_unreadable", path=path, problem=error.strerror) from None

@@ -13,7 +13,6 @@ import os
 import re
 import select
 import socket
-import zlib
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
@@ -21,19 +20,15 @@ from urllib.parse import unquote, urlsplit
 import httptools
 import msgspec
 
-LONGEST_REPLY = 16 << 20
-"""Bytes of a reply's body, after decompression: more than any answer has, so what is longer is
-damage. Reading stops there, since 64 endless replies at once must fit into memory."""
-LONGEST_HEAD = 1 << 18
-"""Bytes of all headers of a reply."""
+from keju import bounds
+from keju.bounds import ENCODINGS
+
 BODILESS = (204, 304)
 """Statuses of replies that end with their head; some servers send a body all the same."""
 CONNECT_SECONDS = 30.0
 """An address that does not even answer the handshake by then is down."""
 KEEP_ALIVE_SECONDS = 60
 """After so long without a byte a sign of life is sent: networks cut what is silent for minutes."""
-ENCODINGS = "gzip, deflate"
-"""Of a body, as the server may choose; another one is damage."""
 NO_HANDSHAKE = "no answer to the handshake"
 
 
@@ -78,7 +73,7 @@ def damaged(problem: str) -> TransportError:
 
 def too_long() -> TransportError:
     """What became of a reply without an end."""
-    return damaged(f"the reply is longer than {LONGEST_REPLY >> 20} MiB")
+    return damaged(f"the reply is longer than {bounds.LONGEST_REPLY // bounds.MIB} MiB")
 
 
 class Target(NamedTuple):
@@ -242,9 +237,9 @@ class _Connection(asyncio.Protocol):
         # A timer is set once for many requests: one that rings too early is set again.
         if self._timer is None or self._timer.when() > due:
             self._set_timer()
-        self._status = self._size = self._head_size = 0
+        self._status = self._head_size = self._wire_size = self._header_count = 0
         self._headers: dict[bytes, bytes] = {}
-        self._parts: list[bytes] = []
+        self._body = bytearray()
         self._whole = False
         # What is sent at the same moment goes out together: a server that falls asleep between
         # two requests costs more to wake than the request itself.
@@ -308,8 +303,8 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._waiting is None:
             return self.abort()  # nobody asked for this
-        if not self._status:
-            self._head_size += len(data)
+        self._wire_size += len(data)
+        before = len(self._body)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -320,11 +315,22 @@ class _Connection(asyncio.Protocol):
             if not (self._whole and self._status in BODILESS):
                 return self.fail(TransportError("malformed", "the reply is no HTTP", reached=True))
             self._kept = False  # what is wrong came after the reply
-        if self._size > LONGEST_REPLY or self._head_size > LONGEST_HEAD:
+        if len(self._body) == before:  # headers, trailers, or framing without data
+            self._head_size += len(data)
+        if self._is_too_long:
             return self.fail(too_long())
         if self._whole:
             self._deliver()
         return None
+
+    @property
+    def _is_too_long(self) -> bool:
+        return (
+            len(self._body) > bounds.LONGEST_REPLY
+            or self._head_size > bounds.LONGEST_HEAD
+            or self._header_count > bounds.MOST_HEADERS
+            or self._wire_size > bounds.LONGEST_WIRE
+        )
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -340,15 +346,16 @@ class _Connection(asyncio.Protocol):
         return None
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.setdefault(name.lower(), value)
+        self._header_count += 1
+        if not self._status and self._header_count <= bounds.MOST_HEADERS:  # trailers are not kept
+            self._headers.setdefault(name.lower(), value)
 
     def on_headers_complete(self) -> None:
         self._status = self._parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
-        self._size += len(body)
-        if self._size <= LONGEST_REPLY:
-            self._parts.append(body)
+        if len(self._body) <= bounds.LONGEST_REPLY:
+            self._body += body
 
     def on_message_complete(self) -> None:
         if self._status < 200:  # "100 Continue": the reply itself is still to come
@@ -364,7 +371,7 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
         if waiting is None or waiting.done():
             return
-        body, headers = b"".join(self._parts), self._headers
+        body, headers = bytes(self._body), self._headers
         try:
             body = decoded(body, headers.get(b"content-encoding", b""))
         except TransportError as error:
@@ -380,19 +387,9 @@ class _Connection(asyncio.Protocol):
 
 def decoded(body: bytes, encoding: bytes) -> bytes:
     """A body as it was before the server packed it; TransportError where that cannot be known."""
-    if not encoding or not body or encoding.lower() == b"identity":
-        return body
-    if encoding.lower() not in (b"gzip", b"x-gzip", b"deflate"):
-        raise damaged("the reply is packed in a way that was not asked for")
-    # What is called deflate comes with a head of zlib or, from some servers, without one.
-    for bits in (47, -15):
-        unpack = zlib.decompressobj(bits)
-        try:
-            text = unpack.decompress(body, LONGEST_REPLY + 1)
-        except zlib.error:
-            continue
-        if len(text) > LONGEST_REPLY:
-            raise too_long()
-        if unpack.eof:
-            return text
-    raise damaged("the reply cannot be unpacked")
+    try:
+        return bounds.unpacked_body(body, encoding.decode("latin-1"))
+    except bounds.TooLong:
+        raise too_long() from None
+    except bounds.Damaged as error:
+        raise damaged(str(error)) from None

@@ -24,6 +24,7 @@ from keju.config import TaskConfig
 from keju.config.address import SHORT_NAMES
 from keju.errors import ConfigError, Hint, MissingExtra, Notice, nearest
 from keju.models.base import Model
+from keju.redaction import has_masked, secrets_in
 from keju.types import Sampling
 
 ENTRY_POINTS = "keju.models"
@@ -241,8 +242,14 @@ def _make_model(config: TaskConfig) -> Model:
     for setting in idle_settings(name):
         if attrgetter(setting)(config):
             raise ConfigError("model_no_effect", setting=setting, name=name)
+    fields = [config.generation_config.extra_body, config.model_args, config.dataset_args]
+    if has_masked(fields):
+        raise ConfigError("secret_not_stored")
     try:
-        return cast(Model, _function(kind.factory)(config))
+        model = cast(Model, _function(kind.factory)(config))
+        if (redact := getattr(model, "redact", None)) is not None:
+            redact.add(secrets_in(fields))
+        return model
     except ModuleNotFoundError:
         if kind.extra is None:
             raise

@@ -17,10 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keju import bounds
 from keju.errors import ConfigError
 from keju.models import plain_http
 from keju.models.plain_http import (
-    LONGEST_REPLY,
     NO_HANDSHAKE,
     PlainPool,
     Target,
@@ -78,7 +78,7 @@ class Transport:
                 raise ConfigError("header_value", name=name)
         if ca_file is not None:
             try:
-                self._ca = Path(ca_file).expanduser().read_bytes()
+                self._ca = bounds.read_file(Path(ca_file).expanduser())
             except OSError as error:
                 raise ConfigError("ca_unreadable", file=ca_file, problem=error.strerror) from None
             if _CERTIFICATE not in self._ca:
@@ -153,11 +153,11 @@ class Transport:
 
         try:
             async with request.timeout(timedelta(seconds=timeout)).build_streamed() as response:
-                read = await response.body_reader.read(LONGEST_REPLY + 1)
+                read = await response.body_reader.read(bounds.LONGEST_REPLY + 1)
         except PyreqwestError as error:
             raise _failure(error, timeout, has_ca=self._ca is not None) from None
         body = read.to_bytes() if read is not None else b""
-        if len(body) > LONGEST_REPLY:
+        if len(body) > bounds.LONGEST_REPLY:
             raise too_long()
         return HttpReply(response.status, body, partial(_header, response))
 

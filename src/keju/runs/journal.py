@@ -15,19 +15,22 @@ Lines of version 0.1 have none. They are read, but what they say of scores is no
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import threading
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 from zlib import crc32
 
 import msgspec
 
-from keju.errors import DataError, RunIncomplete, UsageError, WriteError
+from keju.bounds import LONGEST_RECORD
+from keju.errors import DataError, RunIncomplete, UsageError
+from keju.files import open_own, open_plain, take_lock
 from keju.types import Record
 
 FILE = "records.jsonl"
@@ -58,17 +61,14 @@ class Journal:
         self._buffer = bytearray()
         self._unsynced = 0
         self._syncing = threading.Lock()
+        self._fd = open_own(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        except OSError as error:
-            problem = error.strerror
-            raise WriteError("cli_cannot_write", place=self.path, problem=problem) from None
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            if not take_lock(self._fd, self.path):
+                raise UsageError("run_in_use", name=folder.name)
+            self.repaired = _repair(self._fd)
+        except BaseException:
             os.close(self._fd)
-            raise UsageError("run_in_use", name=folder.name) from None
-        self.repaired = _repair(self._fd)
+            raise
         """Bytes of a torn last line that were cut off."""
         self.size = os.fstat(self._fd).st_size
         """Bytes that are written so far."""
@@ -207,18 +207,18 @@ class Records:
         decode = msgspec.json.Decoder(Record).decode
         self.damaged = end = 0
         try:
-            lines = self.path.open("rb", buffering=_CHUNK)
+            lines = open_journal(self.path)
         except FileNotFoundError:
             folder, file = self.path.parent, self.path.name
             raise UsageError("run_not_a_folder", folder=folder, file=file) from None
-        except OSError as error:
-            raise DataError("file_unreadable", where=self.path, problem=error.strerror) from None
         with lines:
-            for line in lines:
+            for line in iter(partial(lines.readline, LONGEST_RECORD), b""):
                 start, end = end, end + len(line)
                 if line.startswith(b'{"kind":') or not line.endswith(b"\n"):
+                    self.damaged += len(line) == LONGEST_RECORD
                     continue
                 try:
+                    line = as_written(line)
                     sealed = _sealed(line)
                     record = decode(line)
                 except (ValueError, RecursionError):
@@ -230,16 +230,36 @@ class Records:
     def at(self, starts: Iterable[int]) -> Iterator[Record]:
         """The records whose lines begin at these positions, in this order."""
         decode = msgspec.json.Decoder(Record).decode
-        with self.path.open("rb") as lines:
+        with open_journal(self.path) as lines:
             for start in starts:
                 lines.seek(start)
-                line = lines.readline()
+                line = as_written(lines.readline(LONGEST_RECORD))
                 try:
                     sealed, record = _sealed(line), decode(line)
                 except (ValueError, RecursionError):
                     raise DataError("journal_changed", path=self.path) from None
                 self.sealed = sealed
                 yield record
+
+
+def open_journal(path: Path) -> BinaryIO:
+    """Open a journal for reading; DataError if it is a link or no file.
+
+    Links are refused: the lines of another file would count as the replies of this run.
+    """
+    try:
+        return open_plain(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DataError("file_unreadable", where=path, problem=error.strerror) from None
+
+
+def as_written(line: bytes) -> bytes:
+    """Return a line as Keju wrote it: without a carriage return or a mark that an editor added."""
+    if line.endswith(b"\r\n"):
+        line = line[:-2] + b"\n"
+    return line.removeprefix(BOM_UTF8)
 
 
 def _sealed(line: bytes) -> bool:

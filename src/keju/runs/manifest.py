@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -23,6 +23,7 @@ from keju.config.address import parse_address
 from keju.config.serving import shown_command
 from keju.errors import DataError, Notice, UsageError
 from keju.files import read_json, write_json, wrong_shape
+from keju.redaction import masked
 from keju.runs.journal import FILE
 from keju.types import FaultKind
 
@@ -445,7 +446,15 @@ def environment() -> dict[str, Any]:
 
 def now() -> str:
     """The time as manifests write it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return this_moment(UTC).isoformat(timespec="seconds")
+
+
+def this_moment(zone: tzinfo | None = None) -> datetime:
+    """Return the time, here or in a zone; UsageError if the clock shows an impossible date."""
+    try:
+        return datetime.now(zone)
+    except (ValueError, OverflowError, OSError):  # the year 10000, which no calendar of Python has
+        raise UsageError("clock_impossible") from None
 
 
 def _storable_judge(config: TaskConfig, judge: JudgeConfig) -> dict[str, Any]:
@@ -476,7 +485,8 @@ def storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
             settings[name] = str(Path(settings[name]).absolute())
     if (baseline := dumped.get("until_decided")) and not _is_id(baseline, config.work_dir):
         dumped["until_decided"] = str(Path(baseline).absolute())
-    return dumped
+    stored: dict[str, Any] = masked(dumped)
+    return stored
 
 
 def _is_id(baseline: str, work_dir: str) -> bool:

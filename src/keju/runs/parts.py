@@ -14,20 +14,22 @@ matter: addresses, limits, readers. Where two parts answer the same question, th
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from msgspec import UNSET
 
 from keju.benchmarks.samples import DigestTable, hash_digest
+from keju.bounds import LONGEST_RECORD
 from keju.errors import Hint, Notice, UsageError, joined
+from keju.files import take_lock
 from keju.messages import first_of
-from keju.runs.journal import FILE, RECEIPT, VERDICTS, Records
+from keju.runs.journal import FILE, RECEIPT, VERDICTS, Records, as_written, open_journal
 from keju.runs.manifest import FIXED_FACTS, MANIFEST, TOOLS_HASH, Manifest, StoredJudge
 from keju.runs.run import GRADES, REPORT, RESULTS, Run
 from keju.runs.sameness import Difference, differences, refuse_imported
@@ -121,21 +123,19 @@ def merged_config(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 @contextmanager
 def at_rest(parts: Sequence[Run]) -> Iterator[None]:
     """While it is open, nobody writes to these runs; UsageError where somebody does."""
-    held: list[int] = []
+    held: list[BinaryIO] = []
     try:
         for part in parts:
             try:
-                held.append(os.open(part.records.path, os.O_RDONLY))
+                held.append(open_journal(part.records.path))
             except FileNotFoundError:
                 continue  # a part that never began
-            try:
-                fcntl.flock(held[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                raise UsageError("run_in_use", name=part.id) from None
+            if not take_lock(held[-1].fileno(), part.records.path, shared=True):
+                raise UsageError("run_in_use", name=part.id)
         yield
     finally:
-        for descriptor in held:
-            os.close(descriptor)
+        for journal in held:
+            journal.close()
 
 
 def part_notices(parts: Sequence[Run], doubled: int) -> list[Notice]:
@@ -177,10 +177,10 @@ def join(parts: Sequence[Run], folder: Path) -> Joined:
             continue
         with (folder / name).open("wb") as whole:
             for records in journals:
-                with records.path.open("rb") as lines:
+                with open_journal(records.path) as lines:
                     for start, record in records.placed():
                         lines.seek(start)
-                        whole.write(lines.readline())
+                        whole.write(as_written(lines.readline(LONGEST_RECORD)))
                         if name == FILE and record.reply.error is None:
                             known = len(answered)
                             answered.add(hash_digest(record.hash))
@@ -190,8 +190,17 @@ def join(parts: Sequence[Run], folder: Path) -> Joined:
             os.fsync(whole.fileno())
     for part in parts:
         for path in part.folder.iterdir():
+            if path.name in _not_files(str(part.folder), [path.name]):
+                continue
             if path.is_dir():
-                shutil.copytree(path, folder / path.name, dirs_exist_ok=True)
+                target = folder / path.name
+                shutil.copytree(path, target, dirs_exist_ok=True, ignore=_not_files)
             elif path.name not in WRITTEN and not (folder / path.name).exists():
                 shutil.copy2(path, folder / path.name)
     return Joined(damaged, doubled)
+
+
+def _not_files(folder: str, names: list[str]) -> list[str]:
+    """Return the names that are not taken along: links, which lead out of a run, and pipes."""
+    kinds = {name: Path(folder, name).lstat().st_mode for name in names}
+    return [n for n, mode in kinds.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]

@@ -7,7 +7,6 @@ a time works on a plan.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Self
 import msgspec
 
 from keju.errors import DataError, UsageError, WriteError
-from keju.files import is_there, read_json, write_json, wrong_shape
+from keju.files import is_there, open_own, read_json, take_lock, write_json, wrong_shape
 from keju.runs.manifest import MANIFEST
 
 PLAN = "plan.json"
@@ -72,14 +71,12 @@ def plan_folder(folder: Path) -> Iterator[None]:
         raise UsageError("plan_is_run", folder=folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise WriteError("cli_cannot_write", place=folder, problem=error.strerror) from None
+    fd = open_own(folder / LOCK, os.O_RDWR | os.O_CREAT)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError("plan_in_use", name=folder.name) from None
+        if not take_lock(fd, folder / LOCK):
+            raise UsageError("plan_in_use", name=folder.name)
         yield
     finally:
         os.close(fd)

@@ -32,8 +32,7 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
@@ -42,12 +41,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keju.benchmarks.samples import DigestTable, hash_digest, text_digest
+from keju.bounds import LONGEST_RECORD
 from keju.config import TaskConfig
 from keju.config.load import of_run, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import is_there, read_json, typed_path, whole_file
-from keju.runs.journal import FILE, RECEIPT, Journal, Records, is_fetched
-from keju.runs.manifest import MANIFEST, Manifest, StoredExam
+from keju.runs.journal import FILE, RECEIPT, Journal, Records, is_fetched, open_journal
+from keju.runs.manifest import MANIFEST, Manifest, StoredExam, this_moment
 from keju.types import Reading, Record
 
 RESULTS, REPORT = "results.json", "report.html"
@@ -290,7 +290,7 @@ def _manner(exam: StoredExam) -> tuple[Any, ...]:
 
 def new_run_id(model: str, datasets: list[str]) -> str:
     """A name that sorts by time and says what was run: ``20260101-120000-quiz-scripted``."""
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    stamp = this_moment().strftime("%Y%m%d-%H%M%S")
     words = "-".join(filter(None, map(_plain_name, (*datasets, model))))
     whole = f"{stamp}-{words}"[:_LONGEST_ID].encode()[:_LONGEST_NAME].decode(errors="ignore")
     return whole.rstrip("-.")
@@ -469,9 +469,9 @@ def graded(folder: Path, records: Iterable[Record]) -> Iterator[Record]:
         return
     decode = msgspec.json.Decoder(Grade).decode
     table, starts, end = DigestTable(), array("q"), 0
-    with path.open("rb") as lines:
+    with open_journal(path) as lines:
         try:
-            for line in lines:
+            for line in iter(partial(lines.readline, LONGEST_RECORD), b""):
                 number = table.add(hash_digest(decode(line).hash))
                 starts[number : number + 1] = array("q", [end])
                 end += len(line)

@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from keju.config import TaskConfig
 from keju.config.arms import expand, references
-from keju.config.serving import HIDDEN, PORT, shown_command, words_of
+from keju.config.serving import HIDDEN, PORT, keys_in, shown_command, words_of
 from keju.engine.display import Notes
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
+from keju.files import open_own
 from keju.messages import printable
 from keju.models.base import Model, Redactor
 from keju.models.registry import make_model
@@ -62,7 +63,8 @@ class Server:
         filled = [expand(each, os.environ).replace(PORT, str(self.port)) for each in words[1:]]
         self._argv = [str(Path(program).absolute()), *filled]
         self._shown = shown_command(config.serve)
-        self._hide = Redactor(os.environ.get(name, "") for name in references(config.serve))
+        keys = [os.environ.get(name, "") for name in references(config.serve)]
+        self._hide = Redactor([*keys, *keys_in(words)], keys)
         self._patience = config.give_up_after
         self._notes = notes
         self.folder = Path()
@@ -108,7 +110,8 @@ class Server:
     async def _begin(self) -> None:
         self._starts += 1
         try:
-            with self._log.open("ab") as log:
+            fd = open_own(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            with os.fdopen(fd, "ab") as log:
                 self._process = await self._supervisor.start(
                     self._argv,
                     env=dict(os.environ),

@@ -15,27 +15,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from keju import bounds
+from keju.bounds import refuse_bomb
 from keju.errors import DataError, Hint, MissingExtra
-from keju.files import refuse_bomb
 
-MOST_ENTRIES: Final = 200_000
-MOST_ENTRY_BYTES: Final = 1 << 28
-"""The most one entry may unpack to; the largest real one is a hundredth of that."""
-MOST_BYTES: Final = 1 << 32
-"""The most that all entries that are read may unpack to."""
 ZSTANDARD: Final = 93
 """Inspect's archives since 0.3.2xx; stock zipfile reads it from Python 3.14 on."""
 PLAIN_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 METHODS: Final = (*PLAIN_METHODS, ZSTANDARD)
-MOST_UNPACKED: Final = 1 << 35
-"""The most that may be unpacked to disk."""
 _ENCRYPTED: Final = 0x1
 """The bit of an entry's flags that says so (APPNOTE.TXT 4.4.4)."""
 _LOCAL_HEADER: Final = 30
 """Bytes of an entry's header before its name and extra field (APPNOTE.TXT 4.3.7)."""
 _LOCAL_MARK: Final = b"PK\x03\x04"
-_WINDOW: Final = 1 << 27
-"""Memory that unpacking Zstandard may take; what the format's own tool allows."""
+_LAST_RECORDS: Final = (1 << 16) + 1024
+"""Bytes at the end of a zip file in which its last records are, behind a comment perhaps."""
 _CHUNK: Final = 1 << 20
 _DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
 """What reading a damaged archive may raise; zipfile's own classes and those below it."""
@@ -48,13 +42,14 @@ class Archive:
         """Read the list of entries; DataError if the file is no whole zip file."""
         self.path = path
         self._read = self._packed = 0
+        refuse_long_directory(path, str(path))
         try:
             with zipfile.ZipFile(path) as archive:
                 listed = [entry for entry in archive.infolist() if not entry.is_dir()]
         except (*_DAMAGE, NotImplementedError) as error:
             raise DataError("archive_broken", where=path, problem=error) from None
-        if len(listed) > MOST_ENTRIES:
-            raise DataError("archive_too_many", where=path, most=MOST_ENTRIES)
+        if len(listed) > bounds.MOST_ENTRIES:
+            raise DataError("archive_too_many", where=path, most=bounds.MOST_ENTRIES)
         names = Counter(entry.filename for entry in listed)
         if twice := next((name for name, many in names.items() if many > 1), None):
             raise DataError("archive_twice", where=path, name=twice)
@@ -62,7 +57,7 @@ class Archive:
 
     def read(self, name: str) -> bytes:
         """What an entry holds; DataError if it cannot be read, or should not be."""
-        entry, where = self._admitted(name, METHODS, MOST_ENTRY_BYTES, MOST_BYTES)
+        entry, where = self._admitted(name, METHODS, bounds.MOST_ENTRY_BYTES, bounds.MOST_BYTES)
         size = entry.file_size
         try:
             # Not by zipfile, which would read the list of all entries again.
@@ -95,7 +90,9 @@ class Archive:
 
         For data files, which may be far larger than what is read into memory.
         """
-        entry, where = self._admitted(name, PLAIN_METHODS, MOST_UNPACKED, MOST_UNPACKED)
+        entry, where = self._admitted(
+            name, PLAIN_METHODS, bounds.MOST_UNPACKED, bounds.MOST_UNPACKED
+        )
         try:
             with (
                 zipfile.ZipFile(self.path) as archive,
@@ -123,13 +120,35 @@ class Archive:
         return entry, where
 
 
+def refuse_long_directory(path: Path, where: str) -> None:
+    """Raise DataError for a zip file whose list of entries would take too much memory.
+
+    zipfile reads the whole list at once. Its size is in the last record of the file, or in the
+    record of large archives before that (APPNOTE.TXT 4.3.14 and 4.3.16).
+    """
+    try:
+        with bounds.open_file(path) as file:
+            end = file.seek(0, io.SEEK_END)
+            file.seek(max(0, end - _LAST_RECORDS))
+            tail = file.read(_LAST_RECORDS)
+    except OSError as error:
+        raise DataError("archive_broken", where=where, problem=error.strerror) from None
+    sizes = [0]
+    for mark, offset, width in ((b"PK\x05\x06", 12, 4), (b"PK\x06\x06", 40, 8)):
+        if (start := tail.rfind(mark)) >= 0:
+            sizes.append(int.from_bytes(tail[start + offset :][:width], "little"))
+    listed = sizes[-1] if max(sizes) == 0xFFFFFFFF else max(sizes)
+    if listed > bounds.LONGEST_DIRECTORY and listed <= end:
+        raise DataError("archive_too_many", where=where, most=bounds.MOST_ENTRIES)
+
+
 def _zstandard(packed: bytes, entry: zipfile.ZipInfo) -> Iterator[bytes]:
     """What a Zstandard entry holds, a byte beyond its size at the most."""
     try:
         import zstandard
     except ImportError:
         raise MissingExtra(f"reading {entry.filename}", "logs") from None
-    unpacking = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+    unpacking = zstandard.ZstdDecompressor(max_window_size=bounds.UNPACKING_MEMORY)
     left = entry.file_size + 1
     try:
         with unpacking.stream_reader(io.BytesIO(packed), read_across_frames=True) as stream:

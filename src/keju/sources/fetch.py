@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import io
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import msgspec
 
+from keju import bounds
 from keju.files import whole_file, write_json
 from keju.messages import tolerant, write_line
 from keju.sources.folder import HUB_NAMES, DataFolder, HubName, Layout
@@ -61,8 +64,14 @@ def host_of(url: str) -> str:
 
 def get(url: str, secrets: Mapping[str, str]) -> bytes:
     """The body of a small document; `secrets` are headers for this host only."""
+    most = bounds.LONGEST_LISTING
     with _open(url, secrets) as response:
-        return _read(response, url)
+        content = bytearray()
+        while chunk := _read(response, url, _CHUNK):
+            content += chunk
+            if len(content) > most:
+                raise Unreachable(f"{host_of(url)}: more than {most // bounds.MIB} MiB")
+        return bytes(content)
 
 
 def download(
@@ -77,12 +86,17 @@ def download(
     """Fetch `url` into `target` and return its SHA-256; checks what is known about it first."""
     with _open(url, secrets) as response, whole_file(target) as file:
         announced = response.headers.get("Content-Length")
-        total = size if size is not None else int(announced) if announced else None
+        total = size
+        if total is None and announced and announced.isascii() and announced.isdecimal():
+            total = int(announced)
+        most = bounds.MOST_UNPACKED if total is None else min(total, bounds.MOST_UNPACKED)
         received, digest, last_line = 0, hashlib.sha256(), time.monotonic()
         while chunk := _read(response, url, _CHUNK):
             file.write(chunk)
             digest.update(chunk)
             received += len(chunk)
+            if received > most:
+                raise Damaged(f"more than {most} bytes arrive")
             if say and time.monotonic() - last_line > _SECONDS_BETWEEN_LINES:
                 last_line = time.monotonic()
                 of = f" of {total / 1e6:.1f}" if total else ""
@@ -115,10 +129,41 @@ def _open(url: str, secrets: Mapping[str, str]) -> http.client.HTTPResponse:
         raise Unreachable(f"{host_of(url)}: {error}") from None
     except ValueError:  # its text would show the header's value
         raise Unreachable(f"{host_of(url)}: address or token cannot be sent as given") from None
+    response.fp = cast(io.BufferedReader, _Framed(response.fp))
     return response
 
 
-def _read(response: http.client.HTTPResponse, url: str, size: int | None = None) -> bytes:
+class _Framed:
+    """What a server sends, while http.client reads it: no endless lines between the data."""
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        self._stream = stream
+        self._line_bytes = 0
+
+    def readline(self, size: int = -1) -> bytes:
+        """Return the next line: the size of a chunk, or a trailer."""
+        line = self._stream.readline(size)
+        self._line_bytes += len(line)
+        if self._line_bytes > bounds.LONGEST_HEAD:
+            raise http.client.HTTPException("trailers without an end")
+        return line
+
+    def read(self, size: int = -1) -> bytes:
+        """Return data."""
+        data = self._stream.read(size)
+        self._line_bytes = 0 if len(data) > len(b"\r\n") else self._line_bytes
+        return data
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Read data into a buffer; return the number of bytes."""
+        self._line_bytes = 0
+        return self._stream.readinto(buffer)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _read(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
     try:
         return response.read(size)
     except _BROKEN as error:
@@ -196,7 +241,7 @@ def receipts(benchmark: str, hub: HubName | None, environ: Mapping[str, str]) ->
     stored = []
     for name in HUB_NAMES if hub is None else (hub,):
         try:
-            raw = _receipt_file(benchmark, name, environ).read_bytes()
+            raw = bounds.read_file(_receipt_file(benchmark, name, environ))
             stored.append(msgspec.json.decode(raw, type=Receipt))
         except (OSError, msgspec.MsgspecError):
             continue

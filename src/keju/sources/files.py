@@ -7,16 +7,19 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from keju import bounds
+from keju.bounds import lines_of, unpacking
 from keju.errors import DataError, MissingExtra
-from keju.files import TABLE, json_rows, lines_of, parse_json, unpacking
+from keju.files import TABLE, json_rows, parse_json
 from keju.sources.archive import Archive
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ class Files(Protocol):
     def read(self, name: str) -> bytes:
         """The bytes of `name`; DataError if that is impossible."""
         with self.open(name) as stream:
-            return stream.read()
+            return whole(stream, self.where(name))
 
 
 class DiskFiles(Files):
@@ -68,7 +71,7 @@ class DiskFiles(Files):
 
     def open(self, name: str) -> io.BufferedIOBase:
         try:
-            stream = (self.path / name).open("rb")
+            stream = cast(io.BufferedReader, bounds.open_file(self.path / name))
         except OSError as error:
             raise DataError(
                 "file_unreadable", where=self.where(name), problem=error.strerror
@@ -168,10 +171,15 @@ Content = bytes | io.BufferedIOBase
 _BATCH = 1024
 """Parquet rows that are turned into Python objects at a time."""
 
+_SHORT_KINDS = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE")
+"""Kinds of columns whose values have a few bytes."""
+
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "threads": 1,
+    "memory_limit": f"{bounds.TABLE_MEMORY // bounds.MIB}MiB",
+    "temp_directory": "",
 }
 """Reading a file must neither download nor load code, and keep the order of its rows."""
 
@@ -191,18 +199,16 @@ def jsonl_rows(content: Content, where: str) -> Iterator[dict[str, Any]]:
 
 def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
     """The rows of a CSV file; line breaks inside quoted fields are kept as they are."""
-    lines = (
-        line
-        for chunk in lines_of(_stream(content), where)
-        for line in chunk.splitlines(keepends=True)
-    )
+    lines = _TableLines(_stream(content), where)
     try:
-        reader = csv.DictReader(_decoded(lines, where))
+        reader = csv.DictReader(lines)
         header = reader.fieldnames or ()
         if len(header) == 1 and (other := next((c for c in ";\t|" if c in header[0]), "")):
             named = "tab" if other == "\t" else other
             raise DataError("format_separator", where=where, found=named)
+        lines.end_row()
         for number, row in enumerate(reader, 1):
+            lines.end_row()
             if None in row:  # where DictReader keeps the values that no column is left for
                 text = "more values than columns; check the quotes"
                 raise DataError("format_row", where=where, number=number, problem=text)
@@ -213,9 +219,41 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
         raise DataError("format_not_csv", where=where, problem=error) from None
 
 
-def _decoded(lines: Iterable[bytes], where: str) -> Iterator[str]:
-    """Lines of a table as text; DataError names one that is not UTF-8, or holds a NUL."""
-    for number, line in enumerate(lines, 1):
+# One line with its end, in a text that has line feeds, carriage returns or both: "a,b\r"
+_ONE_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+class _TableLines(Iterator[str]):
+    """The lines of a table as text; DataError for one that is not UTF-8 or holds a NUL.
+
+    What the rows are made of is bounded: the bytes and commas of a row, and the empty lines before
+    it.
+    """
+
+    def __init__(self, stream: io.BufferedIOBase, where: str) -> None:
+        self._where = where
+        self._lines = (
+            match[0] for chunk in lines_of(stream, where) for match in _ONE_LINE.finditer(chunk)
+        )
+        self._number = 0
+        self.end_row()
+
+    def end_row(self) -> None:
+        """Begin to count again: a row is complete."""
+        self._size = self._commas = self._blank = 0
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self._number += 1
+        self._size += len(line)
+        self._commas += line.count(b",")
+        self._blank += not line.strip()
+        number, where = self._number, self._where
+        if self._size > bounds.LONGEST_LINE:
+            most = bounds.LONGEST_LINE // bounds.MIB
+            raise DataError("file_line_too_long", where=where, line=number, most=most)
+        if self._commas > bounds.MOST_COLUMNS or self._blank > bounds.MOST_BLANK_LINES:
+            raise DataError("format_odd_table", where=where, number=number)
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
@@ -224,7 +262,7 @@ def _decoded(lines: Iterable[bytes], where: str) -> Iterator[str]:
             ) from None
         if "\0" in text:
             raise DataError("file_nul", where=where, line=number)
-        yield text
+        return text
 
 
 def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, Any]]:
@@ -238,11 +276,19 @@ def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, An
     if plain.endswith(".jsonl"):
         yield from jsonl_rows(stream, where)
     elif plain.endswith(".json"):
-        yield from _listed_rows(as_json(stream.read(), where), where)
+        yield from _listed_rows(as_json(whole(stream, where), where), where)
     elif plain.endswith(".csv"):
         yield from csv_rows(stream, where)
     else:
         yield from _parquet_rows(stream, where)
+
+
+def whole(stream: io.BufferedIOBase, where: str) -> bytes:
+    """Return all that a stream holds; DataError if that is too much for one document."""
+    try:
+        return bounds.read_whole(stream, where)
+    except OSError as error:
+        raise DataError("file_unreadable", where=where, problem=error.strerror) from None
 
 
 def _stream(content: Content) -> io.BufferedIOBase:
@@ -270,12 +316,38 @@ def _parquet_rows(stream: io.BufferedIOBase, where: str) -> Iterator[dict[str, A
         with copy.open("wb") as file:
             shutil.copyfileobj(stream, file, 1 << 20)
         try:
+            batch_size = _batch_size(cursor, copy, where)
             cursor.execute("SELECT * FROM read_parquet(?)", [str(copy)])
             columns = [column[0] for column in cursor.description or ()]
-            while batch := cursor.fetchmany(_BATCH):
+            while batch := cursor.fetchmany(batch_size):
                 yield from (dict(zip(columns, row, strict=True)) for row in batch)
+        except duckdb.OutOfMemoryException:
+            most = bounds.TABLE_MEMORY // bounds.MIB
+            raise DataError("format_parquet_memory", where=where, most=most) from None
         except duckdb.Error:
             raise DataError("format_not_parquet", where=where) from None
+
+
+def _batch_size(cursor: DuckDBPyConnection, file: Path, where: str) -> int:
+    """Return how many rows fit into LONGEST_BATCH; DataError if the rows unpack to far too much.
+
+    A value that is written once in a Parquet file may stand for a million rows.
+    """
+    cursor.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(file)])
+    names = [name for name, kind, *_ in cursor.fetchall() if kind not in _SHORT_KINDS]
+    if not names:
+        return _BATCH
+    quoted = ('"' + name.replace('"', '""') + '"' for name in names)
+    size = " + ".join(f"coalesce(strlen(CAST({name} AS VARCHAR)), 0)" for name in quoted)
+    cursor.execute(
+        f"SELECT max(n), sum(n) FROM (SELECT {size} AS n FROM read_parquet(?))", [str(file)]
+    )
+    longest, total = cursor.fetchall()[0]
+    if (longest or 0) > bounds.LONGEST_LINE:
+        most = bounds.LONGEST_LINE // bounds.MIB
+        raise DataError("format_parquet_row", where=where, most=most)
+    bounds.refuse_bomb(int(total or 0), file.stat().st_size, where)
+    return max(1, min(_BATCH, bounds.LONGEST_BATCH // max(1, int(longest or 0))))
 
 
 @cache

@@ -29,9 +29,9 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from keju.bounds import unpacking
 from keju.errors import DataError, Hint, joined
-from keju.files import unpacking
-from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles, as_json, table_rows
+from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles, as_json, table_rows, whole
 
 HubName = Literal["huggingface", "modelscope"]
 HUB_NAMES: tuple[HubName, ...] = ("huggingface", "modelscope")
@@ -208,7 +208,10 @@ class DataFolder:
         """The content of `name`, unpacked if its name ends in ``.gz``."""
         place = self._place_of(name)
         raw = self._read(place, name)
-        return unpacking(io.BytesIO(raw), place.where(name)).read() if name.endswith(".gz") else raw
+        if not name.endswith(".gz"):
+            return raw
+        where = place.where(name)
+        return whole(unpacking(io.BytesIO(raw), where), where)
 
     def text(self, name: str) -> str:
         """The content of `name` as UTF-8 text, line ends kept as they are."""

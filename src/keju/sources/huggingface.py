@@ -90,7 +90,10 @@ def _checked(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
     if entry.lfs is not None:
         right = sha256 == entry.lfs.sha256
     else:
-        blob = hashlib.sha1(f"blob {size}\0".encode() + file.read_bytes(), usedforsecurity=False)
+        blob = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        with file.open("rb") as content:
+            while chunk := content.read(1 << 20):
+                blob.update(chunk)
         right = blob.hexdigest() == entry.blob_id
     if not right:
         file.resolve().unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -90,7 +90,12 @@ class _Hub:
             if error.status != 404:
                 raise
             entries = list(self._pages(OTHER_LISTING))
-        return [entry for entry in entries if entry.type != "tree"]
+        files = [entry for entry in entries if entry.type != "tree"]
+        for entry in files:  # a hub may not choose where files are written: ../x, /x, a\\b
+            path = PurePosixPath(entry.path)
+            if path.is_absolute() or ".." in path.parts or set(entry.path) & set("\\\0"):
+                raise DataError("source_leaves", path=self._source.repo, name=entry.path)
+        return files
 
     def bring(self, entry: _Entry, target: Path, say: Say) -> Stored:
         """Bring one file, unless a whole one is there already."""

@@ -123,7 +123,7 @@ def test_an_episode_that_is_cancelled_during_a_restart_leaves_the_server_usable(
 def test_a_server_that_prints_without_end_during_a_call_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("keju.solvers.mcp.transport.MOST_NOISE", 4 * 2**20)
+    monkeypatch.setattr("keju.bounds.MOST_NOISE", 4 * 2**20)
 
     async def work(source: ServerTools, box: Toolbox) -> None:
         with pytest.raises(ToolsLost, match="ended during a call of noise"):

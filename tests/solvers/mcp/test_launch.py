@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import os
+
 import pytest
 
 from keju.config.arms import Server
@@ -64,3 +67,19 @@ def test_what_a_tool_answers_keeps_words_that_are_no_keys() -> None:
     text = "production abc-def ghp_16C7e42F292c69 /home/me/file fallback-word"
     assert launch.hide(text, keys_only=True) == "production *** *** /home/me/file fallback-word"
     assert launch.hide(text) == "*** *** *** ***/file ***"
+
+
+def test_keys_in_arguments_and_forms_of_headers_are_neither_stored_nor_shown() -> None:
+    args = ["--api-key", "sk-of-args-1", "--token=tok-of-args", "--mode", "fast"]
+    server = Server(name="s", command="sh", args=args)
+    stored = server.model_dump(mode="json")["args"]
+    assert stored == ["--api-key", "***", "--token=***", "--mode", "fast"]
+    launch = launch_of(server, {"PATH": os.defpath})
+    assert launch.argv[2] == "sk-of-args-1"
+    assert launch.hide("with sk-of-args-1 and tok-of-args") == "with *** and ***"
+    with pytest.raises(ConfigError, match="not stored with the run"):
+        launch_of(Server(name="s", command="sh", args=stored), {"PATH": os.defpath})
+    remote = Server(name="w", url="http://h/mcp", headers={"Authorization": "Bearer k3y/of+header"})
+    hide = launch_of(remote, {}).hide
+    assert hide("got k3y/of+header and k3y%2Fof%2Bheader") == "got *** and ***"
+    assert "***" in hide(base64.b64encode(b"x:k3y/of+header").decode())

@@ -15,9 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tarfile
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -25,7 +23,8 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from keju.errors import ConfigError, DataError, Hint
-from keju.sources.archive import Archive
+from keju.sources.archive import Archive, refuse_long_directory
+from keju.sources.tar import tar_names
 from keju.types import Sample
 
 FOLDER = "capsules"
@@ -181,13 +180,11 @@ def _holds_notebook(path: Path) -> bool:
         ends = start + file.read()
         if start.lstrip()[:1] in (b"{", b"[") and any(mark in ends for mark in MARKS):
             return True
-    try:
-        if zipfile.is_zipfile(path):
+    if zipfile.is_zipfile(path):
+        refuse_long_directory(path, path.name)
+        try:
             with zipfile.ZipFile(path) as archive:
                 return any(_is_notebook(PurePosixPath(name)) for name in archive.namelist())
-        if tarfile.is_tarfile(path):
-            with tarfile.open(path) as packed:
-                return any(_is_notebook(PurePosixPath(name)) for name in packed.getnames())
-    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError, ValueError, zlib.error):
-        return False  # broken archives hide nothing that could be unpacked
-    return False
+        except (OSError, zipfile.BadZipFile, EOFError, ValueError):
+            return False  # a broken archive hides nothing that could be unpacked
+    return any(_is_notebook(PurePosixPath(name)) for name in tar_names(path))

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from keju import bounds
 from keju.answers.segments import as_reply
 from keju.benchmarks import registry
 from keju.benchmarks.base import ToolTask
@@ -69,13 +70,13 @@ class Source:
     def content(self, name: str) -> bytes:
         """The content of one file."""
         with self.opened(name) as file:
-            return file.read()
+            return bounds.read_whole(file, name)
 
     @contextmanager
     def opened(self, name: str) -> Iterator[io.BufferedReader]:
         """One file, opened; its hash is noted."""
         try:
-            with (self.root / name).open("rb") as file:
+            with cast(io.BufferedReader, bounds.open_file(self.root / name)) as file:
                 self.hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
                 file.seek(0)
                 yield file
@@ -119,14 +120,14 @@ class Source:
     def start(self, name: str, size: int) -> bytes:
         """How a file begins; nothing if it cannot be read."""
         try:
-            with (self.root / name).open("rb") as file:
+            with bounds.open_file(self.root / name) as file:
                 return file.read(size)
         except OSError:
             return b""
 
     def first(self, name: str) -> dict[str, Any]:
         """The first object of a JSON Lines file; empty if it does not begin with one."""
-        with suppress(OSError, DataError), (self.root / name).open("rb") as lines:
+        with suppress(OSError, DataError), bounds.open_file(self.root / name) as lines:
             for _, row in json_rows(lines, name, LOG):
                 return row
         return {}

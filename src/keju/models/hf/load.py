@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from keju.bounds import read_text
 from keju.errors import ConfigError, EndpointError, KejuError
 from keju.models.base import one_line
 from keju.models.gguf import read_gguf
@@ -183,7 +184,7 @@ def read_template(setting: str | None) -> str | None:
     if setting is None or "{" in setting or "\n" in setting:
         return setting
     try:
-        return Path(setting).expanduser().read_text(encoding="utf-8")
+        return read_text(Path(setting).expanduser())
     except (OSError, UnicodeDecodeError):
         raise ConfigError("hf_chat_template", setting=setting) from None
 

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
+from keju.bounds import read_text
 from keju.config import TaskConfig
 from keju.config.address import PATHS
 from keju.config.strict import explain
@@ -447,7 +448,7 @@ def _template(setting: str | None) -> str | None:
     if setting is None or "{" in setting:
         return setting
     try:
-        return Path(setting).expanduser().read_text(encoding="utf-8")
+        return read_text(Path(setting).expanduser())
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or Hint("not_a_text")
         raise ConfigError("llama_chat_template", setting=setting, problem=reason) from None

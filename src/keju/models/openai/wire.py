@@ -200,10 +200,10 @@ def normalise(
 
 def unreadable(body: bytes, redact: Redactor) -> Fault:
     """What is wrong with a body that is no JSON."""
-    start = body[:200].decode("utf-8", "replace")
+    start = redact(body[:8192].decode("utf-8", "replace"))  # before it is cut inside of a secret
     page = start.lstrip("\ufeff \t\r\n").startswith("<")
     what = "an HTML page" if page else "not valid JSON"
-    return Fault("malformed", one_line(redact(f"the reply is {what}, it begins: {start[:80]}")))
+    return Fault("malformed", one_line(f"the reply is {what}, it begins: {start[:80]}"))
 
 
 def _flat(value: Any, levels: int = 100) -> bool:

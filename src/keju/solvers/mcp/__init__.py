@@ -1,7 +1,9 @@
 """Tools of MCP servers: started or reached, kept alive, and offered to the tool loop.
 
 launch       what a server is started with, variables and placeholders filled in
+placeholders values of data filled into commands, arguments, folders and addresses
 transport    MCP's messages over the pipes of a process
+http         MCP's messages over HTTP, within limits
 connection   one started server: a process, a session, the task that owns both
 shared       a server that many episodes call: restarts, retries one at a time
 wording      tools and results as a model is told them

@@ -24,11 +24,13 @@ from mcp_types import CONNECTION_CLOSED, CallToolResult, DiscoverResult, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from keju import bounds
 from keju.config.address import shown_url
 from keju.config.strict import NO_MAPPING, as_code
 from keju.errors import ConfigError, Hint
+from keju.solvers.mcp.http import BoundedClient
 from keju.solvers.mcp.launch import Launch
-from keju.solvers.mcp.transport import Pipes, last_words, over
+from keju.solvers.mcp.transport import LONGEST_TAIL, Pipes, last_words, over
 from keju.solvers.sandbox.supervisor import PIPE
 
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ class Connection:
     @property
     def tail(self) -> str:
         """The end of what the server wrote to its standard error, secrets hidden."""
-        return self.launch.hide(self.pipes.tail) if self.pipes is not None else ""
+        return self.launch.hide(self.pipes.tail)[-LONGEST_TAIL:] if self.pipes is not None else ""
 
     @property
     def tool_hash(self) -> str:
@@ -167,7 +169,7 @@ class Connection:
         """A client whose process and connections end with `stack`."""
         launch = self.launch
         if launch.url:
-            http = httpx2.AsyncClient(
+            http = BoundedClient(
                 headers=dict(launch.headers), timeout=httpx2.Timeout(seconds, read=None)
             )
             await stack.enter_async_context(http)
@@ -199,10 +201,13 @@ class Connection:
             self.name, self.version = client.server_info.name, client.server_info.version
         self.instructions = self.launch.hide(client.instructions or "")
         tools: list[Tool] = []
-        cursor: str | None = None
+        size, cursor = 0, None
         for _ in range(MOST_PAGES):
             page = await client.list_tools(cursor=cursor)
             tools += page.tools
+            size += sum(len(tool.model_dump_json()) for tool in page.tools)
+            if len(tools) > bounds.MOST_TOOLS or size > bounds.LONGEST_MESSAGE:
+                raise self._error("server_many_tools", most=bounds.MOST_TOOLS)
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -215,7 +220,7 @@ class Connection:
         """Run the server's setup command to its end."""
         launch, seconds = self.launch, self.server.setup_timeout_ms / 1000
         process = await self._supervisor.start(
-            ["/bin/sh", "-c", command], env=launch.env, cwd=launch.cwd, stderr=PIPE
+            ["/bin/sh", "-c", command], env=launch.setup_env, cwd=launch.cwd, stderr=PIPE
         )
         pipes = self.pipes = Pipes(process)
         try:

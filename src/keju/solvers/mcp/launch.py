@@ -9,18 +9,31 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from keju.config.address import shown_url
 from keju.config.arms import INSTANCE, PYTHON, WORKDIR, Server, expand, references
+from keju.config.serving import HIDDEN, keys_in
 from keju.errors import ConfigError
+from keju.redaction import Redactor
+from keju.solvers.mcp.placeholders import (
+    VARIABLES,
+    filled,
+    filled_arguments,
+    filled_command,
+    filled_path,
+    filled_url,
+    refuse_nul,
+)
 
 INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR")
 """What a server sees of Keju's own environment; keys of endpoints are not among it."""
 SHORTEST_SECRET: Final = 6
 """Characters of a value that is hidden; a shorter one, such as ``1``, occurs in any text."""
-HIDDEN: Final = "***"
+OF_HEADER: Final = "key in "
+"""How the name of a header's value begins among the values that are hidden."""
 LONG: Final = 16
 """Characters of a value that looks like a key."""
 # GITHUB_TOKEN, ApiKey, db_password, LICENCE_FILE
@@ -43,6 +56,8 @@ class Launch:
     folder: str = ""
     """What was made for it, and goes with its process."""
     setup: str | None = None
+    """The command that a shell runs before; every value of data in it is quoted."""
+    setup_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -54,14 +69,23 @@ class Launch:
         With `keys_only`, for what a tool answers, only those go that look like keys: a model may
         need the word ``production``, or the path of a folder.
         """
-        values = {
-            value
-            for name, value in self.values.items()
-            if len(value) >= SHORTEST_SECRET and (not keys_only or _is_key(name, value))
-        }
-        for value in sorted(values, key=len, reverse=True):  # one may be a part of another
-            text = text.replace(value, HIDDEN)
-        return text
+        return (self._hide_keys if keys_only else self._hide_all)(text)
+
+    @cached_property
+    def _hide_all(self) -> Redactor:
+        return Redactor(self._long(self.values), mark=HIDDEN, words=False)
+
+    @cached_property
+    def _hide_keys(self) -> Redactor:
+        keys = {name: value for name, value in self.values.items() if _is_key(name, value)}
+        return Redactor(self._long(keys), mark=HIDDEN, words=False)
+
+    @staticmethod
+    def _long(values: Mapping[str, str]) -> list[str]:
+        """Return the values that are hidden; of ``Bearer x`` in a header also ``x``."""
+        texts = [*values.values()]
+        texts += [text.split()[-1] for name, text in values.items() if OF_HEADER in name and text]
+        return [text for text in texts if len(text) >= SHORTEST_SECRET]
 
 
 def launch_of(
@@ -70,15 +94,24 @@ def launch_of(
     """How `server` is started; ConfigError where a variable or its program is missing."""
     values: dict[str, str] = {}
 
-    def value(text: str) -> str:
-        """A text with its references and placeholders filled in."""
+    given = {WORKDIR: workdir, INSTANCE: instance}
+
+    def expanded(text: str) -> str:
+        """Return a text with its references to variables filled in."""
         values.update({name: environ.get(name, "") for name in references(text)})
-        return expand(text, environ).replace(WORKDIR, workdir).replace(INSTANCE, instance)
+        return expand(text, environ)
+
+    def value(text: str) -> str:
+        """Return a text with its references and placeholders filled in."""
+        return filled(expanded(text), given)
 
     try:
+        refuse_nul(given)
+        if HIDDEN in server.args or any(text.endswith(f"={HIDDEN}") for text in server.args):
+            raise ConfigError("server_hidden")
         if server.url is not None:
-            url, headers = value(server.url), _headers(server, environ)
-            values |= {f"key in {name}": text for name, text in headers.items()}
+            url, headers = filled_url(expanded(server.url), given), _headers(server, environ)
+            values |= {OF_HEADER + name: text for name, text in headers.items()}
             if url != shown_url(url):
                 values["key in the address"] = url
             return Launch(url=url, headers=headers, values=values)
@@ -94,12 +127,17 @@ def launch_of(
         found = shutil.which(program, path=env.get("PATH", os.defpath))
         if found is None:
             raise ConfigError("server_program_missing", program=server.command)
+        values |= {f"key in args {n}": key for n, key in enumerate(keys_in(server.args))}
+        arguments = filled_arguments(program, [expanded(text) for text in server.args], given)
+        setup = server.setup_command
         return Launch(
-            argv=(str(Path(found).absolute()), *(value(text) for text in server.args)),
+            argv=(str(Path(found).absolute()), *arguments),
             env=env,
-            cwd=str(Path(value(server.cwd or "")).absolute()),  # the supervisor has its own
+            # The supervisor has another one.
+            cwd=str(Path(filled_path(expanded(server.cwd or ""), given)).absolute()),
             folder=workdir,
-            setup=value(server.setup_command) if server.setup_command else None,
+            setup=filled_command(expanded(setup), given, "setup_command") if setup else None,
+            setup_env=env | {VARIABLES[name]: text for name, text in given.items() if text},
             values=values,
         )
     except ConfigError as error:

@@ -18,18 +18,18 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from keju import bounds
+
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
     from keju.solvers.sandbox.supervisor import Process
 
-LONGEST_LINE: Final = 32 * 2**20
-"""Bytes of a message."""
-MOST_NOISE: Final = 64 * 2**20
-"""Bytes of lines that are no message, for one process."""
 CHUNK: Final = 256 * 1024
 LONGEST_TAIL: Final = 4000
-"""Bytes of standard error that are kept."""
+"""Characters of standard error that are shown and stored."""
+KEPT_TAIL: Final = 4 * LONGEST_TAIL
+"""Bytes of standard error that are kept: a secret must not be cut before it is hidden."""
 
 
 MOST_WORDS: Final = 500
@@ -73,7 +73,7 @@ class Pipes:
         stream = self.process.stderr
         while stream is not None and (chunk := await stream.read(CHUNK)):
             self._tail += chunk
-            del self._tail[:-LONGEST_TAIL]
+            del self._tail[:-KEPT_TAIL]
 
     async def lines(self) -> AsyncIterator[bytes]:
         """The lines of standard output that may be messages."""
@@ -89,7 +89,7 @@ class Pipes:
                         yield line
                     else:
                         self.noise += len(line) + 1
-            if len(rest) > LONGEST_LINE or self.noise > MOST_NOISE:
+            if len(rest) > bounds.LONGEST_MESSAGE or self.noise > bounds.MOST_NOISE:
                 self.flooded = True
                 return
             await asyncio.sleep(0)  # a server that prints without end leaves others their turn

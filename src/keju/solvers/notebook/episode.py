@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from keju.benchmarks.facts import NotebookTask
-from keju.files import write_json
+from keju.files import name_of, write_json
 from keju.solvers.notebook.cells import NAME, Notebook, listing, runnable, shortened
 from keju.solvers.notebook.workplaces import Bench, Workplaces
 from keju.solvers.sandbox.output import CellResult
@@ -87,7 +87,7 @@ class NotebookSource(ToolSource):
                 yield box
             finally:
                 if self._folder is not None:
-                    place = self._folder / f"{sample.id}.{epoch}" / NAME
+                    place = self._folder / f"{name_of(sample.id)}.{epoch}" / NAME
                     write_json(place, box.notebook.document())
 
     async def close(self) -> None:

@@ -1,0 +1,301 @@
+"""Limits on everything that comes from outside: replies, messages, files, archives, tables.
+
+All limits are here, and so are the functions that read within them. A reader that takes bytes from
+an endpoint, a server, a hub or a file of someone else uses one of these functions. Each of them
+takes a bounded amount of memory, and says in one line what was too large.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import os
+import select
+import stat
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from keju.errors import DataError, Hint
+
+MIB: Final = 1 << 20
+
+LONGEST_REPLY: Final = 16 * MIB
+"""Bytes of an HTTP reply's body after decompression. Reading stops there, because many endless
+replies at once must fit into memory."""
+LONGEST_HEAD: Final = MIB // 4
+"""Bytes of an HTTP reply outside its body: its headers, its trailers, and framing without data."""
+MOST_HEADERS: Final = 5000
+"""Headers and trailers of one HTTP reply."""
+LONGEST_WIRE: Final = 8 * LONGEST_REPLY
+"""Bytes of one HTTP reply as they are sent: chunks of one byte need six."""
+LONGEST_LISTING: Final = 64 * MIB
+"""Bytes of one page of a hub's listing."""
+
+LONGEST_MESSAGE: Final = 32 * MIB
+"""Bytes of one message of an MCP server."""
+MOST_STREAMED: Final = 256 * MIB
+"""Bytes that an MCP server may send in answer to one request."""
+MOST_NOISE: Final = 64 * MIB
+"""Bytes of lines that are not messages, for one MCP server process."""
+MOST_TOOLS: Final = 10_000
+"""Tools that one MCP server may list."""
+
+LONGEST_LINE: Final = 64 * MIB
+"""Bytes of one line, or of one row of a table."""
+LONGEST_RECORD: Final = 512 * MIB
+"""Bytes of one line of a journal: an episode has many replies."""
+LONGEST_SETTINGS: Final = 16 * MIB
+"""Bytes of a file that people write: settings, templates, certificates."""
+LONGEST_DOCUMENT: Final = 512 * MIB
+"""Bytes of a data file that is read as a whole (JSON, YAML)."""
+MOST_BLANK_LINES: Final = 1 << 20
+"""Empty lines in a row of a table."""
+MOST_COLUMNS: Final = 1_000_000
+"""Commas of one row of a table, those of its texts included."""
+TABLE_MEMORY: Final = 2048 * MIB
+"""Bytes of memory that reading a Parquet file may take."""
+LONGEST_BATCH: Final = 32 * MIB
+"""Bytes of the rows of a Parquet file that are turned into Python objects at a time."""
+
+ALWAYS_UNPACKED: Final = 64 * MIB
+MOST_RATIO: Final = 250
+"""A packed file may unpack to ALWAYS_UNPACKED bytes, and beyond that to MOST_RATIO times its size.
+Text packs ten to fifty times; a bomb packs a thousand times."""
+MOST_ENTRIES: Final = 200_000
+"""Entries of an archive."""
+LONGEST_DIRECTORY: Final = 32 * MIB
+"""Bytes of the list of entries of a zip file."""
+MOST_ENTRY_BYTES: Final = 256 * MIB
+"""Bytes to which one entry of an archive may unpack in memory."""
+MOST_BYTES: Final = 4096 * MIB
+"""Bytes to which all entries that are read into memory may unpack."""
+MOST_UNPACKED: Final = 32 * 1024 * MIB
+"""Bytes that may be unpacked or downloaded to disk."""
+UNPACKING_MEMORY: Final = 128 * MIB
+"""Bytes of memory that unpacking Zstandard or xz may take; the tools of the formats allow it."""
+LONGEST_ENTRY_HEADER: Final = MIB
+"""Bytes of what a tar file says about one entry: its name and attributes."""
+
+WRITER_SECONDS: Final = 3.0
+"""Seconds to wait until a program opens a pipe that is given in place of a file."""
+BYTE_SECONDS: Final = 60.0
+"""Seconds to wait for the next byte of such a pipe."""
+_CHUNK: Final = 1 << 16
+
+
+class TooLong(Exception):
+    """Packed bytes that unpack to more than they may."""
+
+
+class Damaged(Exception):
+    """Packed bytes that cannot be unpacked."""
+
+
+ENCODINGS: Final = "gzip, deflate"
+"""Encodings of an HTTP body that Keju asks for; any other one is damage."""
+_PACKED: Final = ("gzip", "x-gzip", "deflate")
+
+
+def encodings_of(header: str) -> list[str]:
+    """Return the encodings of a ``Content-Encoding`` header, the outermost first.
+
+    The names have any case and may have blanks around them. Damaged if one is not known.
+    """
+    names = [name.strip().lower() for name in header.split(",")]
+    packed = [name for name in names if name not in ("", "identity")]
+    if any(name not in _PACKED for name in packed):
+        raise Damaged("the reply is packed in a way that was not asked for")
+    return packed[::-1]
+
+
+class Unpacker:
+    """Unpacks a body of one encoding piece by piece: gzip of several members, zlib, raw deflate."""
+
+    def __init__(self, encoding: str) -> None:
+        self._is_gzip = encoding != "deflate"
+        self._unpack = zlib.decompressobj(47)
+        self._started = False
+        self._members = 0
+
+    def feed(self, data: bytes, most: int) -> bytes:
+        """Return what `data` unpacks to; TooLong beyond `most` bytes, Damaged if it cannot be."""
+        made = bytearray()
+        while data:
+            if self._unpack.eof:
+                if not self._is_gzip or not data.strip(b"\0"):
+                    break  # bytes after the end, which some servers pad with zeros
+                self._unpack = zlib.decompressobj(31)
+                self._members += 1
+            made += self._piece(data, most - len(made) + 1)
+            if len(made) > most:
+                raise TooLong
+            data = self._unpack.unused_data
+        return bytes(made)
+
+    def _piece(self, data: bytes, most: int) -> bytes:
+        try:
+            made = self._unpack.decompress(data, most)
+        except zlib.error:
+            if self._started or self._is_gzip:
+                raise Damaged("the reply cannot be unpacked") from None
+            # What is called deflate comes with a zlib header or, from some servers, without one.
+            self._unpack = zlib.decompressobj(-15)
+            try:
+                made = self._unpack.decompress(data, most)
+            except zlib.error:
+                raise Damaged("the reply cannot be unpacked") from None
+        self._started = True
+        return made
+
+    def close(self) -> None:
+        """Raise Damaged if the body ended too early."""
+        if self._started and not self._unpack.eof:
+            raise Damaged("the reply cannot be unpacked")
+
+
+def unpacked_body(body: bytes, header: str) -> bytes:
+    """Return an HTTP body as it was before it was packed; TooLong or Damaged if that fails."""
+    for encoding in encodings_of(header) if body else ():
+        unpacker = Unpacker(encoding)
+        body = unpacker.feed(body, LONGEST_REPLY)
+        unpacker.close()
+    return body
+
+
+def open_file(path: Path | str, *, follow: bool = True) -> BinaryIO:
+    """Open a file for reading; never wait for anyone, and never read a folder or a terminal.
+
+    Pipes are accepted, so that ``--config <(command)`` works; a pipe that stays silent is given
+    up after WRITER_SECONDS or BYTE_SECONDS. Raises OSError. Without `follow` a link is refused.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+    fd = os.open(path, flags | (0 if follow else os.O_NOFOLLOW))
+    try:
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode) or os.isatty(fd):
+            raise OSError(errno.EINVAL, Hint("not_a_file"), str(path))
+        if stat.S_ISFIFO(mode):
+            return io.BufferedReader(_Pipe(fd, path), _CHUNK)
+        os.set_blocking(fd, True)
+        return os.fdopen(fd, "rb", buffering=MIB)
+    except OSError:
+        os.close(fd)
+        raise
+
+
+class _Pipe(io.RawIOBase):
+    """The reading end of a pipe that is not waited for without an end."""
+
+    def __init__(self, fd: int, path: Path | str) -> None:
+        self._fd, self._path = fd, path
+        self._has_writer = False
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLIN)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            try:
+                data = os.read(self._fd, len(buffer))
+            except BlockingIOError:  # a program has opened it and has written nothing yet
+                self._wait(BYTE_SECONDS)
+                continue
+            if not data and not self._has_writer:
+                self._wait(WRITER_SECONDS)
+                continue
+            buffer[: len(data)] = data
+            return len(data)
+
+    def _wait(self, seconds: float) -> None:
+        if not self._poll.poll(seconds * 1000):
+            raise OSError(errno.ETIMEDOUT, Hint("pipe_silent"), str(self._path))
+        self._has_writer = True
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._fd)
+        super().close()
+
+
+def read_file(path: Path | str, most: int = LONGEST_SETTINGS, *, follow: bool = True) -> bytes:
+    """Return the bytes of a file; OSError if it cannot be read or has more than `most` bytes."""
+    with open_file(path, follow=follow) as stream:
+        return read_whole(stream, path, most)
+
+
+def read_text(path: Path | str, most: int = LONGEST_SETTINGS) -> str:
+    """Return the text of a file in UTF-8; OSError as for `read_file`, or UnicodeDecodeError."""
+    return read_file(path, most).decode("utf-8-sig")
+
+
+def read_whole(stream: Any, where: object, most: int = LONGEST_DOCUMENT) -> bytes:
+    """Return the rest of a stream; OSError if it has more than `most` bytes."""
+    made = bytearray()
+    while piece := stream.read(min(MIB, most + 1 - len(made))):
+        made += piece
+        if len(made) > most:
+            raise OSError(errno.EFBIG, Hint("file_larger", most=most // MIB), str(where))
+    return bytes(made)
+
+
+def lines_of(stream: io.BufferedIOBase | BinaryIO, where: str) -> Iterator[bytes]:
+    """Yield the lines of a stream; DataError names one that is too long."""
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            most = LONGEST_LINE // MIB
+            raise DataError("file_line_too_long", where=where, line=number, most=most)
+        yield line
+
+
+def unpacking(packed: io.BufferedIOBase | BinaryIO, where: str) -> io.BufferedIOBase:
+    """Return what a gzip file holds, unpacked as it is read; DataError for damage and bombs."""
+    return io.BufferedReader(_Unpacked(packed, where), _CHUNK)
+
+
+class _Counted(io.RawIOBase):
+    """A stream that counts the bytes read from it."""
+
+    def __init__(self, stream: io.BufferedIOBase | BinaryIO) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self.count += len(data)
+        return data
+
+
+class _Unpacked(io.RawIOBase):
+    def __init__(self, packed: io.BufferedIOBase | BinaryIO, where: str) -> None:
+        self._packed = _Counted(packed)
+        self._gzip = gzip.GzipFile(fileobj=self._packed)
+        self._made = 0
+        self._where = where
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._gzip.read1(len(buffer))
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError("file_not_gzip", where=self._where, problem=error) from None
+        self._made += len(data)
+        refuse_bomb(self._made, self._packed.count, self._where)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def refuse_bomb(unpacked: int, packed: int, where: str) -> None:
+    """Raise DataError where something small unpacks to something huge."""
+    if unpacked > ALWAYS_UNPACKED and unpacked > MOST_RATIO * packed:
+        raise DataError("file_bomb", where=where, ratio=MOST_RATIO)

@@ -1,0 +1,193 @@
+"""Secrets: which settings hold them, and how they are taken out of texts of other programs.
+
+A server may echo a secret as it was given, or in the form in which it was sent: percent-encoded in
+an address, escaped in JSON, in Base64 as ``Authorization: Basic`` has it. All forms are hidden.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, quote_plus
+
+import msgspec
+
+if TYPE_CHECKING:
+    from keju.types import Reply
+
+SHORTEST_SECRET: Final = 4
+"""Shorter values are not secrets, and hiding them would garble every message."""
+SHORTEST_KEY: Final = 8
+"""Shorter keys are placeholders such as ``EMPTY``, which an answer may well hold."""
+REDACTED: Final = "[redacted]"
+REPLY_TEXTS: Final = ("text", "reasoning", "raw", "model", "finish", "refusal", "request_id")
+"""What a model or its endpoint wrote of a reply, apart from the tool calls."""
+
+# api_key, X-Api-Key, apiKey, hf_token, access-token, token, password, client_secret, Authorization;
+# not max_tokens, bos_token, prompt_cache_key, api_key_var
+_SECRET_NAME = re.compile(
+    r"(?:.*[-_. ])?(?:(?:api|access|secret|private|subscription|auth|account|client)[-_ ]?key"
+    r"|(?:access|api|auth|bearer|client|github|hf|id|refresh|security|session)[-_ ]?token"
+    r"|secret|client[-_ ]?secret|passw(?:or)?d|passphrase|pwd|credentials?|authorization|cookie)"
+    r"|key|token",
+    re.IGNORECASE,
+)
+# ${HF_TOKEN}: a reference is stored as it is written
+_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+
+_known: set[str] = set()
+"""The secrets of this process, for errors whose texts no one has seen before."""
+
+
+def is_secret_name(name: object) -> bool:
+    """Whether a setting, header or field of this name holds a secret."""
+    return _SECRET_NAME.fullmatch(str(name)) is not None
+
+
+def masked(value: Any) -> Any:
+    """Return nested settings with every secret in them replaced by REDACTED.
+
+    A secret is a text whose key says so: ``{"api_key": "sk-1"}``. References to variables stay.
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: REDACTED if _is_secret(name, below) else masked(below)
+            for name, below in value.items()
+        }
+    return [masked(below) for below in value] if isinstance(value, list | tuple) else value
+
+
+def secrets_in(value: Any) -> Iterator[str]:
+    """Yield the secrets in nested settings; see `masked`."""
+    if isinstance(value, Mapping):
+        for name, below in value.items():
+            if _is_secret(name, below):
+                yield below
+            else:
+                yield from secrets_in(below)
+    elif isinstance(value, list | tuple):
+        for below in value:
+            yield from secrets_in(below)
+
+
+def has_masked(value: Any) -> bool:
+    """Whether nested settings hold a secret that was replaced when they were stored."""
+    if isinstance(value, Mapping):
+        return any(map(has_masked, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(has_masked, value))
+    return bool(value == REDACTED)
+
+
+def _is_secret(name: object, value: object) -> bool:
+    is_text = isinstance(value, str) and value != "" and not _REFERENCE.fullmatch(value)
+    return is_text and is_secret_name(name)
+
+
+def forms_of(secret: str) -> set[str]:
+    """Return the forms in which a secret may be sent, and so be echoed."""
+    percent = {quote(secret), quote(secret, safe=""), quote_plus(secret)}
+    # %2f is as good as %2F
+    lower = {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), text) for text in percent}
+    escaped = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    escaped |= {each.replace("/", "\\/") for each in escaped}
+    escaped |= {html.escape(secret), html.escape(secret, quote=False), repr(secret)[1:-1]}
+    return {secret} | percent | lower | escaped | _in_base64(secret)
+
+
+def _in_base64(secret: str) -> set[str]:
+    """Return what a secret is in Base64, alone and behind any other text.
+
+    Three bytes are four characters, so there are three ways to begin. Characters at the ends that
+    depend on the text around are left out.
+    """
+    made = set()
+    for data in {secret.encode("utf-8", "surrogatepass"), secret.encode("latin-1", "ignore")}:
+        for before in range(3):
+            text = base64.b64encode(b"\0" * before + data).decode()
+            start = (0, 2, 3)[before]
+            whole = (before + len(data)) * 8 // 6
+            inner = text[start:whole]
+            made |= {inner, inner.replace("+", "-").replace("/", "_")}
+        made.add(base64.b64encode(data).decode().rstrip("="))
+    return {text for text in made if len(text) >= SHORTEST_KEY}
+
+
+class Redactor:
+    """Takes secrets out of text that others wrote.
+
+    Messages lose every secret. Replies lose `keys` alone, the secrets that are credentials: the
+    value of a plain header, such as a date, may be an answer.
+    """
+
+    def __init__(
+        self,
+        secrets: Iterable[str],
+        keys: Iterable[str] = (),
+        *,
+        mark: str = REDACTED,
+        words: bool = True,
+    ) -> None:
+        """With `words` the words of a secret are secrets too: ``Bearer x`` is found as ``x``."""
+        self._secrets, self._mark, self._words = {*secrets}, mark, words
+        self._key_texts: set[str] = set()
+        self.add(keys)
+
+    def add(self, keys: Iterable[str]) -> None:
+        """Hide further keys, in messages and in replies."""
+        self._key_texts |= {*keys}
+        _known.update(key for key in self._key_texts if len(key) >= SHORTEST_KEY)
+        hidden = _parts(self._secrets | self._key_texts, SHORTEST_SECRET, words=self._words)
+        self._pattern = _either(hidden)
+        keys_hidden = _parts(self._key_texts, SHORTEST_KEY, words=self._words)
+        self._key_pattern = _either(keys_hidden)
+
+    def __call__(self, text: str) -> str:
+        """Return `text` without the secrets."""
+        return self._pattern.sub(self._mark, text) if self._pattern is not None else text
+
+    def reply(self, reply: Reply) -> Reply:
+        """Return `reply` without the keys; nearly always that is `reply` itself."""
+        if self._key_pattern is None:
+            return reply
+        texts: dict[str, Any] = {name: getattr(reply, name) for name in REPLY_TEXTS}
+        if reply.tool_calls:
+            texts["tool_calls"] = msgspec.json.encode(reply.tool_calls).decode()
+        if reply.native:
+            texts["native"] = reply.native.decode("utf-8", "replace")
+        hidden = {name: self._without_keys(text) for name, text in texts.items()}
+        if hidden == texts:
+            return reply
+        if reply.tool_calls:
+            hidden["tool_calls"] = tuple(msgspec.json.decode(hidden["tool_calls"]))
+        if reply.native:
+            hidden["native"] = hidden["native"].encode()
+        return msgspec.structs.replace(reply, **hidden)
+
+    def _without_keys(self, text: str) -> Any:
+        assert self._key_pattern is not None
+        return self._key_pattern.sub(self._mark, text)
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+
+def _either(texts: list[str]) -> re.Pattern[str] | None:
+    """Return a pattern that matches any of the texts; None where there are none."""
+    return re.compile("|".join(map(re.escape, texts))) if texts else None
+
+
+def _parts(secrets: Iterable[str], shortest: int, *, words: bool) -> list[str]:
+    """Return the secrets, their words if wanted, and all their forms, the longest first."""
+    texts = {part for secret in secrets for part in (secret, *(secret.split() if words else ()))}
+    parts = {form for text in texts if len(text) >= shortest for form in forms_of(text)}
+    return sorted((part for part in parts if len(part) >= shortest), key=len, reverse=True)
+
+
+def hide_known(text: str, secrets: Iterable[str] = (), mark: str = "***") -> str:
+    """Return a text without `secrets` and without the keys that this process has used."""
+    return Redactor([*secrets, *_known], mark=mark)(text)

@@ -1,0 +1,102 @@
+"""HTTP for MCP within limits: a server can neither fill the memory nor send without an end.
+
+`mcp` reads a whole JSON body at once and unpacks whatever a server has packed. This client hands
+it bodies that are unpacked already, and stops a body, an event or a stream that is too long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+
+from keju import bounds
+
+
+class MessageTooLong(httpx2.StreamError):
+    """A reply that is longer than a message may be, or that cannot be unpacked."""
+
+
+class BoundedClient(httpx2.AsyncClient):
+    """A client whose replies are read within the limits of `keju.bounds`."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request; the reply's body is unpacked and measured while it is read."""
+        is_streamed = options.pop("stream", False)
+        request.headers["accept-encoding"] = bounds.ENCODINGS
+        response = await super().send(request, stream=True, **options)
+        try:
+            response.stream = _BoundedBody(response, endless=request.method == "GET")
+            for name in ("content-encoding", "content-length"):
+                response.headers.pop(name, None)
+            if not is_streamed:
+                await response.aread()
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+
+class _BoundedBody(httpx2.AsyncByteStream):
+    """The body of a reply: whole in one piece, or line by line where it is a stream of events."""
+
+    def __init__(self, response: httpx2.Response, *, endless: bool) -> None:
+        """An `endless` stream may stay open for the whole run; only its events are bounded."""
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        self._stream = response.stream
+        self._is_events = "text/event-stream" in response.headers.get("content-type", "").lower()
+        self._most = None if endless and self._is_events else bounds.MOST_STREAMED
+        try:
+            names = bounds.encodings_of(response.headers.get("content-encoding", ""))
+        except bounds.Damaged as error:
+            raise MessageTooLong(str(error)) from None
+        self._unpackers = [bounds.Unpacker(name) for name in names]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pending, event_size, total = bytearray(), 0, 0
+        async for packed in self._stream:
+            pending += (data := self._unpacked(packed))
+            total += max(len(data), len(packed))
+            if self._most is not None and total > self._most:
+                raise MessageTooLong(f"more than {self._most // bounds.MIB} MiB")
+            if self._is_events and (end := max(pending.rfind(b"\n"), pending.rfind(b"\r")) + 1):
+                lines, pending = bytes(pending[:end]), pending[end:]
+                event_size = _open_event(lines, event_size)
+                self._check(event_size)
+                yield lines
+            self._check(event_size + len(pending))
+        try:
+            for unpacker in self._unpackers:
+                unpacker.close()
+        except bounds.Damaged as error:
+            raise MessageTooLong(str(error)) from None
+        yield bytes(pending)
+
+    def _unpacked(self, data: bytes) -> bytes:
+        try:
+            for unpacker in self._unpackers:
+                data = unpacker.feed(data, bounds.LONGEST_MESSAGE)
+        except (bounds.TooLong, bounds.Damaged) as error:
+            raise MessageTooLong(str(error) or _too_long()) from None
+        return data
+
+    @staticmethod
+    def _check(size: int) -> None:
+        if size > bounds.LONGEST_MESSAGE:
+            raise MessageTooLong(_too_long())
+
+    async def aclose(self) -> None:
+        """Close the connection's stream."""
+        await self._stream.aclose()
+
+
+def _too_long() -> str:
+    return f"the message is longer than {bounds.LONGEST_MESSAGE // bounds.MIB} MiB"
+
+
+def _open_event(lines: bytes, before: int) -> int:
+    """Return the bytes of the event that is open after whole lines; an empty line ends one."""
+    text = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    end = text.rfind(b"\n\n")
+    return before + len(text) if end < 0 else len(text) - end - 2
