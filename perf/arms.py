@@ -60,7 +60,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def _run_once(self) -> None:
         timers: list[Any] = self._scheduled  # type: ignore[attr-defined]
         while timers and timers[0]._cancelled:
-            self._timer_cancelled_count -= 1
+            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
             heapq.heappop(timers)._scheduled = False
         if timers and not self._ready:  # type: ignore[attr-defined]
             self.now = max(self.now, timers[0].when())
@@ -149,18 +149,18 @@ def run_once(seed: object, limits: dict[str, Any], *, same: bool = False) -> tup
 
     model = SlowModel(seed, same=same)
     with tempfile.TemporaryDirectory() as folder, simulated(model):
-        config = TaskConfig(
-            model="scripted",
-            datasets=["demo"],
-            dataset_args={"demo": {"size": SIZE}},
-            work_dir=folder,
-            run_id="r",
-            eval_batch_size=8,
-            price=PRICE,
-            agent=limits,
-            arms=[{"name": "baseline"}, {"name": "tools", "tools": ["python"]}],
-        )
-        finished = run_exams(config, report=False)
+        settings: dict[str, Any] = {
+            "model": "scripted",
+            "datasets": ["demo"],
+            "dataset_args": {"demo": {"size": SIZE}},
+            "work_dir": folder,
+            "run_id": "r",
+            "eval_batch_size": 8,
+            "price": PRICE,
+            "agent": limits,
+            "arms": [{"name": "baseline"}, {"name": "tools", "tools": ["python"]}],
+        }
+        finished = run_exams(TaskConfig(**settings), report=False)
         assert finished.exit_code == 0, finished.message
         records = list(Records(Path(folder, "r")))
     first, second = (

@@ -265,7 +265,7 @@ def test_calls_of_one_turn_share_its_time() -> None:
                 return "cut"
             return "done"
 
-        return await asyncio.gather(call(2.0), call(2.0)), clock.seconds
+        return [*await asyncio.gather(call(2.0), call(2.0))], clock.seconds
 
     ended, seconds = simulate(main())
     assert (ended, seconds) == (["done", "cut"], pytest.approx(3.0))

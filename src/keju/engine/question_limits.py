@@ -160,7 +160,7 @@ def cut_cause(reply: Reply, limits: QuestionLimits | None) -> CutCause | None:
         shares: dict[CutCause, float] = {
             name: used[name] / (limits.most(name) or 1) for name in used if name != "time"
         }
-        return max(shares, key=lambda cause: shares[cause], default="tokens")
+        return max(shares, key=shares.__getitem__) if shares else "tokens"
     return _BY_STOP.get(stop, "max_tokens") if stop is not None else "max_tokens"
 
 
