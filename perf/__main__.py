@@ -16,6 +16,7 @@ NAMES = (
     "order",
     "endpoints",
     "tools",
+    "arms",
     "memory",
     "million",
     "resume",

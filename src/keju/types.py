@@ -69,13 +69,19 @@ Stop = Literal[
 ]  # fmt: skip
 """Why an episode ended; those of the last line are said where an answer is submitted by a tool."""
 
+LimitCut = Literal["time", "tokens", "cost"]
+"""A limit of one question that cuts its reply."""
+CutBy = Literal["", "time", "tokens", "cost", "turns", "context"]
+"""What ended a question before its answer, where Keju or a full context did: one of its limits, the
+number of turns, or the context."""
+
 ToolChoice = Literal["auto", "none"]
 """Whether the model may call its tools in a turn."""
 
 FILTERED: Final = "content_filter"
 """Finish reason, and fault, of a reply that the endpoint's filter withheld or broke off."""
 CUT: Final = "length"
-"""Finish reason of a reply that reached its limit of tokens."""
+"""Finish reason of a reply that reached its limit of tokens, or another limit of its question."""
 REFUSAL_FINISH: Final = "refusal"
 """Finish reason of a reply in which the endpoint says that the model refused."""
 BROKEN_FINISHES: Final = ("abort", "error", "insufficient_system_resource")
@@ -311,6 +317,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The message as received, in JSON, where the request had tools and it can be sent back."""
     episode: Episode | None = None
     """How the text came about, where the model could act; usage and seconds are the episode's."""
+    cut_by: CutBy = ""
+    """What cut the question, where it was not the limit of tokens of a single reply."""
 
     @property
     def requests(self) -> int:

@@ -62,7 +62,8 @@ def test_contract_shape() -> None:
 def test_errors_leave_the_denominator_and_show_their_bounds() -> None:
     entry = entry_of(make_exam({"a": 1000}), make_tally("1" * 620 + "0" * 355 + "e" * 25))
     metrics = entry["metrics"]
-    assert entry["n"] == 1000
+    assert (entry["n"], entry["ungraded"]) == (975, 25)
+    assert (entry["subsets"][0]["n"], entry["subsets"][0]["ungraded"]) == (975, 25)
     assert metrics["accuracy"]["n"] == 975
     assert metrics["accuracy"]["value"] == pytest.approx(0.635897, abs=5e-7)
     assert metrics["accuracy_worst"]["value"] == 0.620
@@ -81,7 +82,7 @@ def test_nothing_graded_is_null_never_zero(outcomes: str) -> None:
         assert entry["metrics"][name]["value"] is None
         assert entry["metrics"][name]["ci95"] is None
         assert entry["metrics"][name]["n"] == 0
-    assert entry["n"] == 4 - outcomes.count(".")
+    assert (entry["n"], entry.get("ungraded", 0)) == (0, 4 - outcomes.count("."))
     assert entry["subsets"][0]["accuracy"] is None
 
 

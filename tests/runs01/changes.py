@@ -20,7 +20,10 @@ _ANSWERED = "the chance level of an interrupted run was that of all its question
 
 _INTERVALS = "intervals of few, clustered or repeated questions covered 80 to 93 %, or 98 to 99.9 %"
 _SPREAD = "a subset without a spread of its own had Wilson's, now it has the whole exam's"
+_GRADED = "n counted questions whose replies have no grade; they are in `ungraded` now"
 CHANGES: tuple[Change, ...] = (
+    Change("errors", "*/benchmarks/0/n", _GRADED),
+    Change("errors", "*/benchmarks/0/subsets/*/n", _GRADED),
     Change("*", "*ci95*", _INTERVALS),
     Change("*", "*metrics/*/se", _SPREAD),
     Change("*", "*metrics/*/deff", _SPREAD),

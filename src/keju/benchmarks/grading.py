@@ -4,9 +4,11 @@
                    a finish reason (``abort``), and what its filter broke off before an answer
     2. no label    a question without a published answer is `unlabelled`
     3. refusal     what the endpoint itself calls a refusal is `refused`, whatever text is there
-    4. cut off     a reply at its limit of tokens is `truncated`, unless the protocol's own marker
+    4. limits      a question that a limit of time, tokens or money has cut is `truncated` and
+                   scores 0 under every reader, with and without tools
+    5. cut off     a reply at its limit of tokens is `truncated`, unless the protocol's own marker
                    announced a whole answer before: ``So the answer is (B)``
-    5. reading     `correct`, `incorrect`, `unparsed`, or `refused` by an option that says so
+    6. reading     `correct`, `incorrect`, `unparsed`, or `refused` by an option that says so
 
 A cut reply has the score of what was read under published readers, which know nothing of cuts, and
 none under Keju's own. Its outcome is `truncated` under all of them.
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
@@ -27,6 +29,7 @@ from keju.types import (
     UNGRADED,
     UNSCORED,
     Answer,
+    LimitCut,
     Reading,
     Reply,
     Sample,
@@ -40,6 +43,9 @@ VERSION = 2
 """Of the order above; stored scores of another one are not taken over. 1 is that of Keju 0.1."""
 REFUSED, CUT_OFF = "refused_by_api", "cut_off"
 """Why nothing was read: the endpoint told a refusal; what a cut reply says does not count."""
+LIMIT_CUTS = frozenset(get_args(LimitCut))
+LIMIT_OF = "limit_of_"
+"""Begins the reason of a reply that a limit of its question has cut: ``limit_of_time``."""
 REFUSAL = "refusal"
 """Key of `Sample.metadata` that holds the label of a refusal option, where one is offered."""
 GRADED = frozenset(code for code, name in enumerate(ALL_OUTCOMES) if name not in UNSCORED)
@@ -72,6 +78,8 @@ def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
         return Reading(reader.name, answer, Score(0.0, "unlabelled"))
     if reply.refused:
         return Reading(reader.name, answer, Score(0.0, "refused"))
+    if reply.cut_by in LIMIT_CUTS:
+        return Reading(reader.name, Answer(reason=LIMIT_OF + reply.cut_by), Score(0.0, "truncated"))
     cut = reply.finish == CUT and reply.label_logprobs is None
     if cut and not _is_whole(answer, reply.text, sample, reader):
         return _cut_off(answer, sample, reader)

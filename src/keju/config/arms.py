@@ -329,16 +329,17 @@ class Arm(StrictSettings):
 
 
 class Agent(StrictSettings):
-    """How far a model may go in one episode, and how it is told of its tools."""
+    """Limits of one question in every arm, and how a model acts with its tools."""
 
     max_iterations: Count = 15
     """Turns in which it may call tools; then it is asked for its answer, without them."""
     timeout_seconds: Seconds | None = None
-    """Time of an episode: replies and calls, without waits for an endpoint that is down or full."""
+    """Seconds of a question: replies and calls, without waits for an endpoint that is down or full.
+    It holds in every arm, with and without tools."""
     max_tokens: Whole | None = None
-    """Tokens of an episode, input and output of all its turns."""
+    """Tokens of a question, input and output of all its turns, in every arm."""
     max_cost: float | None = Field(default=None, gt=0)
-    """Money for an episode; needs a price."""
+    """Money for a question, in every arm; needs a price."""
     max_result_chars: Whole = 100_000
     """Characters of one call's result; what is longer is cut, and the model is told so."""
     protocol: Literal["native", "text"] = "native"

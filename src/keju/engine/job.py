@@ -20,6 +20,13 @@ from keju.config import Filters, TaskConfig
 from keju.config.patterns import compiled
 from keju.engine.channel import Exchange
 from keju.engine.limits import Ledger, Meter
+from keju.engine.question_limits import (
+    CutCause,
+    LimitedSolver,
+    QuestionLimits,
+    cut_cause,
+    ignored_limit,
+)
 from keju.engine.solver import Solver
 from keju.engine.tally import Tally, ToolUse, in_own_order, tool_use
 from keju.errors import ConfigError, Notice
@@ -27,10 +34,10 @@ from keju.models.registry import fit_sampling, model_name
 from keju.redaction import masked
 from keju.runs.manifest import Stopping, StoredData, StoredExam, StoredProtocol
 from keju.types import (
-    CUT,
     FILTERED,
     Answer,
     Fault,
+    LimitCut,
     Prefix,
     Reading,
     Record,
@@ -74,9 +81,11 @@ class Job:
         arm: str = "",
         setup: Mapping[str, Any] | None = None,
         repeat_seed: int = 0,
+        limits: QuestionLimits | None = None,
     ) -> None:
         """`setup` is what makes the arm another one than its name alone: its tools and limits.
 
+        `limits` are those of each question, in every arm.
         What a `detailed` job read, and what each of its replies took, can be looked up.
         """
         self.exam = exam
@@ -102,12 +111,17 @@ class Job:
         """Why units ended in an error."""
         self.short_of_limit: set[int] = set()
         """Units whose reply was cut off with tokens to spare: the model's context was full."""
+        self.limits = limits
+        self.cuts: dict[int, CutCause] = {}
+        """What cut the replies that were cut, by unit."""
+        self.ignored_limits: dict[int, LimitCut] = {}
+        """Limits that replies exceed without being cut, by unit, as version 1.0 let them."""
         self.reported: Counter[str] = Counter()
         """What the endpoint called its model, and in how many of the replies that count."""
         self._names = {"": 0}
         self.stopping: Stopping | None = None
         """How a rule ended the asking, where one did."""
-        self.solver = Solver()
+        self.solver = Solver() if limits is None else LimitedSolver(limits)
         """How a request becomes a reply."""
         self.watcher: Callable[[int, Record], None] | None = None
         """Sees each unit with its record when it is entered, and again when that is replaced."""
@@ -231,10 +245,7 @@ class Job:
             self.errors[unit] = BROKEN_OFF
         elif self.errors:
             self.errors.pop(unit, None)
-        if reply.finish == CUT and not self.acts and self._tokens_to_spare(reply):
-            self.short_of_limit.add(unit)
-        elif self.short_of_limit:
-            self.short_of_limit.discard(unit)
+        self._note_cut(unit, reply)
         self.seconds[unit] = reply.seconds
         if self.outside and reply.outside_mass is not None:
             self.outside[unit] = reply.outside_mass
@@ -244,6 +255,18 @@ class Job:
         if reply.episode is not None:
             self._note_tools(unit, tool_use(reply.episode))
         self._note_reporter(unit, reply.model)
+
+    def _note_cut(self, unit: int, reply: Reply) -> None:
+        """Keep what cut a reply; a later reply of the unit replaces it."""
+        for known in (self.short_of_limit, self.cuts, self.ignored_limits):
+            if unit in known:
+                known.discard(unit) if isinstance(known, set) else known.pop(unit)
+        if (cause := cut_cause(reply, self.limits)) is not None:
+            self.cuts[unit] = cause
+            if cause == "max_tokens" and not self.acts and self._tokens_to_spare(reply):
+                self.short_of_limit.add(unit)
+        elif self.limits is not None and (limit := ignored_limit(reply, self.limits)):
+            self.ignored_limits[unit] = limit
 
     def _tokens_to_spare(self, reply: Reply) -> bool:
         """Whether a reply is surely shorter than the settings allow; some count no thoughts."""
@@ -371,6 +394,7 @@ def make_jobs(config: TaskConfig, *, detailed: bool = False) -> list[Job]:
                     arm=arm.name if arm is not None else exam.arm,
                     setup=arm.identity() | config.agent.identity() if arm and acts else None,
                     repeat_seed=config.seed,
+                    limits=QuestionLimits.of(config.agent, config.price),
                 )
             )
     if not jobs:

@@ -50,6 +50,8 @@ def _numbers(entry: Entry) -> Iterator[tuple[tuple[str, ...], float]]:
         for end, value in zip(("low", "high"), metric.ci95 or (), strict=False):
             yield (f"{name}_{end}",), value
     yield ("n",), entry.n
+    if entry.ungraded:
+        yield ("ungraded",), entry.ungraded
     yield from ((("outcomes", name), n) for name, n in entry.outcomes.items())
     for row in entry.subsets:
         if row.accuracy is not None:
@@ -78,7 +80,7 @@ def log_to_wandb(results: Results, folder: Path) -> str:
         settings=settings,
     ) as logged:
         logged.summary.update(metrics_of(results))
-        columns = ["exam", "reader", "subset", "accuracy", "low", "high", "n"]
+        columns = ["exam", "reader", "subset", "accuracy", "low", "high", "n", "ungraded"]
         rows = [
             [
                 entry.full_name,
@@ -87,6 +89,7 @@ def log_to_wandb(results: Results, folder: Path) -> str:
                 row.accuracy,
                 *(row.ci95 or (None, None)),
                 row.n,
+                row.ungraded,
             ]
             for entry in results.benchmarks
             for row in entry.subsets

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from keju.answers.segments import split_thinking
 from keju.benchmarks.base import Exam, Reader, Subset
 from keju.benchmarks.choices import as_shown
-from keju.benchmarks.grading import UNDECIDED
+from keju.benchmarks.grading import LIMIT_CUTS, UNDECIDED
 from keju.engine.job import Job
 from keju.judges.prompts import (
     ANSWER,
@@ -276,6 +276,8 @@ def submit(job: Job, unit: int, record: Record, strategy: str) -> Submission | N
     judged = tuple(wants_judge(each.score, strategy, open_answers=is_open) for each in readings)
     reply = record.reply
     if not any(judged) or reply.error is not None or reply.label_logprobs is not None:
+        return None
+    if reply.cut_by in LIMIT_CUTS:  # it scores 0, whatever it says
         return None
     index, epoch = divmod(unit, job.epochs)
     sample = as_shown(job.exam.samples[index], record.order)

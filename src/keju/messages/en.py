@@ -96,6 +96,23 @@ TEXTS: dict[str, str] = {
     "of the scores",
     "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off: "
     "raise max_tokens with --generation-config max_tokens=N in a new run",
+    "cut_replies_time": "{part} of {whole} replies ({share:.2 %}) were cut off at the time limit "
+    "of a question ({most:g} s) and score 0: raise agent.timeout_seconds (timeout_seconds in a "
+    "file of keju run) in a new run",
+    "cut_replies_tokens": "{part} of {whole} replies ({share:.2 %}) were cut off at the token "
+    "limit of a question ({most} tokens, input and output) and score 0: raise agent.max_tokens "
+    "in a new run",
+    "cut_replies_cost": "{part} of {whole} replies ({share:.2 %}) were cut off at the cost limit "
+    "of a question ({most:g}) and score 0: raise agent.max_cost in a new run",
+    "cut_replies_turns": "{part} of {whole} replies ({share:.2 %}) were cut off after the last "
+    "turn, and the endpoint refused a last request without tools: raise agent.max_iterations "
+    "(max_iterations in a file of keju run) in a new run",
+    "cut_replies_full": "{part} of {whole} replies ({share:.2 %}) were cut off where the "
+    "conversation filled the model's context: raise the context length of the server, or lower "
+    "agent.max_result_chars, in a new run",
+    "limits_ignored": "{part} of {whole} replies ({share:.2 %}) exceed {setting} ({most:g}) and "
+    "were not cut off: version 1.0 kept this limit only in arms with tools, between two turns. "
+    "For equal limits in every arm, start a new run",
     "cut_replies_unbounded": "{part} of {whole} replies ({share:.2 %}) were cut off, "
     "and no max_tokens is set: they ran until the model's context was full, or to a limit "
     "of the server's own. Bound them with --generation-config max_tokens=N in a new run; "
@@ -554,6 +571,8 @@ TEXTS: dict[str, str] = {
     "ray_no_room": "this machine has no room for an actor, which needs {need}; it has {nodes}",
     "ray_no_tools": "executor ray asks questions one by one, and '{name}' lets the model act: "
     "leave out --executor ray",
+    "ray_no_limits": "executor ray cannot keep agent.timeout_seconds, agent.max_tokens and "
+    "agent.max_cost for '{name}': leave out these limits or --executor ray",
     "ray_node_refuses": "node {node}: {problem}",
     "ray_nodes_differ": "node {node} has a model that differs from the others' in {fact}: all "
     "nodes of a run need the same",
@@ -1492,6 +1511,13 @@ TEXTS: dict[str, str] = {
     "cause_filtered": "the endpoint's filter broke the reply off",
     "cause_refused": "the endpoint says that the model refused",
     "cause_error_as_text": "the text is an error message, not an answer; ask again",
+    "cause_cut_by_time": "cut off at the time limit of a question; raise agent.timeout_seconds",
+    "cause_cut_by_tokens": "cut off at the token limit of a question (input and output of all "
+    "turns); raise agent.max_tokens",
+    "cause_cut_by_cost": "cut off at the cost limit of a question; raise agent.max_cost",
+    "cause_cut_by_turns": "cut off after the last turn; raise agent.max_iterations",
+    "cause_cut_by_context": "cut off where the conversation filled the model's context; raise the "
+    "context length of the server, or lower agent.max_result_chars",
     "cause_thinking_never_ended": "the thoughts never ended, so that no answer follows; raise "
     "max_tokens if it is set",
     "cause_reasoning_only": "there are thoughts and no text",
@@ -1859,6 +1885,7 @@ LABELS: dict[str, str] = {
     "metric": "Metric",
     "value": "Value",
     "n": "n",
+    "n_ungraded": "{n} (+{ungraded} ungraded)",
     "how_measured": "How it was measured",
     "outcomes": "Outcomes",
     "bounds": "If the {left_out} left out were all wrong or all right: {worst} to {best}",
@@ -2426,6 +2453,9 @@ LABELS: dict[str, str] = {
     "reason.content_filter": "the endpoint's filter broke the reply off",
     "reason.refused_by_api": "the endpoint says that the model refused",
     "reason.cut_off": "the reply was cut off",
+    "reason.limit_of_time": "cut off at the time limit of a question (agent.timeout_seconds)",
+    "reason.limit_of_tokens": "cut off at the token limit of a question (agent.max_tokens)",
+    "reason.limit_of_cost": "cut off at the cost limit of a question (agent.max_cost)",
     "reason.tie": "tie between labels",
     "setting.model": "Model",
     "endpoints.title": "Endpoints",
@@ -2690,6 +2720,11 @@ LABELS: dict[str, str] = {
     "cause.filtered": "filtered",
     "cause.refused": "refused by the endpoint",
     "cause.error_as_text": "error in place of a reply",
+    "cause.cut_by_time": "cut off at the time limit",
+    "cause.cut_by_tokens": "cut off at the token limit of a question",
+    "cause.cut_by_cost": "cut off at the cost limit",
+    "cause.cut_by_turns": "cut off at the turn limit",
+    "cause.cut_by_context": "cut off, context full",
     "cause.thinking_never_ended": "thoughts without an end",
     "cause.reasoning_only": "thoughts alone",
     "cause.tool_call_only": "tool call alone",

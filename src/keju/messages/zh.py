@@ -94,6 +94,21 @@ TEXTS: dict[str, str] = {
     "只能给出从全错到全对的范围",
     "cut_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）被截断："
     "请在新的运行中用 --generation-config max_tokens=N 增大 max_tokens",
+    "cut_replies_time": "{whole} 个回复中有 {part} 个（{share:.2 %}）达到单题时间上限"
+    "（{most:g} 秒）而被截断，得 0 分：请在新的运行中增大 agent.timeout_seconds"
+    "（keju run 的文件中为 timeout_seconds）",
+    "cut_replies_tokens": "{whole} 个回复中有 {part} 个（{share:.2 %}）达到单题词元上限"
+    "（输入加输出共 {most} 个）而被截断，得 0 分：请在新的运行中增大 agent.max_tokens",
+    "cut_replies_cost": "{whole} 个回复中有 {part} 个（{share:.2 %}）达到单题费用上限（{most:g}）"
+    "而被截断，得 0 分：请在新的运行中增大 agent.max_cost",
+    "cut_replies_turns": "{whole} 个回复中有 {part} 个（{share:.2 %}）用完轮数后被截断，"
+    "服务器又拒绝了最后一次不带工具的请求：请在新的运行中增大 agent.max_iterations"
+    "（keju run 的文件中为 max_iterations）",
+    "cut_replies_full": "{whole} 个回复中有 {part} 个（{share:.2 %}）因对话占满模型的上下文"
+    "而被截断：请在新的运行中增大服务器的上下文长度，或减小 agent.max_result_chars",
+    "limits_ignored": "{whole} 个回复中有 {part} 个（{share:.2 %}）超过 {setting}（{most:g}）"
+    "却没有被截断：1.0 版只在带工具的实验组里、在两轮之间检查这一限制。"
+    "要让各组限制一致，请开始新的运行",
     "cut_replies_unbounded": "{whole} 个回复中有 {part} 个（{share:.2 %}）被截断，"
     "而且没有设置 max_tokens：这些回复一直写到模型的上下文用尽，或达到服务器自身的上限。"
     "可在新的运行中用 --generation-config max_tokens=N 加以限制；"
@@ -490,6 +505,8 @@ TEXTS: dict[str, str] = {
     "ray_no_place": "没有节点能容纳一个需要 {need} 的 actor；现有 {nodes}",
     "ray_no_room": "本机无法容纳一个需要 {need} 的 actor；现有 {nodes}",
     "ray_no_tools": "executor ray 逐题提问，而“{name}”允许模型使用工具：请去掉 --executor ray",
+    "ray_no_limits": "executor ray 无法对“{name}”执行 agent.timeout_seconds、agent.max_tokens 和 "
+    "agent.max_cost：请去掉这些限制，或去掉 --executor ray",
     "ray_node_refuses": "节点 {node}：{problem}",
     "ray_nodes_differ": "节点 {node} 的模型与其他节点不同（{fact}）：一次运行的所有节点必须一致",
     "ray_not_in_plans": "executor ray 一次只处理一个运行，而计划包含多个运行：请从计划中去掉",
@@ -1319,6 +1336,13 @@ TEXTS: dict[str, str] = {
     "cause_filtered": "接口的内容过滤截断了回复",
     "cause_refused": "接口表明模型拒答",
     "cause_error_as_text": "文本是报错信息而不是答案；请重新提问",
+    "cause_cut_by_time": "达到单题时间上限而被截断；请增大 agent.timeout_seconds",
+    "cause_cut_by_tokens": "达到单题词元上限（所有轮次的输入和输出）而被截断；"
+    "请增大 agent.max_tokens",
+    "cause_cut_by_cost": "达到单题费用上限而被截断；请增大 agent.max_cost",
+    "cause_cut_by_turns": "用完轮数后被截断；请增大 agent.max_iterations",
+    "cause_cut_by_context": "对话占满模型的上下文而被截断；请增大服务器的上下文长度，"
+    "或减小 agent.max_result_chars",
     "cause_thinking_never_ended": "思考没有结束，后面没有答案；如果设置了 max_tokens，请提高",
     "cause_reasoning_only": "只有思考，没有正文",
     "cause_tool_call_only": "只有工具调用，没有正文",
@@ -1662,6 +1686,7 @@ LABELS: dict[str, str] = {
     "metric": "指标",
     "value": "数值",
     "n": "题数",
+    "n_ungraded": "{n}（另有 {ungraded} 题未评分）",
     "how_measured": "计算方式",
     "outcomes": "结果分类",
     "bounds": "若未计入的 {left_out} 题全错或全对：{worst} 至 {best}",
@@ -2200,6 +2225,9 @@ LABELS: dict[str, str] = {
     "reason.content_filter": "回复被接口的过滤器中断",
     "reason.refused_by_api": "接口表示模型拒答",
     "reason.cut_off": "回复被截断",
+    "reason.limit_of_time": "达到单题时间上限而被截断（agent.timeout_seconds）",
+    "reason.limit_of_tokens": "达到单题词元上限而被截断（agent.max_tokens）",
+    "reason.limit_of_cost": "达到单题费用上限而被截断（agent.max_cost）",
     "reason.tie": "标签概率相同",
     "setting.model": "模型",
     "endpoints.title": "接口",
@@ -2452,6 +2480,11 @@ LABELS: dict[str, str] = {
     "cause.filtered": "内容过滤",
     "cause.refused": "接口拒答",
     "cause.error_as_text": "报错代替回复",
+    "cause.cut_by_time": "达到时间上限被截断",
+    "cause.cut_by_tokens": "达到单题词元上限被截断",
+    "cause.cut_by_cost": "达到费用上限被截断",
+    "cause.cut_by_turns": "达到轮数上限被截断",
+    "cause.cut_by_context": "上下文占满被截断",
     "cause.thinking_never_ended": "思考未结束",
     "cause.reasoning_only": "只有思考",
     "cause.tool_call_only": "只有工具调用",

@@ -55,7 +55,7 @@ def _arm_row(entry: Entry, labels: Labels) -> Line:
         entry.full_name,
         share(metric.value, metric.bounds),
         interval(metric.ci95),
-        count(entry.n),
+        labels.graded(entry),
         count(tools.calls) if tools else "0",
         count(tools.failed) if tools else "0",
         labels.duration(entry.timing.latency_p50),

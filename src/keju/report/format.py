@@ -181,6 +181,12 @@ class Labels:
             return n
         return self("truncated_right", n=n, right=count(row.cut_right))
 
+    def graded(self, row: Row | Entry) -> str:
+        """The number of questions with a grade, and of those without one: ``28 (+8 ungraded)``."""
+        if not row.ungraded:
+            return count(row.n)
+        return self("n_ungraded", n=count(row.n), ungraded=count(row.ungraded))
+
     def arm(self, name: str) -> str:
         """An arm in words, ``arm calc``; a difficulty's name says by itself what it is."""
         return name if _LEVEL.fullmatch(name) else self("arm", arm=name)

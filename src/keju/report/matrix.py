@@ -177,6 +177,7 @@ def _shown(cell: Cell, labels: Labels) -> dict[str, Any]:
         "row": Row(
             name=cell.model,
             n=cell.n,
+            ungraded=cell.ungraded,
             accuracy=cell.value,
             ci95=cell.ci95,
             outcomes=cell.outcomes,

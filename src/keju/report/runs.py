@@ -11,7 +11,7 @@ from typing import Any
 from keju.report import format as fmt
 from keju.report.charts import forest
 from keju.report.figure import Figure
-from keju.report.format import Labels, count, interval
+from keju.report.format import Labels, interval
 from keju.results.samples import Samples
 from keju.results.schema import Entry, Results, to_document
 from keju.results.score import current_results
@@ -73,7 +73,7 @@ class RunResults(dict[str, Any]):
             figure, ends = _headline(entry, self.results, labels)
             beside = f" ({ends})" if ends else ""
             name = fmt.shorten(entry.full_name, 80)
-            yield f"{name}, {fmt.protocol_line(entry)}: {figure}{beside}, n {count(entry.n)}"
+            yield f"{name}, {fmt.protocol_line(entry)}: {figure}{beside}, n {labels.graded(entry)}"
         if ended := fmt.ended_words(self.results, labels):
             yield ended
 
@@ -89,7 +89,7 @@ class RunResults(dict[str, Any]):
                 fmt.protocol_line(entry),
                 entry.reader,
                 *_headline(entry, self.results, labels),
-                count(entry.n),
+                labels.graded(entry),
             ]
             for entry in self.results.benchmarks
         ]

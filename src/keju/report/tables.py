@@ -40,7 +40,10 @@ def _rows(entry: Entry, labels: Labels) -> list[list[_Row]]:
         for place, shown in enumerate(fmt.shown_metrics(entry, labels))
     ]
     parts = [
-        [row(labels.row(each), each.accuracy, each) for each in fmt.answered(rows)]
+        [
+            row(labels.row(each), each.accuracy, each)._replace(n=labels.graded(each))
+            for each in fmt.answered(rows)
+        ]
         for rows in (entry.groups, entry.subsets)
     ]
     return [part for part in (metrics, *parts) if part]

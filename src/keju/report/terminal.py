@@ -76,7 +76,7 @@ def _overview(screen: Screen, results: Results, labels: Labels) -> None:
             entry.reader,
             figure,
             None if ends is None else interval(ends),
-            entry.n,
+            labels.graded(entry),
             metric or None,
         ]
         for entry, figure, ends, metric in fmt.overview(results, labels)
@@ -134,7 +134,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
     parts.append(labels("read_by", reader=entry.reader))
     if results.model:
         parts.append(f"{labels.word('model')} {results.model}")
-    screen.line(" · ".join([*parts, f"n {count(entry.n)}"]), style="bold")
+    screen.line(" · ".join([*parts, f"n {labels.graded(entry)}"]), style="bold")
     first, *others = fmt.alike(fmt.shown_metrics(entry, labels))
     if entry.gold == NO_GOLD:
         first, others = first[:1], []
@@ -166,7 +166,8 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
     for kind, metric, rows in fmt.breakdowns(entry, labels):
         columns = [kind, "n", metric.lower(), labels("interval")]
         cells: list[list[Cell]] = [
-            [row.name, row.n, share(row.accuracy, row.bounds), interval(row.ci95)] for row in rows
+            [row.name, labels.graded(row), share(row.accuracy, row.bounds), interval(row.ci95)]
+            for row in rows
         ]
         _table(screen, columns, cells)
 
@@ -254,7 +255,7 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
     rows: list[list[Cell]] = [
         [
             labels.row(row),
-            row.n,
+            labels.graded(row),
             share(row.accuracy, row.bounds),
             interval(row.ci95),
             percent(row.chance),
@@ -267,7 +268,7 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
     groups: list[list[Cell]] = [
         [
             labels.row(row),
-            row.n,
+            labels.graded(row),
             share(row.accuracy, row.bounds),
             interval(row.ci95),
             percent(row.micro_accuracy if row.micro_accuracy is not UNSET else None),
@@ -293,7 +294,9 @@ def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
     accuracies = [
         {row.name: share(row.accuracy, row.bounds) for row in entry.subsets} for entry in family
     ]
-    rows: list[list[Cell]] = [[labels("all_by", name=headlines[0].name), first.n, *whole]]
+    rows: list[list[Cell]] = [
+        [labels("all_by", name=headlines[0].name), labels.graded(first), *whole]
+    ]
     for outcome in fmt.occurring_outcomes(family):
         rows.append(
             [
@@ -304,7 +307,7 @@ def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
         )
     for row in fmt.answered(first.subsets):
         shares = (by_name.get(row.name, UNKNOWN) for by_name in accuracies)
-        rows.append([labels.row(row), row.n, *shares])
+        rows.append([labels.row(row), labels.graded(row), *shares])
     _table(screen, [labels.word("subset"), "n", *(entry.reader for entry in family)], rows)
 
 

@@ -290,6 +290,7 @@ class _Desk:
             record.target or None,
             self._judged,
             self._forms,
+            job.limits,
         )
         self._findings.pop(unit, None)
         self._guessed.pop(unit, None)

@@ -48,6 +48,7 @@ from keju.answers.segments import last_line, split_any_thinking
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import EXACT, UNDECIDED
 from keju.engine.job import READER_FAILED
+from keju.engine.question_limits import CutCause, QuestionLimits, cut_cause
 from keju.models.base import is_error_text
 from keju.types import CUT, FILTERED, Reading, Reply, Sample, Sampling
 
@@ -80,6 +81,8 @@ class Case:
     """Whether a judge grades what no rule decides."""
     forms: Forms = field(default_factory=dict)
     """What is known already of the forms that readers find."""
+    limits: QuestionLimits | None = None
+    """The limits of each question, where there are any."""
 
     @property
     def text(self) -> str:
@@ -310,7 +313,7 @@ def causes_of(case: Case) -> tuple[str, ...]:
 def _thinking_never_ended(case: Case) -> bool:
     reply = case.reply
     if not case.text.strip():
-        return bool(reply.reasoning) and (bool(reply.raw) or reply.finish == CUT)
+        return bool(reply.reasoning) and (bool(reply.raw) or _at_max_tokens(case))
     return ("<" in case.text or "[" in case.text or "◁" in case.text) and split_any_thinking(
         case.text
     ).unclosed
@@ -322,6 +325,23 @@ def _empty(case: Case) -> bool:
 
 def _cut_off(case: Case) -> bool:
     return "truncated" in (case.own.score.outcome, case.beside.score.outcome)
+
+
+CUT_BY: tuple[CutCause, ...] = ("time", "tokens", "cost", "turns", "context")
+"""What cuts a reply apart from its own limit of tokens."""
+
+
+def _cut_by(cause: CutCause) -> Callable[[Case], bool]:
+    return lambda case: cut_cause(case.reply, case.limits) == cause
+
+
+def _at_max_tokens(case: Case) -> bool:
+    return cut_cause(case.reply, case.limits) == "max_tokens"
+
+
+def _is_cut(case: Case) -> bool:
+    """Whether another limit than that of a reply's tokens has cut it."""
+    return cut_cause(case.reply, case.limits) in CUT_BY
 
 
 def _at_cap(case: Case) -> bool:
@@ -503,13 +523,14 @@ CAUSES: tuple[Cause, ...] = (
     Cause("filtered", lambda c: c.reply.finish == FILTERED),
     Cause("refused", lambda c: c.reply.refused),
     Cause("error_as_text", lambda c: is_error_text(c.text), always=True),
+    *(Cause(f"cut_by_{name}", _cut_by(name)) for name in CUT_BY),
     Cause("thinking_never_ended", _thinking_never_ended, always=True),
     Cause("reasoning_only", lambda c: _empty(c) and bool(c.reply.reasoning)),
     Cause("tool_call_only", lambda c: _empty(c) and bool(c.reply.tool_calls)),
-    Cause("empty_cut", lambda c: _empty(c) and c.reply.finish == CUT),
-    Cause("empty", _empty),
+    Cause("empty_cut", lambda c: _empty(c) and _at_max_tokens(c)),
+    Cause("empty", lambda c: _empty(c) and not _is_cut(c)),
     Cause("loops", lambda c: (_cut_off(c) or _unread(c)) and loops(c.text)),
-    Cause("cut_off", _cut_off),
+    Cause("cut_off", lambda c: _cut_off(c) and not _is_cut(c)),
     Cause("at_cap", _at_cap),
     Cause("stop_string", lambda c: _broken_off(c) and bool(c.sampling.stop)),
     # The gold answer, the grade and the labels.

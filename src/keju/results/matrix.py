@@ -62,6 +62,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     ci95: tuple[float, float] | None = None
     bounds: tuple[float, float] | None = None
     n: int = 0
+    """Questions with a grade."""
+    ungraded: int = 0
+    """Further questions, whose replies have no grade."""
     outcomes: dict[Outcome, int] = {}
     standing: Standing = ""
     error: Notice | None = None
@@ -229,6 +232,7 @@ def _of_entry(cell: Cell, entry: Entry, manifest: Manifest) -> Cell:
         ci95=metric.ci95 if metric is not None else None,
         bounds=metric.bounds if metric is not None else None,
         n=metric.n if metric is not None else 0,
+        ungraded=entry.ungraded,
         outcomes=dict(entry.outcomes),
         warnings=len(entry.notices),
     )

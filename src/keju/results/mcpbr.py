@@ -11,6 +11,7 @@ import msgspec
 
 from keju.config import Price
 from keju.engine.limits import Meter
+from keju.engine.question_limits import stop_of
 from keju.engine.tally import tool_use
 from keju.files import natural_key
 from keju.messages import said
@@ -158,8 +159,10 @@ def _task(record: Record, price: Price | None) -> dict[str, Any]:
         "tool_usage": dict(usage),
         "tool_failures": dict(failures),
         "runtime_seconds": round(reply.seconds, 3),
-        "stop_reason": episode.stop if episode is not None else reply.finish,
+        "stop_reason": stop_of(reply) or reply.finish,
     }
+    if reply.cut_by:
+        told["cut_by"] = reply.cut_by
     meter = Meter()
     meter.add(tokens)
     if (cost := meter.cost(price)) is not None:

@@ -103,6 +103,11 @@ class Cell:
         return sum(many for (_, state), many in self.states.items() if state.recorded)
 
     @property
+    def graded(self) -> int:
+        """Items with at least one record that has a grade."""
+        return sum(many for (_, state), many in self.states.items() if state.graded)
+
+    @property
     def units(self) -> int:
         """Records: items times the repeats that are in."""
         return sum(self.outcomes.values())

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import msgspec
 
 from keju.benchmarks.choices import as_shown
+from keju.engine.question_limits import stop_of
 from keju.engine.resume import JobRequests, answers_of, requests_of
 from keju.errors import MissingExtra, UsageError
 from keju.files import natural_key
@@ -418,7 +419,7 @@ def _row(run: str, sample: Sample | None, record: Record) -> SampleRow:
         error=reply.error.kind if reply.error else None,
         error_message=reply.error.message if reply.error else None,
         at=record.at,
-        stop_reason=episode.stop if episode else None,
+        stop_reason=stop_of(reply),
         tool_calls=sum(len(turn.calls) for turn in episode.turns) if episode else None,
         transcript=msgspec.json.encode(episode.turns).decode() if episode else None,
         question=sample.text if sample else None,

@@ -56,6 +56,8 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     name: str
     n: int
+    """Questions with a grade, of which the accuracy is the mean; all questions with a reply where
+    the exam has no gold answers."""
     accuracy: float | None
     """Of a group: the mean of its subsets."""
     ci95: Ends | None
@@ -78,6 +80,8 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     cut_right: int = 0
     """Of the truncated replies, those whose score is that of a right answer all the same: published
     readers score what they find in a reply that was cut off."""
+    ungraded: int = 0
+    """Further questions, whose replies have no grade. Up to version 1.0 they were part of `n`."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -237,6 +241,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     headline: str
     """Name of the metric that the protocol's publication reports."""
     n: int
+    """Questions with a grade; all questions with a reply where there are no gold answers."""
     metrics: dict[str, Metric]
     outcomes: dict[Outcome, int]
     subsets: tuple[Row, ...]
@@ -273,6 +278,13 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     cut_right: int = 0
     """Of the truncated replies, those whose score is that of a right answer all the same: published
     readers score what they find in a reply that was cut off."""
+    ungraded: int = 0
+    """Further questions, whose replies have no grade. Up to version 1.0 they were part of `n`."""
+
+    @property
+    def asked(self) -> int:
+        """Questions with a reply."""
+        return self.n + self.ungraded
 
     @property
     def inconclusive(self) -> bool:

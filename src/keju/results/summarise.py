@@ -22,6 +22,7 @@ from keju.benchmarks.samples import as_drawn
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
+from keju.results.cuts import CUT_REPLIES, cut_notices, ignored_limit_notices
 from keju.results.metrics import (
     Cell,
     accuracy_of,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 
 WARN_ABOVE = 0.01
 """Share of truncated or unparsed replies above which a result carries a warning."""
-CUT_REPLIES = "cut_replies"
 MUCH_OUTSIDE = 0.5
 """Share of the probability that lies on no label above which a result carries a warning."""
 NOISE, A_POINT = 0.05, 0.01
@@ -201,7 +201,9 @@ def entries_of(
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)
         if asked:
-            entry = replace(entry, notices=(), warnings=()).with_notices(_why_cut(job, entry))
+            entry = replace(entry, notices=(), warnings=()).with_notices(
+                _why_cut(job, tally, entry)
+            )
         entry = replace(entry, stopping=job.stopping, arm=job.arm)
         if job.uses:
             from keju.results.tool_stats import tool_notices, tool_stats
@@ -213,8 +215,8 @@ def entries_of(
             entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))
         if job.sampling.temperature == 0 and job.epochs > 1:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
-        if entry.n and sum(job.outside) > MUCH_OUTSIDE * entry.n * job.epochs:
-            share = sum(job.outside) / (entry.n * job.epochs)
+        if (asked_n := entry.asked) and sum(job.outside) > MUCH_OUTSIDE * asked_n * job.epochs:
+            share = sum(job.outside) / (asked_n * job.epochs)
             entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
         entry = entry.with_notices(_notices_of_run(job, declared))
         judgement = None
@@ -240,17 +242,14 @@ def entries_of(
     return entries
 
 
-def _why_cut(job: Job, entry: Entry) -> Iterator[Notice]:
+def _why_cut(job: Job, tally: Tally, entry: Entry) -> Iterator[Notice]:
     """The notices of an entry; that of replies cut off says what cut them by the job's settings."""
-    limit = job.token_limit
     for notice in entry.notices:
-        if notice.code == CUT_REPLIES and limit is None:
-            yield replace(notice, code="cut_replies_unbounded")
-        elif notice.code == CUT_REPLIES and 2 * len(job.short_of_limit) > notice.values["part"]:
-            values = {**notice.values, "most": limit, "short": len(job.short_of_limit)}
-            yield replace(notice, code="cut_replies_context", values=values)
+        if notice.code == CUT_REPLIES:
+            yield from cut_notices(job, tally, notice)
         else:
             yield notice
+    yield from ignored_limit_notices(job)
 
 
 def examples_of(faults: Iterable[Fault]) -> dict[str, str]:
@@ -341,7 +340,8 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         rows.append(
             Row(
                 name=subset.name,
-                n=cell.items,
+                n=cell.items if goldless else cell.graded,
+                ungraded=0 if goldless else cell.items - cell.graded,
                 accuracy=share.value,
                 ci95=share.ci95,
                 outcomes=cell.outcome_counts(),
@@ -360,12 +360,13 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         protocol_version=exam.protocol.version,
         reader=reader,
         headline=exam.protocol.headline,
-        n=overall.items,
+        n=overall.items if goldless else overall.graded,
+        ungraded=0 if goldless else overall.items - overall.graded,
         metrics=metrics,
         outcomes=overall.outcome_counts(),
         cut_right=overall.cut_right,
         subsets=tuple(rows),
-        groups=tuple(_group_rows(exam, cells, metrics)),
+        groups=tuple(_group_rows(exam, cells, metrics, goldless=goldless)),
         reference=tuple(exam.references),
         warnings=tuple(notice.text() for notice in notices),
         notices=notices,
@@ -387,7 +388,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
 
 
 def _group_rows(
-    exam: Exam, cells: Mapping[str, Cell], metrics: Mapping[str, Metric]
+    exam: Exam, cells: Mapping[str, Cell], metrics: Mapping[str, Metric], *, goldless: bool
 ) -> Iterator[Row]:
     """The means that are also categories; the micro accuracy of their rows stands beside.
 
@@ -406,7 +407,8 @@ def _group_rows(
         yield Row(
             name=mean.name,
             title=mean.title,
-            n=cell.items,
+            n=cell.items if goldless else cell.graded,
+            ungraded=0 if goldless else cell.items - cell.graded,
             accuracy=metric.value,
             ci95=metric.ci95,
             micro_accuracy=micro.value,

@@ -136,7 +136,7 @@ def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -
         exam=exam,
         rows=rows,
         data=recorded.data_dir / recorded.benchmark,
-        whole=Part(entry.n, entry.outcomes),
+        whole=Part(entry.asked, entry.outcomes),
         metrics={name: metric.value for name, metric in entry.metrics.items()},
         subsets={row.name: _part(row) for row in entry.subsets},
         groups={row.name: _part(row) for row in entry.groups},
@@ -145,4 +145,4 @@ def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -
 
 def _part(row: Row) -> Part:
     micro = None if row.micro_accuracy is UNSET else row.micro_accuracy
-    return Part(row.n, row.outcomes, row.accuracy, micro)
+    return Part(row.n + row.ungraded, row.outcomes, row.accuracy, micro)

@@ -46,6 +46,8 @@ FIXED_FACTS = {
 }
 """Facts of a model that its replies depend on, each with its name; one run has one of each."""
 TOOLS_HASH = "tools_hash"
+LIMITS = "limits"
+"""What `Manifest.arms` has of an arm without tools: its limits of a question, since version 1.1."""
 """The fact of an arm that tells its tools from others of the same names."""
 COMMANDS = ("replace", "resume", "events", "metrics_port", "otel", "executor", "ray")
 """Settings that say what a command does with a run, who follows it and who works on it, and nothing
@@ -228,7 +230,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     environment: dict[str, Any] = {}
     sessions: list[StoredSession] = []
     arms: dict[str, Any] | UnsetType = UNSET
-    """What the tools of each arm are, as far as they say so themselves."""
+    """What the tools of each arm are, as far as they say so themselves; limits without tools."""
     judges: dict[str, StoredJudge] | UnsetType = UNSET
     """By the judge's model."""
     graded_by: dict[str, Any] | UnsetType = UNSET

@@ -21,7 +21,7 @@ import msgspec
 from keju.config import Agent, Arm, TaskConfig
 from keju.config.exams import is_path, meant
 from keju.errors import Hint, Notice, UsageError, joined
-from keju.runs.manifest import Manifest, StoredExam
+from keju.runs.manifest import LIMITS, Manifest, StoredExam
 from keju.types import Sampling
 
 CHOOSING = ("limit", "total", "ids", "sample", "shard", "repeats", "rotate_options", "seed")
@@ -54,6 +54,7 @@ def differences(before: Manifest, today: Manifest) -> list[Difference]:
         found += _changed("", {"datasets": stored}, {"datasets": asked})
     found += _changed("", _choosing(before.config), _choosing(today.config))
     found += _of_arms(before.config, today.config)
+    found += [limit for limit in _of_limits(before, today.config) if limit not in found]
     exams = {exam.name: exam for exam in before.benchmarks}
     for exam in today.benchmarks:
         if exam.name in exams:
@@ -100,6 +101,15 @@ def _of_arms(before: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Di
     if any(stored[name].acts for name in common):
         limits = (Agent(**config.get("agent", {})).identity() for config in (before, today))
         yield from _changed("agent.", *limits, decisive=True)
+
+
+def _of_limits(before: Manifest, today: Mapping[str, Any]) -> Iterator[Difference]:
+    """The limits of questions without tools stay what they were; version 1.0 stored none."""
+    stored = [arm[LIMITS] for arm in (before.arms or {}).values() if LIMITS in arm]
+    agent = Agent(**today.get("agent", {}))
+    for limits in stored[:1]:
+        asked = {name: getattr(agent, name) for name in limits}
+        yield from _changed("agent.", limits, asked, decisive=True)
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -23,9 +23,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from keju.config import Agent, Budget, Price
+from keju.config import Agent, Price
 from keju.engine.channel import Channel, Exchange
-from keju.engine.limits import Spending
+from keju.engine.question_limits import QuestionLimits, QuestionMeter
 from keju.engine.solver import Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice
 from keju.models.base import Model, fault_text
@@ -33,10 +33,13 @@ from keju.models.tokens import schema_tokens
 from keju.runs.manifest import TOOLS_HASH
 from keju.solvers.textual import Textual
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost, ToolSource
+from keju.solvers.turn_clock import TurnClock
 from keju.types import (
     CUT,
+    CutBy,
     Episode,
     Fault,
+    LimitCut,
     Prefix,
     Prompt,
     Reply,
@@ -103,7 +106,7 @@ class ToolLoop(Solver):
     def __init__(self, source: ToolSource, agent: Agent, price: Price | None = None) -> None:
         self.source = source
         self.agent = agent
-        self.price = price
+        self.limits = QuestionLimits.of(agent, price)
         self.protocol = Textual() if agent.protocol == "text" else Native()
         self._overhead: dict[str, Any] = {}
         self._unseen: list[Notice] = []
@@ -207,14 +210,13 @@ class _Episode:
         self._sent: list[Turn] = []
         """What the model is sent of it."""
         self._note: Turn | None = None
-        limits = Budget(tokens=loop.agent.max_tokens, cost=loop.agent.max_cost)
-        self._meter = Spending(limits, loop.price)
+        self._meter = QuestionMeter(loop.limits)
         self._faults: tuple[Fault, ...] = ()
-        self._seconds = 0.0
         self._size = 0
         """Characters of the transcript."""
         self._reply = Reply()
         self._stop: Stop | None = None
+        self._cut_by: CutBy = ""
         self._final: str | None = None
         self.facts: dict[str, Any] = {}
 
@@ -244,40 +246,44 @@ class _Episode:
     async def _ask(self, box: Toolbox, choice: ToolChoice) -> Turn | None:
         """The model's next turn; None if there is none, which ends the episode."""
         request = self._protocol.asked(self._request, box.tools, tuple(self._sent), choice)
-        limit = self._agent.timeout_seconds
-        within = None if limit is None else limit - self._seconds
-        exchange = await self._channel.ask(request, within=within)
+        exchange = await self._channel.ask(request, within=self._meter.seconds_left)
         self._loop.begun += not self._meter.replies
         reply, fault = exchange.reply, exchange.reply.error
         self._faults += exchange.faults
-        self._seconds += exchange.seconds
-        self._meter.add(reply.usage)
+        if reply.episode is not None and fault is None:  # one that a stored run has
+            self._reply = reply
+            self._end("final")
+            return None
+        cut_by = self._meter.add_exchange(exchange, self._channel)
         if fault is None:
             self._reply = reply
             turn = self._protocol.said(reply)
             self._turns.append(turn)
             self._sent.append(self._protocol.sent(turn))
             self._size += len(turn.text) + len(turn.reasoning)
-            return turn
+            if cut_by is None:
+                return turn
+            self._cut(cut_by)
+            return None
         if fault.kind == "context_length" and self._turns:
-            self._end("context_overflow")
+            self._end("context_overflow", "context")
         elif fault.kind == "context_length":  # the question alone does not fit
             self.fail("context_overflow", fault)
         elif fault.kind == "bad_request" and choice == "none":
-            self._end("max_iterations")  # an endpoint that knows no tool_choice
-        elif within is not None and exchange.seconds >= within:
-            self._end("episode_timeout" if self._submits else "timeout")
+            self._end("max_iterations", "turns")  # an endpoint that knows no tool_choice
+        elif cut_by is not None:
+            self._cut(cut_by)
         else:
             self.fail("provider_error", fault)
         return None
 
     async def _act(self, box: Toolbox, calls: tuple[ToolCall, ...]) -> None:
         """Carry out the calls of a turn at the same time, and answer each of them, in order."""
-        started = monotonic()
+        clock = TurnClock(self._meter.seconds_left)
         with self._channel.while_open():
-            works = [self._call(box, number, call) for number, call in enumerate(calls)]
+            works = [self._call(box, number, call, clock) for number, call in enumerate(calls)]
             results = [await works[0]] if len(works) == 1 else await _together(works)
-        self._seconds += monotonic() - started
+        self._meter.seconds += clock.seconds
         answers = [
             Turn(
                 role="tool",
@@ -302,7 +308,9 @@ class _Episode:
             self._note = Turn(role="user", text=note)
             self._say(self._note)
 
-    async def _call(self, box: Toolbox, number: int, call: ToolCall) -> ToolResult:
+    async def _call(
+        self, box: Toolbox, number: int, call: ToolCall, clock: TurnClock
+    ) -> ToolResult:
         """Carry out one call; whatever is wrong with it is told to the model."""
         names = [tool.name for tool in box.tools]
         if number >= MOST_CALLS:
@@ -325,40 +333,37 @@ class _Episode:
         if not isinstance(arguments, dict):
             text = "The arguments must be a JSON object. Write the call again."
             return ToolResult(text, "bad_arguments")
-        limit, started = self._agent.timeout_seconds, monotonic()
-        if limit is None:
-            result = await box.call(call.name, arguments)
-        else:
-            try:
-                async with asyncio.timeout(max(0.0, limit - self._seconds)) as time:
-                    result = await box.call(call.name, arguments)
-            except TimeoutError:
-                if not time.expired():
-                    raise
-                result = ToolResult("The call was broken off: the time is over.", "timeout")
+        started = monotonic()
+        time: asyncio.Timeout | None = None
+        try:
+            async with clock.call() as time:
+                result = await box.call(call.name, arguments)
+        except TimeoutError:
+            if time is None or not time.expired():
+                raise
+            result = ToolResult("The call was broken off: the time is over.", "timeout")
         return result if result.seconds else result._replace(seconds=monotonic() - started)
 
     def _look_at_limits(self) -> None:
         """End the episode where a limit is reached, or does not pay for another such turn."""
         if self._stop is not None:
             return
-        limit = self._agent.timeout_seconds
-        exhausted = self._meter.exhausted(0, 0.0)
-        if isinstance(exhausted, EndpointError):  # nobody can keep these limits
-            self._channel.company.lose(self._channel, exhausted)
-        elif limit is not None and self._seconds >= limit:
-            self._end("episode_timeout" if self._submits else "timeout")
-        elif exhausted is not None:
-            self._end("budget")
+        if (limit := self._meter.out_of()) is not None:
+            self._cut(limit)
         elif self._size >= LONGEST:
-            self._end("context_overflow")
+            self._end("context_overflow", "context")
 
     def _say(self, turn: Turn) -> None:
         self._turns.append(turn)
         self._sent.append(turn)
 
-    def _end(self, stop: Stop) -> None:
-        self._stop = stop
+    def _end(self, stop: Stop, cut_by: CutBy = "") -> None:
+        self._stop, self._cut_by = stop, cut_by
+
+    def _cut(self, limit: LimitCut) -> None:
+        """End the episode at a limit of its question."""
+        stop: Stop = "episode_timeout" if self._submits else "timeout"
+        self._end(stop if limit == "time" else "budget", limit)
 
     def fail(self, stop: Stop, fault: Fault) -> None:
         """End the episode with an error, unless it had come to its end before."""
@@ -384,12 +389,13 @@ class _Episode:
             text=reply.text if self._final is None else self._final,
             finish="stop" if self._final is not None else finish,
             usage=meter.usage,
-            seconds=self._seconds,
+            seconds=meter.seconds,
             tool_calls=(),
             native=b"",
             episode=told,
+            cut_by=self._cut_by,
         )
-        return Exchange(reply, self._faults, seconds=self._seconds)
+        return Exchange(reply, self._faults, seconds=meter.seconds)
 
 
 async def _together(works: Sequence[Coroutine[Any, Any, ToolResult]]) -> list[ToolResult]:

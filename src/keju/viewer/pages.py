@@ -23,6 +23,7 @@ from keju.report.gallery import case_of
 from keju.report.html import shown_case, shown_reading
 from keju.report.pages import HTML_LANG, make_environment
 from keju.results.schema import Row
+from keju.runs.manifest import TOOLS_HASH
 from keju.runs.run import command_name
 from keju.types import ALL_OUTCOMES, Outcome, Record
 from keju.viewer import filters, search, summary
@@ -220,7 +221,8 @@ class Pages:
                 for tier in filters.TIER_CHOICES
             ],
             sort_options=[(sort, labels(f"view.sort.{sort}")) for sort in filters.SORTS[1:]],
-            acts=bool(stored.arms or stored.manifest.arms),
+            acts=bool(stored.arms)
+            or any(TOOLS_HASH in arm for arm in (stored.manifest.arms or {}).values()),
             outcomes=found.outcomes,
             can_query=search.can_query(),
             fields=list(search.FIELDS),

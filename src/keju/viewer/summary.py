@@ -14,7 +14,7 @@ from keju.report.meaning import chance_words
 from keju.results.conditions import asked_at_a_glance
 from keju.results.schema import Entry, Metric, Results, Row
 from keju.stats.estimate import Bounded
-from keju.types import ALL_OUTCOMES, UNGRADED, Outcome, counted_outcomes
+from keju.types import ALL_OUTCOMES, UNGRADED, UNSCORED, Outcome, counted_outcomes
 from keju.viewer.index import Kind, Part
 from keju.viewer.shelf import State, Stored
 
@@ -133,6 +133,7 @@ def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int], cut_right: 
     return Row(
         name=name,
         n=metric.n,
+        ungraded=sum(outcomes.get(outcome, 0) for outcome in UNSCORED),
         accuracy=metric.value,
         ci95=metric.ci95,
         outcomes=dict(outcomes),

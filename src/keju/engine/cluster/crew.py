@@ -391,6 +391,8 @@ def check_executor(config: TaskConfig, jobs: Iterable[Job]) -> None:
     if kind_of(config.model).names_itself:
         raise ConfigError("ray_not_this_model", model=config.model)
     for job in jobs:
+        if job.limits is not None and not job.acts:
+            raise ConfigError("ray_no_limits", name=job.title)
         if job.acts or type(job.solver) is not Solver:
             raise ConfigError("ray_no_tools", name=job.title)
 

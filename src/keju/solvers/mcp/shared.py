@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from contextlib import AsyncExitStack, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ from keju.errors import ConfigError
 from keju.solvers.mcp.connection import Connection, Lost
 from keju.solvers.mcp.transport import last_words
 from keju.solvers.toolbox import ToolsLost
+from keju.solvers.turn_clock import waiting_for_slot
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -76,9 +77,11 @@ class SharedServer:
         Raises ToolsLost where the call was interrupted and has no result in the end.
         """
         begun = monotonic()
-        async with self._slots:
-            while not self._calm.is_set():
-                await self._calm.wait()
+        async with AsyncExitStack() as slot:
+            with waiting_for_slot():
+                await slot.enter_async_context(self._slots)
+                while not self._calm.is_set():
+                    await self._calm.wait()
             queued, generation = monotonic() - begun, self._generation
             try:
                 return await self._attempt(tool, arguments, queued)
@@ -86,9 +89,11 @@ class SharedServer:
                 self._interrupted += 1
                 self._calm.clear()
         try:
-            async with self._one_at_a_time:
-                if self._generation == generation:
-                    await self._restart()
+            async with AsyncExitStack() as turn:
+                with waiting_for_slot():
+                    await turn.enter_async_context(self._one_at_a_time)
+                    if self._generation == generation:
+                        await self._restart()
                 if not again:
                     raise self._lost(tool, "it is not repeated, as it may have had an effect")
                 try:

@@ -1,0 +1,68 @@
+"""Which limit cut the replies of an exam, as notices that name the setting that helps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from keju.engine.job import Job
+from keju.engine.question_limits import SETTINGS, CutCause
+from keju.engine.tally import CODE, Tally
+from keju.errors import Notice
+
+CUT_REPLIES: Final = "cut_replies"
+_CODES: Final[dict[CutCause, str]] = {
+    "time": "cut_replies_time",
+    "tokens": "cut_replies_tokens",
+    "cost": "cut_replies_cost",
+    "turns": "cut_replies_turns",
+    "context": "cut_replies_full",
+}
+
+
+def cut_notices(job: Job, tally: Tally, notice: Notice) -> Iterator[Notice]:
+    """Yield the notice of replies that were cut off, once for each cause."""
+    part, whole = notice.values["part"], notice.values["whole"]
+    cut = CODE["truncated"]
+    causes = Counter(cause for unit, cause in job.cuts.items() if tally.outcomes[unit] == cut)
+    for cause, code in _CODES.items():
+        values = {"part": causes[cause], "whole": whole, "share": causes[cause] / whole}
+        if cause in SETTINGS:
+            values["most"] = _limit(job, cause)
+        if causes[cause] and values.get("most") != 0:
+            part -= causes[cause]
+            yield Notice(code, values)
+    if part:
+        values = {"part": part, "whole": whole, "share": part / whole}
+        yield _at_max_tokens(job, replace(notice, values=values))
+
+
+def _limit(job: Job, cause: CutCause) -> float:
+    """Return the amount of a limit of the job's questions; 0 where it is not known."""
+    for name in SETTINGS:
+        if name == cause and job.limits is not None:
+            return job.limits.most(name) or 0
+    return 0
+
+
+def _at_max_tokens(job: Job, notice: Notice) -> Notice:
+    """Return the notice of replies that reached the limit of tokens of a single reply."""
+    limit = job.token_limit
+    if limit is None:
+        return replace(notice, code="cut_replies_unbounded")
+    if 2 * len(job.short_of_limit) > notice.values["part"]:
+        values = {**notice.values, "most": limit, "short": len(job.short_of_limit)}
+        return replace(notice, code="cut_replies_context", values=values)
+    return notice
+
+
+def ignored_limit_notices(job: Job) -> Iterator[Notice]:
+    """Yield a notice for each limit that replies exceed without being cut."""
+    whole = job.tallies[0].done
+    for name, part in Counter(job.ignored_limits.values()).items():
+        setting, most = f"agent.{SETTINGS[name]}", _limit(job, name)
+        values = {"part": part, "whole": whole, "share": part / whole}
+        yield Notice("limits_ignored", {**values, "setting": setting, "most": most})
