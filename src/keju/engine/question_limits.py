@@ -160,7 +160,10 @@ def cut_cause(reply: Reply, limits: QuestionLimits | None) -> CutCause | None:
         shares: dict[CutCause, float] = {
             name: used[name] / (limits.most(name) or 1) for name in used if name != "time"
         }
-        return max(shares, key=shares.__getitem__) if shares else "tokens"
+        dearest: CutCause = "tokens"
+        for name, share in shares.items():
+            dearest = name if share > shares.get(dearest, 0.0) else dearest
+        return dearest
     return _BY_STOP.get(stop, "max_tokens") if stop is not None else "max_tokens"
 
 
