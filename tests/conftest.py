@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest.register_assert_rewrite("tests.support.recorded_checks")
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 SLOW = (
     # Real tools, whole data, large inputs, simulations.
