@@ -39,6 +39,9 @@ def counted_outcomes(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
 Decode = Literal["generate", "labels"]
 """How the model answers: free text, or the likeliest of the option labels."""
 
+LogprobIssue = Literal["", "nan", "positive"]
+"""Log-probabilities that cannot be right: some are no number, or are above 0."""
+
 Form = Literal["chat", "completion"]
 """Which endpoint a prompt is for: a list of messages, or one text to continue."""
 
@@ -311,6 +314,10 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The message as received, in JSON, where the request had tools and it can be sent back."""
     episode: Episode | None = None
     """How the text came about, where the model could act; usage and seconds are the episode's."""
+    logprob_issue: LogprobIssue = ""
+    """What is wrong with the log-probabilities that the endpoint returned."""
+    choices: int = 1
+    """How many choices the endpoint returned; only the first is read."""
 
     @property
     def requests(self) -> int:

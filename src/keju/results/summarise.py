@@ -217,6 +217,7 @@ def entries_of(
             share = sum(job.outside) / (entry.n * job.epochs)
             entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
         entry = entry.with_notices(_notices_of_run(job, declared))
+        entry = entry.with_notices([*job.checks.notices(asked=asked, declared=declared)])
         judgement = None
         if stage is not None:
             deff = entry.metrics["accuracy"].deff
