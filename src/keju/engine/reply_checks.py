@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, ClassVar
 from zlib import crc32
 
-from keju.engine.shift_check import Shift
+from keju.engine.shift_check import Shift, placed_answer
 from keju.errors import Notice
 from keju.types import CUT, Reading, Reply
 
@@ -90,7 +90,7 @@ class SameReply(Check):
             counts[key] += 1
         elif len(counts) < self.COUNTED:
             counts[key] = 1
-            self._texts[key] = _shown(reply.text) or reading.answer.value or ""
+            self._texts[key] = reply.text[: 4 * SHOWN_TEXT] or reading.answer.value or ""
         else:
             self._counts = {known: n - 1 for known, n in counts.items() if n > 1}
             self._texts = {known: self._texts[known] for known in self._counts}
@@ -100,7 +100,7 @@ class SameReply(Check):
         if not self._counts or self.replies < FEW or self.right > MOST_REPLIES * self.replies:
             return
         key, part = max(self._counts.items(), key=lambda item: item[1])
-        text = self._texts[key]
+        text = _shown(self._texts[key])
         is_short = len(text) <= SHORT_TEXT
         least = self.replies if is_short else MOST_REPLIES * self.replies
         if part >= least and not (is_short and self.replies < 2 * FEW):
@@ -330,26 +330,24 @@ class Shifted(Check):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self._by_request, self._by_reply = Shift(), Shift()
-        """In the order in which requests left, and in which replies came."""
+        self._shift = Shift()
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float) -> None:
-        """Compare the answer to the questions that were asked shortly before and after."""
+        """Keep the first answers, to compare them with other questions."""
         item, epoch = divmod(unit, self.job.epochs)
-        if epoch or self._by_reply.is_full:
+        if epoch or self._shift.is_full:
             return
         sample = self.job.exam.samples[item]
         if sample.target:
             is_right = reading.score.outcome == "correct"
-            facts = sample.subset, sample.target, reading.answer.value
-            self._by_request.add(at - reply.seconds, *facts, is_right=is_right)
-            self._by_reply.add(at, *facts, is_right=is_right)
+            value = reading.answer.value
+            answer = placed_answer(sample.subset, sample.target, value, is_right=is_right)
+            self._shift.add(at - reply.seconds, at, answer)
 
     def notices(self) -> Iterator[Notice]:
         """Yield how many answers fit another question."""
-        fits = [fit for each in (self._by_request, self._by_reply) if (fit := each.fit())]
-        if fits:
-            yield Notice("replies_shifted", max(fits)._asdict())
+        if (fit := self._shift.fit()) is not None:
+            yield Notice("replies_shifted", fit._asdict())
 
 
 CHECKS: tuple[type[Check], ...] = (
@@ -408,7 +406,7 @@ class ReplyChecks:
 
 def _shown(text: str) -> str:
     """Return the beginning of a text in one line."""
-    line = " ".join(text[: 4 * SHOWN_TEXT].split())
+    line = " ".join(text.split())
     return line if len(line) <= SHOWN_TEXT else line[:SHOWN_TEXT] + "…"
 
 

@@ -8,20 +8,18 @@ often as chance does.
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter, deque
-from itertools import count
+from collections.abc import Iterable
 from math import sqrt
+from operator import itemgetter
 from typing import NamedTuple
 
-MOST = 4000
-"""Replies that are looked at; more do not make a shift any clearer."""
+MOST = 1500
+"""Answers that are kept; more do not make a shift any clearer."""
 FEWEST = 20
 """Replies below which nothing is concluded."""
 LAGS = 6
 """How many questions before and after are compared: requests in flight overtake each other."""
-WAITING = 64
-"""Replies that wait until their place in the order of the requests is known."""
 SURE = 6.0
 """Standard deviations above chance: about one false alarm in a billion."""
 LEAST_EXCESS = 0.1
@@ -40,7 +38,7 @@ class Fit(NamedTuple):
     whole: int
 
 
-class _Placed(NamedTuple):
+class PlacedAnswer(NamedTuple):
     """A question with its answer, in the order of the requests."""
 
     subset: str
@@ -96,7 +94,7 @@ class _Lag:
         self.compared = self.matches = 0
         self._by_subset, self._by_target = _Comparisons(), _Comparisons()
 
-    def add(self, placed: _Placed, target: str) -> None:
+    def add(self, placed: PlacedAnswer, target: str) -> None:
         """Compare an answer with the target of another question."""
         is_match = bool(placed.value) and placed.value == target
         self.compared += 1
@@ -118,47 +116,23 @@ class _Lag:
         return excess if excess >= SURE * deviation else 0.0
 
 
-class Shift:
-    """Counts how often answers fit neighbouring questions."""
+class _Order:
+    """Answers in one order, compared with the questions around them."""
 
-    def __init__(self) -> None:
-        self._waiting: list[tuple[float, int, _Placed]] = []
-        self._numbers = count()
-        self._added = self._replies = self._right = 0
-        self._recent: deque[_Placed] = deque(maxlen=LAGS)
+    def __init__(self, placed: Iterable[PlacedAnswer]) -> None:
+        self._recent: deque[PlacedAnswer] = deque(maxlen=LAGS)
         self._by_subset, self._by_target = _Answers(), _Answers()
-        self._own = _Comparisons()
         self._before, self._after, self._around = _Lag(), _Lag(), _Lag()
+        for each in placed:
+            self._place(each)
 
     @property
-    def is_full(self) -> bool:
-        """Whether no more replies are wanted."""
-        return self._added >= MOST
-
-    def add(
-        self, sent: float, subset: str, target: str, value: str | None, *, is_right: bool
-    ) -> None:
-        """Count one answer; `sent` is when its request left, as far as that is known."""
-        self._added += 1
-        placed = _Placed(subset, _plain(target), _plain(value or ""), is_right)
-        heapq.heappush(self._waiting, (sent, next(self._numbers), placed))
-        if len(self._waiting) > WAITING:
-            self._place(heapq.heappop(self._waiting)[2])
-
-    def fit(self) -> Fit | None:
-        """Return how many answers fit other questions; None unless that is beyond doubt."""
-        while self._waiting:
-            self._place(heapq.heappop(self._waiting)[2])
-        if self._replies < FEWEST:
-            return None
+    def excess(self) -> float:
+        """How many answers fit another question beyond chance; 0 unless that is beyond doubt."""
         answers = self._by_subset, self._by_target
-        excess = max(lag.excess(*answers) for lag in (self._before, self._after, self._around))
-        own_excess = self._right - self._own.expected(self._by_subset)
-        if excess < LEAST_EXCESS * self._replies or own_excess > OWN_EXCESS * excess:
-            return None
-        return Fit(min(round(excess), self._replies), self._right, self._replies)
+        return max(lag.excess(*answers) for lag in (self._before, self._after, self._around))
 
-    def _place(self, placed: _Placed) -> None:
+    def _place(self, placed: PlacedAnswer) -> None:
         """Compare a question with those before it, and count it."""
         for lag, earlier in enumerate(reversed(self._recent)):
             self._around.add(placed, earlier.target)
@@ -167,12 +141,58 @@ class Shift:
                 self._before.add(placed, earlier.target)
                 self._after.add(earlier, placed.target)
         self._recent.append(placed)
-        self._replies += 1
-        self._right += placed.is_right
         self._by_subset.add(placed.subset, placed.value)
         self._by_target.add(placed.target, placed.value)
-        is_match = placed.value == placed.target
-        self._own.add(placed.subset, placed.target, is_match=is_match)
+
+
+class Shift:
+    """Keeps the first answers of a run, and compares them when it is asked for."""
+
+    def __init__(self) -> None:
+        self._answers: list[tuple[float, float, PlacedAnswer]] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more answers are wanted."""
+        return len(self._answers) >= MOST
+
+    def add(self, sent: float, came: float, placed: PlacedAnswer) -> None:
+        """Keep one answer, with the times of its request and of its reply."""
+        self._answers.append((sent, came, placed))
+
+    def fit(self) -> Fit | None:
+        """Return how many answers fit other questions; None unless that is beyond doubt.
+
+        Some servers confuse requests in the order in which they come, others replies in the order
+        in which they leave.
+        """
+        whole = len(self._answers)
+        own_excess = self._own_excess()
+        if whole < FEWEST or own_excess > OWN_EXCESS * whole:
+            return None
+        by_request = sorted(self._answers, key=itemgetter(0))
+        by_reply = sorted(self._answers, key=itemgetter(1))
+        orders = (_Order(map(itemgetter(2), each)) for each in (by_request, by_reply))
+        excess = max(order.excess for order in orders)
+        if excess < LEAST_EXCESS * whole or own_excess > OWN_EXCESS * excess:
+            return None
+        right = sum(placed.is_right for _, _, placed in self._answers)
+        return Fit(min(round(excess), whole), right, whole)
+
+    def _own_excess(self) -> float:
+        """Return how many answers fit their own questions beyond chance."""
+        answers, own, right = _Answers(), _Comparisons(), 0
+        for _, _, placed in self._answers:
+            answers.add(placed.subset, placed.value)
+            is_match = placed.value == placed.target
+            own.add(placed.subset, placed.target, is_match=is_match)
+            right += placed.is_right
+        return right - own.expected(answers)
+
+
+def placed_answer(subset: str, target: str, value: str | None, *, is_right: bool) -> PlacedAnswer:
+    """Return an answer as it is compared."""
+    return PlacedAnswer(subset, _plain(target), _plain(value or ""), is_right)
 
 
 def _plain(text: str) -> str:
