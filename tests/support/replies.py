@@ -193,7 +193,7 @@ def answer(plan: Plan, asked: Asked) -> bytes:
     if wanted and plan.logprobs != "missing":
         choice["logprobs"] = _logprobs(plan, asked, wanted)
     spoken = len(said) // 4 if isinstance(said, str) else 1
-    limit = asked.body.get("max_tokens") or plan.default_max_tokens
+    limit = int(asked.body.get("max_tokens") or plan.default_max_tokens or 0)
     if plan.default_max_tokens and isinstance(said, str) and limit < spoken:
         cut, spoken = said[: 4 * limit], limit
         choice["finish_reason"] = "length"
