@@ -388,13 +388,14 @@ class _Session:
         """Report what the replies so far show, as long as there are questions left to pay for."""
         for job in self.checked:
             for notice in job.checks.news() if job.missing else ():
-                self._warn(notice)
+                self._warn(notice, job.title if len(self.checked) > 1 else "")
 
-    def _warn(self, notice: Notice) -> None:
-        """Show a notice, once for all arms and endpoints."""
+    def _warn(self, notice: Notice, title: str = "") -> None:
+        """Show a notice, once for all arms and endpoints; `title` is the exam that it concerns."""
         if notice not in self._said:
             self._said.append(notice)
-            self._display.note(said("warning", text=notice.said))
+            text = f"{title}: {notice.said}" if title else notice.said
+            self._display.note(said("warning", text=text))
 
 
 def _unbounded(jobs: Sequence[Job]) -> list[str]:

@@ -101,7 +101,7 @@ def _raw_values(logprobs: Any) -> Iterator[Any]:
         return
     content = logprobs.get("content")
     for entry in _objects(content if isinstance(content, list) else []):
-        for top in _objects(entry.get("top_logprobs") or []):
+        for top in _objects(entry.get("top_logprobs") or []) or [entry]:
             yield top.get("logprob")
     tops = logprobs.get("top_logprobs")
     for shares in _objects(tops if isinstance(tops, list) else []):
