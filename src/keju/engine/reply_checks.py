@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FEW = 10
 """Replies below which nothing is said about all of them."""
+MANY = 500
+"""Replies that are enough to judge a whole exam by."""
 SHORT_TEXT = 20
 """Characters of a reply that states a label and not much more."""
 LONG_TEXT = 200
@@ -95,6 +97,11 @@ class SameReply(Check):
             self._counts = {known: n - 1 for known, n in counts.items() if n > 1}
             self._texts = {known: self._texts[known] for known in self._counts}
 
+    @property
+    def _enough_labels(self) -> float:
+        """The number of replies that have to be one label: a weak model may prefer it at first."""
+        return max(2 * FEW, min(MANY, MOST_REPLIES * len(self.job.exam.samples)))
+
     def notices(self) -> Iterator[Notice]:
         """Yield the most frequent text, unless it is the right answer to nearly all questions."""
         if not self._counts or self.replies < FEW or self.right > MOST_REPLIES * self.replies:
@@ -103,7 +110,7 @@ class SameReply(Check):
         text = _shown(self._texts[key])
         is_short = len(text) <= SHORT_TEXT
         least = self.replies if is_short else MOST_REPLIES * self.replies
-        if part >= least and not (is_short and self.replies < 2 * FEW):
+        if part >= least and not (is_short and self.replies < self._enough_labels):
             yield Notice("same_reply", {"part": part, "whole": self.replies, "text": text})
 
 
