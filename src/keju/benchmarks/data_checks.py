@@ -1,4 +1,4 @@
-"""Checks over the questions of an exam that nobody has published: faults that cost a model points.
+"""Checks over the questions of own exams and plug-ins: faults that cost a model points.
 
 Published exams have lists of their known errors instead (`Exam.errata`).
 """
@@ -22,7 +22,7 @@ Find = Callable[[int], tuple[Sample, str]]
 """Gives an earlier question by its number, and its place."""
 
 
-class Fault(NamedTuple):
+class QuestionFault(NamedTuple):
     """The first question with a fault, and how many have it."""
 
     n: int
@@ -30,7 +30,7 @@ class Fault(NamedTuple):
     other: str = ""
     """The place of the question that it contradicts, or the labels of its equal options."""
 
-    def again(self) -> Fault:
+    def again(self) -> QuestionFault:
         """Return the same fault, seen once more."""
         return self._replace(n=self.n + 1)
 
@@ -69,7 +69,7 @@ class QuestionChecks:
         self._accepted = accepted
         self._answers = array("I")
         """A checksum of the right answers of each question."""
-        self._faults: dict[str, Fault] = {}
+        self._faults: dict[str, QuestionFault] = {}
 
     def see(self, sample: Sample, where: str, first: int, find: Find) -> None:
         """Look at the next question.
@@ -101,7 +101,7 @@ class QuestionChecks:
 
     def _count(self, code: str, where: str, other: str = "") -> None:
         fault = self._faults.get(code)
-        self._faults[code] = fault.again() if fault is not None else Fault(1, where, other)
+        self._faults[code] = fault.again() if fault is not None else QuestionFault(1, where, other)
 
     def notices(self) -> Iterator[Notice]:
         """Yield one notice for each kind of fault."""

@@ -274,7 +274,7 @@ def prepare(
 
 
 def _is_plugin(benchmark: Benchmark) -> bool:
-    """Whether somebody else's code makes the questions, so that nobody has published errors."""
+    """Whether the code of a plug-in makes the questions, so that no errors of it are published."""
     module = getattr(benchmark.questions, "__module__", "")
     return module.partition(".")[0] != "keju"
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, ClassVar
 from zlib import crc32
 
-from keju.engine.shift_check import Shift, placed_answer
+from keju.engine.shift_check import ShiftTest, placed_answer
 from keju.errors import Notice
 from keju.types import CUT, Reading, Reply
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from keju.engine.job import Job
 
 FEW = 10
-"""Replies below which nothing is said about all of them."""
+"""The fewest replies from which a check concludes anything about all of them."""
 MANY = 500
 """Replies that are enough to judge a whole exam by."""
 SHORT_TEXT = 20
@@ -38,7 +38,7 @@ SHOWN_TEXT = 60
 """Characters of a reply that a notice shows."""
 
 
-class Check:
+class ReplyCheck:
     """One check; it sees every reply that is not an error."""
 
     def __init__(self, job: Job) -> None:
@@ -57,7 +57,7 @@ class Check:
         yield from ()
 
 
-class SameReply(Check):
+class SameReply(ReplyCheck):
     """The endpoint gives one and the same reply to different questions.
 
     The most frequent texts are counted as Misra and Gries do, so that any number of different
@@ -114,7 +114,7 @@ class SameReply(Check):
             yield Notice("same_reply", {"part": part, "whole": self.replies, "text": text})
 
 
-class PromptTokens(Check):
+class PromptTokens(ReplyCheck):
     """The endpoint's count of prompt tokens stays the same while the prompts get longer.
 
     Only some prompts of a large exam are measured. What counts are the prompts with the highest
@@ -172,7 +172,7 @@ class PromptTokens(Check):
             )
 
 
-class SeveralChoices(Check):
+class SeveralChoices(ReplyCheck):
     """The endpoint returns several choices for one request."""
 
     def __init__(self, job: Job) -> None:
@@ -193,7 +193,7 @@ class SeveralChoices(Check):
             yield Notice("several_choices", values)
 
 
-class LabelLogprobs(Check):
+class LabelLogprobs(ReplyCheck):
     """The log-probabilities of labels are no numbers, above 0, or equal for two labels."""
 
     def __init__(self, job: Job) -> None:
@@ -221,7 +221,7 @@ class LabelLogprobs(Check):
             yield Notice("logprobs_tied", {"part": self.ties, "whole": self.replies})
 
 
-class EqualRepeats(Check):
+class EqualRepeats(ReplyCheck):
     """Repeats of a question have the same text although they are sampled."""
 
     ALMOST_ALL: ClassVar = 0.95
@@ -268,7 +268,7 @@ class EqualRepeats(Check):
             yield Notice("equal_repeats", values)
 
 
-class TextElsewhere(Check):
+class TextElsewhere(ReplyCheck):
     """Replies have no text; what the model wrote is in another field."""
 
     def __init__(self, job: Job) -> None:
@@ -301,7 +301,7 @@ class TextElsewhere(Check):
                 yield Notice(f"replies_in_{field}", values)
 
 
-class ServerLimit(Check):
+class ServerLimit(ReplyCheck):
     """The endpoint cuts replies at a limit that Keju did not send."""
 
     FEWEST: ClassVar = 5
@@ -332,12 +332,12 @@ class ServerLimit(Check):
             yield Notice("server_token_limit", values)
 
 
-class Shifted(Check):
+class Shifted(ReplyCheck):
     """Replies belong to other questions than those that they are recorded for."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self._shift = Shift()
+        self._shift = ShiftTest()
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float) -> None:
         """Keep the first answers, to compare them with other questions."""
@@ -357,7 +357,7 @@ class Shifted(Check):
             yield Notice("replies_shifted", fit._asdict())
 
 
-CHECKS: tuple[type[Check], ...] = (
+CHECKS: tuple[type[ReplyCheck], ...] = (
     SameReply,
     Shifted,
     PromptTokens,

@@ -145,7 +145,7 @@ class _Order:
         self._by_target.add(placed.target, placed.value)
 
 
-class Shift:
+class ShiftTest:
     """Keeps the first answers of a run, and compares them when it is asked for."""
 
     def __init__(self) -> None:
