@@ -39,6 +39,9 @@ def counted_outcomes(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
 Decode = Literal["generate", "labels"]
 """How the model answers: free text, or the likeliest of the option labels."""
 
+LogprobIssue = Literal["", "nan", "positive"]
+"""Log-probabilities that cannot be right: some are no number, or are above 0."""
+
 Form = Literal["chat", "completion"]
 """Which endpoint a prompt is for: a list of messages, or one text to continue."""
 
@@ -319,6 +322,10 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """How the text came about, where the model could act; usage and seconds are the episode's."""
     cut_by: CutBy = ""
     """What cut the question, where it was not the limit of tokens of a single reply."""
+    logprob_issue: LogprobIssue = ""
+    """What is wrong with the log-probabilities that the endpoint returned."""
+    choices: int = 1
+    """How many choices the endpoint returned; only the first is read."""
 
     @property
     def requests(self) -> int:

@@ -92,6 +92,12 @@ class Plan:
     """The ``usage`` of every reply, empty for none; counted from the texts by default."""
     model_name: str | None = None
     """The model name in replies; the one asked for by default."""
+    choices: int = 1
+    """How many choices every reply has; all but the first say something else."""
+    prompt_cap: int | None = None
+    """The most tokens of a prompt that are read, and counted."""
+    default_max_tokens: int | None = None
+    """Where replies end if the request has no limit, as on many completion routes."""
 
 
 def prompt_key(prompt: Any) -> str:
@@ -187,13 +193,24 @@ def answer(plan: Plan, asked: Asked) -> bytes:
     if wanted and plan.logprobs != "missing":
         choice["logprobs"] = _logprobs(plan, asked, wanted)
     spoken = len(said) // 4 if isinstance(said, str) else 1
+    limit = int(asked.body.get("max_tokens") or plan.default_max_tokens or 0)
+    if plan.default_max_tokens and isinstance(said, str) and limit < spoken:
+        cut, spoken = said[: 4 * limit], limit
+        choice["finish_reason"] = "length"
+        choice |= {"text": cut} if asked.route == "completion" else {"message": {"content": cut}}
     read = len(asked.text) // 4
+    if plan.prompt_cap is not None:
+        read = min(read, plan.prompt_cap)
+    others = [
+        {"index": n, "finish_reason": "stop", "text": "?", "message": {"content": "?"}}
+        for n in range(1, plan.choices)
+    ]
     document = {
         "id": f"reply-{asked.key}",
         "object": "chat.completion" if asked.route == "chat" else "text_completion",
         "created": 0,
         "model": plan.model_name or asked.body.get("model"),
-        "choices": [choice],
+        "choices": [choice, *others],
         "usage": {
             "prompt_tokens": read,
             "completion_tokens": spoken,

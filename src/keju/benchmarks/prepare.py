@@ -18,6 +18,7 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, mean_over
+from keju.benchmarks.data_checks import sample_notices
 from keju.benchmarks.kit import (
     SHOT_SETTINGS,
     SHOWN,
@@ -246,6 +247,10 @@ def prepare(
     counts = count_rows(questions.subsets, benchmark.rows)
     notes = [benchmark.count_note.format_map(c._asdict()) for c in counts if c.differs]
     titles = {subset.name: subset.title or subset.name for subset in questions.subsets}
+    faults: list[Notice] = []
+    if _is_plugin(benchmark):
+        shown = (shot for pool in shots.values() for shot in pool)
+        faults = sample_notices(name, questions.samples, shown)
     return benchmark.exam(
         benchmark=name,
         protocol=protocol,
@@ -262,9 +267,16 @@ def prepare(
         errata=errata,
         clustered=questions.clustered,
         references=benchmark.references,
-        warnings=(*questions.warnings, *count_warnings(counts)),
+        warnings=(*questions.warnings, *count_warnings(counts), *faults),
+        hints=tuple(faults),
         settings=(benchmark.settings or usual_settings)(setup, wording),
     )
+
+
+def _is_plugin(benchmark: Benchmark) -> bool:
+    """Whether the code of a plug-in makes the questions, so that no errors of it are published."""
+    module = getattr(benchmark.questions, "__module__", "")
+    return module.partition(".")[0] != "keju"
 
 
 def read_questions(setup: Setup) -> tuple[Questions, Sequence[str]]:

@@ -27,6 +27,7 @@ from keju.engine.question_limits import (
     cut_cause,
     ignored_limit,
 )
+from keju.engine.reply_checks import ReplyChecks
 from keju.engine.solver import Solver
 from keju.engine.tally import Tally, ToolUse, in_own_order, tool_use
 from keju.errors import ConfigError, Notice
@@ -89,6 +90,7 @@ class Job:
         What a `detailed` job read, and what each of its replies took, can be looked up.
         """
         self.exam = exam
+        self.model = model
         self.sampling = sampling
         self.epochs = epochs
         self.arm = arm
@@ -119,6 +121,8 @@ class Job:
         self.reported: Counter[str] = Counter()
         """What the endpoint called its model, and in how many of the replies that count."""
         self._names = {"": 0}
+        self.checks = ReplyChecks(self)
+        """Faults of the endpoint that all replies together show."""
         self.stopping: Stopping | None = None
         """How a rule ended the asking, where one did."""
         self.solver = Solver() if limits is None else LimitedSolver(limits)
@@ -217,7 +221,8 @@ class Job:
 
         `order` is the recorded permutation of its options, where that may not be the sample's.
         """
-        self.enter_readings(unit, record.reply, record.faults, record.readings, order)
+        at = 0.0 if record.origin else record.at
+        self.enter_readings(unit, record.reply, record.faults, record.readings, order, at)
         if self.watcher is not None:
             self.watcher(unit, record)
 
@@ -228,10 +233,12 @@ class Job:
         faults: tuple[Fault, ...],
         readings: tuple[Reading, ...],
         order: tuple[int, ...] = (),
+        at: float = 0.0,
     ) -> None:
         """Enter what the readers made of a reply, and what it cost.
 
         `order` is the recorded permutation of its options, where that may not be the sample's.
+        `at` is the time of its record, where that is the time at which it came.
         """
         if order:
             sample = self.exam.samples[unit // self.epochs]
@@ -255,6 +262,8 @@ class Job:
         if reply.episode is not None:
             self._note_tools(unit, tool_use(reply.episode))
         self._note_reporter(unit, reply.model)
+        if unit not in self.errors:
+            self.checks.see(unit, reply, readings[0], at)
 
     def _note_cut(self, unit: int, reply: Reply) -> None:
         """Keep what cut a reply; a later reply of the unit replaces it."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from keju.engine.company import Company
 from keju.engine.limits import Breaker
+from keju.engine.preflight_checks import preflight_notices
 from keju.engine.sharing import SHARE
 from keju.engine.slots import Slots
 from keju.errors import EndpointError, Notice
@@ -102,6 +103,10 @@ class Presence(Slots):
             api = Notice(self.model.api)
             raise EndpointError("endpoint_other_format", api=api, address="--api-url", **values)
         raise EndpointError("endpoint_not_ready", attempts=KNOCKS, **values)
+
+    def preflight_notices(self, declared: Collection[str] = ()) -> list[Notice]:
+        """Return what the preflight's replies show; `declared` are further names of the model."""
+        return [*preflight_notices(self.model, declared)]
 
     async def close(self) -> None:
         """Let go of the model."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from functools import partial
@@ -102,6 +102,8 @@ def run_session(
         # A judge's replies have settings of their own.
         unbounded = _unbounded(lacking) if facts.stage == "exam" and not model.bounded else []
         session = _Session(jobs, lacking, channel, log, display, follow(facts), unbounded)
+        session.checked = jobs if facts.stage == "exam" else ()
+        session.declared = {name for each in config.endpoints for name in each.declared}
         random_order = rule is not None or config.order == "random"
         expected = None if random_order else expected_lengths(recalled.lengths)
         order = partial(_order, config, jobs, defaultdict[Channel, set[Where]](set), expected)
@@ -191,6 +193,10 @@ class _Session:
         self._interrupts = 0
         self._said: list[Notice] = []
         self._unbounded = unbounded
+        self.declared: Collection[str] = ()
+        """Names that the settings allow endpoints to report for the model."""
+        self.checked: Sequence[Job] = ()
+        """The jobs whose replies are checked while the session runs."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._preparation: asyncio.Task[Any] | None = None
         self._engine: Engine | None = None
@@ -261,11 +267,11 @@ class _Session:
 
     async def _greet(self, channel: Channel) -> None:
         """Find out what an endpoint that was opened cannot do."""
+        for notice in channel.preflight_notices(self.declared):
+            self._warn(notice)
         for solver, sampling in self._solvers.items():
             for notice in await solver.knock(channel, sampling):
-                if notice not in self._said:  # every arm and every endpoint may tell the same
-                    self._said.append(notice)
-                    self._display.note(said("warning", text=notice.said))
+                self._warn(notice)
 
     def interrupt(self) -> None:
         """The first call lets what is in flight finish, the second stops at once.
@@ -375,8 +381,22 @@ class _Session:
         if progress.oldest >= LONG_REPLY and self._unbounded:
             exams, self._unbounded = self._unbounded, []
             self._display.note(Notice("no_token_limit", {"exams": exams}).said)
+        self._report_checks()
         if self.follower is not None:
             self.follower.progressed(progress)
+
+    def _report_checks(self) -> None:
+        """Report what the replies so far show, as long as there are questions left to pay for."""
+        for job in self.checked:
+            for notice in job.checks.news() if job.missing else ():
+                self._warn(notice, job.title if len(self.checked) > 1 else "")
+
+    def _warn(self, notice: Notice, title: str = "") -> None:
+        """Show a notice, once for all arms and endpoints; `title` is the exam that it concerns."""
+        if notice not in self._said:
+            self._said.append(notice)
+            text = f"{title}: {notice.said}" if title else notice.said
+            self._display.note(said("warning", text=text))
 
 
 def _unbounded(jobs: Sequence[Job]) -> list[str]:

@@ -206,6 +206,51 @@ TEXTS: dict[str, str] = {
     "dry_run_until": "a rule says when enough was asked: the figures are the most that can be",
     "reported_models": "the replies come from {models} models by what the endpoint called them: "
     "{counts}",
+    # Faults of endpoints that all replies together show (engine/reply_checks.py).
+    "same_reply": "{part} of {whole} questions got the same reply ({text}): check that the server "
+    "reads the prompts and does not answer from a cache",
+    "replies_shifted": "the replies seem to belong to other questions: {part} of {whole} answers "
+    "fit a question that was asked shortly before or after, and {right} fit their own. Check "
+    "whether a proxy mixes up replies, or whether the file lost a row",
+    "prompt_tokens_capped": "the server seems to cut prompts: it counted {tokens} tokens for "
+    "{part} of {whole} prompts, which have between {shortest} and {longest} bytes. Check the "
+    "server's limit on the length of prompts",
+    "server_token_limit": "the server cut {part} of {whole} replies at {tokens} tokens, although "
+    "no limit was sent. Set one with --generation-config max_tokens=N in a new run",
+    "replies_in_reasoning": "{part} of {whole} replies ({share:.2 %}) have no text: what the model "
+    "wrote is in the field for reasoning (reasoning_content), which is not read as an answer. "
+    "Check the reasoning parser of the server",
+    "replies_in_tool_calls": "{part} of {whole} replies ({share:.2 %}) have no text: what the "
+    "model wrote is in tool_calls, although no tool was offered. Check the tool-call parser of "
+    "the server",
+    "several_choices": "{part} of {whole} replies have several choices (up to {most}), although "
+    "one was asked for. Only the first is read",
+    "logprobs_nan": "{part} of {whole} replies have log-probabilities that are not numbers (NaN). "
+    "Those labels were left out; check the server",
+    "logprobs_positive": "{part} of {whole} replies have log-probabilities above 0. They cannot "
+    "be log-probabilities; check the server",
+    "logprobs_tied": "in {part} of {whole} replies two labels have the same highest "
+    "log-probability, and the first of them was taken",
+    "equal_repeats": "{part} of {whole} repeats have the same text as the first reply to their "
+    "question, at temperature {temperature:g}: the server seems to ignore the temperature or the "
+    "seed, and repeats add no information",
+    "other_model": "{part} of {whole} replies come from another model by what the endpoint "
+    "called it: '{reported}' in place of '{asked}'",
+    "other_model_at_start": "the endpoint was asked for the model '{asked}' and answers as "
+    "'{reported}'",
+    "several_choices_at_start": "the endpoint returns {most} choices for one request; only the "
+    "first is read",
+    "logprobs_nan_at_start": "the endpoint returns log-probabilities that are not numbers (NaN)",
+    "logprobs_positive_at_start": "the endpoint returns log-probabilities above 0",
+    "default_limit_replaced": "the server cuts replies at {tokens} tokens where no limit is sent, "
+    "so Keju sends max_tokens={limit}. For another limit: --generation-config max_tokens=N",
+    # Faults of questions (benchmarks/data_checks.py).
+    "two_right_answers": "{exam}: {n} {n:question has|questions have} another right answer than "
+    "an earlier question that asks the same; the first is {where}, the same as {other}",
+    "right_option_twice": "{exam}: in {n} {n:question|questions} the right option has the same "
+    "text as another one, which counts as wrong; the first is {where} (options {other})",
+    "shots_are_questions": "{exam}: {n} {n:question is|questions are} also shown as a worked "
+    "example with the answer; the first is {where}",
     "other_versions": "read with other versions than when the run was made: {versions}",
     "imported": "imported from {origin}: the prompts are its own",
     "rows_missing": "{missing} of the {whole} rows that the tool scored are not in the log: the "

@@ -191,6 +191,43 @@ TEXTS: dict[str, str] = {
     "问全部 {whole} 道。需要更多题目时：--dataset-args {exam}.{setting}={wanted}",
     "dry_run_until": "何时停止由规则决定：以下数字是上限",
     "reported_models": "按接口报告的名称，回复来自 {models} 个模型：{counts}",
+    # 只有把全部回复放在一起才看得出的服务问题（engine/reply_checks.py）。
+    "same_reply": "{whole} 道题中有 {part} 道得到同一条回复（{text}）："
+    "请检查服务是否真的读取了提示词，而不是从缓存作答",
+    "replies_shifted": "回复似乎对应的是别的题：{whole} 个答案中有 {part} 个符合前后相邻的题，"
+    "符合本题的只有 {right} 个。请检查代理是否弄混了回复，或者文件是否缺了一行",
+    "prompt_tokens_capped": "服务似乎截断了提示词：{whole} 条提示词中有 {part} 条都记为 "
+    "{tokens} 个词元，而它们的长度从 {shortest} 到 {longest} 字节不等。"
+    "请检查服务对提示词长度的限制",
+    "server_token_limit": "没有发送长度限制，服务仍在 {tokens} 个词元处截断了 {whole} 条回复中的 "
+    "{part} 条。请在新的运行中用 --generation-config max_tokens=N 设置限制",
+    "replies_in_reasoning": "{whole} 条回复中有 {part} 条（{share:.2 %}）没有正文："
+    "模型写的内容都在推理字段（reasoning_content）里，不会作为答案读取。请检查服务的推理解析器",
+    "replies_in_tool_calls": "{whole} 条回复中有 {part} 条（{share:.2 %}）没有正文："
+    "并没有提供工具，模型写的内容却在 tool_calls 里。请检查服务的工具调用解析器",
+    "several_choices": "{whole} 条回复中有 {part} 条含有多个 choices（最多 {most} 个），"
+    "而请求只要一个。只读取第一个",
+    "logprobs_nan": "{whole} 条回复中有 {part} 条的对数概率不是数字（NaN）。"
+    "这些标签没有参与比较；请检查服务",
+    "logprobs_positive": "{whole} 条回复中有 {part} 条的对数概率大于 0，这不可能是对数概率；"
+    "请检查服务",
+    "logprobs_tied": "{whole} 条回复中有 {part} 条，两个标签的最高对数概率相同，取了排在前面的那个",
+    "equal_repeats": "温度为 {temperature:g}，{whole} 次重复中却有 {part} 次与该题的第一条回复"
+    "完全相同：服务似乎忽略了温度或种子，重复没有带来新的信息",
+    "other_model": "按接口报告的名称，{whole} 条回复中有 {part} 条来自另一个模型："
+    "请求的是“{asked}”，报告的是“{reported}”",
+    "other_model_at_start": "请求的模型是“{asked}”，接口报告的却是“{reported}”",
+    "several_choices_at_start": "接口对一次请求返回 {most} 个 choices；只读取第一个",
+    "logprobs_nan_at_start": "接口返回的对数概率不是数字（NaN）",
+    "logprobs_positive_at_start": "接口返回的对数概率大于 0",
+    "default_limit_replaced": "不发送长度限制时，服务会在 {tokens} 个词元处截断回复，因此 Keju "
+    "发送 max_tokens={limit}。要用别的限制：--generation-config max_tokens=N",
+    # 题目的问题（benchmarks/data_checks.py）。
+    "two_right_answers": "{exam}：有 {n} 道题与前面某题问的相同，正确答案却不同；"
+    "第一处是 {where}，与 {other} 相同",
+    "right_option_twice": "{exam}：有 {n} 道题的正确选项与另一选项文字相同，选另一项会判为错误；"
+    "第一处是 {where}（选项 {other}）",
+    "shots_are_questions": "{exam}：有 {n} 道题同时作为示例连同答案展示；第一处是 {where}",
     "other_versions": "读取时所用的版本与运行时不同：{versions}",
     "imported": "从 {origin} 导入：提示词为该工具自带",
     "rows_missing": "该工具评分的 {whole} 行中有 {missing} 行不在日志里：它报告的数字针对全部行",

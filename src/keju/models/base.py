@@ -89,6 +89,10 @@ class Model(ABC):
 
     server: Server | None = None
     """What is started before it, and ended after it."""
+    trial: Reply | None = None
+    """The reply to the preflight's last call, where that came from an endpoint."""
+    learnt: tuple[Notice, ...] = ()
+    """What the preflight found out that the user has to know."""
 
     @property
     def loading(self) -> Notice | None:

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from keju.types import Request
+from keju.types import LogprobIssue, Request
 
 WORD_MARKS = "▁Ġ"
 """How SentencePiece and byte-level vocabularies write a leading space."""
+ROUNDING = 1e-3
+"""How far above 0 rounding may put a log-probability."""
 
 
 class _Position(NamedTuple):
@@ -76,6 +78,34 @@ def label_values(
             shares[label] = shares.get(label, 0.0) + math.exp(min(value, 0.0))
     values = {label: math.log(share) for label, share in shares.items() if share > 0}
     return values, max(0.0, 1.0 - sum(shares.values()))
+
+
+def logprob_issue(logprobs: Any) -> LogprobIssue:
+    """Return what is wrong with the log-probabilities of a reply; empty if nothing is.
+
+    A value that is no number may be written as NaN, as a text or as null. Rounding may put a value
+    slightly above 0.
+    """
+    issue: LogprobIssue = ""
+    for value in _raw_values(logprobs):
+        if not isinstance(value, int | float) or math.isnan(value):
+            return "nan"
+        if value > ROUNDING:
+            issue = "positive"
+    return issue
+
+
+def _raw_values(logprobs: Any) -> Iterator[Any]:
+    """Yield every log-probability of a reply as the endpoint wrote it."""
+    if not isinstance(logprobs, dict):
+        return
+    content = logprobs.get("content")
+    for entry in _objects(content if isinstance(content, list) else []):
+        for top in _objects(entry.get("top_logprobs") or []) or [entry]:
+            yield top.get("logprob")
+    tops = logprobs.get("top_logprobs")
+    for shares in _objects(tops if isinstance(tops, list) else []):
+        yield from shares.values()
 
 
 def _first_label(positions: list[_Position], labels: str) -> _Position | None:

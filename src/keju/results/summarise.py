@@ -197,6 +197,7 @@ def entries_of(
     timing = Timing(round(seconds, 3), *quantiles)
     early = job.stopping is not None and job.stopping.early
     exam = as_drawn(job.exam) if early else job.exam
+    faults = [*job.checks.notices(asked=asked, declared=declared)]
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)
@@ -219,6 +220,7 @@ def entries_of(
             share = sum(job.outside) / (asked_n * job.epochs)
             entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
         entry = entry.with_notices(_notices_of_run(job, declared))
+        entry = entry.with_notices(faults)
         judgement = None
         if stage is not None:
             deff = entry.metrics["accuracy"].deff

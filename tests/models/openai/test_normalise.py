@@ -337,3 +337,38 @@ def test_odd_logprobs_do_not_break_the_reading() -> None:
     body = chat({"content": "A"})
     body["choices"][0]["logprobs"] = logprobs
     assert read(body, labels="ABCD").label_logprobs == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "issue"),
+    [
+        (math.nan, "nan"),
+        (None, "nan"),
+        ("NaN", "nan"),
+        (0.5, "positive"),
+        (math.inf, "positive"),
+        (0.0, ""),
+        (1e-6, ""),
+        (-math.inf, ""),
+    ],
+)
+@pytest.mark.parametrize("form", ["chat", "completion"])
+def test_log_probabilities_that_cannot_be_right_are_noted(
+    value: Any, issue: str, form: Any
+) -> None:
+    listed = [{"token": "A", "logprob": value}, {"token": "B", "logprob": -1.0}]
+    chat_shape = {"content": [listed[1] | {"top_logprobs": listed}]}
+    text_shape = {
+        "tokens": ["B"],
+        "token_logprobs": [-1.0],
+        "top_logprobs": [{"A": value, "B": -1}],
+    }
+    choice = {"message": {"content": "B"}, "logprobs": chat_shape}
+    if form == "completion":
+        choice = {"text": "B", "logprobs": text_shape}
+    assert (
+        read(json.dumps({"choices": [choice]}).encode(), labels="AB", form=form).logprob_issue
+        == issue
+    )
+    free = read(json.dumps({"choices": [choice, choice]}).encode(), form=form)
+    assert (free.logprob_issue, free.choices) == ("", 2)

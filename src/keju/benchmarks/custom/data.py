@@ -31,6 +31,7 @@ from keju.benchmarks.custom.columns import (
 )
 from keju.benchmarks.custom.exam_file import FIELDS, ExamFile, Kind
 from keju.benchmarks.custom.readers import ACCEPTED
+from keju.benchmarks.data_checks import QuestionChecks, content_of
 from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
 from keju.config.exams import EXAM_FILES
 from keju.config.strict import scalar
@@ -74,9 +75,8 @@ class Question(NamedTuple):
     @property
     def content(self) -> bytes:
         """A digest of what is asked: the text, its options, and what templates can name."""
-        names = sorted(self.fields.keys() - {"id", "group", *SUBSET})
-        fields = (f"{name}={self.fields[name]}" for name in names)
-        return text_digest("\1".join((self.text, *self.choices, *fields)))
+        names = self.fields.keys() - {"id", "group", *SUBSET}
+        return content_of(self.text, self.choices, {name: self.fields[name] for name in names})
 
 
 class Repeat(NamedTuple):
@@ -179,12 +179,17 @@ class QuestionBank:
         """Questions that ask what one before them asks, word for word."""
         self.repeat: Repeat | None = None
         """The first of them."""
+        self.checks = QuestionChecks(exam, ACCEPTED)
+        """What is wrong with the questions."""
         ids, contents = DigestTable(), DigestTable()
         starts: list[int] = []
 
         def place(row: int) -> str:
             file = bisect_right(starts, row) - 1
             return _where(folder, names[file], row - starts[file] + 1)
+
+        def find(row: int) -> tuple[Sample, str]:
+            return self.samples[row], place(row)
 
         for name in names:
             starts.append(len(self.samples))
@@ -205,7 +210,9 @@ class QuestionBank:
                     part = self.parts.get(subset)
                     if part is None:
                         part = self.parts[subset] = Part(frozenset(question.fields))
-                    self.samples.append(_sample(exam, subset, len(part.rows), question))
+                    sample = _sample(exam, subset, len(part.rows), question)
+                    self.checks.see(sample, question.where, first, find)
+                    self.samples.append(sample)
                     part.rows.append(row)
                     if not part.columns <= question.fields.keys():
                         part.columns = part.columns.intersection(question.fields)

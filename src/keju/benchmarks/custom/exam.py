@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,8 @@ class Custom:
         if args.shuffle_choices:
             samples = ShuffledSamples(samples, seed)
         shots = self._shots(files, args, names, seed)
+        bank.checks.see_shots(chain.from_iterable(shots.values()), bank.samples)
+        faults = tuple(bank.checks.notices())
         if args.few_shot_prompt_template is not None:
             if not any(shots.values()):
                 raise ConfigError("custom.no_shots")
@@ -204,7 +207,8 @@ class Custom:
             averages=(mean_over(bank.parts),),
             clustered=any(bank.parts[name].grouped for name in names),
             beside=_beside(protocol.reader, not any(bank.parts[name].words for name in names)),
-            hints=(*_repeats(self.name, bank), *_mixed(self.name, protocol.reader, parts)),
+            hints=(*_repeats(self.name, bank), *_mixed(self.name, protocol.reader, parts), *faults),
+            warnings=faults,
             settings={
                 "kind": self.kind,
                 "language": self.exam.language,

@@ -21,7 +21,7 @@ from keju.models.base import Model, NotReady, Redactor, fault_text, refusal
 from keju.models.labels import shows_spaces
 from keju.models.openai.wire import FEWEST_LABELS, BodyBuilder, check_extra, document_of, normalise
 from keju.models.transport import HttpReply, Transport, TransportError
-from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
+from keju.types import CUT, Fault, Prefix, Prompt, Reply, Request, Sampling
 
 PREFLIGHT_SECONDS = 60.0
 """A server that loads its weights on the first call may need that long."""
@@ -31,6 +31,13 @@ TRANSIENT = ("rate_limit", "server", "timeout", "connection", "malformed")
 LISTED_MODELS = 8
 PROMPT = Prompt(Prefix(), "Answer with one letter, A or B.", cue="Answer:")
 LABELS = "AB"
+COUNTING = Prompt(Prefix(), " ".join(map(str, range(1, 31))))
+COUNTING_STOPS = (" 70", "\n", ".", "e")
+"""Where a model that counts on ends: at a number, or where it writes anything else."""
+SHORT_DEFAULT = 512
+"""Tokens; a longer reply was hardly cut by a default."""
+SENT_LIMIT = 1024
+"""The limit that is sent to servers whose default would cut replies short."""
 ANOTHER_ROUTE = {"chat": "completions", "completion": "chat"}
 KEY_HEADERS = ("authorization", "x-api-key")
 """Headers that carry the key of an endpoint."""
@@ -178,6 +185,7 @@ class OpenAIModel(HttpModel):
         self.bodies = BodyBuilder(name)
         self.spaces = False
         """Whether the server is known to write the space before a token; seen in the preflight."""
+        self._probed_default = False
         self._routes = {form: self.address.route(form) for form in PATHS}
 
     async def preflight(self, sampling: Sampling) -> None:
@@ -207,6 +215,8 @@ class OpenAIModel(HttpModel):
                 trial = _limited(trial, LARGER)
             else:
                 raise await self._explanation(sampling, fault)
+        self.trial = self.read(reply, Request(PROMPT, trial, hash="", labels=LABELS))
+        await self._find_default_limit(sampling)
         document = document_of(reply.body)
         if self.slots is None and reply.header("server") == LLAMA:
             await self._count_slots()
@@ -220,6 +230,7 @@ class OpenAIModel(HttpModel):
             "slots": self.slots,
             "top_logprobs": bodies.top_logprobs if labels else None,
             "limit_field": bodies.limit_field if bodies.limit_field != "max_tokens" else None,
+            "default_limit": bodies.default_limit,
         }
         self._facts |= {
             name: self.redact(value) if isinstance(value, str) else value
@@ -227,6 +238,31 @@ class OpenAIModel(HttpModel):
             if value
         }
         self._facts["routes"] = sorted({*self._facts.get("routes", ()), sampling.form})
+
+    async def _find_default_limit(self, sampling: Sampling) -> None:
+        """Find out whether the server cuts texts short where no limit is sent.
+
+        OpenAI's completion route, vLLM and SGLang then give 16 tokens. The model is asked to go on
+        counting, and stops at a number. If it is cut off before, the run sends a limit.
+        """
+        is_open = sampling.form == "completion" and sampling.decode == "generate"
+        names = ("max_tokens", "max_completion_tokens")
+        if not is_open or sampling.max_tokens or any(name in sampling.extra for name in names):
+            return
+        if self._probed_default:
+            return
+        self._probed_default = True
+        counting = msgspec.structs.replace(sampling, stop=COUNTING_STOPS)
+        request = Request(COUNTING, counting, hash="")
+        try:
+            reply = self.read(await self.send(request, self.preflight_timeout), request)
+        except TransportError:
+            return
+        tokens = reply.usage.output or len(reply.text) // 3  # where the server does not count
+        if reply.error is None and reply.finish == CUT and tokens <= SHORT_DEFAULT:
+            self.bodies.default_limit = SENT_LIMIT
+            values = {"tokens": tokens, "limit": SENT_LIMIT}
+            self.learnt = (Notice("default_limit_replaced", values),)
 
     async def _count_slots(self) -> None:
         """llama.cpp keeps the prompt of each slot: more requests than slots would only wait there,

@@ -23,9 +23,19 @@ from keju.answers.segments import as_reply
 from keju.config.task import KEJUS_OWN
 from keju.errors import ConfigError
 from keju.models.base import Redactor, error_of, kind_of, one_line, seed_of
-from keju.models.labels import label_values
+from keju.models.labels import label_values, logprob_issue
 from keju.models.openai.conversation import Conversation, native_message
-from keju.types import BROKEN_FINISHES, FILTERED, Fault, Prefix, Reply, Request, Sampling, Usage
+from keju.types import (
+    BROKEN_FINISHES,
+    FILTERED,
+    Fault,
+    LogprobIssue,
+    Prefix,
+    Reply,
+    Request,
+    Sampling,
+    Usage,
+)
 
 KEPT_PREFIXES = 256
 """More than any exam has subsets; older ones are forgotten, so memory stays flat."""
@@ -73,12 +83,16 @@ def finish_of(word: Any) -> str:
     return FINISHES.get(lower, lower)
 
 
+HeadKey = tuple[int, int, int, str, int | None]
+"""Prefix and sampling by id, the number of log-probabilities, the name and value of the limit."""
+
+
 class BodyBuilder:
     """Builds the bodies of one model's requests."""
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._heads: dict[tuple[int, int, int, str], tuple[Prefix, Sampling, bytes]] = {}
+        self._heads: dict[HeadKey, tuple[Prefix, Sampling, bytes]] = {}
         self._conversation: Conversation | None = None
         self.top_logprobs = MOST_LABELS
         """How many log-probabilities a labels request asks for."""
@@ -86,6 +100,8 @@ class BodyBuilder:
         """Larger numbers to ask for where no label was found; none once they were refused."""
         self.limit_field = "max_tokens"
         """The name of the field that limits the reply's length."""
+        self.default_limit: int | None = None
+        """The limit of a text to continue where the settings name none; None to send none."""
 
     def build(self, request: Request, top: int = 0) -> bytes:
         """The JSON body of `request`: what its subset shares, its own text, the cue, the seed.
@@ -93,7 +109,7 @@ class BodyBuilder:
         `top` is the number of log-probabilities, where it is not the usual one.
         """
         prompt, sampling, top = request.prompt, request.sampling, top or self.top_logprobs
-        key = (id(prompt.prefix), id(sampling), top, self.limit_field)
+        key = (id(prompt.prefix), id(sampling), top, self.limit_field, self.default_limit)
         # The objects are kept beside their head, so that no other object gets their ids.
         entry = self._heads.get(key)
         if entry is None:
@@ -131,6 +147,8 @@ class BodyBuilder:
             room = 1 if sampling.extra.get("continue_final_message") else CHAT_LABEL_TOKENS
             fields[self.limit_field] = room
             fields |= {"logprobs": True, "top_logprobs": top}
+        elif sampling.form == "completion" and self.default_limit is not None:
+            fields.setdefault(self.limit_field, self.default_limit)
         if "max_completion_tokens" in sampling.extra:
             fields.pop("max_tokens", None)
         return fields | {name: v for name, v in sampling.extra.items() if name != "seed"}
@@ -171,12 +189,14 @@ def normalise(
         fault = Fault(FILTERED, "the endpoint's filter withheld the reply")
         return Reply(seconds=seconds, error=fault)
     values, outside = None, None
+    issue: LogprobIssue = ""
     if request.sampling.decode == "labels":
         label_shares = label_values(choice.get("logprobs"), request, spaces=spaces)
         if label_shares is None:
             fault = Fault("malformed", "the reply holds no log-probabilities")
             return Reply(seconds=seconds, error=fault)
         values, outside = label_shares
+        issue = logprob_issue(choice.get("logprobs"))
     calls = (choice.get("message") or {}).get("tool_calls")
     model = document.get("model")
     reply = as_reply(
@@ -187,6 +207,8 @@ def normalise(
         seconds=seconds,
         label_logprobs=values,
         outside_mass=outside,
+        logprob_issue=issue,
+        choices=len(choices),
         model=model if isinstance(model, str) else "",
         tool_calls=tuple([call for call in calls if isinstance(call, dict) and _flat(call)])
         if calls and isinstance(calls, list)

@@ -1,0 +1,59 @@
+"""What the reply to the preflight's cheap call already shows about an endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+from keju.engine.reply_checks import is_same_model
+from keju.errors import Notice
+from keju.models.base import Model
+from keju.types import Reply
+
+
+class Trial(NamedTuple):
+    """The preflight's call."""
+
+    reply: Reply
+    asked: str
+    """The name of the model that was asked for."""
+    declared: Collection[str]
+    """Names that the settings allow endpoints to report for the model."""
+
+
+def preflight_notices(model: Model, declared: Collection[str] = ()) -> Iterator[Notice]:
+    """Yield what to report before the first question.
+
+    `declared` are names that the settings allow endpoints to report for the model.
+    """
+    if model.trial is not None:
+        trial = Trial(model.trial, model.name, declared)
+        for check in TRIAL_CHECKS:
+            yield from check(trial)
+    yield from model.learnt
+
+
+def _other_model(trial: Trial) -> Iterator[Notice]:
+    """Yield that the endpoint reports another model than the one asked for."""
+    name = trial.reply.model
+    if name and name not in trial.declared and not is_same_model(trial.asked, name):
+        yield Notice("other_model_at_start", {"asked": trial.asked, "reported": name})
+
+
+def _several_choices(trial: Trial) -> Iterator[Notice]:
+    """Yield that the endpoint returns several choices."""
+    if trial.reply.choices > 1:
+        yield Notice("several_choices_at_start", {"most": trial.reply.choices})
+
+
+def _logprob_issue(trial: Trial) -> Iterator[Notice]:
+    """Yield that log-probabilities cannot be right."""
+    if trial.reply.logprob_issue:
+        yield Notice(f"logprobs_{trial.reply.logprob_issue}_at_start")
+
+
+TRIAL_CHECKS: tuple[Callable[[Trial], Iterator[Notice]], ...] = (
+    _other_model,
+    _several_choices,
+    _logprob_issue,
+)

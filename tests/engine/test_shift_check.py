@@ -1,0 +1,77 @@
+"""Answers that fit other questions than their own, and what only looks like it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from keju.engine.shift_check import MOST, Fit, ShiftTest, placed_answer
+
+SIZE = 200
+
+
+def fit_of(
+    targets: Sequence[str], values: Sequence[str], times: Sequence[float] = ()
+) -> Fit | None:
+    shift = ShiftTest()
+    for place, (target, value) in enumerate(zip(targets, values, strict=True)):
+        sent = times[place] if times else 0.0
+        answer = placed_answer("all", target, value, is_right=target == value)
+        shift.add(sent, place, answer)
+    return shift.fit()
+
+
+def drawn(labels: str, seed: int = 1) -> list[str]:
+    random_number = random.Random(seed)
+    return [random_number.choice(labels) for _ in range(SIZE)]
+
+
+def moved(values: Sequence[str], by: int) -> list[str]:
+    return [values[(place - by) % len(values)] for place in range(len(values))]
+
+
+@pytest.mark.parametrize("by", [1, -1])
+@pytest.mark.parametrize("labels", ["AB", "ABCD", "ABCDEFGHIJ"])
+def test_a_shift_by_one_is_found_in_both_directions(by: int, labels: str) -> None:
+    targets = drawn(labels)
+    found = fit_of(targets, moved(targets, by))
+    assert found is not None
+    assert found.whole == SIZE
+    assert found.part > SIZE / 3 > 0
+
+
+def test_a_shift_in_the_order_of_the_requests_is_found() -> None:
+    targets = drawn("ABCD")
+    order = list(range(SIZE))
+    random.Random(3).shuffle(order)
+    values = moved(targets, 1)
+    came = [(float(place), targets[place], values[place]) for place in order]
+    times, shuffled_targets, shuffled_values = zip(*came, strict=True)
+    assert fit_of(shuffled_targets, shuffled_values, times) is not None
+    assert fit_of(shuffled_targets, shuffled_values) is None
+
+
+@pytest.mark.parametrize(
+    ("targets", "values"),
+    [
+        (drawn("ABCD"), drawn("ABCD")),
+        (drawn("ABCD"), drawn("ABCD", 2)),
+        (drawn("ABCD"), ["B"] * SIZE),
+        (["yes", "no"] * (SIZE // 2), ["no", "yes"] * (SIZE // 2)),
+        (["A"] * (SIZE // 2) + ["B"] * (SIZE // 2), ["A"] * (SIZE // 2) + ["B"] * (SIZE // 2)),
+        (["A", "B", "C", "D"] * (SIZE // 4), ["D", "A", "B", "C"] * (SIZE // 4)),
+        ([f"text {n}" for n in range(SIZE)], [f"other {n}" for n in range(SIZE)]),
+    ],
+    ids=["right", "guessed", "one label", "always wrong", "sorted", "next label", "free"],
+)
+def test_what_is_no_shift(targets: list[str], values: list[str]) -> None:
+    assert fit_of(targets, values) is None
+
+
+def test_no_more_answers_are_kept_than_needed() -> None:
+    shift = ShiftTest()
+    while not shift.is_full:
+        shift.add(0.0, 0.0, placed_answer("all", "A", "B", is_right=False))
+    assert len(shift._answers) == MOST
