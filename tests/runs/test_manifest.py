@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from keju.config import TaskConfig
@@ -76,3 +77,13 @@ def test_a_file_that_is_no_manifest_is_refused_in_one_line(tmp_path: Path) -> No
     (tmp_path / "manifest.json").write_text('{"benchmarks": [{"name": 5}]}')
     with pytest.raises(DataError, match=r"is not a run's manifest: .*benchmarks"):
         Manifest.read(tmp_path)
+
+
+def test_a_key_that_version_1_0_stored_is_neither_shown_nor_a_difference(tmp_path: Path) -> None:
+    today = manifest(tmp_path).manifest
+    (exam,) = today.benchmarks
+    sampling = {**exam.sampling, "extra_body": {"api_key": "sk-secret-1234"}}
+    exam = msgspec.structs.replace(exam, sampling=sampling)
+    (difference,) = differences(msgspec.structs.replace(today, benchmarks=[exam]), today)
+    assert "extra_body" in difference.field
+    assert "sk-secret" not in f"{difference.stored} {difference.asked}"

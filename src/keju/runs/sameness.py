@@ -21,6 +21,7 @@ import msgspec
 from keju.config import Agent, Arm, TaskConfig
 from keju.config.exams import is_path, meant
 from keju.errors import Hint, Notice, UsageError, joined
+from keju.redaction import masked
 from keju.runs.manifest import LIMITS, Manifest, StoredExam
 from keju.types import Sampling
 
@@ -176,6 +177,7 @@ def without_agreeing(
 def _changed(
     prefix: str, stored: Mapping[str, Any], asked: Mapping[str, Any], *, decisive: bool = False
 ) -> Iterator[Difference]:
+    stored, asked = masked(stored), masked(asked)  # version 1.0 stored keys in extra_body
     for key in dict.fromkeys([*stored, *asked]):
         before, today = stored.get(key), asked.get(key)
         if before != today:
