@@ -120,7 +120,7 @@ class Queue:
         caching: Callable[[], bool] = lambda: False,
         expected: Expected | None = None,
         warm: set[Where] | None = None,
-        clock: Callable[[], float] = monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """The arms of a unit come together, in an order that is drawn if `draw_arms`.
 
@@ -160,7 +160,7 @@ class Queue:
         self._ahead = ahead if all(len(arms) == 1 for arms in exams.values()) else 0
         self._caching = caching
         self._warm = set() if warm is None else warm
-        self._clock = clock
+        self._clock = clock or monotonic
         self._lanes: dict[int, Group] | None = {} if lanes else None
         self._next = 0
         """The first group of which nothing was taken."""

@@ -250,6 +250,7 @@ class _Session:
             loading = self._channel.model.loading if type(self._channel) is Channel else None
             if loading is not None:
                 self._display.note(loading.said)
+            self._channel.on_wait = lambda notice: self._display.note(notice.said)
             await self._channel.open(samplings)
             await self._greet(self._channel)
         facts = self._channel.facts()

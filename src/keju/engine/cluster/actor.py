@@ -115,6 +115,7 @@ class Actor:
             channel.obstacle,
             trouble,
             channel.oldest,
+            channel.odd_wait,
         )
 
     def _known(self, prefix: Prefix) -> Prefix:
