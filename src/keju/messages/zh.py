@@ -343,6 +343,8 @@ TEXTS: dict[str, str] = {
     "no_token_limit": "一个回复已用时超过一分钟，而 {exams} 没有设置 max_tokens："
     "它可能一直写到模型的上下文用尽。要限制回复长度，请按 Ctrl-C 停止，"
     "再加上 --generation-config max_tokens=N 开始新的运行",
+    "few_open_files": "系统允许本进程打开的文件太少，无法同时发送 {wanted} 个请求："
+    "Keju 最多同时发送 {slots} 个；可用 ulimit -n 提高上限",
     "endpoint_moved": "该接口目前没有应答，改问另一个接口",
     "endpoint_refuses_all": "接口拒绝了所有请求：{problem}",
     "endpoint_refuses_more": "接口拒绝继续工作：{problem}",
