@@ -101,7 +101,7 @@ def _run(cell: Cell, folder: Path) -> str:
             now = monotonic() - first[0]
             accepted = cell.allows(now)
             (seen.accepted if accepted else seen.refused).append(now)
-        return None if accepted else Raw(data=_refusal(cell.retry_after), then="keep")
+        return None if accepted else Raw(data=_refusal(cell.retry_after), then="close")
 
     settings = {"demo": {"size": cell.questions, "subset_list": ["boolean_expressions"]}}
     with FaultyEndpoint(Plan(answers=ANSWER, raw=raw, latency=LATENCY)) as endpoint:
@@ -123,7 +123,7 @@ def _refusal(retry_after: str | None) -> bytes:
     body = b'{"error": {"message": "Too many requests", "type": "requests"}}'
     asked = f"Retry-After: {retry_after}\r\n" if retry_after is not None else ""
     head = f"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\n{asked}"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def _outside(began: float, now: float) -> bool:
