@@ -1,4 +1,4 @@
-"""Whether slots are refilled at once: a mixed load against the best that its order allows."""
+"""Whether slots are refilled at once: mixed loads against the best that their order allows."""
 
 from __future__ import annotations
 
@@ -7,38 +7,59 @@ import heapq
 import random
 import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 from perf.measure import Row, in_child
 
-REQUESTS, SLOTS = 320, 16
-FAST, SLOW, SLOW_SHARE = 0.1, 0.9, 0.1
 ROUNDS = 3
-LIMIT = 1.15
+
+
+class Load(NamedTuple):
+    """Requests of known durations on some slots."""
+
+    requests: int
+    slots: int
+    words: str
+    limit: float
+    """The most time, as a multiple of the ideal."""
+    draw: Callable[[random.Random], float]
+
+
+LOADS = (
+    Load(320, 16, "0.1 s and 0.9 s", 1.08, lambda chance: 0.9 if chance.random() < 0.1 else 0.1),
+    Load(810, 64, "0.3 s to 1.2 s", 1.06, lambda chance: chance.uniform(0.3, 1.2)),
+    Load(108, 16, "0.3 s to 1.2 s", 1.10, lambda chance: chance.uniform(0.3, 1.2)),
+)
 
 
 def measure() -> Iterator[Row]:
     """Time from the first request to the last reply against the ideal schedule."""
-    rounds = [in_child(mixed_load, seed=seed).value for seed in range(ROUNDS)]
-    ratio = statistics.median(taken["seconds"] / taken["ideal"] for taken in rounds)
-    seconds, ideal = (statistics.median(taken[key] for taken in rounds) for key in rounds[0])
-    yield Row(
-        f"slots: {REQUESTS} requests of {FAST} s and {SLOW} s on {SLOTS} slots",
-        f"{seconds:.2f} s",
-        f"{LIMIT:g}x of {ideal:.2f} s ideal",
-        ratio,
-        ratio <= LIMIT,
-    )
+    for number, load in enumerate(LOADS):
+        for cached in (0, 100):
+            rounds = [
+                in_child(mixed_load, seed=seed, number=number, cached=cached).value
+                for seed in range(ROUNDS)
+            ]
+            ratio = statistics.median(taken["seconds"] / taken["ideal"] for taken in rounds)
+            seconds, ideal = (statistics.median(t[key] for t in rounds) for key in rounds[0])
+            reported = "with" if cached else "without"
+            yield Row(
+                f"slots: {load.requests} requests of {load.words} on {load.slots} slots, "
+                f"{reported} cached tokens",
+                f"{seconds:.2f} s",
+                f"{load.limit:g}x of {ideal:.2f} s ideal",
+                ratio,
+                ratio <= load.limit,
+            )
 
 
-def latencies(seed: int) -> list[float]:
+def latencies(load: Load, seed: int) -> list[float]:
     """How long each request takes, in the order in which they are sent."""
-    slow = round(REQUESTS * SLOW_SHARE)
-    drawn = [SLOW] * slow + [FAST] * (REQUESTS - slow)
-    random.Random(seed).shuffle(drawn)
-    return drawn
+    chance = random.Random(seed)
+    return [load.draw(chance) for _ in range(load.requests)]
 
 
 def ideal_seconds(times: Sequence[float], slots: int) -> float:
@@ -49,7 +70,7 @@ def ideal_seconds(times: Sequence[float], slots: int) -> float:
     return max(free)
 
 
-def mixed_load(seed: int) -> dict[str, float]:
+def mixed_load(seed: int, number: int, cached: int) -> dict[str, float]:
     """Run an exam with a model that sleeps; the clock runs around the engine."""
     from keju.benchmarks.demo.questions import KINDS
     from keju.config import TaskConfig
@@ -57,28 +78,39 @@ def mixed_load(seed: int) -> dict[str, float]:
     from keju.engine.job import make_jobs
     from keju.engine.loop import Engine
     from keju.engine.queue import Queue
-    from keju.models.scripted import ScriptedModel
+    from keju.models.base import Model
     from keju.runs.journal import Journal
-    from keju.types import Reply, Request
+    from keju.types import Reply, Request, Usage
 
-    times = latencies(seed)
+    load = LOADS[number]
+    times = latencies(load, seed)
 
-    class Sleeper(ScriptedModel):
+    class Sleeper(Model):
+        name = "sleeper"
         asked = 0
 
         async def ask(self, request: Request, *, timeout: float) -> Reply:
             self.asked += 1
             await asyncio.sleep(times[self.asked - 1])
-            return await super().ask(request, timeout=timeout)
+            usage = Usage(input=200, output=10, cached=cached)
+            return Reply("So the answer is (A).", finish="stop", usage=usage)
 
-    four = {"size": REQUESTS // 4, "subset_list": list(KINDS)[:4]}
-    config = TaskConfig(model="scripted", datasets=["demo"], dataset_args={"demo": four})
+    subsets = 4 if load.requests % 4 == 0 else 3
+    parts = {"size": load.requests // subsets, "subset_list": list(KINDS)[:subsets]}
+    config = TaskConfig(model="scripted", datasets=["demo"], dataset_args={"demo": parts})
     jobs = make_jobs(config)
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder)) as journal:
-        queue = Queue(jobs, [bytearray(job.units) for job in jobs], seed=seed)
-        limits = Limits(concurrency=SLOTS, timeout=30, attempts=1, give_up_after=30)
-        engine = Engine(Channel(Sleeper(), limits), [queue], journal)
+        limits = Limits(concurrency=load.slots, timeout=30, attempts=1, give_up_after=30)
+        channel = Channel(Sleeper(), limits)
+        queue = Queue(
+            jobs,
+            [bytearray(job.units) for job in jobs],
+            seed=seed,
+            ahead=load.slots,
+            caching=lambda: channel.shares_prefixes,
+        )
+        engine = Engine(channel, [queue], journal)
         started = perf_counter()
         asyncio.run(engine.run())
         taken = perf_counter() - started
-    return {"seconds": taken, "ideal": ideal_seconds(times, SLOTS)}
+    return {"seconds": taken, "ideal": ideal_seconds(times, load.slots)}

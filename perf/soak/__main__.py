@@ -10,13 +10,15 @@ from time import monotonic
 
 from perf.soak.case import PARTS, cases_of, problems, told
 
+LIMITS = "limits"
+"""The part whose cells wait for minutes, all at once; see `perf.soak.limits`."""
 ROUNDS = "scale"
 """The part that goes on for as long as it may; see `perf.soak.scale`."""
 
 
 def main() -> int:
     """Print a line for each case that went wrong and one for each part; 1 if any did."""
-    known = (*PARTS, ROUNDS)
+    known = (*PARTS, LIMITS, ROUNDS)
     parser = argparse.ArgumentParser(prog="python -m perf.soak", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(known)}")
     parser.add_argument("--share", type=float, default=1.0, help="a seeded share of the cases")
@@ -34,6 +36,11 @@ def main() -> int:
             from perf.soak.scale import soak
 
             failed += soak(given.minutes, given.seed, given.round)
+            continue
+        if part == LIMITS:
+            from perf.soak import limits
+
+            failed += limits.soak()
             continue
         cases, started, wrong = cases_of(part, given.share, given.seed), monotonic(), 0
         with tempfile.TemporaryDirectory() as folder:

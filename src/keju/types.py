@@ -289,6 +289,8 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """False where no connection could be made, so that the endpoint never saw the request."""
     request_id: str = ""
     """What the endpoint calls the request, where it says so in a header."""
+    odd_wait: str = ""
+    """The Retry-After header, where it is no number of seconds and no date."""
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -32,6 +32,17 @@ def test_what_is_in_flight_counts_against_tokens() -> None:
     assert spending.exhausted(5, 0)
 
 
+def test_the_dearest_reply_counts_and_not_the_last_one() -> None:
+    price = Price(input=1.0, output=1.0)
+    for budget in (Budget(tokens=200), Budget(cost=200 / 1e6)):
+        spending = Spending(budget, price)
+        for tokens in (90, 5):  # 95 are spent; the next reply may take 90 again
+            spending.requests += 1
+            spending.add(Usage(input=tokens, output=0))
+        assert spending.exhausted(0, 0) is None
+        assert spending.exhausted(1, 0) is not None
+
+
 def test_what_earlier_sessions_spent_counts() -> None:
     already = Meter()
     already.requests = 7

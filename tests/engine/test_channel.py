@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from keju.engine.channel import Channel, Exchange, Limits
 from keju.engine.limits import Breaker, Concurrency, Rate
@@ -15,7 +16,8 @@ from keju.errors import EndpointError, Interrupted
 from keju.models.base import Model
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
 
-BUSY = Fault("rate_limit", "busy", 429, retry_after=0.2)
+BUSY = Fault("rate_limit", "busy", 429, retry_after=0.02)
+BROKEN = Fault("server", "broken", 500)
 
 
 def feed(limit: Concurrency, replies: int, overloads: int) -> None:
@@ -83,7 +85,7 @@ class Endpoint(Model):
     name = "echo"
 
     def __init__(self, fault: Callable[[str, int], Fault | None], seconds: float = 0.0) -> None:
-        self._fault = fault
+        self.fault = fault
         self._seconds = seconds
         self.asked: list[str] = []
         self.most = 0
@@ -96,7 +98,7 @@ class Endpoint(Model):
         self.most = max(self.most, self._now)
         await asyncio.sleep(self._seconds)
         self._now -= 1
-        return Reply(text, error=self._fault(text, self.asked.count(text)))
+        return Reply(text, error=self.fault(text, self.asked.count(text)))
 
 
 def make(model: Model, slots: int, **limits: float) -> Channel:
@@ -115,14 +117,14 @@ async def solve(channel: Channel, text: str) -> Exchange:
 
 def test_a_retry_gives_its_slot_back_and_comes_before_new_work() -> None:
     def fault(text: str, attempt: int) -> Fault | None:
-        return BUSY if text == "0" and attempt == 1 else None
+        return BROKEN if text == "0" and attempt == 1 else None
 
     async def scenario() -> None:
         endpoint = Endpoint(fault, seconds=0.05)
-        channel = make(endpoint, 1)
+        channel = make(endpoint, 1, retry_interval=0.2)
         replies = await asyncio.gather(*(solve(channel, str(n)) for n in range(20)))
         assert [reply.text for reply, *_ in replies] == [str(n) for n in range(20)]
-        assert replies[0].faults == (BUSY,)
+        assert replies[0].faults == (BROKEN,)
         # Others were asked during the wait, and none of the rest before the repetition was due.
         again = endpoint.asked.index("0", 1)
         assert 1 < again < 20
@@ -141,17 +143,82 @@ def test_waits_double_up_to_a_minute_and_follow_the_endpoint_where_it_asks(
         waits.append(seconds)
 
     monkeypatch.setattr(Channel, "_wait_without_slot", note)
-    broken = Fault("server", "broken", 500)
-    channel = make(Endpoint(lambda _, n: broken if n < 12 else None), 1, attempts=20)
+    channel = make(Endpoint(lambda _, n: BROKEN if n < 12 else None), 1, attempts=20)
     asyncio.run(solve(channel, "q"))
     assert len(waits) == 11
     for failures, wait in enumerate(waits):
         usual = min(60.0, 0.01 * 2**failures)
         assert 0.5 * usual <= wait <= 1.5 * usual
     waits.clear()
-    asyncio.run(solve(make(Endpoint(lambda _, n: BUSY if n < 4 else None), 1), "q"))
+    asked = replace(BROKEN, retry_after=0.2)
+    asyncio.run(solve(make(Endpoint(lambda _, n: asked if n < 4 else None), 1), "q"))
     assert all(0.2 <= wait <= 0.25 for wait in waits)
     assert len(waits) == 3
+    waits.clear()
+    absurd = replace(BROKEN, retry_after=1e9)
+    channel = make(Endpoint(lambda _, n: absurd if n < 4 else None), 1)
+    asyncio.run(solve(channel, "q"))
+    assert all(0 < wait <= 0.06 for wait in waits)
+    assert len(waits) == 3
+    assert channel.odd_wait == "1000000000"
+
+
+def test_a_refused_request_keeps_its_slot_and_no_new_work_starts() -> None:
+    def fault(text: str, attempt: int) -> Fault | None:
+        return BUSY if text == "0" and attempt <= 7 else None
+
+    async def scenario() -> None:
+        endpoint = Endpoint(fault)
+        channel = make(endpoint, 1, attempts=2)
+        replies = await asyncio.gather(*(solve(channel, str(n)) for n in range(4)))
+        assert endpoint.asked == ["0"] * 8 + ["1", "2", "3"]
+        assert replies[0].faults == (BUSY,) * 7
+        assert replies[0].reply.error is None
+
+    asyncio.run(scenario())
+
+
+def test_only_requests_that_the_endpoint_saw_are_attempts() -> None:
+    unsent = Fault("connection", "no connection", sent=False)
+
+    async def scenario() -> None:
+        endpoint = Endpoint(lambda _, n: unsent if n <= 6 else BROKEN)
+        exchange = await solve(make(endpoint, 1, attempts=3), "q")
+        assert exchange.reply.error == BROKEN
+        assert exchange.faults == (unsent,) * 6 + (BROKEN,) * 2
+
+    asyncio.run(scenario())
+
+
+def test_timeouts_lower_the_number_in_flight_and_replies_raise_it() -> None:
+    late = Fault("timeout", "too late", 408)
+
+    async def scenario() -> None:
+        endpoint = Endpoint(lambda _, n: late if n == 1 else None)
+        channel = make(endpoint, 16)
+        await asyncio.gather(*(solve(channel, str(n)) for n in range(16)))
+        assert channel.limit < 16
+        lowest = channel.limit
+        endpoint.fault = lambda *_: None
+        await asyncio.gather(*(solve(channel, f"later {n}") for n in range(200)))
+        assert channel.limit > lowest
+
+    asyncio.run(scenario())
+
+
+def test_a_reply_forgives_earlier_refusals_of_the_key() -> None:
+    wrong_key = Fault("auth", "wrong key", 401)
+
+    async def scenario() -> None:
+        # Two refusals, a reply, two refusals, a reply: never three in a row.
+        endpoint = Endpoint(lambda _, n: wrong_key if n % 3 else None)
+        channel = make(endpoint, 1)
+        for number in range(4):
+            exchange = await solve(channel, str(number))
+            assert exchange.reply.error is None
+        assert channel.stop_reason is None
+
+    asyncio.run(scenario())
 
 
 def test_a_fault_in_turn_seven_is_repeated_there_and_never_restarts_the_episode() -> None:

@@ -51,7 +51,10 @@ def openai_error(message: str, code: str | None = None) -> bytes:
         (502, b"<html><head><title>502 Bad Gateway</title></head></html>", "server"),
         (503, b"", "server"),
         (504, b"", "timeout"),
-        (529, b"", "server"),
+        (529, b"", "rate_limit"),
+        (503, b'{"error": {"message": "The model is overloaded. Try again later."}}', "rate_limit"),
+        (500, b'{"error": {"code": "engine_overloaded_error", "message": "m"}}', "rate_limit"),
+        (400, b'{"error": {"code": "Throttling.RateQuota", "message": "m"}}', "rate_limit"),
         (418, b"", "bad_request"),
     ],
 )

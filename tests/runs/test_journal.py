@@ -44,6 +44,18 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert list(Records(tmp_path)) == records
 
 
+def test_a_write_that_stops_short_again_and_again_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records, write = [record(number) for number in range(5)], os.write
+    with Journal(tmp_path) as journal:
+        monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data[:37])))
+        journal.append(records)
+        monkeypatch.undo()
+        journal.check()
+    assert list(Records(tmp_path)) == records
+
+
 @given(cut=st.integers(min_value=1, max_value=400))
 def test_a_torn_last_line_is_repaired_and_nothing_else(
     cut: int, tmp_path_factory: pytest.TempPathFactory

@@ -2,7 +2,8 @@
 
 Concurrency, rates, the breaker and retries are decided here and nowhere else, for candidates,
 judges and bridges alike. Whoever asks holds a slot; an attempt that has to wait for its repetition
-gives the slot back, so that no slot sleeps, and comes before new work when its wait is over.
+gives the slot back, so that no slot sleeps, and comes before new work when its wait is over. Only
+a request that a rate limit refused keeps its slot, so that no new work starts (`rate_limit.py`).
 """
 
 from __future__ import annotations
@@ -10,28 +11,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, takewhile
 from time import monotonic, time
 from typing import Any, NamedTuple
 
-from keju.config import Budget, Endpoint, TaskConfig
+from keju.config import Budget
 from keju.engine.company import NOTHING, Carried, Company, Moved
 from keju.engine.display import ActorStanding, Pause
+from keju.engine.faults import FAILURES, OVERLOADS, RATE_LIMIT, REFUSALS, is_attempt, is_sent
+from keju.engine.faults import FINAL as FINAL
+from keju.engine.limits import Limits as Limits
 from keju.engine.limits import Meter, Pace, Rates, Spending
 from keju.engine.presence import Presence, nobody_there
+from keju.engine.rate_limit import RateLimitLine, Sent
 from keju.engine.watching import WORK, Attempt, Follower
-from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
+from keju.errors import EndpointError, KejuError, Notice
 from keju.models.base import Model, fault_text
-from keju.types import Fault, FaultKind, Reading, Reply, Request
-
-FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})
-"""Faults that another attempt cannot mend: the outcome of that sample."""
-REFUSALS: frozenset[FaultKind] = frozenset({"auth", "not_found"})
-"""Faults that stop the run when they repeat: no sample is to blame for them."""
-OVERLOADS: frozenset[FaultKind] = frozenset({"rate_limit", "timeout"})
-FAILURES: frozenset[FaultKind] = frozenset({"server", "timeout", "malformed"})
-"""Faults that take an endpoint out when they repeat, where there are others."""
+from keju.types import Fault, Reading, Reply, Request
 
 REFUSALS_TO_STOP = 3
 BAD_REQUESTS_TO_STOP = 20
@@ -39,43 +35,6 @@ ELSEWHERE = 0.05
 """Seconds between two looks at what other runs spend."""
 MOST_OUTAGES = 8
 """Endpoints that may go down under one request before its attempts there count."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What the user allows a channel to do."""
-
-    concurrency: int
-    timeout: float
-    attempts: int
-    give_up_after: float
-    retry_interval: float = 0.5
-    rpm: float | None = None
-    tpm: float | None = None
-
-    @classmethod
-    def of(cls, config: TaskConfig, model: Model) -> Limits:
-        """The limits of a task; a local model has as many slots as it can use."""
-        most = config.eval_batch_size
-        if model.slots is not None:
-            most = model.slots if model.batches else min(most, model.slots)
-        limits = cls(
-            concurrency=most,
-            timeout=config.timeout,
-            attempts=config.attempts,
-            give_up_after=config.give_up_after,
-            retry_interval=config.retry_interval,
-            rpm=config.rpm,
-            tpm=config.tpm,
-        )
-        return limits.within(config.endpoints[0]) if len(config.endpoints) == 1 else limits
-
-    def within(self, endpoint: Endpoint) -> Limits:
-        """The same, and those that an endpoint has of its own."""
-        own = (self.rpm, endpoint.rpm), (self.tpm, endpoint.tpm)
-        rpm, tpm = (min(filter(None, pair), default=None) for pair in own)
-        most = endpoint.concurrency or self.concurrency
-        return replace(self, concurrency=most, rpm=rpm, tpm=tpm)
 
 
 class Exchange(NamedTuple):
@@ -128,6 +87,8 @@ class Channel(Presence):
         self._rates = shared or Rates(limits.rpm, limits.tpm)
         limited = self._rates.limited or self.company.rates.limited
         self._metered = self.spending.limited or limited
+        self.line = RateLimitLine(self.rate_limit, limits.give_up_after, self._give_up_on_limit)
+        """The requests that wait because of the endpoint's rate limit."""
         self._due: list[float] = []
         self._asking: set[asyncio.Task[Any]] = set()
         self._beside: set[asyncio.Task[Any]] = set()
@@ -171,10 +132,10 @@ class Channel(Presence):
             return "down"
         if self.stop_reason is not None:
             return "stopping"
+        if self._rate_limited or self.line:
+            return "rate"
         if self.concurrency.limit < self.concurrency.most and self.in_flight:
             return "overload"
-        if self._rate_limited:
-            return "rate"
         return "retry" if self._due and not self.in_flight else None
 
     @property
@@ -189,6 +150,9 @@ class Channel(Presence):
             case "overload":
                 values = {"limit": self.concurrency.limit, "most": self.concurrency.most}
                 return Notice("waiting_overload", values)
+            case "rate" if self.rate_limit.since is not None:
+                limited = monotonic() - self.rate_limit.since
+                return Notice("waiting_limited", {"seconds": limited})
             case "rate":
                 return Notice("waiting_rate")
             case "retry":
@@ -261,30 +225,21 @@ class Channel(Presence):
         faults: tuple[Fault, ...] = ()
         if self.company.carried:
             carried = self.company.carried.pop(request.hash, NOTHING)
+        place, wait = next(self._numbers), 0.0
         try:
             while True:
-                if self._metered or self.breaker.since is not None or self.stop_reason is not None:
-                    await self._clearance()
-                self.in_flight += 1
-                self.spending.requests += 1
-                own = next(self._numbers)
-                self._begun[own] = started = monotonic()
+                sent = await self._permission(place, wait)
                 timeout = self.model.patience(request.sampling, self.limits.timeout)
                 if within is not None:
                     timeout = max(0.001, min(timeout, within - seconds))
-                try:
-                    reply = await self._attempt(request, check, timeout)
-                finally:
-                    self.in_flight -= 1
-                    del self._begun[own]
-                    seconds += monotonic() - started
-                    if self._metered:
-                        self.spending.landed()
-                        self.company.wake()
+                reply = await self._send(request, check, timeout, sent)
+                took = monotonic() - sent.at
+                seconds += took
                 if self.follower is not None:
                     number = len(carried.faults) + len(faults) + 1
-                    self._told(self.follower, request, reply, monotonic() - started, number)
+                    self._told(self.follower, request, reply, took, number)
                 fault = reply.error
+                wait = self._settle(sent, fault, faults)
                 if fault is None:
                     self._succeeded(reply)
                     break
@@ -293,17 +248,19 @@ class Channel(Presence):
                     raise self.stop_reason
                 if fault.kind in FINAL:
                     break
-                tried = sum(each.sent for each in (*faults, fault))
-                # A request that never reached the endpoint is no attempt.
+                faults += (fault,)
+                # A budget may pay for fewer requests than a question may have attempts.
+                tried = sum(map(is_attempt if attempts is None else is_sent, faults))
                 over = carried.attempts + tried >= most
                 if over or (within is not None and seconds >= within):
+                    faults = faults[:-1]
                     break
                 if self.stop_reason is not None:
                     raise self.stop_reason
-                faults += (fault,)
-                self._move_on(tired=not carried.attempts and 2 * tried > self.limits.attempts)
                 self.retries += 1
-                await self._wait_without_slot(self._backoff(fault, len(faults)))
+                if fault.kind != RATE_LIMIT:
+                    self._move_on(tired=not carried.attempts and 2 * tried > self.limits.attempts)
+                    await self._wait_without_slot(self._backoff(fault, tried))
         except Moved as moved:
             moved.carried = _with_faults(carried, faults, outage=not self.usable)
             raise
@@ -313,8 +270,93 @@ class Channel(Presence):
         if self.company.several:
             self.meter.add(reply.usage, replies=fault is None)
         elif fault is None:
-            self.pace.total += monotonic() - started
+            self.pace.total += took
         return Exchange(reply, carried.faults + faults, seconds=seconds)
+
+    async def _permission(self, place: int, wait: float) -> Sent:
+        """Wait until a request may be sent.
+
+        `place` is its place in line, `wait` the seconds that a rate limit makes it wait.
+        """
+        sent: Sent | None = None
+        due = monotonic() + wait if wait else 0.0
+        while sent is None:
+            if self.stop_reason is not None:
+                raise self.stop_reason
+            if not wait and not self.rate_limit.is_active:
+                sent = Sent()
+            else:
+                self._leave_storm()
+                sent = await self.line.turn(place, due)
+        if self._metered or self.breaker.since is not None or self.stop_reason is not None:
+            try:
+                await self._clearance()
+            except BaseException:
+                self.line.lost(sent)
+                raise
+        return self.line.sent(sent)
+
+    def _leave_storm(self) -> None:
+        """Raise Moved where another endpoint accepts requests; one request stays as a probe."""
+        if self.rate_limit.is_closed and self.line and self.company.unlimited_elsewhere(self):
+            raise Moved
+        self._move_on()
+
+    async def _send(
+        self,
+        request: Request,
+        check: Callable[[Reply], Reply] | None,
+        timeout: float,
+        sent: Sent,
+    ) -> Reply:
+        """Make one attempt and keep the books on it."""
+        self.in_flight += 1
+        self.spending.requests += 1
+        number = next(self._numbers)
+        self._begun[number] = sent.at
+        try:
+            return await self._attempt(request, check, timeout)
+        except BaseException:
+            self.line.lost(sent)
+            raise
+        finally:
+            self.in_flight -= 1
+            del self._begun[number]
+            if self._metered:
+                self.spending.landed()
+                self.company.wake()
+
+    def _settle(self, sent: Sent, fault: Fault | None, before: tuple[Fault, ...]) -> float:
+        """Learn from an attempt how fast the endpoint may be asked.
+
+        `before` are the earlier faults of its request. Return how long that waits because of a
+        rate limit.
+        """
+        if fault is not None:
+            self._note_odd_wait(fault)
+        if fault is None or not (fault.kind == RATE_LIMIT or nobody_there(fault)):
+            self.line.accepted(sent)
+        elif fault.kind != RATE_LIMIT:
+            self.line.lost(sent)
+        else:
+            earlier = takewhile(lambda each: each.kind == RATE_LIMIT, reversed(before))
+            was_closed = self.rate_limit.is_closed
+            wait = self.line.refused(sent, self.asked_wait(fault), 1 + len([*earlier]))
+            if self.rate_limit.is_closed and not was_closed and self.company.several:
+                self.line.wake()
+            return wait
+        return 0.0
+
+    def _give_up_on_limit(self) -> None:
+        """Stop where the endpoint has refused every request for too long."""
+        if (reason := self.company.limited_too_long(self)) is not None:
+            self.company.stop(reason)
+
+    def wake(self) -> None:
+        """Let everybody who waits for clearance look again."""
+        super().wake()
+        if self.stop_reason is not None or self.breaker.since is not None:
+            self.line.wake()
 
     def _told(
         self, follower: Follower, request: Request, reply: Reply, seconds: float, number: int
@@ -342,6 +384,8 @@ class Channel(Presence):
                 self._go_down(fault_text(fault))
             elif not lost and self.concurrency.saw(overload=fault.kind in OVERLOADS):
                 self._grant()
+        elif fault.kind == RATE_LIMIT:
+            self._heard()
         else:
             self._answered(overload=fault.kind in OVERLOADS)
         if fault.kind in FINAL:
@@ -356,12 +400,6 @@ class Channel(Presence):
             reason = EndpointError("endpoint_refuses_more", problem=fault.message)
             self.company.lose(self, reason)
             return True
-        if (wait := fault.retry_after or 0) > self.limits.give_up_after:
-            if not self.company.several:
-                pause = RunIncomplete("endpoint_pauses", seconds=wait, problem=fault.message)
-                self.company.stop(pause)
-                return True
-            self.take_out(fault_text(fault))
         return False
 
     def _move_on(self, *, tired: bool = False) -> None:
@@ -489,5 +527,5 @@ def _with_faults(carried: Carried, faults: tuple[Fault, ...], *, outage: bool) -
     """
     outages = carried.outages + outage
     free = outage and outages <= MOST_OUTAGES
-    counted = [each for each in faults if each.sent and not (free and nobody_there(each))]
+    counted = [each for each in faults if is_attempt(each) and not (free and nobody_there(each))]
     return Carried(carried.faults + faults, carried.attempts + len(counted), outages)

@@ -84,6 +84,17 @@ class Company:
         """Whether another channel can take over what waits at this one."""
         return False
 
+    def unlimited_elsewhere(self, channel: Channel) -> bool:
+        """Whether another channel accepts requests while this one refuses them."""
+        return False
+
+    def limited_too_long(self, channel: Channel) -> KejuError | None:
+        """Return why the session ends where every request was refused for too long."""
+        since, seconds = channel.rate_limit.since, channel.limits.give_up_after
+        if since is None or monotonic() - since < seconds:
+            return None
+        return RunIncomplete("endpoint_stayed_limited", seconds=seconds)
+
     def accepts(self, channel: Channel, name: str) -> bool:
         """Whether a reply may come from a model that is called so."""
         return True

@@ -6,14 +6,53 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from keju.config import Budget, Price
+from keju.config import Budget, Endpoint, Price, TaskConfig
 from keju.errors import EndpointError, KejuError, RunIncomplete
+from keju.models.base import Model
 from keju.types import Fault, Reply, Usage
 
 if TYPE_CHECKING:
     from keju.engine.sharing import Account
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the user allows a channel to do."""
+
+    concurrency: int
+    timeout: float
+    attempts: int
+    give_up_after: float
+    retry_interval: float = 0.5
+    rpm: float | None = None
+    tpm: float | None = None
+
+    @classmethod
+    def of(cls, config: TaskConfig, model: Model) -> Limits:
+        """The limits of a task; a local model has as many slots as it can use."""
+        most = config.eval_batch_size
+        if model.slots is not None:
+            most = model.slots if model.batches else min(most, model.slots)
+        limits = cls(
+            concurrency=most,
+            timeout=config.timeout,
+            attempts=config.attempts,
+            give_up_after=config.give_up_after,
+            retry_interval=config.retry_interval,
+            rpm=config.rpm,
+            tpm=config.tpm,
+        )
+        return limits.within(config.endpoints[0]) if len(config.endpoints) == 1 else limits
+
+    def within(self, endpoint: Endpoint) -> Limits:
+        """The same, and those that an endpoint has of its own."""
+        own = (self.rpm, endpoint.rpm), (self.tpm, endpoint.tpm)
+        rpm, tpm = (min(filter(None, pair), default=None) for pair in own)
+        most = endpoint.concurrency or self.concurrency
+        return replace(self, concurrency=most, rpm=rpm, tpm=tpm)
 
 
 class Concurrency:

@@ -151,12 +151,23 @@ class Pool(Company):
         if seconds is None:
             known = [each.pace.seconds for each in self.channels if each.pace.seconds is not None]
             seconds = sum(known) / len(known) if known else 1.0
-        speed = channel.concurrency.limit / max(seconds, 1e-6)
+        speed = min(channel.concurrency.limit / max(seconds, 1e-6), channel.rate_limit.rate)
         return min(speed, channel.limits.rpm / 60) if channel.limits.rpm else speed
 
     def elsewhere(self, channel: Channel) -> bool:
         """Whether another channel can take over what waits at this one."""
         return any(each.usable for each in self.channels if each is not channel)
+
+    def unlimited_elsewhere(self, channel: Channel) -> bool:
+        """Whether another channel accepts requests while this one refuses them."""
+        others = (each for each in self.channels if each is not channel)
+        return any(each.usable and not each.rate_limit.is_closed for each in others)
+
+    def limited_too_long(self, channel: Channel) -> KejuError | None:
+        """Return why the session ends where all endpoints refused every request for too long."""
+        working = [self.channels[place] for place in self.at_work]
+        reasons = [super(Pool, self).limited_too_long(each) for each in working]
+        return reasons[0] if reasons and None not in reasons else None
 
     def changed(self, channel: Presence) -> None:
         """A channel went down, or is there again."""
@@ -205,6 +216,8 @@ class Pool(Company):
                 known = channel in self._asked_silent
                 if silent and not known and channel.usable and self.elsewhere(channel):
                     self._begin(self._ask_silent(channel))
+                if channel.rate_limit.is_closed and self.unlimited_elsewhere(channel):
+                    channel.line.wake()
 
     async def _ask_silent(self, channel: Channel) -> None:
         """Find out whether a silent endpoint is there; if not, its requests go elsewhere."""
@@ -389,6 +402,7 @@ def book_of(channel: Channel, meter: Meter, address: str) -> StoredEndpoint:
         moved=channel.moved,
         outages=channel.outages,
         down_seconds=round(channel.down_seconds, 3),
+        odd_wait=channel.odd_wait,
         input_tokens=meter.input,
         cached_tokens=meter.cached,
         output_tokens=meter.output,

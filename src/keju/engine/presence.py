@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from keju.engine.company import Company
 from keju.engine.limits import Breaker
 from keju.engine.preflight_checks import preflight_notices
+from keju.engine.rate_limit import RateLimit
 from keju.engine.sharing import SHARE
 from keju.engine.slots import Slots
 from keju.errors import EndpointError, Notice
@@ -45,6 +46,11 @@ class Presence(Slots):
         self.company = company
         self.breaker = Breaker(limits.give_up_after)
         self._random = random.Random(seed)
+        self.rate_limit = RateLimit(limits.retry_interval, self._random)
+        self.odd_wait = ""
+        """A Retry-After of the endpoint that is no sensible wait."""
+        self.on_wait: Callable[[Notice], None] = lambda _: None
+        """Called with the reason if the first question has to wait for long."""
         self._changed = asyncio.Event()
         self._roused = asyncio.Event()
         """Set where nobody should wait for another attempt any more."""
@@ -85,24 +91,43 @@ class Presence(Slots):
             raise EndpointError(error.code, **{"sent": sent} | error.values) from None
 
     async def _knock(self, sampling: Sampling) -> None:
-        for failures in range(1, KNOCKS + 1):
+        """Make the call; a rate limit is waited for as long as `give_up_after` allows."""
+        failures = refusals = 0
+        began = monotonic()
+        while True:
             try:
                 return await self.model.preflight(sampling)
             except NotReady as error:
                 fault = error.fault
                 values = {"url": error.place, "problem": fault_text(fault)}
                 lasting = error.lasting
-            if (wait := fault.retry_after or 0) > LONGEST_KNOCK_WAIT:
-                raise EndpointError("endpoint_asks_to_wait", seconds=wait, **values)
-            damaged = fault.kind == "malformed"
-            if failures < KNOCKS:  # a damaged reply says nothing of load: the wait stays short
-                await asyncio.sleep(self._backoff(fault, 1 if damaged else failures))
+            self._note_odd_wait(fault)
+            limited = fault.kind == "rate_limit"
+            if limited:
+                refusals += 1
+                wait = self.rate_limit.wait(self.asked_wait(fault), refusals)
+                if monotonic() - began + wait > self.limits.give_up_after:
+                    break
+                if refusals == 1:
+                    patience = {"seconds": self.limits.give_up_after}
+                    self.on_wait(Notice("preflight_limited", values | patience))
+                await asyncio.sleep(wait)
+                continue
+            if (asked := self.asked_wait(fault) or 0) > LONGEST_KNOCK_WAIT:
+                raise EndpointError("endpoint_asks_to_wait", seconds=asked, **values)
+            failures += 1
+            if failures >= KNOCKS:
+                break
+            # A damaged reply says nothing of load: the wait stays short.
+            await asyncio.sleep(self._backoff(fault, 1 if _is_damaged(fault) else failures))
+        if limited and fault.retry_after:
+            raise EndpointError("endpoint_asks_to_wait", seconds=fault.retry_after, **values)
         if lasting is not None:
             raise lasting
-        if damaged:
+        if _is_damaged(fault):
             api = Notice(self.model.api)
             raise EndpointError("endpoint_other_format", api=api, address="--api-url", **values)
-        raise EndpointError("endpoint_not_ready", attempts=KNOCKS, **values)
+        raise EndpointError("endpoint_not_ready", attempts=failures + refusals, **values)
 
     def preflight_notices(self, declared: Collection[str] = ()) -> list[Notice]:
         """Return what the preflight's replies show; `declared` are further names of the model."""
@@ -133,17 +158,36 @@ class Presence(Slots):
 
     def _backoff(self, fault: Fault, failures: int) -> float:
         """What the endpoint asked for; else exponential. Both with jitter, so that none crowd."""
-        if fault.retry_after is not None:
-            return fault.retry_after * self._random.uniform(1.0, 1.25)
+        if (asked := self.asked_wait(fault)) is not None:
+            return asked * self._random.uniform(1.0, 1.25)
         doubled = self.limits.retry_interval * 2.0 ** min(failures - 1, 20)
         return min(LONGEST_BACKOFF, doubled) * self._random.uniform(0.5, 1.5)
 
+    def asked_wait(self, fault: Fault) -> float | None:
+        """Return the seconds that the endpoint asks to wait; None if Keju cannot wait that long.
+
+        A run gives up after `give_up_after` seconds, so a longer wait is not kept.
+        """
+        asked = fault.retry_after
+        return None if asked is None or asked > self.limits.give_up_after else asked
+
+    def _note_odd_wait(self, fault: Fault) -> None:
+        """Keep a wait that the endpoint asks for and Keju does not keep, for the results."""
+        if fault.odd_wait:
+            self.odd_wait = fault.odd_wait
+        elif fault.retry_after is not None and self.asked_wait(fault) is None:
+            self.odd_wait = f"{fault.retry_after:.15g}"
+
     def _answered(self, *, overload: bool) -> None:
         """Somebody is there: close the breaker, adapt the concurrency."""
+        if self.breaker.since is None and self.concurrency.saw(overload=overload):
+            self._grant()
+        self._heard()
+
+    def _heard(self) -> None:
+        """Somebody is there: close the breaker."""
         if self.breaker.since is not None:
             self._come_back()
-        elif self.concurrency.saw(overload=overload):
-            self._grant()
         self.breaker.worked()
 
     @property
@@ -213,4 +257,10 @@ class Presence(Slots):
 
 def nobody_there(fault: Fault) -> bool:
     """Whether an attempt found nobody there: no connection, or a gateway without a server."""
+    if fault.kind == "rate_limit":  # 503 with Retry-After
+        return False
     return fault.kind == "connection" or fault.status in GATEWAY_STATUS
+
+
+def _is_damaged(fault: Fault) -> bool:
+    return fault.kind == "malformed"

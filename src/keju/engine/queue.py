@@ -25,10 +25,10 @@ from keju.benchmarks.base import Exam
 from keju.engine.job import Job
 from keju.runs.manifest import Stopping
 
-LONGEST_HOLD = {True: 10.0, False: 2.0}
-"""Seconds after which nobody waits any more for the first request with a prefix, by whether the
-server tells of its cache: in ten it may have ended, in two a server that shares prefixes at once
-has computed this one."""
+LONGEST_PREFILL = 2.0
+"""Seconds after which a server has surely computed a prefix. Nothing waits longer for a pilot."""
+ROUNDS_AHEAD = 3
+"""Rounds of requests by which a pilot goes before its group: by then most pilots have ended."""
 MOST_SORTED = 20_000
 """Units of a group that are put in order by their expected length."""
 
@@ -94,10 +94,12 @@ class Group:
 class Queue:
     """Gives out work, one unit at a time, so that a server computes what prompts share only once.
 
-    Without lanes all workers empty one group after the other. Some servers can share a prefix only
-    when the first request with it has ended: so one unit of each group, its pilot, goes `ahead`
-    units before the others, and these wait for it a while, longer where the server tells that it is
-    `caching`. For example, three groups of four units and ``ahead=4``::
+    Without lanes all workers empty one group after the other. A server can share a prefix only
+    when it has computed it: so one unit of each group, its pilot, goes before the others, by three
+    rounds of `ahead` requests, and groups whose pilot has a reply come first. Where the server has
+    reported that it is `caching`, the others wait until the pilot's prefix is computed: at most for
+    the shortest reply to a pilot so far, or `LONGEST_PREFILL`. They do not wait near the end, where
+    slots would be idle. Three groups of four units, with pilots four units ahead::
 
         a b a a a c b b b c c c
 
@@ -120,7 +122,7 @@ class Queue:
         caching: Callable[[], bool] = lambda: False,
         expected: Expected | None = None,
         warm: set[Where] | None = None,
-        clock: Callable[[], float] = monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """The arms of a unit come together, in an order that is drawn if `draw_arms`.
 
@@ -157,10 +159,13 @@ class Queue:
         """Units that nobody has taken yet."""
         self._all = before
         # The arms of a question stay together: none of them goes ahead.
-        self._ahead = ahead if all(len(arms) == 1 for arms in exams.values()) else 0
+        self._slots = ahead if all(len(arms) == 1 for arms in exams.values()) else 0
+        self._ahead = ROUNDS_AHEAD * self._slots
         self._caching = caching
         self._warm = set() if warm is None else warm
-        self._clock = clock
+        self._clock = clock or monotonic
+        self._prefill = LONGEST_PREFILL
+        """Seconds in which the server has computed a prefix, as far as is known."""
         self._lanes: dict[int, Group] | None = {} if lanes else None
         self._next = 0
         """The first group of which nothing was taken."""
@@ -180,16 +185,15 @@ class Queue:
         distance = fresh.before - (self._all - self.left) if fresh is not None else 0
         if fresh is not None and (distance <= self._ahead or not self._open):
             return self._begin(fresh)
-        group = self._open[0]
-        if group.pilot is not None:
-            longest, now = LONGEST_HOLD[self._caching()], self._clock()
-            waits = [each.begun + longest - now if each.pilot else 0.0 for each in self._open]
-            if (shortest := min(waits)) > 0:
+        group = next((each for each in self._open if each.pilot is None), self._open[0])
+        if group.pilot is not None and self.left > 2 * self._slots and self._caching():
+            # The pilot of the first group was sent first.
+            wait = group.begun + self._prefill - self._clock()
+            if wait > 0:
                 # One more pilot is better than an empty slot; one far ahead would be forgotten.
                 if fresh is not None and distance <= 2 * self._ahead:
                     return self._begin(fresh)
-                return Held(shortest)
-            group = next(each for each, wait in zip(self._open, waits, strict=True) if wait <= 0)
+                return Held(wait)
         self.left -= 1
         if group.left == 1:
             self._open.remove(group)
@@ -212,6 +216,7 @@ class Queue:
         group = self._pilots.pop(unit, None)
         if group is not None:
             group.pilot = None
+            self._prefill = min(self._prefill, self._clock() - group.begun)
             self._warm.add(group.where)
             self._wake()
 

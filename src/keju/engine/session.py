@@ -22,6 +22,7 @@ from keju.engine.display import ArmStanding, Display, Progress, Standing
 from keju.engine.job import Job
 from keju.engine.limits import Meter, Spending
 from keju.engine.loop import Engine, Line
+from keju.engine.open_files import PER_TOOL_SLOT, release_slots, reserve_slots
 from keju.engine.pool import Pool, book_of
 from keju.engine.queue import (
     Expected,
@@ -66,6 +67,7 @@ def run_session(
     """
     total = sum(job.units for job in jobs)
     display = display or Display()
+    slots, files = 0, 1
     display.start(total, recalled.count, [job.title for job in jobs])
     if recalled.damaged:
         display.note(Notice("damaged_lines_asked_again", {"lines": recalled.damaged}).said)
@@ -86,7 +88,9 @@ def run_session(
         share = SHARE.get()
         if share is not None and share.purse is not None and journal.path.name != VERDICTS:
             spending.account = share.purse.open(share.run, spending)
-        channel, kind = _executor(config, model, spending, display)
+        files = PER_TOOL_SLOT if any(job.acts for job in jobs) else 1
+        slots = reserve_slots(_slots_of(config, model), files)
+        channel, kind = _executor(_bounded(config, model, slots, display), model, spending, display)
         lacking = [job for job, known in zip(jobs, recalled.done, strict=True) if known.count(0)]
         facts = SessionFacts(
             run=journal.path.parent.name,
@@ -123,7 +127,36 @@ def run_session(
         )
         return run_loop(lambda: session.run(engine), session.interrupt_from_outside)
     finally:
+        release_slots(slots, files)
         display.finish()
+
+
+def _slots_of(config: TaskConfig, model: Model) -> int:
+    """Return how many connections the settings allow this process; 0 for a model inside it."""
+    if config.executor == "ray" or not model.facts().get("endpoint"):
+        return 0
+    if len(config.endpoints) > 1:
+        return sum(each.concurrency or config.eval_batch_size for each in config.endpoints)
+    return Limits.of(config, model).concurrency
+
+
+def _bounded(config: TaskConfig, model: Model, slots: int, display: Display) -> TaskConfig:
+    """Return the settings with at most so many slots; a smaller number than asked for is shown."""
+    wanted = _slots_of(config, model)
+    if slots >= wanted:
+        return config
+    display.warn(Notice("few_open_files", {"slots": slots, "wanted": wanted}).said)
+    share = slots / wanted
+
+    def part(most: int) -> int:
+        return max(1, int(most * share))
+
+    endpoints = [
+        each.model_copy(update={"concurrency": each.concurrency and part(each.concurrency)})
+        for each in config.endpoints
+    ]
+    most = part(config.eval_batch_size)
+    return config.model_copy(update={"eval_batch_size": most, "endpoints": endpoints})
 
 
 def _executor(
@@ -256,6 +289,7 @@ class _Session:
             loading = self._channel.model.loading if type(self._channel) is Channel else None
             if loading is not None:
                 self._display.note(loading.said)
+            self._channel.on_wait = lambda notice: self._display.note(notice.said)
             await self._channel.open(samplings)
             await self._greet(self._channel)
         facts = self._channel.facts()

@@ -186,9 +186,15 @@ class Shares:
         return seconds + theirs - own > CALM * self._pool.seconds
 
     def _too_slow(self, place: int) -> bool:
-        """Whether the other endpoints end all that is left before this one ends one request."""
+        """Whether the other endpoints end all that is left before this one ends one request.
+
+        It is so too while this one refuses requests and another one does not.
+        """
         pool = self._pool
-        own = pool.channels[place].pace.seconds
+        channel = pool.channels[place]
+        if channel.rate_limit.is_closed and pool.unlimited_elsewhere(channel):
+            return True
+        own = channel.pace.seconds
         if own is None or (left := self.left) > MANY:
             return False
         others = [each for each in pool.at_work if each != place]

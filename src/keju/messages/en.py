@@ -338,6 +338,8 @@ TEXTS: dict[str, str] = {
     "endpoint_no_logprobs": "{url} gives no log-probabilities: {problem}; choosing among labels "
     "needs them, so take another endpoint, or let the model write its answer (decode: "
     "generate){sent}",
+    "preflight_limited": "{url} limits requests ({problem}); the run starts when it accepts one, "
+    "or stops after {seconds:g} s",
     "endpoint_not_ready": "{url} is not ready after {attempts} {attempts:attempt|attempts} "
     "({problem}){sent}",
     "endpoint_of_openai": "OpenAI-compatible endpoint",
@@ -357,7 +359,6 @@ TEXTS: dict[str, str] = {
     "endpoint_without_model_or_route": "{url} has no model '{model}' or no such route ({problem}): "
     "check {address_and_model}{sent}",
     "logprobs_left_out": "it leaves them out",
-    "endpoint_pauses": "the endpoint asks to wait {seconds:.0f} s ({problem})",
     "config_one_endpoint": "endpoints.0.{name} has no effect: there is one endpoint alone",
     "endpoint_back": "{url} answers again",
     "endpoint_down": "{url} is out ({problem}); its requests go to the other endpoints",
@@ -372,6 +373,8 @@ TEXTS: dict[str, str] = {
     "no_endpoint_answers": "none of the {n} endpoints answers: {problems}",
     "endpoint_down_all": "{url} is out ({problem}); the run pauses until an endpoint answers",
     "endpoint_given_up": "{url} could not be used ({problem}): it gave {used} of the replies",
+    "endpoint_odd_wait": "{url} sent Retry-After: {wait}, which is not a usable wait: Keju "
+    "chose the waits between requests itself",
     "endpoint_other_model": "{url} reports another model than the other endpoints ({names}): "
     "{thrown} of its replies {thrown:was|were} not used, {used} {used:was|were} while it reported "
     "the same; name it in endpoints[].reports if it is the same model",
@@ -398,16 +401,21 @@ TEXTS: dict[str, str] = {
     "waiting_stopping": "{requests} {requests:request|requests} in flight to finish",
     "waiting_overload": "overload: {limit} of {most} slots in use",
     "waiting_rate": "the rate limit",
+    "waiting_limited": "the endpoint's rate limit, for {seconds:.0f} s",
     "waiting_retry": "a failed request, due in {seconds:.0f} s",
     "waiting_actor": "an actor to start",
     "waiting_actors": "{n} of {whole} actors: {why}",
     "no_token_limit": "a reply has taken more than a minute, and no max_tokens is set for "
     "{exams}: it may go on until the model's context is full. To bound replies, stop with Ctrl-C "
     "and start a new run with --generation-config max_tokens=N",
+    "few_open_files": "the system allows this process too few open files for {wanted} requests at "
+    "once: Keju sends at most {slots} at once; raise the limit with ulimit -n",
     "endpoint_moved": "the endpoint does not answer at present; another one is asked",
     "endpoint_refuses_all": "the endpoint refuses every request: {problem}",
     "endpoint_refuses_more": "the endpoint refuses to go on: {problem}",
     "endpoint_stayed_down": "the endpoint stayed down for more than {seconds:g} s",
+    "endpoint_stayed_limited": "the endpoint refused every request for more than {seconds:g} s "
+    "because of its rate limit",
     # Anthropic's API.
     "anthropic_no_name": "anthropic: names no model: give its id after the colon, or sonnet, opus, "
     "haiku",

@@ -340,6 +340,8 @@ TEXTS: dict[str, str] = {
     "endpoint_elsewhere": "{url} 不是接口本身：{problem}；请检查 {address}{sent}",
     "endpoint_no_logprobs": "{url} 不提供对数概率：{problem}；在标签之间选择需要对数概率，"
     "请换一个接口，或让模型写出答案（decode: generate）{sent}",
+    "preflight_limited": "{url} 正在限流（{problem}）；接受请求后运行开始，"
+    "{seconds:g} 秒后仍未接受则停止",
     "endpoint_not_ready": "{url} 尝试 {attempts} 次后仍未就绪（{problem}）{sent}",
     "endpoint_of_openai": "与 OpenAI 兼容的接口",
     "endpoint_of_anthropic": "Anthropic 的 API 接口",
@@ -356,7 +358,6 @@ TEXTS: dict[str, str] = {
     "endpoint_without_model_or_route": "{url} 没有模型“{model}”或没有该路径（{problem}）："
     "请检查 {address_and_model}{sent}",
     "logprobs_left_out": "回复中没有",
-    "endpoint_pauses": "接口要求等待 {seconds:.0f} 秒（{problem}）",
     "config_one_endpoint": "endpoints.0.{name} 不起作用：只有一个接口",
     "endpoint_back": "{url} 又有应答了",
     "endpoint_down": "{url} 暂停使用（{problem}）；它的请求转给其他接口",
@@ -370,6 +371,8 @@ TEXTS: dict[str, str] = {
     "no_endpoint_answers": "{n} 个接口都没有应答：{problems}",
     "endpoint_down_all": "{url} 暂停使用（{problem}）；等到有接口应答时继续",
     "endpoint_given_up": "{url} 无法使用（{problem}）：它给出了 {used} 条回复",
+    "endpoint_odd_wait": "{url} 发来的 Retry-After 是 {wait}，无法照此等待："
+    "请求的间隔由 Keju 自行决定",
     "endpoint_other_model": "{url} 报告的模型与其他接口不同（{names}）：它的 {thrown} 条回复没有"
     "使用，报告相同模型时的 {used} 条已使用；如果是同一个模型，请写在 endpoints[].reports 中",
     "judge_beside_server": "候选模型的服务由 Keju 启动，评分模型在哪里需要说明：请给出 "
@@ -392,16 +395,20 @@ TEXTS: dict[str, str] = {
     "waiting_stopping": "{requests} 个进行中的请求完成",
     "waiting_overload": "过载：{most} 个槽位中使用 {limit} 个",
     "waiting_rate": "速率限制",
+    "waiting_limited": "接口限流解除（已持续 {seconds:.0f} 秒）",
     "waiting_retry": "一个失败的请求，{seconds:.0f} 秒后重试",
     "waiting_actor": "一个 actor 启动",
     "waiting_actors": "{whole} 个 actor 中的 {n} 个：{why}",
     "no_token_limit": "一个回复已用时超过一分钟，而 {exams} 没有设置 max_tokens："
     "它可能一直写到模型的上下文用尽。要限制回复长度，请按 Ctrl-C 停止，"
     "再加上 --generation-config max_tokens=N 开始新的运行",
+    "few_open_files": "系统允许本进程打开的文件太少，无法同时发送 {wanted} 个请求："
+    "Keju 最多同时发送 {slots} 个；可用 ulimit -n 提高上限",
     "endpoint_moved": "该接口目前没有应答，改问另一个接口",
     "endpoint_refuses_all": "接口拒绝了所有请求：{problem}",
     "endpoint_refuses_more": "接口拒绝继续工作：{problem}",
     "endpoint_stayed_down": "接口停止响应超过 {seconds:g} 秒",
+    "endpoint_stayed_limited": "接口限流超过 {seconds:g} 秒，期间没有接受任何请求",
     # Runs.
     "budget_of_cost": "费用预算 {most:g} 不足以确保再付一条回答：已花费 {spent:.4g}，"
     "单条回答最多花费 {each:.4g}；请提高预算以继续",

@@ -145,6 +145,9 @@ def seed_of(request: Request) -> int | None:
 MESSAGE_LENGTH = 300
 SEARCHED_LENGTH = 2000
 """How much of a message is searched for what it is about."""
+ODD_WAIT = 40
+"""How much is kept of a Retry-After that cannot be read."""
+
 BY_STATUS: dict[int, FaultKind] = {
     401: "auth",
     402: "auth",
@@ -157,8 +160,10 @@ BY_STATUS: dict[int, FaultKind] = {
     423: "server",
     425: "server",
     429: "rate_limit",
+    498: "rate_limit",
     504: "timeout",
     524: "timeout",
+    529: "rate_limit",
 }
 BY_CODE: dict[str, FaultKind] = {
     "context_length_exceeded": "context_length",
@@ -170,8 +175,32 @@ BY_CODE: dict[str, FaultKind] = {
     "invalid_api_key": "auth",
     "model_not_found": "not_found",
     "rate_limit_exceeded": "rate_limit",
+    "rate_limit_error": "rate_limit",
+    "rate_limit_reached_error": "rate_limit",
+    "too_many_requests": "rate_limit",
+    "limit_requests": "rate_limit",
+    "limit_burst_rate": "rate_limit",
+    "slow_down": "rate_limit",
+    "overloaded": "rate_limit",
+    "overloaded_error": "rate_limit",
+    "engine_overloaded": "rate_limit",
+    "engine_overloaded_error": "rate_limit",
+    "server_overloaded": "rate_limit",
+    "Throttling": "rate_limit",
+    "Throttling.RateQuota": "rate_limit",
+    "Throttling.AllocationQuota": "rate_limit",
+    "ThrottlingException": "rate_limit",
+    "RESOURCE_EXHAUSTED": "rate_limit",
 }
-"""Codes of OpenAI, Azure and DashScope that say more than the status does."""
+"""Codes of providers that say more than the status does. The last block means overload, whatever
+the status."""
+OVERLOADED = re.compile(
+    r"overload|(over|at|exceeds?|exceeded|insufficient) capacity|capacity (is )?exceeded"
+    r"|too many (concurrent )?requests|rate.?limit",
+    re.IGNORECASE,
+)
+"""What services say that have too many requests, under a status of 500 to 599: "The model is
+overloaded. Please try again later.", "capacity exceeded", "Too many concurrent requests"."""
 BY_MESSAGE: dict[FaultKind, re.Pattern[str]] = {
     # "The response was filtered due to the content management policy", "Inappropriate content"
     "content_filter": re.compile(
@@ -220,9 +249,14 @@ def refusal(
         message = f"the address redirects {_target(header('location') or '')}"
         return Fault("not_found", one_line(redact(message)), status)
     message, code = error_of(body)
-    wait = retry_after(header("retry-after-ms"), header("retry-after"))
+    asked = header("retry-after-ms"), header("retry-after")
+    wait = retry_after(*asked)
     kind = kind_of(status, message, code)
-    return Fault(kind, one_line(redact(message or f"status {status}")), status, wait)
+    if kind == "server" and status == 503 and any(asked):
+        kind = "rate_limit"
+    odd = "" if wait is not None else one_line(redact(asked[0] or asked[1] or ""))[:ODD_WAIT]
+    shown = one_line(redact(message or f"status {status}"))
+    return Fault(kind, shown, status, wait, odd_wait=odd)
 
 
 def _target(location: str) -> str:
@@ -245,7 +279,7 @@ def kind_of(status: int, message: str, code: str) -> FaultKind:
     if status in BY_STATUS and not (status == 403 and by_message == "content_filter"):
         return BY_STATUS[status]
     if status >= 500:
-        return "server"
+        return "rate_limit" if OVERLOADED.search(searched) else "server"
     return by_message or "bad_request"
 
 

@@ -40,6 +40,7 @@ def _use(address: str, sessions: list[StoredEndpoint]) -> EndpointUse:
         if counts["input_tokens"]
         else None,
         other_models=dict(others) or _names(sessions),
+        odd_wait=next((each.odd_wait for each in reversed(sessions) if each.odd_wait), ""),
         lost=sessions[-1].lost,
         **counts,
     )
@@ -51,8 +52,11 @@ def _names(sessions: list[StoredEndpoint]) -> dict[str, int]:
 
 
 def endpoint_notices(uses: tuple[EndpointUse, ...]) -> Iterator[Notice]:
-    """What readers of results must know: endpoints that were not used, or of another model."""
+    """What readers of results must know: endpoints that were not used, or of another model, or
+    that asked for waits that were not kept."""
     for use in uses:
+        if use.odd_wait:
+            yield Notice("endpoint_odd_wait", {"url": use.address, "wait": use.odd_wait})
         if use.other_models:
             names = ", ".join(use.other_models)
             thrown = sum(use.other_models.values())

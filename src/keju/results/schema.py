@@ -589,6 +589,8 @@ class EndpointUse(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     down_seconds: float = 0.0
     other_models: dict[str, int] = {}
     """Other names that it gave its model, and how many replies were not used because of that."""
+    odd_wait: str = ""
+    """A Retry-After that it sent and that Keju did not keep: too long, or not readable."""
     lost: Notice | None = None
     """Why it could not be used any more, or not at all."""
 

@@ -122,10 +122,14 @@ def results_of(
 
         more["comparisons"] = tuple(compare_arms(jobs, manifest.price, command_name(folder)))
         more["curves"] = tuple(curves_of(entries))
-    if any(len(session.endpoints or ()) > 1 for session in manifest.sessions):
+    stored = [session.endpoints or () for session in manifest.sessions]
+    is_group = any(len(endpoints) > 1 for endpoints in stored)
+    if is_group or any(endpoint.odd_wait for endpoints in stored for endpoint in endpoints):
         from keju.results.endpoints import endpoint_notices, endpoints_of
 
-        more["endpoints"] = uses = endpoints_of(manifest)
+        uses = endpoints_of(manifest)
+        if is_group:
+            more["endpoints"] = uses
         entries = [entry.with_notices([*endpoint_notices(uses)]) for entry in entries]
     return Results(
         schema=SCHEMA,

@@ -115,6 +115,8 @@ class StoredEndpoint(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Names that its settings let it report beside those of the others."""
     other_models: dict[str, int] = {}
     """Other names that it reported, and how many replies were not used because of that."""
+    odd_wait: str = ""
+    """A Retry-After that it sent and that Keju did not keep: too long, or not readable."""
     lost: Notice | None = None
     """Why it could not be used any more, or not at all."""
 

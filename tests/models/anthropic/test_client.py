@@ -299,7 +299,7 @@ def test_a_reply_that_never_ends_is_given_up() -> None:
             "auth",
             None,
         ),
-        (Raw(200, error("overloaded_error", "m")), "server", None),
+        (Raw(200, error("overloaded_error", "m")), "rate_limit", None),
         (Raw(200, b"<html>"), "malformed", None),
         (Raw(200, b"[]"), "malformed", None),
         (Raw(200, b'{"content": "text"}'), "malformed", None),

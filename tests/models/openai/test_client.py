@@ -44,7 +44,7 @@ def test_reply(form: Any) -> None:
     [
         ("429", "rate_limit", 429),
         ("500", "server", 500),
-        ("503", "server", 503),
+        ("503", "rate_limit", 503),  # with Retry-After
         ("drop", "connection", 0),
         ("partial", "connection", 0),
         ("malformed", "malformed", 0),

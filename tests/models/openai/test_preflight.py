@@ -21,9 +21,17 @@ from tests.support.replies import Plan, Raw
 LABELS = Sampling(decode="labels")
 
 
-def fly(url: str, sampling: Sampling | None = None, **settings: Any) -> OpenAIModel:
+def fly(
+    url: str, sampling: Sampling | None = None, give_up_after: float = 9, **settings: Any
+) -> OpenAIModel:
     model = OpenAIModel("m", api_url=url, **({"api_key": KEY} | settings))
-    limits = Limits(concurrency=1, timeout=9, attempts=1, give_up_after=9, retry_interval=1e-6)
+    limits = Limits(
+        concurrency=1,
+        timeout=9,
+        attempts=1,
+        give_up_after=give_up_after,
+        retry_interval=1e-6,
+    )
     channel = Channel(model, limits)
 
     async def open_channel() -> None:
@@ -91,7 +99,7 @@ def test_redirect_is_not_followed() -> None:
         assert elsewhere.stats.requests == 0
 
 
-@pytest.mark.parametrize("fault", ["429", "500", "503", "drop", "partial"])
+@pytest.mark.parametrize("fault", ["500", "503", "drop", "partial"])
 def test_an_endpoint_that_is_not_ready_is_tried_a_few_times(fault: str) -> None:
     plan = Plan(faults={fault: 1.0})
     with FaultyEndpoint(plan) as endpoint, pytest.raises(EndpointError, match="not ready after 6"):
@@ -99,8 +107,19 @@ def test_an_endpoint_that_is_not_ready_is_tried_a_few_times(fault: str) -> None:
     assert endpoint.stats.requests == KNOCKS
 
 
-def test_a_long_wait_is_refused_at_once() -> None:
-    assert "asks to wait 31 s" in refusal(Plan(faults={"429": 1.0}, retry_after="31"))
+@pytest.mark.parametrize("asked", [None, "0", "1000000000", "nan"])
+def test_a_rate_limit_at_the_start_is_waited_for(asked: str | None) -> None:
+    plan = Plan(first_faults=("429",) * (KNOCKS + 4), retry_after=asked)
+    with FaultyEndpoint(plan) as endpoint:
+        fly(endpoint.url)
+    assert endpoint.stats.faults == {"429": KNOCKS + 4}
+
+
+def test_a_rate_limit_at_the_start_is_waited_for_as_long_as_the_user_allows() -> None:
+    for asked, message in ((None, "is not ready after"), ("31", "asks to wait 31 s")):
+        plan = Plan(faults={"429": 1.0}, retry_after=asked)
+        with FaultyEndpoint(plan) as endpoint, pytest.raises(EndpointError, match=message):
+            fly(endpoint.url, give_up_after=0.1)
 
 
 def test_a_passing_fault_does_not_matter() -> None:

@@ -13,6 +13,7 @@ import os
 import platform
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import metadata
 from time import monotonic
 from typing import Any
@@ -33,6 +34,7 @@ from keju.engine.cluster.wire import (
     decode_orders,
     encode,
 )
+from keju.engine.open_files import reserve_slots
 from keju.errors import EndpointError, Interrupted, KejuError
 from keju.models.registry import LOCAL, kind_of, make_model
 from keju.types import Prefix, Request, Sampling
@@ -74,6 +76,8 @@ class Actor:
             config = task_of(orders)
             model = make_model(config)
             limits = Limits.of(config, model)
+            if model.facts().get("endpoint"):
+                limits = replace(limits, concurrency=reserve_slots(limits.concurrency))
             self._channel = Channel(model, limits, seed=config.seed + orders.actor)
             self._samplings = orders.samplings
             await self._channel.open(orders.samplings)
@@ -115,6 +119,7 @@ class Actor:
             channel.obstacle,
             trouble,
             channel.oldest,
+            channel.odd_wait,
         )
 
     def _known(self, prefix: Prefix) -> Prefix:

@@ -286,6 +286,7 @@ class Crew(Channel):
     def note_report(self, hand: Hand, report: Report) -> None:
         """Take note of a report."""
         hand.last = report
+        self.odd_wait = report.odd_wait or self.odd_wait
         hand.answered += len(report.answers)
         self._answers_of[hand.place] += len(report.answers)
         self.tally()

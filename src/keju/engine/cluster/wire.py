@@ -153,6 +153,8 @@ class Report(msgspec.Struct, array_like=True):
     """Why its channel sends nothing any more, where the driver did not stop it."""
     oldest: float = 0.0
     """Seconds since the oldest request in flight was sent."""
+    odd_wait: str = ""
+    """A Retry-After of the endpoint that is no sensible wait."""
 
 
 encode = msgspec.msgpack.Encoder().encode

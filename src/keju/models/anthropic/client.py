@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import msgspec
@@ -38,6 +38,8 @@ from keju.types import Fault, FaultKind, Prefix, Prompt, Reply, Request, Samplin
 MOST_PAUSES: Final = 8
 """How often a reply that paused is sent back before it is given up."""
 KEPT_PREFIXES: Final = 256
+LONGEST_PREFILL: Final = 2.0
+"""Seconds after which the service has surely computed a shared part."""
 WORTH_A_WAIT: Final = 2000
 """Characters of a shared part from which on the service may keep it: 512 tokens and more."""
 INFO: Final = ("display_name", "lifecycle", "deprecated_at", "retires_at", "max_input_tokens",
@@ -60,8 +62,8 @@ PROMPT: Final = Prompt(Prefix(), "Answer with one letter, A or B.")
 class AnthropicModel(HttpModel):
     """``POST /v1/messages``, without streaming.
 
-    The first request of each shared part goes ahead alone: what the service keeps of a prompt can
-    be read once its first reply has begun.
+    Where the service has reported cached tokens, the first request of each shared part goes ahead:
+    what the service keeps of a prompt can be read once it has computed that part.
     """
 
     provider = ANTHROPIC
@@ -93,6 +95,9 @@ class AnthropicModel(HttpModel):
         self.fixed_history = settings.gate is None or settings.gate.bound
         self._info: dict[str, Any] | None = None
         self._kept: dict[tuple[int, bool], tuple[Prefix, asyncio.Event]] = {}
+        self._reports_cache = False
+        self._prefill = LONGEST_PREFILL
+        """Seconds in which the service has computed a shared part, as far as is known."""
 
     def briefly(self, sampling: Sampling) -> Sampling:
         """`sampling` for a short reply, which has room for the thinking that is asked for."""
@@ -109,8 +114,11 @@ class AnthropicModel(HttpModel):
             body = body_of(self.name, request)
         except Unsendable as error:
             return Reply(error=Fault("bad_request", str(error), sent=False))
-        async with self._in_turn(request):
-            return await self._attempt(body, request, timeout)
+        async with self._in_turn(request) as is_first:
+            reply = await self._attempt(body, request, timeout)
+        if is_first and reply.error is None:
+            self._prefill = min(self._prefill, reply.seconds)
+        return reply
 
     async def _attempt(self, body: Body, request: Request, timeout: float) -> Reply:
         whole = reply = await self.attempt(self.post(body, timeout), request)
@@ -128,18 +136,24 @@ class AnthropicModel(HttpModel):
         return await self.transport.post(self.address.messages, body.encoded(), timeout)
 
     @asynccontextmanager
-    async def _in_turn(self, request: Request) -> AsyncIterator[None]:
-        """Let the first request with a long shared part end before the others begin."""
+    async def _in_turn(self, request: Request) -> AsyncIterator[bool]:
+        """Let the first request with a long shared part be computed before the others begin.
+
+        They wait at most for the shortest reply to such a first request. Yields whether it is one.
+        """
         prefix = request.prompt.prefix
         size = len(prefix.lead) + sum(len(message.content) for message in prefix.messages)
         if size < WORTH_A_WAIT:
-            yield
+            yield False
             return
         key = (id(prefix), bool(request.tools))  # tools stand before all else
         entry = self._kept.get(key)
         if entry is not None:
-            await entry[1].wait()
-            yield
+            if self._reports_cache:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._prefill):
+                        await entry[1].wait()
+            yield False
             return
         if len(self._kept) >= KEPT_PREFIXES:
             del self._kept[next(iter(self._kept))]
@@ -147,13 +161,15 @@ class AnthropicModel(HttpModel):
         ended = asyncio.Event()
         self._kept[key] = (prefix, ended)
         try:
-            yield
+            yield True
         finally:
             ended.set()
 
     def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
         """The reply in the body of a successful call."""
-        return normalise(reply.body, request, seconds, self.redact, self._number(reply))
+        read = normalise(reply.body, request, seconds, self.redact, self._number(reply))
+        self._reports_cache |= read.usage.cached + read.usage.written > 0
+        return read
 
     def _number(self, reply: HttpReply) -> str:
         """What the service calls the request: ``req_011C…``; nothing where it is no such word."""
