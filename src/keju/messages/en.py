@@ -161,6 +161,8 @@ TEXTS: dict[str, str] = {
     "asked, and nothing is decided ({points:+.1f} points, p {p:.2g})",
     "plan_beyond": "for questions like these in general, {needed} would show this difference, "
     "and there are {whole}: all of them together show {points:.1f} points",
+    "plan_gate_power": "{planned:,} {planned:question|questions} decide this gate with a power of "
+    "{power:g} if the difference stays as it is; {needed:,} decide it in about half of all cases",
     "plan_too_few": "{exam} has {whole} {whole:question|questions}, fewer than would decide: what "
     "is forecast here is for all of them",
     "plan_uncounted": "the pilot '{pilot}' has no counts of tokens, so that those are guesses: "

@@ -155,6 +155,8 @@ TEXTS: dict[str, str] = {
     "（{points:+.1f} 个百分点，p {p:.2g}）",
     "plan_beyond": "若论同类题目，需要 {needed} 题才能显示这一差异，而共有 {whole} 题：全部题目"
     "合起来能显示 {points:.1f} 个百分点",
+    "plan_gate_power": "如果差异保持不变，{planned:,} 道题能以 {power:g} 的检验功效判定；"
+    "{needed:,} 道题只有约一半的把握",
     "plan_too_few": "{exam} 共有 {whole} 题，少于足以判定的题数：这里预测的是问完全部题目的用量",
     "plan_uncounted": "试点“{pilot}”没有词元计数，词元数只是估计：输入按提示长度，每个回复 "
     "{reply} 个词元",

@@ -43,6 +43,8 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The metric of the exam's headline, where that is not the mean over questions tested here."""
     needed: int | None = None
     """How many questions would decide, where these do not."""
+    planned: int | None = None
+    """How many of them decide with a power of 0.8 if the true difference is the one seen."""
 
     whole: int = 0
     """How many questions there are of the subsets asked; 0 where that is not known."""
@@ -65,8 +67,10 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         if self.selected:
             lost = {"part": self.left_out, "whole": self.n + self.left_out}
             return Notice("gate_selection", values | lost)
-        if self.verdict == "inconclusive" and self.needed is None:
+        if self.verdict != "inconclusive":
+            return Notice(f"gate_{kind}_{self.verdict}", values)
+        if self.needed is None:
             return Notice(f"gate_{kind}_open", values)
-        if self.needed is not None and 0 < self.whole < self.needed:
+        if 0 < self.whole < self.needed:
             return Notice(f"gate_{kind}_beyond", values | {"whole": self.whole})
-        return Notice(f"gate_{kind}_{self.verdict}", values)
+        return Notice(f"gate_{kind}_inconclusive", values)
