@@ -22,6 +22,7 @@ from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, Comparison, InNotebook
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
 from keju.stats.gate import LEVEL, Gated, Verdict, at_least, decide, no_worse_by
+from keju.stats.intervals import log10_p
 from keju.stats.paired import holm, paired_difference
 
 EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
@@ -264,6 +265,8 @@ def _row(
         high=found.high,
         p=found.p,
         p_fail=found.p_fail,
+        p_log10=log10_p(found.p),
+        p_fail_log10=log10_p(found.p_fail),
         needed=found.needed,
         whole=Share(own).whole,
     )
@@ -273,7 +276,8 @@ def _cautious(row: GateRow) -> GateRow:
     """A gate that leaves out more questions than a score may: it decides nothing."""
     if not row.selected:
         return row
-    return replace(row, p=1.0, p_fail=1.0, verdict="inconclusive", needed=None)
+    unknown = {"p": 1.0, "p_fail": 1.0, "p_log10": 0.0, "p_fail_log10": 0.0}
+    return replace(row, **unknown, verdict="inconclusive", needed=None)
 
 
 def _decided(gates: Sequence[Tested]) -> list[GateRow]:

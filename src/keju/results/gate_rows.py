@@ -34,8 +34,11 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     high: float
     """Both one-sided bounds at level 0.05."""
     p: float
-    """Of the test that passes."""
+    """Of the test that passes; it is never below 1e-300."""
     p_fail: float
+    p_log10: float | None = None
+    """The logarithms of both."""
+    p_fail_log10: float | None = None
     p_holm: float | None = None
     """Both adjusted, where several exams are gated."""
     p_fail_holm: float | None = None

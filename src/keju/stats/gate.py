@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from keju.stats.intervals import (
     binomial_at_least,
+    floored,
     normal_quantile,
     normal_survival,
     student_t_quantile,
@@ -116,8 +117,8 @@ def _exact(value: float, n: float, limit: float, level: float) -> tuple[float, .
     return (
         _root(lambda at: binomial_at_least(right, n, at) - level, 0.0, value),
         1 - _root(lambda at: binomial_at_least(wrong, n, at) - level, 0.0, 1 - value),
-        binomial_at_least(right, n, limit),
-        binomial_at_least(wrong, n, 1 - limit),
+        floored(binomial_at_least(right, n, limit)),
+        floored(binomial_at_least(wrong, n, 1 - limit)),
     )
 
 
@@ -138,7 +139,7 @@ def _by_t(
     if not se:
         reach = 1 - level ** (1 / n)
         gap = value - limit
-        p, p_fail = ((1 - max(0.0, sign * gap)) ** n if sign * gap < 1 else 0.0 for sign in (1, -1))
+        p, p_fail = (floored(max(0.0, 1 - max(0.0, sign * gap)) ** n) for sign in (1, -1))
         return value - reach, value + reach, p, p_fail
     half = _quantile(level, df) * se
     p, p_fail = (_survival(sign * (value - limit) / se, df) for sign in (1, -1))
@@ -150,7 +151,7 @@ def _quantile(level: float, df: float) -> float:
 
 
 def _survival(t: float, df: float) -> float:
-    return normal_survival(t) if df == math.inf else student_t_survival(t, df)
+    return floored(normal_survival(t) if df == math.inf else student_t_survival(t, df))
 
 
 def _needed(n: int, spread: float, gap: float, level: float) -> int | None:

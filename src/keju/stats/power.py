@@ -29,7 +29,7 @@ POWER = 0.8
 BEYOND = 6
 """How many times longer than the longest reply seen one may be that was not."""
 MOST_EXACT = 200_000
-"""Items from which on the power of the exact test is approximated: one item more for each
+"""Items from which on the power of the exact test is approximated: two items more for each
 1 / effect is what it takes beyond the normal approximation."""
 
 
@@ -139,7 +139,7 @@ def items_needed_exactly(first_only: float, second_only: float, *, power: float 
     discordance = min(1.0, first_only + second_only)
     effect = abs(first_only - second_only)
     low = items_needed(effect, discordance, power=power) - 1
-    corrected = low + 1 + math.ceil(1 / effect)
+    corrected = low + 1 + math.ceil(2 / effect)
     if corrected > MOST_EXACT:
         return corrected
     chances = _found_among_discordant(max(first_only, second_only) / discordance)
