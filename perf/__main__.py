@@ -18,6 +18,7 @@ NAMES = (
     "tools",
     "memory",
     "million",
+    "repeats",
     "resume",
     "startup",
     "viewer",
