@@ -80,7 +80,7 @@ class Exam(NamedTuple):
             return even
         weights = np.linspace(1, self.largest, self.parts)
         ends = np.rint(np.cumsum(weights) / weights.sum() * (self.n - self.parts)).astype(int)
-        return np.diff(ends, prepend=0) + 1
+        return np.asarray(np.diff(ends, prepend=0) + 1, np.int64)
 
     @property
     def drawn_from(self) -> bool:
