@@ -19,6 +19,7 @@ NAMES = (
     "arms",
     "memory",
     "million",
+    "repeats",
     "resume",
     "startup",
     "viewer",

@@ -26,7 +26,14 @@ from numpy.random import Generator, default_rng
 
 from keju.stats.agreement import JudgeQuality, rogan_gladen
 from keju.stats.estimate import BORROWED, Gathered, estimate
-from keju.stats.intervals import FEARED_CORRELATION, TELLING, Z90, Z95, student_t_quantile
+from keju.stats.intervals import (
+    FEARED_CORRELATION,
+    TELLING,
+    Z90,
+    Z95,
+    imbalance,
+    student_t_quantile,
+)
 from perf import early
 
 SHARES = (0.005, *(step / 100 for step in range(1, 51)))
@@ -57,11 +64,23 @@ class Exam(NamedTuple):
     spread: float = 0.0
     """Intraclass correlation of subsets or clusters: 0 if all have the same share."""
     repeats: int = 1
+    largest: int = 1
+    """How many times as large as the smallest cluster the largest one is."""
 
     @property
     def parts(self) -> int:
         """Clusters, or else subsets."""
         return self.clusters or self.strata
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of questions of each part."""
+        even = _sizes(self.n, self.parts)
+        if self.largest == 1:
+            return even
+        weights = np.linspace(1, self.largest, self.parts)
+        ends = np.rint(np.cumsum(weights) / weights.sum() * (self.n - self.parts)).astype(int)
+        return np.asarray(np.diff(ends, prepend=0) + 1, np.int64)
 
     @property
     def drawn_from(self) -> bool:
@@ -72,6 +91,8 @@ class Exam(NamedTuple):
     def kind(self) -> str:
         """The exam in a few words, without its size."""
         words = [f"{self.clusters} clusters" if self.clusters else f"{self.strata} subsets"]
+        if self.largest > 1:
+            words[0] += f" of size 1 to {self.largest}"
         if self.strata > 1 or self.clusters:
             words.append(f"correlation {self.spread:g}")
         else:
@@ -161,6 +182,9 @@ def grid() -> Iterator[Exam | Judged]:
                 for n in SIZES:
                     if n > clusters:  # else each question would be a cluster
                         yield Exam(n, clusters=clusters, spread=spread, repeats=repeats)
+        for clusters, n in ((12, 250), (20, 250), (54, 1000)):
+            for spread in (0.0, 0.1, 0.2, 0.3):
+                yield Exam(n, clusters=clusters, spread=spread, repeats=repeats, largest=20)
     for n in SIZES:
         yield Judged(n, 0.92, 0.88, 60, 40)
         yield Judged(n, 0.95, 0.95, 100, 100)
@@ -200,7 +224,7 @@ def _covered(exam: Exam, share: float, draws: int, chance: Generator) -> float:
     """How often the interval holds the truth; the first draws are given to Keju's estimator too."""
     truth, values = _sat(exam, share, draws, chance)
     lows, highs = ends(exam, values)
-    starts = np.cumsum(_sizes(exam.n, exam.parts))[:-1]
+    starts = np.cumsum(exam.sizes)[:-1]
     for place in range(min(CHECKED, draws)):
         own = _own_ends(exam, [part.tolist() for part in np.split(values[place], starts)])
         if not np.allclose(own, (lows[place], highs[place]), rtol=1e-9, atol=1e-12):
@@ -213,7 +237,7 @@ def _sat(exam: Exam, share: float, draws: int, chance: Generator) -> tuple[float
 
     Subsets are the same in all draws, clusters are drawn anew.
     """
-    sizes = _sizes(exam.n, exam.parts)
+    sizes = exam.sizes
     if exam.clusters:
         parts = _around(np.full((draws, exam.clusters), share), exam.spread, chance)
         truth = share
@@ -293,14 +317,17 @@ def ends(exam: Exam, values: Floats) -> tuple[Floats, Floats]:
     z = np.where(binary, Z95, student_t_quantile(0.975, exam.n - 1))
     if not exam.clusters:
         return bunched_ends(value, answers, items, answers / effective, z)
-    sizes, count = _sizes(exam.n, exam.clusters), exam.clusters
+    sizes, count = exam.sizes, exam.clusters
+    unequal = imbalance([float(size) for size in sizes])
     apart = (_sums(values, sizes) - sizes * value[:, None]) / exam.n
     alone = (seconds[:, 0] - value**2) / (exam.n - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         deff = count / (count - 1) * (apart**2).sum(1) / alone
-    effect = np.where(certain | (alone < 1e-15), 1.0, deff).clip(1)
-    z = z + np.maximum(0, student_t_quantile(0.975, count - 1) - z) * (1 - effect**-2)
-    return bunched_ends(value, answers, count, answers / (effective / effect), z)
+    seen = np.where(certain | (alone < 1e-15), 1.0, deff).clip(1)
+    most = np.maximum(seen, answers / unequal.effective)
+    effect = np.where(seen > 1, np.minimum(seen * unequal.factor, most), seen)
+    z = z + np.maximum(0, student_t_quantile(0.975, unequal.df) - z) * (1 - effect**-2)
+    return bunched_ends(value, answers, unequal.effective, answers / (effective / effect), z)
 
 
 def _sums(values: Floats, sizes: Ints) -> Floats:

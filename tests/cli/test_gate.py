@@ -430,18 +430,55 @@ def test_the_plan_that_a_gate_names_has_the_number_of_the_gate(keju: Keju, sit: 
     sit("other", "2", "--limit", "4")
     margins = [f"{percent / 100:g}" for percent in range(2, 60, 2)]
     gates = (keju("gate", "other", "--baseline", "base", "--margin", m, "--json") for m in margins)
-    ran = next(ran for ran in gates if ran.code == 3 and ran.json["gates"][0]["needed"] <= 120)
+    ran = next(ran for ran in gates if ran.code == 3 and ran.json["gates"][0]["planned"] <= 120)
     (row,) = ran.json["gates"]
     plan = shlex.split(ran.json["next"][-1])[1:]
     assert plan[0] == "plan"
     made = keju(*plan, "--json").json
-    assert (made["goal"], made["questions"]) == ("margin", row["needed"])
-    assert (made["questions_in_general"], made["seen"]) == (row["needed"], row["value"])
+    assert (made["goal"], made["questions"]) == ("margin", row["planned"])
+    assert (made["questions_in_general"], made["seen"]) == (row["planned"], row["value"])
     pair = keju("compare", "base", "other", "--json").json["comparisons"][0]
     assert made["discordance_from"] == "measured"
     assert made["discordance"] == (pair["arm_only"] + pair["base_only"]) / pair["n"]
     assert row["conclusion"] in made["warnings"]
     assert row["conclusion"] in keju(*plan).out
+
+
+@pytest.mark.parametrize(
+    ("run", "verdict", "code"), [("same", "pass", 0), ("wrong", "fail", 1), ("few", "", 3)]
+)
+def test_a_plan_decides_as_the_gate_does(
+    keju: Keju, sit: Sit, run: str, verdict: str, code: int
+) -> None:
+    """Of a decided gate no sentence says that more questions would decide it."""
+    sit("base", "1")
+    sit("same", "1")
+    sit("wrong", form="So the answer is (Z)")
+    sit("few", "1", "--limit", "1")
+    gated = keju("gate", run, "--baseline", "base", "--margin", "0.05", "--json")
+    (row,) = gated.json["gates"]
+    made = keju(
+        "plan", row["exam"], "--pilot", run, "--baseline", "base", "--margin", "0.05", "--json"
+    )
+    assert (gated.code, made.code) == (code, 0)
+    assert row["conclusion"] in made.json["warnings"]
+    assert made.json["questions_in_general"] == (row["n"] if verdict else row["planned"])
+    assert any("would decide" in text for text in made.json["warnings"]) is (not verdict)
+
+
+def test_several_exams_are_gated_with_holms_p(keju: Keju, sit: Sit) -> None:
+    """A score that passes alone by little does not pass as one of two that are tried."""
+    sit("r", "1", exams=("bbh", "demo"))
+    rows = keju("gate", "r", "--at-least", "0.5", "--json").json["gates"]
+    first = max(rows, key=lambda row: row["low"])
+    least = f"{first['low'] - 1e-4:.6f}"
+    alone = keju("gate", "r", "--at-least", least, "--datasets", first["exam"], "--json")
+    assert (alone.code, alone.json["verdict"]) == (0, "pass")
+    both = keju("gate", "r", "--at-least", least, "--json")
+    (row,) = (each for each in both.json["gates"] if each["exam"] == first["exam"])
+    assert row["p"] <= 0.05 < row["p_holm"]
+    assert (both.code, row["verdict"]) == (3, "inconclusive")
+    assert row["needed"] > row["n"]
 
 
 def test_replies_without_an_answer_are_told_of_with_a_least_score_too(keju: Keju, sit: Sit) -> None:

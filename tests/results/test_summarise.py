@@ -300,6 +300,14 @@ def test_chance_level_of_a_part_is_that_of_the_questions_answered() -> None:
     assert entry_of(exam, make_tally("...."))["metrics"]["chance"]["value"] == 0.375
 
 
+def test_chance_level_of_a_subset_is_that_of_its_answered_questions() -> None:
+    exam = make_exam({"a": 4})
+    exam.samples = [make_sample("a", i, choices=n) for i, n in enumerate((4, 4, 2, 2))]
+    entry = entry_of(exam, make_tally("10.."))
+    assert entry["metrics"]["chance"] == {"value": 0.25, "ci95": None, "n": 2}
+    assert [subset.get("chance") for subset in entry["subsets"]] == [0.25]
+
+
 def test_errata_are_counted_and_scored_apart() -> None:
     exam = make_exam({"a": 3, "b": 3}, errata={"fake_b_0": "two right options", "other": "x"})
     entry = entry_of(exam, make_tally("110" + "011"))

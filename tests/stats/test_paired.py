@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from itertools import product
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats as oracle  # type: ignore[import-untyped]
 
 from keju.stats import paired
+from keju.stats.intervals import normal_survival, normal_survival_log10
 from keju.stats.paired import (
     benjamini_hochberg,
     bonett_price,
@@ -217,4 +219,41 @@ def test_items_needed_by_the_exact_test() -> None:
     for first, second in ((0.35, 0.05), (0.3, 0.2), (0.05, 0.01)):
         n = items_needed_exactly(first, second)
         assert mcnemar_power(n - 1, first, second) < 0.8 <= mcnemar_power(n, first, second)
-    assert items_needed_exactly(0.155, 0.125) == items_needed(0.03, 0.28)  # too many to go through
+
+
+@pytest.mark.parametrize(
+    ("effect", "discordance"), [(0.03, 0.28), (0.05, 0.28), (0.01, 0.05), (0.02, 0.08)]
+)
+def test_planned_items_have_the_power_under_the_test_of_compare(
+    effect: float, discordance: float
+) -> None:
+    """The normal approximation's number has 0.77 to 0.79."""
+    first, second = (discordance + effect) / 2, (discordance - effect) / 2
+    n = items_needed_exactly(first, second)
+    assert mcnemar_power(n, first, second) >= 0.8 > mcnemar_power(n - 1, first, second)
+    approximate = items_needed(effect, discordance)
+    assert mcnemar_power(approximate, first, second) < 0.79
+    assert approximate < n < approximate + 3 / effect
+
+
+@pytest.mark.parametrize(("first", "second"), [(3000, 10), (900, 100), (600, 500), (20, 5), (3, 0)])
+def test_a_p_is_never_zero_and_has_its_logarithm_beside_it(first: int, second: int) -> None:
+    total = first + second
+    tail = sum(math.comb(total, k) for k in range(second + 1))
+    expected = math.log10(2 * tail) - total * math.log10(2)
+    pairs = [(1.0, 0.0)] * first + [(0.0, 1.0)] * second
+    found = paired_difference(pairs)
+    assert found is not None
+    assert found.p_log10 == pytest.approx(expected, abs=1e-8)
+    assert found.p == pytest.approx(max(1e-300, 10**expected), rel=1e-8)
+    graded = paired_difference([(a, 0.5 * b) for a, b in pairs])
+    assert graded is not None
+    assert 0 < graded.p <= 1
+    assert graded.p_log10 <= 0
+
+
+def test_the_logarithm_of_the_normal_tail_goes_on_where_floats_end() -> None:
+    for z in (29.9, 30.0, 30.1, 37.0):
+        assert normal_survival_log10(z) == pytest.approx(math.log10(normal_survival(z)), rel=1e-10)
+    assert normal_survival(60) == 0.0
+    assert normal_survival_log10(60) == pytest.approx(-783.9, abs=0.1)

@@ -128,16 +128,27 @@ def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> 
     return code
 
 
+LEAST_SHOWN_P = 0.001
+"""Smaller p are shown as ``< 0.001``."""
+
+
+def shown_p(p: float, digits: int) -> str:
+    """Return a p in so many digits, as ``0.031`` or ``< 0.001``."""
+    return f"< {LEAST_SHOWN_P:g}" if p < LEAST_SHOWN_P else f"{p:.{digits}g}"
+
+
 class _Choosing:
     """A value that chooses between two words: ``{n:line|lines}`` is ``line`` for 1 alone.
 
-    With ``.2 %`` it is told in percent, with a blank before the sign.
+    With ``.2 %`` it is told in percent, with a blank before the sign; with ``p`` as a p.
     """
 
     def __format__(self, spec: str) -> str:
         one, bar, many = spec.partition("|")
         if bar:
             return one if str(self) == "1" else many
+        if spec == "p":
+            return shown_p(float(self), 2)  # type: ignore[arg-type]
         if spec.endswith(" %"):
             return super().__format__(f"{spec[:-2]}%")[:-1] + " %"
         return super().__format__(spec)

@@ -130,7 +130,7 @@ TEXTS: dict[str, str] = {
     "reader can find: keju score {run} --reader A,B reads them with others, side by side",
     "readers_apart": "the score depends on the reader: '{reader}' is {points:+.1f} points from "
     "'{other}' on the same {whole} {whole:reply|replies}; only '{reader}' finds {first_only} "
-    "right, only '{other}' {second_only} (p {p:.2g}): keju score {run} --reader {reader},{other} "
+    "right, only '{other}' {second_only} (p {p:p}): keju score {run} --reader {reader},{other} "
     "lists them",
     "tools_hardly_used": "tools were offered, but only {part} of {whole} episodes called one: the "
     "arm says little about them",
@@ -149,16 +149,16 @@ TEXTS: dict[str, str] = {
     "{detectable:.1f} points would need more questions to show",
     "arms_undecided": "no difference is shown: {arm} is {points:+.1f} points from {base} on {n} "
     "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, "
-    "{alone:p|Holm's p} {p:.2g}); about {needed} "
+    "{alone:p|Holm's p} {p:p}); about {needed} "
     "{needed:question|questions} would show a difference of this size",
     "arms_better": "{arm} helps: {points:+.1f} points over {base} on {n} {n:question|questions} "
-    "(95 % interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g})",
+    "(95 % interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:p})",
     "arms_worse": "{arm} does harm: {points:+.1f} points against {base} on {n} "
-    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g})",
+    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:p})",
     "arms_above": "{arm} is {apart:.1f} points above {base} on {n} {n:question|questions} (95 % "
-    "interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g})",
+    "interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:p})",
     "arms_below": "{arm} is {apart:.1f} points below {base} on {n} {n:question|questions} (95 % "
-    "interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g})",
+    "interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:p})",
     "one_cluster": "all questions share one context: no interval can be given",
     "few_questions": "fewer than {fewest} questions have a grade: no interval is given",
     "few_clusters": "only {clusters} {clusters:cluster|clusters}: the interval is itself unsure",
@@ -178,15 +178,17 @@ TEXTS: dict[str, str] = {
     "the score is still not known within {goal:g} points",
     "until_better": "stopped by --until-decided after {asked} of {whole} questions (look {looks}): "
     "better than {baseline} ({points:+.1f} points; {low:+.1f} to {high:+.1f} however often one "
-    "looks, p {p:.2g})",
+    "looks, p {p:p})",
     "until_worse": "stopped by --until-decided after {asked} of {whole} questions (look {looks}): "
     "worse than {baseline} ({points:+.1f} points; {low:+.1f} to {high:+.1f} however often one "
-    "looks, p {p:.2g})",
+    "looks, p {p:p})",
     "until_undecided": "--until-decided: all {whole} questions that {baseline} has a score for "
     "were "
-    "asked, and nothing is decided ({points:+.1f} points, p {p:.2g})",
+    "asked, and nothing is decided ({points:+.1f} points, p {p:p})",
     "plan_beyond": "for questions like these in general, {needed} would show this difference, "
     "and there are {whole}: all of them together show {points:.1f} points",
+    "plan_gate_power": "{planned:,} {planned:question|questions} decide this gate with a power of "
+    "{power:g} if the difference stays as it is; {needed:,} decide it in about half of all cases",
     "plan_too_few": "{exam} has {whole} {whole:question|questions}, fewer than would decide: what "
     "is forecast here is for all of them",
     "plan_uncounted": "the pilot '{pilot}' has no counts of tokens, so that those are guesses: "
@@ -1236,14 +1238,14 @@ TEXTS: dict[str, str] = {
     "compare_unlike": "not comparable, and not ranked: {field} is {first} in {base} and {second} "
     "in {arm}",
     "compare_above": "{arm} is {apart:.1f} points above {base} on {n:,} {n:question|questions} (95 "
-    "% interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g}); about {needed:,} "
+    "% interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:p}); about {needed:,} "
     "{needed:question|questions} show a difference of this size",
     "compare_below": "{arm} is {apart:.1f} points below {base} on {n:,} {n:question|questions} (95 "
-    "% interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:.2g}); about {needed:,} "
+    "% interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:p}); about {needed:,} "
     "{needed:question|questions} show a difference of this size",
     "compare_tie": "a tie, not ranked: {arm} is {points:+.1f} points from {base} on {n:,} "
     "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, "
-    "{alone:p|Holm's p} {p:.2g}); a "
+    "{alone:p|Holm's p} {p:p}); a "
     "difference of less than {detectable:.1f} points would need more questions to show, one of "
     "this size about {needed:,}",
     "compare_unlike_plainly": "not comparable, and not ranked: {base} and {arm} differ in {fact}",
@@ -1349,11 +1351,11 @@ TEXTS: dict[str, str] = {
     "subset_list",
     "prepare_no_options": "{name}: shuffle_choices: the questions have no options",
     "curve_falls": "{name}: accuracy falls with difficulty, by {size:.1f} points a doubling "
-    "(trend test, p = {p:.2g})",
+    "(trend test, p {p:p})",
     "curve_rises": "{name}: accuracy rises with difficulty, by {size:.1f} points a doubling "
-    "(trend test, p = {p:.2g}): that is odd, look at the replies",
+    "(trend test, p {p:p}): that is odd, look at the replies",
     "curve_flat": "{name}: no fall with difficulty is visible: {points:+.1f} points a doubling, "
-    "which may be chance (trend test, p = {p:.2g})",
+    "which may be chance (trend test, p {p:p})",
     "curve_nothing": "{name}: too little is known to say whether accuracy falls with difficulty",
     "curve_half": "it is halfway to chance at difficulty {value:.2g} (95 % interval {low:.2g} to "
     "{high:.2g}): half of its lead over guessing at difficulty {least:g}, the "
@@ -1378,12 +1380,12 @@ TEXTS: dict[str, str] = {
     "contamination_nothing": "{exam}: no subset has scores on both sides, so nothing is compared",
     "contamination_higher": "{model} scores {points:.1f} points higher on published {exam} than on "
     "fresh questions of the same kinds (95 % interval {low:+.1f} to {high:+.1f}, one-sided p = "
-    "{p:.2g})",
+    "{p:p})",
     "contamination_by_heart": "a model without other advantages would do so that knows {low:.0f} "
     "to {high:.0f} % of the published questions by heart",
     "contamination_not_shown": "it is not shown that {model} scores higher on published {exam} "
     "than on fresh questions of the same kinds: {points:+.1f} points (95 % interval {low:+.1f} to "
-    "{high:+.1f}, one-sided p = {p:.2g})",
+    "{high:+.1f}, one-sided p {p:p})",
     "contamination_meaning": "this tells published from fresh questions, not why: a memory of the "
     "published ones raises the difference, and so would fresh ones that are harder in a way that "
     "their lengths, options and answers do not tell; without a difference a model may still have "

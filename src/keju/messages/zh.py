@@ -123,7 +123,7 @@ TEXTS: dict[str, str] = {
     "keju score {run} --reader A,B 可换用其他读取器并列查看",
     "readers_apart": "得分取决于读取器：同样的 {whole} 个回复，"
     "“{reader}”与“{other}”相差 {points:+.1f} 个百分点；"
-    "仅“{reader}”判对 {first_only} 个，仅“{other}”判对 {second_only} 个（p {p:.2g}）："
+    "仅“{reader}”判对 {first_only} 个，仅“{other}”判对 {second_only} 个（p {p:p}）："
     "keju score {run} --reader {reader},{other} 可逐条列出",
     "tools_hardly_used": "提供了工具，但 {whole} 个回合中只有 {part} 个调用过："
     "该实验组说明不了什么",
@@ -141,15 +141,15 @@ TEXTS: dict[str, str] = {
     "需要更多题目",
     "arms_undecided": "未显示差异：{arm} 与 {base} 在 {n} 道题上相差 {points:+.1f} 个百分点"
     "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，"
-    "{alone:p|经 Holm 校正的 p} {p:.2g}）；要显示这么大的差异约需 {needed} 道题",
+    "{alone:p|经 Holm 校正的 p} {p:p}）；要显示这么大的差异约需 {needed} 道题",
     "arms_better": "{arm} 有帮助：在 {n} 道题上比 {base} 高 {points:+.1f} 个百分点"
-    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:p}）",
     "arms_worse": "{arm} 有害：在 {n} 道题上比 {base} 低 {points:+.1f} 个百分点"
-    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:p}）",
     "arms_above": "{arm} 在 {n} 道题上比 {base} 高 {apart:.1f} 个百分点"
-    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:p}）",
     "arms_below": "{arm} 在 {n} 道题上比 {base} 低 {apart:.1f} 个百分点"
-    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:p}）",
     "one_cluster": "所有题目共用同一上下文：无法给出区间",
     "few_questions": "有评分的题目不足 {fewest} 道：不给出区间",
     "few_clusters": "只有 {clusters} 个聚类：区间本身并不可靠",
@@ -168,15 +168,17 @@ TEXTS: dict[str, str] = {
     "until_better": "--until-decided 在 {whole} 题中的 {asked} 题之后停止（第 {looks} 次查看）：优"
     "于 "
     "{baseline}（{points:+.1f} 个百分点；无论查看多少次都在 {low:+.1f} 与 {high:+.1f} 之间，p "
-    "{p:.2g}）",
+    "{p:p}）",
     "until_worse": "--until-decided 在 {whole} 题中的 {asked} 题之后停止（第 {looks} 次查看）：劣于"
     " "
     "{baseline}（{points:+.1f} 个百分点；无论查看多少次都在 {low:+.1f} 与 {high:+.1f} 之间，p "
-    "{p:.2g}）",
+    "{p:p}）",
     "until_undecided": "--until-decided：{baseline} 有得分的 {whole} 题都已问完，仍无定论"
-    "（{points:+.1f} 个百分点，p {p:.2g}）",
+    "（{points:+.1f} 个百分点，p {p:p}）",
     "plan_beyond": "若论同类题目，需要 {needed} 题才能显示这一差异，而共有 {whole} 题：全部题目"
     "合起来能显示 {points:.1f} 个百分点",
+    "plan_gate_power": "如果差异保持不变，{planned:,} 道题能以 {power:g} 的检验功效判定；"
+    "{needed:,} 道题只有约一半的把握",
     "plan_too_few": "{exam} 共有 {whole} 题，少于足以判定的题数：这里预测的是问完全部题目的用量",
     "plan_uncounted": "试点“{pilot}”没有词元计数，词元数只是估计：输入按提示长度，每个回复 "
     "{reply} 个词元",
@@ -1087,14 +1089,14 @@ TEXTS: dict[str, str] = {
     "compare_unlike": "不可比较，不排名次：“{field}”在 {base} 中为 {first}，在 {arm} 中为 {second}",
     "compare_above": "在 {n:,} 道题上 {arm} 比 {base} 高 {apart:.1f} 个百分点（95 % 置信区间 "
     "{low:+.1f} 至 "
-    "{high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）；显示这样的差异约需 {needed:,} 道题",
+    "{high:+.1f}，{alone:p|经 Holm 校正的 p} {p:p}）；显示这样的差异约需 {needed:,} 道题",
     "compare_below": "在 {n:,} 道题上 {arm} 比 {base} 低 {apart:.1f} 个百分点（95 % 置信区间 "
     "{low:+.1f} 至 "
-    "{high:+.1f}，{alone:p|经 Holm 校正的 p} {p:.2g}）；显示这样的差异约需 {needed:,} 道题",
+    "{high:+.1f}，{alone:p|经 Holm 校正的 p} {p:p}）；显示这样的差异约需 {needed:,} 道题",
     "compare_tie": "平局，不排名次：在 {n:,} 道题上 {arm} 与 {base} 相差 {points:+.1f} 个百分点"
     "（95 % 置信区间 "
     "{low:+.1f} 至 {high:+.1f}，"
-    "{alone:p|经 Holm 校正的 p} {p:.2g}）；要显示不足 {detectable:.1f} 个百分点的差异，"
+    "{alone:p|经 Holm 校正的 p} {p:p}）；要显示不足 {detectable:.1f} 个百分点的差异，"
     "需要更多题目，显示这样大小的差异约需 {needed:,} 道题",
     "compare_unlike_plainly": "不可比较，不排名次；{base} 与 {arm} 的差别在于：{fact}",
     "compare_otherwise": "还有不同之处：{fields}",
@@ -1188,11 +1190,11 @@ TEXTS: dict[str, str] = {
     "prepare_empty_subsets": "{path} 中没有 {names} 的行；请在 subset_list 中写出要提问的子集",
     "prepare_no_options": "{name}：shuffle_choices：题目没有选项",
     "curve_falls": "{name}：准确率随难度下降，难度每翻一倍下降 {size:.1f} 个百分点（趋势检验 "
-    "p = {p:.2g}）",
+    "p {p:p}）",
     "curve_rises": "{name}：准确率随难度上升，难度每翻一倍上升 {size:.1f} 个百分点（趋势检验 "
-    "p = {p:.2g}）：这不寻常，请查看回复",
+    "p {p:p}）：这不寻常，请查看回复",
     "curve_flat": "{name}：看不出准确率随难度下降：难度每翻一倍变化 {points:+.1f} 个百分点，可能"
-    "只是偶然（趋势检验 p = {p:.2g}）",
+    "只是偶然（趋势检验 p {p:p}）",
     "curve_nothing": "{name}：数据太少，无法判断准确率是否随难度下降",
     "curve_half": "在难度 {value:.2g} 处降到与随机水平之间的一半（95 % 置信区间 {low:.2g} 至 "
     "{high:.2g}）：与最低难度 {least:g} 相比，高出随机水平的部分在此只剩一半",
@@ -1212,11 +1214,11 @@ TEXTS: dict[str, str] = {
     "contamination_setting": "--contamination 比较的是运行：{flag} 只用于预测文件",
     "contamination_nothing": "{exam}：没有两边都有得分的子集，因此没有比较",
     "contamination_higher": "{model} 在已发表的 {exam} 上比在同类新题上高 {points:.1f} 个百分点（"
-    "95 % 置信区间 {low:+.1f} 至 {high:+.1f}，单侧 p = {p:.2g}）",
+    "95 % 置信区间 {low:+.1f} 至 {high:+.1f}，单侧 p {p:p}）",
     "contamination_by_heart": "若别无优势，背下 {low:.0f} 至 {high:.0f} % 已发表题目的模型会得到这"
     "样的差异",
     "contamination_not_shown": "未能表明 {model} 在已发表的 {exam} 上得分高于同类新题："
-    "{points:+.1f} 个百分点（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，单侧 p = {p:.2g}）",
+    "{points:+.1f} 个百分点（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，单侧 p {p:p}）",
     "contamination_meaning": "这只区分已发表题目与新题，不说明原因：记住已发表的题目会拉大差异，新"
     "题若在长度、选项和答案看不出的方面更难，也会如此；没有差异时，模型仍可能见过已发表的题目并学"
     "会了这类题",

@@ -462,8 +462,9 @@ def _is_outside(headline: Estimate, other: Estimate) -> bool:
 
 
 def _far_readers(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
+    """Warn of readers that know the protocol's form and score otherwise than the first."""
     for row in rows:
-        if row.outside and row.accuracy.value is not None:
+        if row.outside and row.knows_form and row.accuracy.value is not None:
             first = rows[0].accuracy
             values = {"reader": row.reader, "other": rows[0].reader, "apart": row.apart}
             points = 100 * (row.accuracy.value - (first.value or 0.0))

@@ -297,6 +297,7 @@ def compare_pair(
         difference=apart.value if apart else None,
         ci95=_ends(apart),
         p=apart.p if apart else None,
+        p_log10=apart.p_log10 if apart else None,
         se=apart.se if apart else None,
         deff=apart.deff if apart else 1.0,
         clusters=apart.clusters if apart else None,
@@ -377,7 +378,7 @@ def _subsets(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
         scores, clusters = pairs.scores[inside], pairs.clusters and pairs.clusters[inside]
         if (apart := paired_difference(scores, clusters)) is not None:
             found.append((subset.name, apart, scores))
-    adjusted = benjamini_hochberg([apart.mid_p for _, apart, _ in found])
+    adjusted = benjamini_hochberg([apart.p for _, apart, _ in found])
     for (name, apart, scores), p in zip(found, adjusted, strict=True):
         binary = all(score in (0.0, 1.0) for pair in scores for score in pair)
         yield SubsetChange(
@@ -387,6 +388,7 @@ def _subsets(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
             arm_only=apart.first_only,
             base_only=apart.second_only,
             p=apart.p,
+            p_log10=apart.p_log10,
             p_adjusted=p,
             base_rate=mean(scores.other),
             arm_rate=mean(scores.own),

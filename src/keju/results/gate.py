@@ -7,13 +7,13 @@ read must not pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from keju.errors import Hint, Notice, UsageError
+from keju.errors import Hint, KejuError, Notice, UsageError
 from keju.results.compare import compare_pair, matched, unfinished, unread
 from keju.results.deciding import Share, Step, is_itself, reasons, shares_of, steps
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
@@ -22,6 +22,7 @@ from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, Comparison, InNotebook
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
 from keju.stats.gate import LEVEL, Gated, Verdict, at_least, decide, no_worse_by
+from keju.stats.intervals import log10_p
 from keju.stats.paired import holm, paired_difference
 
 EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
@@ -102,7 +103,7 @@ def gate(
     }
     own = sittings_of(run, **how)
     base: Sequence[Sitting] = ()
-    rows: list[GateRow] = []
+    gates: list[Tested] = []
     notices: list[Notice] = []
     if baseline is not None and margin is not None:
         base = sittings_of(baseline, **how)
@@ -117,17 +118,17 @@ def gate(
             raise UsageError("gate_lacks", run=own[0].name, exam=f"{exam} · {arm}" if arm else exam)
         notices += [Notice("gate_no_base", {"exam": exam}) for exam in alone]
         for one, two in pairs:
-            row, pair = _no_worse(one, two, margin)
-            rows.append(row)
+            tested, pair = _no_worse(one, two, margin)
+            gates.append(tested)
             notices += (each for each in pair.notices if each.code != "compare_itself")
     else:
         refuse_unused(own, **how)
     if least is not None:
-        rows += [_at_least(sitting, least) for sitting in own]
+        gates += [_at_least(sitting, least) for sitting in own]
         if baseline is None:
             for each in own:
                 notices += [*unfinished(each, each.name), *unread(each, each.name)]
-    rows = [*_adjusted([_cautious(row) for row in rows])]
+    rows = _decided(gates)
     notices += reasons(own, base, rows)
     return GateResult(
         run=own[0].name,
@@ -138,7 +139,15 @@ def gate(
     )
 
 
-def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, Comparison]:
+class Tested(NamedTuple):
+    """One exam before the gate, as if it were the only one."""
+
+    row: GateRow
+    at: Callable[[float], Gated]
+    """The same test at another level."""
+
+
+def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[Tested, Comparison]:
     """One exam against its baseline, and the comparison that this rests on."""
     pair = compare_pair(base, own, base.name, own.name)
     if unlike := pair.obstacle:
@@ -149,14 +158,15 @@ def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, Comp
         raise UsageError(code, **values, hint=hint)
     pairs = pairs_of(base, own)
     apart = paired_difference(pairs.scores, pairs.clusters)
-    gated = NOTHING
-    if apart is not None:
-        binary = all(score in (0.0, 1.0) for scores in set(pairs.scores) for score in scores)
-        gated = no_worse_by(apart, margin, binary=binary)
+    binary = all(score in (0.0, 1.0) for scores in set(pairs.scores) for score in scores)
+
+    def at(level: float) -> Gated:
+        return NOTHING if apart is None else no_worse_by(apart, margin, binary=binary, level=level)
+
     left_out = pair.left_out + unanswered(base, own)
-    row = _row(own, NO_WORSE, gated, pair.n, left_out, pair.arm_rate, -margin)
+    row = _row(own, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)
     whole = min(share.whole for share in shares_of(own, base))
-    return replace(row, baseline=pair.base_rate, whole=whole), pair
+    return Tested(replace(row, baseline=pair.base_rate, whole=whole), at), pair
 
 
 class Decision(NamedTuple):
@@ -177,16 +187,33 @@ def decision(
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> Decision:
-    """What ``keju gate`` finds for one exam alone, with its own number of questions."""
+    """What ``keju gate`` decides about one exam, with its own number of questions.
+
+    The p of all exams that both runs have are adjusted together, as ``keju gate`` does.
+    """
     _refuse_share("--margin", margin)
     where: dict[str, Any] = {"data_dir": data_dir, "work_dir": work_dir}
     own, base = (sittings_of(each, datasets=exam, **where) for each in (run, baseline))
     pairs, _ = matched(base, own)
     if len(pairs) > 1:
         raise UsageError("plan_arms", run=own[0].name)
-    row, pair = _no_worse(*pairs[0], margin)
+    tested, pair = _no_worse(*pairs[0], margin)
+    others = _other_exams(run, baseline, margin, tested.row.exam, where)
     apart = (pair.arm_only + pair.base_only) / max(1, pair.n)
-    return Decision(_cautious(row), base[0].name, apart)
+    return Decision(_decided([tested, *others])[0], base[0].name, apart)
+
+
+def _other_exams(
+    run: Source, baseline: Source, margin: float, exam: str, where: dict[str, Any]
+) -> list[Tested]:
+    """The gates of all exams but one; none where ``keju gate`` would refuse to gate them all."""
+    try:
+        own, base = (sittings_of(each, **where) for each in (run, baseline))
+        pairs, _ = matched(base, own)
+        others = [pair for pair in pairs if pair[0].exam.benchmark != exam]
+        return [_no_worse(*pair, margin)[0] for pair in others]
+    except KejuError:
+        return []
 
 
 def _refuse_share(flag: str, value: float | None) -> None:
@@ -195,7 +222,7 @@ def _refuse_share(flag: str, value: float | None) -> None:
         raise UsageError("gate_share", flag=flag, value=value)
 
 
-def _at_least(own: Sitting, least: float) -> GateRow:
+def _at_least(own: Sitting, least: float) -> Tested:
     """The score of one exam against the least that is asked for."""
     scores: list[tuple[float, float]] = []
     clusters: list[str] = []
@@ -207,12 +234,13 @@ def _at_least(own: Sitting, least: float) -> GateRow:
         elif item.outcome is not None or own.job.missing:  # a rule that stops chooses at random
             left_out += 1
     mean = paired_difference(scores, clusters if own.exam.clustered else None)
-    gated = NOTHING
-    if mean is not None:
-        binary = all(score in (0.0, 1.0) for score, _ in set(scores))
-        gated = at_least(mean, least, binary=binary)
+    binary = all(score in (0.0, 1.0) for score, _ in set(scores))
+
+    def at(level: float) -> Gated:
+        return NOTHING if mean is None else at_least(mean, least, binary=binary, level=level)
+
     score = mean.value if mean else None
-    return _row(own, AT_LEAST, gated, len(scores), left_out, score, least)
+    return Tested(_row(own, AT_LEAST, at(LEVEL), len(scores), left_out, score, least), at)
 
 
 NOTHING = Gated("inconclusive", 0.0, -1.0, 1.0, 1.0, 1.0, None)
@@ -237,6 +265,8 @@ def _row(
         high=found.high,
         p=found.p,
         p_fail=found.p_fail,
+        p_log10=log10_p(found.p),
+        p_fail_log10=log10_p(found.p_fail),
         needed=found.needed,
         whole=Share(own).whole,
     )
@@ -246,14 +276,25 @@ def _cautious(row: GateRow) -> GateRow:
     """A gate that leaves out more questions than a score may: it decides nothing."""
     if not row.selected:
         return row
-    return replace(row, p=1.0, p_fail=1.0, verdict="inconclusive", needed=None)
+    unknown = {"p": 1.0, "p_fail": 1.0, "p_log10": 0.0, "p_fail_log10": 0.0}
+    return replace(row, **unknown, verdict="inconclusive", needed=None)
 
 
-def _adjusted(rows: Sequence[GateRow]) -> Iterator[GateRow]:
+def _decided(gates: Sequence[Tested]) -> list[GateRow]:
     """The rows with p that allow for gating all of them, and the verdicts that these give."""
+    rows = [_cautious(tested.row) for tested in gates]
     passes, fails = (holm([getattr(row, name) for row in rows]) for name in ("p", "p_fail"))
-    for row, p, p_fail in zip(rows, passes, fails, strict=True):
+    decided = []
+    for row, tested, p, p_fail in zip(rows, gates, passes, fails, strict=True):
         verdict = decide(p, p_fail)
         several = {"p_holm": p, "p_fail_holm": p_fail} if len(rows) > 1 else {}
-        needed = row.needed if verdict == "inconclusive" else None
-        yield replace(row, verdict=verdict, needed=needed, **several)
+        needed = planned = None
+        if verdict == "inconclusive" and not row.selected:
+            name = "p" if (row.value or 0.0) > row.limit else "p_fail"
+            # Holm holds a p against the level over the number of those that are not smaller.
+            least = getattr(row, name)
+            level = LEVEL / sum(getattr(each, name) >= least for each in rows)
+            *_, needed, planned = tested.at(level)
+        open_ = {"needed": needed, "planned": planned}
+        decided.append(replace(row, verdict=verdict, **open_, **several))
+    return decided

@@ -34,8 +34,11 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     high: float
     """Both one-sided bounds at level 0.05."""
     p: float
-    """Of the test that passes."""
+    """Of the test that passes; it is never below 1e-300."""
     p_fail: float
+    p_log10: float | None = None
+    """The logarithms of both."""
+    p_fail_log10: float | None = None
     p_holm: float | None = None
     """Both adjusted, where several exams are gated."""
     p_fail_holm: float | None = None
@@ -43,6 +46,8 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The metric of the exam's headline, where that is not the mean over questions tested here."""
     needed: int | None = None
     """How many questions would decide, where these do not."""
+    planned: int | None = None
+    """How many of them decide with a power of 0.8 if the true difference is the one seen."""
 
     whole: int = 0
     """How many questions there are of the subsets asked; 0 where that is not known."""
@@ -65,8 +70,10 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         if self.selected:
             lost = {"part": self.left_out, "whole": self.n + self.left_out}
             return Notice("gate_selection", values | lost)
-        if self.verdict == "inconclusive" and self.needed is None:
+        if self.verdict != "inconclusive":
+            return Notice(f"gate_{kind}_{self.verdict}", values)
+        if self.needed is None:
             return Notice(f"gate_{kind}_open", values)
-        if self.needed is not None and 0 < self.whole < self.needed:
+        if 0 < self.whole < self.needed:
             return Notice(f"gate_{kind}_beyond", values | {"whole": self.whole})
-        return Notice(f"gate_{kind}_{self.verdict}", values)
+        return Notice(f"gate_{kind}_inconclusive", values)

@@ -25,7 +25,8 @@ from keju.engine.tally import CODE, PENDING
 from keju.results.schema import BEST, CUT_AS_WRONG, MACRO, WHOLE_SET, WORST, Metric
 from keju.stats.agreement import self_consistency
 from keju.stats.estimate import Bounded, Estimate, Gathered, Stratum, estimate, micro_weights
-from keju.stats.repeats import ladder, majority_vote, pass_all_k, pass_at_k, variance_parts
+from keju.stats.repeats import ladder, pass_all_k, pass_at_k, variance_parts
+from keju.stats.votes import majority_vote
 from keju.types import ALL_OUTCOMES, UNGRADED, Outcome, Sample, counted_outcomes
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from keju.stats.power import (
     LIKE_SIZE,
     POWER,
     cautious_mean,
-    items_needed,
+    items_needed_exactly,
     minimal_detectable_effect,
     student_interval,
 )
@@ -96,7 +96,7 @@ class Plan(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     """Questions to ask."""
     questions_in_general: int | None = None
     """With `mde`: how many show it for questions like these, as ``keju compare`` tests it. With
-    `margin`: how many decide, as ``keju gate`` says."""
+    `margin`: how many decide with a power of 0.8, as ``keju gate`` tests it."""
     questions_on_set: int | None = None
     """With `mde`: how many show it where only this very set counts."""
     effect: float
@@ -235,8 +235,10 @@ class Ground(NamedTuple):
         return self.effect(round(questions / unasked)) if unasked else None
 
     def needed(self, effect: float, population: int = 0) -> int:
-        """How many questions show a difference."""
-        return items_needed(effect, self.discordance, deff=self.deff, population=population)
+        """How many questions show a difference with the test that ``keju compare`` makes."""
+        shares = ((self.discordance + sign * effect) / 2 for sign in (1, -1))
+        n = self.deff * items_needed_exactly(*shares)
+        return max(1, math.ceil(n / (1 + n / population) if population else n))
 
 
 class Wanted(NamedTuple):
@@ -258,7 +260,7 @@ def _wanted(ground: Ground, goal: Goal, value: float | None, repeats: int) -> Wa
         return Wanted(goal, min(whole, general), general, ground.needed(value, whole))
     if ground.gated is not None:
         row = ground.gated.row
-        decides = row.needed if row.verdict == "inconclusive" else row.n
+        decides = row.planned if row.verdict == "inconclusive" else row.n
         return Wanted(goal, min(whole, decides or whole), decides)
     if goal == "max_cost" and value is not None:
         return Wanted(goal, min(whole, _affordable(ground.taken, value, repeats) or whole))
@@ -500,7 +502,11 @@ def _notices(ground: Ground, wanted: Wanted) -> Iterator[Notice]:
     """What could mislead about a plan."""
     whole, taken, general = len(ground.exam.samples), ground.taken, wanted.in_general
     if ground.gated is not None:
-        yield ground.gated.row.conclusion
+        row = ground.gated.row
+        yield row.conclusion
+        if row.needed is not None and row.planned is not None:
+            values = {"planned": row.planned, "needed": row.needed, "power": POWER}
+            yield Notice("plan_gate_power", values)
         if general is not None and general > whole:
             yield Notice("plan_too_few", {"exam": ground.exam.benchmark, "whole": whole})
     elif general is not None and general > whole:

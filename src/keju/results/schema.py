@@ -354,7 +354,9 @@ class SubsetChange(msgspec.Struct, frozen=True, kw_only=True):
     base_only: int
     p: float
     p_adjusted: float
-    """Of McNemar's mid-p, with the rate of false discoveries over all subsets controlled."""
+    """The same p with the rate of false discoveries over all subsets controlled."""
+    p_log10: float | None = None
+    """The logarithm of `p`, which itself is never below 1e-300."""
     base_rate: float | None = None
     arm_rate: float | None = None
     ci95: Ends | None = None
@@ -476,6 +478,8 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     ci95: Ends | None
     p: float | None
     """McNemar's exact p for yes-or-no scores of independent questions, else a permutation's."""
+    p_log10: float | None = None
+    """The logarithm of `p`, which itself is never below 1e-300."""
     p_holm: float | None = None
     """The same adjusted for all pairs of the exam, where there are several."""
     both: int | None

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from keju.stats.intervals import Z90, Z95, normal_survival
+from keju.stats.intervals import Z90, Z95, floored, normal_survival
 
 STEPS = 400
 """Places between the easiest and the hardest difficulty at which half of the way is looked for."""
@@ -68,7 +68,7 @@ def trend(strata: Iterable[Sequence[Level]]) -> Trend | None:
     if variance <= 0:
         return None
     z = score / math.sqrt(variance)
-    return Trend(score / spread, z, 2 * normal_survival(abs(z)))
+    return Trend(score / spread, z, floored(2 * normal_survival(abs(z))))
 
 
 class HalfPoint(NamedTuple):

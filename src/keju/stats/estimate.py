@@ -18,9 +18,11 @@ from msgspec import UNSET, UnsetType
 from keju.stats.intervals import (
     Z95,
     Cluster,
+    Imbalance,
     Interval,
     Moments,
     bunched_wilson,
+    imbalance,
     mean,
     student_t_quantile,
 )
@@ -107,7 +109,9 @@ def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)
         sum(not variance for variance in own),
         any(left < 1 for left in unseen),
     )
-    mean = _with_clusters(alone, sizes, clusters, z) if bunched else alone
+    mean = alone
+    if bunched:
+        mean = _with_clusters(alone, sizes, clusters, imbalance(_cluster_sizes(parts)), z)
     return mean if n >= FEWEST else mean._replace(interval=None, t_interval=None)
 
 
@@ -187,14 +191,28 @@ def _residuals(parts: Sequence[tuple[float, Stratum]]) -> dict[str, float]:
     return residuals
 
 
+def _cluster_sizes(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
+    """What share of the weighted mean each cluster has."""
+    shares: dict[str, float] = {}
+    for weight, stratum in parts:
+        for name, cluster in (stratum.clusters or {}).items():
+            share = weight * cluster.n / stratum.moments.n
+            shares[name] = shares.get(name, 0.0) + share
+    return list(shares.values())
+
+
 def _with_clusters(
-    alone: StratifiedMean, sizes: _Sizes, residuals: Mapping[str, float], z: float
+    alone: StratifiedMean,
+    sizes: _Sizes,
+    residuals: Mapping[str, float],
+    unequal: Imbalance,
+    z: float,
 ) -> StratifiedMean:
     """The mean as its clusters leave it; `alone` is the same mean of items without contexts.
 
     A design effect below 1 is noise and adds no items. One above 1 is estimated from few clusters,
     so that Student's t takes the place of `z`: the more, the larger the part of the variance is
-    that only the clusters show.
+    that only the clusters show. Clusters of unequal size are corrected for that.
     """
     count, value = len(residuals), alone.value
     if count == 1:
@@ -203,13 +221,19 @@ def _with_clusters(
     se = math.sqrt(count / (count - 1) * squares)
     deff = (se / alone.se) ** 2 if alone.se else None
     t = student_t_quantile(0.975, count - 1)
-    effect = max(1.0, deff or 1.0)
+    seen = max(1.0, deff or 1.0)
+    # Items of one cluster can have no more in common than everything.
+    most = max(seen, sizes.answers / unequal.effective)
+    effect = min(seen * unequal.factor, most) if seen > 1 else seen
     size = alone.n_eff / effect
-    reach = z + (max(z, t) - z) * (1 - effect**-2)
+    wider = student_t_quantile(0.975, unequal.df)
+    reach = z + (max(z, wider) - z) * (1 - effect**-2)
     return alone._replace(
         se=se,
-        interval=bunched_wilson(value, sizes.answers, count, sizes.answers / size, reach),
-        n_eff=float(count) if deff is None else size,
+        interval=bunched_wilson(
+            value, sizes.answers, unequal.effective, sizes.answers / size, reach
+        ),
+        n_eff=unequal.effective if deff is None else size,
         clusters=count,
         deff=deff,
         t_interval=Interval(value - t * se, value + t * se),

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from keju.stats.intervals import (
     binomial_at_least,
+    floored,
     normal_quantile,
     normal_survival,
     student_t_quantile,
@@ -24,6 +25,8 @@ from keju.stats.intervals import (
 from keju.stats.paired import Difference
 
 LEVEL = 0.05
+POWER = 0.8
+"""The chance with which the number of items that is named decides."""
 _STEPS = 60
 
 Verdict = Literal["pass", "fail", "inconclusive"]
@@ -43,6 +46,8 @@ class Gated(NamedTuple):
     """Of the test that it is not."""
     needed: int | None
     """How many items would decide, if they were as those at hand; None where that is no number."""
+    planned: int | None = None
+    """How many decide with a power of 0.8 if the true value is the one seen."""
 
 
 def decide(p: float, p_fail: float, level: float = LEVEL) -> Verdict:
@@ -58,6 +63,7 @@ def no_worse_by(apart: Difference, margin: float, *, binary: bool, level: float 
     too little, where few items differ.
     """
     n, value, limit = _worth(apart), apart.value, -margin
+    spread = null_spread = (apart.se or 0.0) * math.sqrt(apart.n)
     df: float = (apart.clusters or apart.n) - 1
     tests = [_by_t(value, apart.se, limit, df, level, n)]
     if binary and df:
@@ -68,12 +74,15 @@ def no_worse_by(apart: Difference, margin: float, *, binary: bool, level: float 
         low = _root(lambda at: score(at) - quantile, -1.0, value)
         high = _root(lambda at: score(at) + quantile, value, 1.0)
         tests.append((low, high, _survival(score(limit), df), _survival(-score(limit), df)))
+        null_spread = max(spread, math.sqrt(score.variance(limit) * apart.n) / n)
     low, high, p, p_fail = _most_cautious(tests)
-    spread = (apart.se or 0.0) * math.sqrt(apart.n)
     needed = _needed(apart.n, spread, value - limit, level)
+    planned = _planned(apart.n, (null_spread, spread), value - limit, level, binary=binary)
     if not spread and value != limit:
         needed = max(apart.n + 1, math.ceil(_alike(value - limit, level) * apart.n / n))
-    return Gated(decide(p, p_fail, level), value, max(-1.0, low), min(1.0, high), p, p_fail, needed)
+        planned = needed
+    ends = max(-1.0, low), min(1.0, high)
+    return Gated(decide(p, p_fail, level), value, *ends, p, p_fail, needed, planned)
 
 
 def at_least(own: Difference, least: float, *, binary: bool, level: float = LEVEL) -> Gated:
@@ -88,9 +97,12 @@ def at_least(own: Difference, least: float, *, binary: bool, level: float = LEVE
         df = (own.clusters if own.clusters is not None else own.n) - 1
         tests.append(_by_t(value, own.se, least, df, level, n))
     low, high, p, p_fail = _most_cautious(tests)
-    spread = math.sqrt(max(least * (1 - least) * own.deff, (own.se or 0.0) ** 2 * own.n))
-    needed = _needed(own.n, spread, value - least, level)
-    return Gated(decide(p, p_fail, level), value, max(0.0, low), min(1.0, high), p, p_fail, needed)
+    spread = (own.se or 0.0) * math.sqrt(own.n)
+    null_spread = max(spread, math.sqrt(least * (1 - least) * own.deff))
+    needed = _needed(own.n, null_spread, value - least, level)
+    planned = _planned(own.n, (null_spread, spread), value - least, level, binary=binary)
+    ends = max(0.0, low), min(1.0, high)
+    return Gated(decide(p, p_fail, level), value, *ends, p, p_fail, needed, planned)
 
 
 def _most_cautious(tests: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
@@ -105,8 +117,8 @@ def _exact(value: float, n: float, limit: float, level: float) -> tuple[float, .
     return (
         _root(lambda at: binomial_at_least(right, n, at) - level, 0.0, value),
         1 - _root(lambda at: binomial_at_least(wrong, n, at) - level, 0.0, 1 - value),
-        binomial_at_least(right, n, limit),
-        binomial_at_least(wrong, n, 1 - limit),
+        floored(binomial_at_least(right, n, limit)),
+        floored(binomial_at_least(wrong, n, 1 - limit)),
     )
 
 
@@ -127,7 +139,7 @@ def _by_t(
     if not se:
         reach = 1 - level ** (1 / n)
         gap = value - limit
-        p, p_fail = ((1 - max(0.0, sign * gap)) ** n if sign * gap < 1 else 0.0 for sign in (1, -1))
+        p, p_fail = (floored(max(0.0, 1 - max(0.0, sign * gap)) ** n) for sign in (1, -1))
         return value - reach, value + reach, p, p_fail
     half = _quantile(level, df) * se
     p, p_fail = (_survival(sign * (value - limit) / se, df) for sign in (1, -1))
@@ -139,7 +151,7 @@ def _quantile(level: float, df: float) -> float:
 
 
 def _survival(t: float, df: float) -> float:
-    return normal_survival(t) if df == math.inf else student_t_survival(t, df)
+    return floored(normal_survival(t) if df == math.inf else student_t_survival(t, df))
 
 
 def _needed(n: int, spread: float, gap: float, level: float) -> int | None:
@@ -154,6 +166,25 @@ def _needed(n: int, spread: float, gap: float, level: float) -> int | None:
     return max(n + 1, math.ceil((normal_quantile(1 - level) * spread / gap) ** 2))
 
 
+def _planned(
+    n: int, spreads: tuple[float, float], gap: float, level: float, *, binary: bool
+) -> int | None:
+    """Return how many items reach the power if the true value is the one seen; more than `n`.
+
+    `spreads` are those of one item at the limit and as seen; `gap` is how far the value seen is
+    from the limit. Exact tests of yes-or-no items need one more item for each 1 / `gap`.
+
+    None where the value seen is the limit itself: no number of items decides that.
+    """
+    at_limit, seen = spreads
+    if not gap or not at_limit:
+        return None
+    quantile = normal_quantile(1 - level)
+    reach = quantile * at_limit + normal_quantile(POWER) * seen
+    more = 1 / abs(gap) if binary else quantile**2 / 2  # what Student's t needs more
+    return max(n + 1, math.ceil((reach / gap) ** 2 + more))
+
+
 def _alike(gap: float, level: float) -> float:
     """With how many items of one and the same difference `_by_t` decides: 0.95^59 = 0.05."""
     return math.log(level) / math.log1p(-abs(gap)) if abs(gap) < 1 else 1.0
@@ -165,16 +196,20 @@ class _Tango:
     def __init__(self, first_only: float, second_only: float, n: float) -> None:
         self._first, self._second, self._n = first_only, second_only, n
 
-    def __call__(self, true: float) -> float:
-        """How many standard errors the difference seen is above `true`."""
+    def variance(self, true: float) -> float:
+        """The variance of the number of items that the first wins more, under `true`."""
         n, first, second = self._n, self._first, self._second
         # The share of items that only the second gets right, as likely as can be under `true`.
         square, linear = 2 * n, -first - second + (2 * n - first + second) * true
         free = -second * true * (1 - true)
         root = math.sqrt(max(0.0, linear * linear - 4 * square * free))
         share = (root - linear) / (2 * square)
-        variance = n * (2 * share + true * (1 - true))
-        above = first - second - n * true
+        return n * (2 * share + true * (1 - true))
+
+    def __call__(self, true: float) -> float:
+        """How many standard errors the difference seen is above `true`."""
+        variance = self.variance(true)
+        above = self._first - self._second - self._n * true
         if variance <= 0:
             return math.copysign(math.inf, above) if above else 0.0
         return above / math.sqrt(variance)

@@ -53,6 +53,29 @@ def normal_survival(z: float) -> float:
     return math.erfc(z / math.sqrt(2)) / 2
 
 
+LEAST_P = 1e-300
+"""The least p that is written; its logarithm tells how much smaller it is."""
+
+
+def floored(p: float) -> float:
+    """Return a p that is never 0: at least `LEAST_P`."""
+    return max(p, LEAST_P)
+
+
+def log10_p(p: float) -> float:
+    """Return the logarithm of a p; that of `LEAST_P` for smaller ones."""
+    return math.log10(floored(p))
+
+
+def normal_survival_log10(z: float) -> float:
+    """Return log10 of P(Z > z), also where that is too small for a float."""
+    if z < 30:
+        return log10_p(normal_survival(z))
+    # The asymptotic series of Mills' ratio, exact to 1e-10 from here on.
+    series = 1 - 1 / z**2 + 3 / z**4 - 15 / z**6 + 105 / z**8
+    return (math.log(series / z) - z * z / 2 - math.log(2 * math.pi) / 2) / math.log(10)
+
+
 Z90, Z95 = normal_quantile(0.95), normal_quantile(0.975)
 """Half-width of a two-sided 95 % normal interval in standard errors, 1.959964."""
 
@@ -297,6 +320,38 @@ class Cluster(NamedTuple):
 
     n: int
     total: float
+
+
+class Imbalance(NamedTuple):
+    """What clusters of unequal size do to the variance that they show."""
+
+    effective: float
+    """The number of clusters of equal size that would be worth as much."""
+    df: float
+    """Satterthwaite's degrees of freedom of the variance between clusters."""
+    factor: float
+    """By how much the usual G / (G - 1) leaves this variance too small."""
+
+
+def imbalance(sizes: Sequence[float]) -> Imbalance:
+    """Return the corrections for two or more clusters of these sizes; none if all are equal.
+
+    The model is that of clusters whose items have everything in common (Bell and McCaffrey 2002):
+    each cluster's own mean is subtracted from a mean in which large clusters weigh more, so that
+    their residuals are too small, and few large clusters make most of the sum of squares.
+    """
+    count, whole = len(sizes), math.fsum(sizes)
+    shares = [size / whole for size in sizes]
+    squares = math.fsum(share**2 for share in shares)
+    if math.isclose(squares * count, 1, rel_tol=1e-12):
+        return Imbalance(float(count), count - 1.0, 1.0)
+    cubes, fourths = (math.fsum(share**power for share in shares) for power in (3, 4))
+    trace = squares * (1 + squares) - 2 * cubes
+    # The trace of the square of the quadratic form of the residuals.
+    double = squares**4 + 2 * squares * fourths - 4 * squares**2 * cubes + 2 * cubes**2
+    double += math.fsum(share**4 * (1 + 2 * squares - 4 * share) for share in shares)
+    factor = squares / trace * (count - 1) / count
+    return Imbalance(1 / squares, max(1.0, trace**2 / double), max(1.0, factor))
 
 
 Item = TypeVar("Item")

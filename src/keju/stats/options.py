@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from keju.stats.intervals import chi_squared_survival
+from keju.stats.intervals import chi_squared_survival, floored
 
 _NEGLIGIBLE = 1e-9
 """Share of the largest variance below which a variance is rounding noise."""
@@ -68,7 +68,7 @@ def place_bias(questions: Iterable[Sequence[Sequence[int]]], places: int) -> Pla
             _add_covariance(covariance, table, total)
     apart = [c - e for c, e in zip(chosen, expected, strict=True)]
     statistic, df = _quadratic_form(covariance, apart)
-    p = chi_squared_survival(statistic, df) if df else 1.0
+    p = floored(chi_squared_survival(statistic, df)) if df else 1.0
     return PlaceBias(chosen, expected, statistic, df, p)
 
 

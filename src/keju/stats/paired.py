@@ -17,8 +17,12 @@ from keju.stats.intervals import (
     Z95,
     Interval,
     Moments,
+    floored,
+    imbalance,
+    log10_p,
     normal_quantile,
     normal_survival,
+    normal_survival_log10,
     student_t_quantile,
 )
 
@@ -41,7 +45,9 @@ class McNemar(NamedTuple):
     p: float
     """Exact, two-sided; 1 where nothing is discordant."""
     mid_p: float
-    """The same with half of the observed outcome, which is less cautious; for many tests."""
+    """The same with half of the observed outcome, which is less cautious."""
+    p_log10: float = 0.0
+    """The logarithm of `p`, exact where `p` is at its floor too."""
 
 
 def mcnemar(first_only: int, second_only: int) -> McNemar:
@@ -50,15 +56,17 @@ def mcnemar(first_only: int, second_only: int) -> McNemar:
     if first_only == second_only:
         return McNemar(first_only, second_only, 1.0, 1.0)
     logs = math.lgamma(total + 1) - math.lgamma(least + 1) - math.lgamma(total - least + 1)
-    observed = term = math.exp(logs - total * math.log(2))
-    tail = 0.0
+    logs -= total * math.log(2)
+    tail, term = 0.0, 1.0  # in parts of the chance of what was observed
     for successes in range(least, -1, -1):  # P(k - 1) = P(k) k / (total - k + 1)
         tail += term
         term *= successes / (total - successes + 1)
         if term < tail * 1e-17:
             break
-    p = min(1.0, 2 * tail)
-    return McNemar(first_only, second_only, p, p - observed)
+    observed = math.exp(logs)
+    p = min(1.0, 2 * tail * observed)
+    p_log10 = min(0.0, (logs + math.log(2 * tail)) / math.log(10))
+    return McNemar(first_only, second_only, floored(p), floored(p - observed), p_log10)
 
 
 def bonett_price(first_only: int, second_only: int, n: int) -> Interval:
@@ -95,6 +103,8 @@ class Difference(NamedTuple):
     clusters: int | None = None
     deff: float = 1.0
     """How many times the variance is that of independent items."""
+    p_log10: float = 0.0
+    """The logarithm of `p`, exact where `p` is at its floor too."""
 
     @property
     def apart(self) -> bool:
@@ -134,17 +144,19 @@ def paired_difference(
         residuals = (total - many * value for total, many in zip(totals, sizes, strict=True))
         se = math.sqrt(size / (size - 1) * math.fsum(own * own for own in residuals)) / n
         deff = (se / moments.se) ** 2 if clustered and moments.se else 1.0
-        half = student_t_quantile(0.975, size - 1) * se
+        unequal = imbalance(sizes)
+        half = student_t_quantile(0.975, unequal.df) * se * math.sqrt(unequal.factor)
         interval = in_range(Interval(value - half, value + half))
     binary = all(score in (0.0, 1.0) for pair in pairs for score in pair)
     if binary and not clustered:
         test = mcnemar(above, below)
-        p, mid_p = test.p, test.mid_p
+        p, mid_p, p_log10 = test.p, test.mid_p, test.p_log10
         interval = bonett_price(above, below, n) if n > 1 else None
     else:
-        p = mid_p = sign_flip(totals, seed=seed)
+        p, p_log10 = _sign_flip(totals, seed)
+        mid_p = p
     clusters = size if clustered else None
-    return Difference(value, se, interval, n, above, below, p, mid_p, clusters, deff)
+    return Difference(value, se, interval, n, above, below, p, mid_p, clusters, deff, p_log10)
 
 
 def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
@@ -153,6 +165,11 @@ def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
     All sign vectors are gone through by the sums that they reach. Where these are too many,
     `DRAWS` random vectors stand for them, and for very many differences the normal distribution.
     """
+    return _sign_flip(differences, seed)[0]
+
+
+def _sign_flip(differences: Sequence[float], seed: int) -> tuple[float, float]:
+    """That chance, and its logarithm."""
     own = [abs(each) for each in differences if abs(each) > _TIE]
     seen = abs(math.fsum(differences)) - _TIE
     ways = {0.0: 1}
@@ -165,10 +182,13 @@ def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
         ways = grown
         if len(own) > ALL_SIGNS and len(ways) > MOST_SUMS:
             if len(own) > MANY_SIGNS:
-                return 2 * normal_survival(seen / math.sqrt(math.fsum(d * d for d in own)))
-            return _drawn_flips(own, seen, seed)
+                z = seen / math.sqrt(math.fsum(d * d for d in own))
+                p_log10 = normal_survival_log10(z) + math.log10(2)
+                return floored(2 * normal_survival(z)), min(0.0, p_log10)
+            drawn = _drawn_flips(own, seen, seed)
+            return drawn, log10_p(drawn)
     far = sum(count for total, count in ways.items() if abs(total) >= seen)
-    return far / (1 << len(own))
+    return floored(far / (1 << len(own))), math.log10(max(1, far)) - len(own) * math.log10(2)
 
 
 def _drawn_flips(sizes: Sequence[float], seen: float, seed: int) -> float:

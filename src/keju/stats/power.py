@@ -28,8 +28,9 @@ LEVEL = 0.05
 POWER = 0.8
 BEYOND = 6
 """How many times longer than the longest reply seen one may be that was not."""
-MOST_EXACT = 2000
-"""Items from which on the normal approximation is as good as the exact test."""
+MOST_EXACT = 200_000
+"""Items from which on the power of the exact test is approximated: two items more for each
+1 / effect is what it takes beyond the normal approximation."""
 
 
 def minimal_detectable_effect(
@@ -133,16 +134,30 @@ def items_needed_exactly(first_only: float, second_only: float, *, power: float 
     """How many items McNemar's exact test needs to tell two yes-or-no scores apart.
 
     Given are the shares of items on which only the first, and only the second, is right. The
-    normal approximation is where the search begins, and all there is above `MOST_EXACT`.
+    normal approximation is where the search begins; above `MOST_EXACT` it is corrected.
     """
     discordance = min(1.0, first_only + second_only)
-    n = items_needed(first_only - second_only, discordance, power=power)
+    effect = abs(first_only - second_only)
+    low = items_needed(effect, discordance, power=power) - 1
+    corrected = low + 1 + math.ceil(2 / effect)
+    if corrected > MOST_EXACT:
+        return corrected
     chances = _found_among_discordant(max(first_only, second_only) / discordance)
-    found = list(islice(chances, min(n, MOST_EXACT) + 1))
-    while n <= MOST_EXACT and _mixed(n, discordance, found) < power:
-        n += 1
-        found.append(next(chances))
-    return n
+    found: list[float] = []
+
+    def reached(n: int) -> bool:
+        """Whether `n` items have the power."""
+        most = _usual(n, discordance).stop
+        found.extend(islice(chances, max(0, most - len(found))))
+        return _mixed(n, discordance, found) >= power
+
+    high = corrected
+    while not reached(high):
+        low, high = high, high + max(1, high // 8)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if middle > 0 and reached(middle) else (middle, high)
+    return high
 
 
 def mcnemar_power(n: int, first_only: float, second_only: float) -> float:
@@ -157,9 +172,13 @@ def _mixed(n: int, discordance: float, found: Sequence[float]) -> float:
 
     Numbers more than eight standard deviations from the usual one add nothing.
     """
+    return math.fsum(_binomial(n, d, discordance) * found[d] for d in _usual(n, discordance))
+
+
+def _usual(n: int, discordance: float) -> range:
+    """The numbers of discordant items that have a chance worth mentioning."""
     usual, far = n * discordance, 8 * math.sqrt(n * discordance * (1 - discordance)) + 8
-    numbers = range(max(0, math.floor(usual - far)), min(n, math.ceil(usual + far)) + 1)
-    return math.fsum(_binomial(n, d, discordance) * found[d] for d in numbers)
+    return range(max(0, math.floor(usual - far)), min(n, math.ceil(usual + far)) + 1)
 
 
 def _found_among_discordant(share: float) -> Iterator[float]:

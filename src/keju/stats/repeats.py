@@ -9,17 +9,38 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from keju.stats.votes import majority_vote as majority_vote  # as earlier versions named it
 
+MOST_EXACT = 1000
+"""Samples up to which chances are counted in whole numbers."""
+
+
+@lru_cache(maxsize=8192)
 def pass_at_k(n: int, correct: int, k: int) -> float:
     """Chance that at least one of `k` of the `n` samples is right (Chen et al. 2021)."""
     _check(n, correct, k)
-    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
+    return 1.0 - _all_among(n, n - correct, k)
 
 
+@lru_cache(maxsize=8192)
 def pass_all_k(n: int, correct: int, k: int) -> float:
     """pass^k: chance that all `k` of the `n` samples are right."""
     _check(n, correct, k)
-    return math.comb(correct, k) / math.comb(n, k)
+    return _all_among(n, correct, k)
+
+
+def _all_among(n: int, part: int, k: int) -> float:
+    """The chance that `k` of `n` samples are all among `part` of them: C(part, k) / C(n, k).
+
+    Binomial coefficients of many samples are long numbers. There the ratio is a product of as many
+    factors as the smaller of `k` and the samples outside the part.
+    """
+    if n <= MOST_EXACT:
+        return math.comb(part, k) / math.comb(n, k)
+    if k > part:
+        return 0.0
+    fewer, more = sorted((k, n - part))
+    return math.exp(math.fsum(math.log1p(-more / (n - place)) for place in range(fewer)))
 
 
 def _check(n: int, correct: int, k: int) -> None:
@@ -58,53 +79,6 @@ def variance_parts(items: Iterable[tuple[int, int, int]]) -> VarianceParts | Non
     within = math.fsum(many * own for many, _, own in inside) / size
     noise = math.fsum(many * own / n for many, n, own in inside) / size
     return VarianceParts(within, spread - noise)
-
-
-def majority_vote(
-    right: Sequence[int], wrong: Sequence[int], abstained: int = 0, k: int | None = None
-) -> float:
-    """The expected score of a majority vote among `k` of an item's samples (all by default).
-
-    `right` and `wrong` hold the votes of each right and each wrong option; `abstained` samples
-    cast no vote. A tie of t options scores 1/t for each right one among them, and no vote at all
-    scores 0. For fewer than all samples this is the exact mean over all subsets of size k.
-    """
-    total = sum(right) + sum(wrong) + abstained
-    size = total if k is None else k
-    if not 1 <= size <= total:
-        raise ValueError(f"no vote among {size} of {total} samples")
-    return _vote(tuple(sorted(right)), tuple(sorted(wrong)), abstained, size)
-
-
-@lru_cache(maxsize=8192)
-def _vote(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
-    """In whole numbers up to the last division: the ways to draw outgrow a float."""
-    total = sum(right) + sum(wrong) + abstained
-    whole = math.lcm(*range(1, len(right) + len(wrong) + 1))  # what a vote is worth, in shares
-    score = 0
-    for place, votes in enumerate(right):
-        others = (*right[:place], *right[place + 1 :], *wrong)
-        for top in range(1, min(votes, k) + 1):
-            ways = _ways(others, abstained, k - top, top)
-            won = sum(count * (whole // (tied + 1)) for tied, count in enumerate(ways))
-            score += math.comb(votes, top) * won
-    return score / (whole * math.comb(total, k))
-
-
-def _ways(others: tuple[int, ...], abstained: int, size: int, top: int) -> list[int]:
-    """Ways to draw `size` samples with no option above `top`, by how many options reach it."""
-    ways = {(0, 0): 1}
-    for votes in others:
-        grown: dict[tuple[int, int], int] = {}
-        for (drawn, tied), count in ways.items():
-            for take in range(min(votes, top, size - drawn) + 1):
-                state = (drawn + take, tied + (take == top))
-                grown[state] = grown.get(state, 0) + count * math.comb(votes, take)
-        ways = grown
-    by_ties = [0] * (len(others) + 1)
-    for (drawn, tied), count in ways.items():
-        by_ties[tied] += count * math.comb(abstained, size - drawn)
-    return by_ties
 
 
 class TwoWay(NamedTuple):

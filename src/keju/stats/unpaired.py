@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
-from keju.stats.intervals import Z95, Interval, normal_survival, wilson
+from keju.stats.intervals import Z95, Interval, floored, normal_survival, wilson
 
 
 class Group(NamedTuple):
@@ -67,7 +67,7 @@ def apart(first: Group, second: Group) -> Apart | None:
     low = value - math.hypot(first.mean - one.low, two.high - second.mean)
     high = value + math.hypot(one.high - first.mean, second.mean - two.low)
     p = fisher(first, second) if first.binary and second.binary else None
-    p = normal_survival(_z([(first, second)])) if p is None else p
+    p = floored(normal_survival(_z([(first, second)]))) if p is None else p
     return Apart(value, Interval(max(-1.0, low), min(1.0, high)), p)
 
 
@@ -87,7 +87,7 @@ def apart_in_strata(strata: Sequence[tuple[Group, Group]]) -> Apart | None:
     value = math.fsum(weight * (one.mean - two.mean) for weight, (one, two) in pairs) / whole
     variance = math.fsum(weight**2 * (one.variance + two.variance) for weight, (one, two) in pairs)
     half = Z95 * math.sqrt(variance) / whole
-    return Apart(value, Interval(value - half, value + half), normal_survival(_z(strata)))
+    return Apart(value, Interval(value - half, value + half), floored(normal_survival(_z(strata))))
 
 
 def fisher(first: Group, second: Group) -> float:
@@ -99,7 +99,7 @@ def fisher(first: Group, second: Group) -> float:
         for k in range(least, min(first.n, right) + 1)
     ]
     whole = _choices(n, first.n)
-    return min(1.0, math.fsum(math.exp(log - whole) for log in logs))
+    return floored(min(1.0, math.fsum(math.exp(log - whole) for log in logs)))
 
 
 def _choices(n: int, k: int) -> float:
