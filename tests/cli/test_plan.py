@@ -87,7 +87,7 @@ def test_without_a_pilot_forecasts_are_guesses_and_say_so(keju: Keju) -> None:
     for language, wanted in titles.items():
         shown = keju("plan", QUIZ, "--limit", "50", "--language", language)
         assert re.search(f"^{wanted}$", shown.out, re.MULTILINE)
-    assert "--total 97 --sample random" in keju("plan", QUIZ, "--mde", "0.145").out
+    assert "--total 112 --sample random" in keju("plan", QUIZ, "--mde", "0.145").out
 
 
 def test_contexts_raise_the_number_of_questions(keju: Keju) -> None:
