@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import keju as public
-from keju.stats.power import items_needed, minimal_detectable_effect
+from keju.stats.power import items_needed_exactly, minimal_detectable_effect
 from tests.cli.conftest import Keju, Ran
 from tests.cli.test_compare import LOGS, SUBSETS, Sit
 from tests.cli.test_compare import sit as sit_exam
@@ -59,7 +60,7 @@ def test_a_difference_needs_so_many_questions_of_a_finite_set(keju: Keju) -> Non
     whole = next(row for row in document["sizes"] if row["questions"] == 12_032)
     assert whole["effect"] == pytest.approx(0.0135105, abs=6e-8)
     quantised = planned(keju, "--mde", "0.01", "--discordance", "0.05")
-    assert quantised["questions_in_general"] == items_needed(0.01, 0.05)
+    assert quantised["questions_in_general"] == items_needed_exactly(0.03, 0.02)
 
 
 def test_an_effect_below_what_all_questions_show_is_said(keju: Keju) -> None:
@@ -86,14 +87,14 @@ def test_without_a_pilot_forecasts_are_guesses_and_say_so(keju: Keju) -> None:
     for language, wanted in titles.items():
         shown = keju("plan", QUIZ, "--limit", "50", "--language", language)
         assert re.search(f"^{wanted}$", shown.out, re.MULTILINE)
-    assert "--total 97 --sample random" in keju("plan", QUIZ, "--mde", "0.145").out
+    assert "--total 112 --sample random" in keju("plan", QUIZ, "--mde", "0.145").out
 
 
 def test_contexts_raise_the_number_of_questions(keju: Keju) -> None:
     write_exam(sizes={"one": 4000}, group=lambda number: f"c{number // 5}")
     document = planned(keju, "--mde", "0.05")
     assert document["deff"] == pytest.approx(1.8)
-    assert document["questions_in_general"] == items_needed(0.05, deff=1.8)
+    assert document["questions_in_general"] == math.ceil(1.8 * items_needed_exactly(0.165, 0.115))
 
 
 def test_a_pilot_tells_what_the_whole_exam_takes(keju: Keju, endpoint: FaultyEndpoint) -> None:
