@@ -41,7 +41,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Return the simulated time."""
         return self._virtual.now
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> Any:
         """Call a function and return its result as a future."""
         future = self.create_future()
         try:
