@@ -9,10 +9,15 @@ from tests.support.recorded_runs import Change
 
 _GRADED = "n counted questions whose replies have no grade; they are in `ungraded` now"
 _CAUSE = "a reply that a limit of time has cut got the advice to raise max_tokens"
+_UNEQUAL = "intervals of clusters of unequal size were too narrow"
+_ADJUSTED = "it was made from McNemar's mid-p and could be below the exact `p` next to it"
 
 CHANGES: tuple[Change, ...] = (
     Change("errors", "*/benchmarks/0/n", _GRADED),
     Change("errors", "*/benchmarks/0/subsets/*/n", _GRADED),
     Change("limits", "*/benchmarks/1/notices/0", _CAUSE),
     Change("limits", "*/benchmarks/1/warnings/0", _CAUSE),
+    Change("notebook", "*/benchmarks/0/*ci95/?", _UNEQUAL),
+    Change("notebook", "*/benchmarks/0/metrics/*/n_eff", _UNEQUAL),
+    Change("*large*", "/results/comparisons/*/subsets/*/p_adjusted", _ADJUSTED),
 )

@@ -410,8 +410,9 @@ TEXTS: dict[str, str] = {
     "no_token_limit": "a reply has taken more than a minute, and no max_tokens is set for "
     "{exams}: it may go on until the model's context is full. To bound replies, stop with Ctrl-C "
     "and start a new run with --generation-config max_tokens=N",
-    "few_open_files": "the system allows this process too few open files for {wanted} requests at "
-    "once: Keju sends at most {slots} at once; raise the limit with ulimit -n",
+    "few_open_files": "the system allows this process too few open files for {wanted} "
+    "{wanted:request|requests} at once: Keju sends at most {slots} at once; raise the limit with "
+    "ulimit -n",
     "endpoint_moved": "the endpoint does not answer at present; another one is asked",
     "endpoint_refuses_all": "the endpoint refuses every request: {problem}",
     "endpoint_refuses_more": "the endpoint refuses to go on: {problem}",
