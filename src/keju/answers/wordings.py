@@ -25,7 +25,7 @@ _ANSWER = (
     r"(?<=\b[aA])(?i:nswer)"
     r"(?<!(?i:wrong answer))(?<!(?i:incorrect answer))(?<!(?i:not the answer))"
     r"(?<!(?i:no answer))(?<!(?i:if the answer))(?<!(?i:whether the answer))"
-    r"(?i: (?:choice|option|letter))?"
+    r"(?i: (?:choice|option|letter|#?\d{1,2}(?=[*_]*:)))?"
 )
 # ` to this question`, ` to the whole problem`: what is answered.
 _TO = (
@@ -83,7 +83,7 @@ _CHOOSER = r"(?:[本此该]题|这道?题|我)"
 # `故选`, `所以,本题应选择`, `选择`; not `如果选择`, `选择题`.
 _CHOICE_WORD = (
     rf"{_NOT}(?:(?:故|应[该当]?|因此|所以|综上(?:所述)?|{_CHOOSER}),?{_CHOOSER}?"
-    r"(?:应[该当]?|会)?选择?|选择)(?![题项])"
+    r"(?:应[该当]?|会)?选择?|(?<![\u4e00-\u9fff])选择)(?![题项])"
 )
 # `正确的一项是`, `正确选项:`, and `正确的是` before a label; not `不正确的是`, `正确的是因为`.
 _CORRECT_ONE = (

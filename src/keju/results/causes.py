@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from keju.answers.copies import resembles
 from keju.answers.kinds import SOLVED
 from keju.answers.numbers import number_of, numbers_in, plain_numerals
 from keju.answers.oddities import (
@@ -42,7 +41,7 @@ from keju.answers.oddities import (
     says_in_words,
     wording_of,
 )
-from keju.answers.options import labels_of_texts, names_any
+from keju.answers.options import labels_of_texts, names_any, resembles
 from keju.answers.robust import HEADS, RobustReader
 from keju.answers.segments import last_line, split_any_thinking
 from keju.benchmarks.base import Exam, Reader
