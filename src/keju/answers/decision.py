@@ -23,8 +23,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from keju.answers.sentences import has_chinese
 from keju.answers.segments import AMBIGUOUS, Statement
+from keju.answers.sentences import has_chinese
 
 # --- before a marker ---------------------------------------------------------------------------
 

@@ -425,7 +425,9 @@ def _frame(choices: tuple[str, ...]) -> tuple[frozenset[str], tuple[frozenset[st
 
     ``Rob finished first`` and ``Eve finished first`` share ``finished first``.
     """
-    words = [frozenset(_WORDS.findall(text)) - _COMMON_WORDS for text in option_texts(choices).plain]
+    words = [
+        frozenset(_WORDS.findall(text)) - _COMMON_WORDS for text in option_texts(choices).plain
+    ]
     shared = frozenset.intersection(*words) if len(words) > 2 else frozenset()
     rest = tuple(each - shared for each in words)
     is_frame = shared and all(0 < len(each) <= 3 for each in rest) and len(set(rest)) == len(rest)

@@ -39,9 +39,9 @@ from keju.answers.segments import (
     Conclusion,
     Episode,
     episodes,
-    opening_question,
     last_block,
     last_line,
+    opening_question,
     split_any_thinking,
 )
 from keju.answers.sentences import has_chinese, has_wide
@@ -473,9 +473,7 @@ def _as_answer(
     return Answer(value, tier, other=other, signs=signs, rule=rule, passage=passage)
 
 
-def _found(
-    value: str, tier: Tier, rule: str, passage: str, signs: tuple[Sign, ...]
-) -> Answer:
+def _found(value: str, tier: Tier, rule: str, passage: str, signs: tuple[Sign, ...]) -> Answer:
     """An answer that no marker announces."""
     return Answer(value, tier, signs=signs, rule=rule, passage=passage[-LONGEST_PASSAGE:])
 

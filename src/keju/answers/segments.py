@@ -32,7 +32,9 @@ _FINAL_CHANNEL = "<|channel|>final<|message|>"
 
 
 # `<|return|>`, `<|im_end|>`: tokens that end a message.
-_CLOSING_TOKENS = re.compile(r"(?:\s*<\|(?:return|end|call|im_end|eot_id|end_of_text|endoftext)\|>)+\s*\Z")
+_CLOSING_TOKENS = re.compile(
+    r"(?:\s*<\|(?:return|end|call|im_end|eot_id|end_of_text|endoftext)\|>)+\s*\Z"
+)
 
 
 class Thought(NamedTuple):

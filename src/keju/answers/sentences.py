@@ -133,7 +133,9 @@ CONTRAST = re.compile(
     r"|[,，]\s*(?:并?不是|并非|不选)"
 )
 _WRONG_WORDS = frozenset({"不", "错", "not", "wrong", "incorrect", "false", "except", "非", "n't"})
-_SOFT = frozenset({"or", "than", "between", "without", "rather", "instead", "consider", "considering"})
+_SOFT = frozenset(
+    {"or", "than", "between", "without", "rather", "instead", "consider", "considering"}
+)
 # `is`, `would be`: what comes before it does not belong to the answer.
 _COPULA = re.compile(r"\b(?:is|are|was|were|be)\b", re.IGNORECASE)
 # What denies the answer itself: `the answer is not`, `答案不是`, `不应选`.

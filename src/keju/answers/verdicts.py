@@ -65,7 +65,9 @@ _SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 # `it may be True`: an answer that counts only where nothing else is said.
-_HEDGED = re.compile(r"\b(?:may|might|could) (?:still |well |also )?be\b|(?<!不)可能", re.IGNORECASE)
+_HEDGED = re.compile(
+    r"\b(?:may|might|could) (?:still |well |also )?be\b|(?<!不)可能", re.IGNORECASE
+)
 
 
 def last_verdict(

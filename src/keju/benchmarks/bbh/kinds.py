@@ -342,7 +342,9 @@ class Words(Kind):
 
 
 # `1. Acuity`, `- acuity (noun)`: an item that is one word, perhaps with a remark.
-_ITEM = re.compile(r"[ \t]*(?:\d+[.)]|[-*•])[ \t]*[\"'*`]*([^\s\"'*`(),]+)[\"'*`]*[ \t]*(?:\([^()]*\))?")
+_ITEM = re.compile(
+    r"[ \t]*(?:\d+[.)]|[-*•])[ \t]*[\"'*`]*([^\s\"'*`(),]+)[\"'*`]*[ \t]*(?:\([^()]*\))?"
+)
 _LAST_PARAGRAPHS = 4
 """Paragraphs at the end of a reply in which a list is looked for."""
 
