@@ -121,24 +121,26 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def asks_for_wrong(self) -> bool:
         """Whether the question asks for the option that is wrong or does not belong.
 
-        ``Which of these is NOT a metal?``, ``… EXCEPT``, ``下列说法错误的是``. Such a question turns
-        round what a verdict on an option means: the statement that is false is the answer.
+        ``Which of these is NOT a metal?``, ``… EXCEPT``, ``下列说法错误的是``. The statement
+        that is false is then the answer.
         """
         return _asks_for_wrong(self.text)
 
 
 # `\nOptions:\n`, `\n(A) `, `\nA. `: where the options of a question begin inside its text.
 _OPTIONS_BEGIN = re.compile(r"\n\s*(?:Options?:|选项[:：]|[(\[]?A[)\].、:])")
-# In capitals anywhere: `NOT`, `EXCEPT`; otherwise in the sentence that asks: `which of these is not`,
-# `which statement is incorrect`, `least likely`, `all of these except`; not `why is it not`, `at
-# least`.
+# In capitals anywhere: `NOT`, `EXCEPT`; otherwise in the sentence that asks: `which of these is
+# not`, `which statement is incorrect`, `least likely`, `all of these except`; not `why is it not`,
+# `at least`.
 _ASKS_FOR_WRONG = re.compile(
     r"\b(?:NOT|EXCEPT|LEAST|INCORRECT|FALSE|WRONG)\b"
     r"|(?i:\b(?:which|what|who|one)\b[^.?!\n]{0,120}?(?:\b(?:is|are|was|were|do|does|did|can|could"
-    r"|would|will|should|has|have|had|may|might|must)(?:(?: \w+ly)? not|n['’]t)\b|\b(?:cannot|never|incorrect"
+    r"|would|will|should|has|have|had|may|might|must)(?:(?: \w+ly)? not|n['’]t)\b"
+    r"|\b(?:cannot|never|incorrect"
     r"|false|untrue|inaccurate|(?<!at )least|except|inconsistent|unlikely|inappropriate|exception"
     r"|wrong(?! with)|does not)\b))"
-    r"|(?i:\bit is (?:not true|incorrect|false) that\b|\bonly [a-z ]{1,30}that is not\b|\bexcept(?: for)?\b[\s_:.?…]*\Z)"
+    r"|(?i:\bit is (?:not true|incorrect|false) that\b|\bonly [a-z ]{1,30}that is not\b"
+    r"|\bexcept(?: for)?\b[\s_:.?…]*\Z)"
 )
 # `错误的是`, `不属于……的一项是（ ）`, `不包括____`, `哪一项不是`: in the clause that asks; not
 # `不应小于____`, `没有语病的一项`.

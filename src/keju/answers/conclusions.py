@@ -181,8 +181,8 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
         chooses = is_conclusion or _CHOOSES.search(sentence) is not None
         counts = (number == 0 and not form.has_stub) or (number == 1 and form.brief) or chooses
         if part.item and len(parts) > 1:
-            others = [each for each in named.asserted if each.label != part.item]
-            counts = chooses and bool(others) and not any(each.by_text for each in others)
+            apart = [each for each in named.asserted if each.label != part.item]
+            counts = chooses and bool(apart) and not any(each.by_text for each in apart)
         if not counts:
             later |= set() if part.item else labels
             continue

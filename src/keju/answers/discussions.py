@@ -142,10 +142,10 @@ def verdicts_of(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
     return verdicts
 
 
-# `This option`, `It`, `The statement`; `该项`, or a heading before a dash: what is said of the item.
+# `This option`, `It`, `The statement`; `该项`, or a heading before a dash: a remark on the item.
 _ABOUT_ITEM = re.compile(
-    r"[\s\-•*|>✓✔✅✗✘❌√×☑️]*(?:(?:so|therefore|thus|hence),? )?(?:this|it|that|the (?:option|statement"
-    r"|sentence|choice)|option|choice|correct|incorrect|true|false|right|wrong|not )"
+    r"[\s\-•*|>✓✔✅✗✘❌√×☑️]*(?:(?:so|therefore|thus|hence),? )?(?:this|it|that|the (?:option"
+    r"|statement|sentence|choice)|option|choice|correct|incorrect|true|false|right|wrong|not )"
     r"|[\s\-•*]*(?:该|此|这|本|说法|表述|正确|错误|不)|[^.]{0,300}?(?:[-–—:：|]|[✗✘❌×✓✔✅√])",
     re.IGNORECASE,
 )
@@ -182,7 +182,7 @@ def _has_all(clause: str, words: frozenset[str]) -> bool:
 
 
 def remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str]]]:
-    """Yield each clause of a sentence without the texts of options, and the options that it names."""
+    """Yield each clause of a sentence, without the texts of options, and the options in it."""
     start = 0
     named = mentions(sentence, sample)
     ends = [match.start() for match in _REASON.finditer(sentence)] + [len(sentence)]

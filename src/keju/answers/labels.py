@@ -324,10 +324,13 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | 
     if match is None:
         return None
     letter, end = match[1] or match[2], match.end()
-    if match[1] is not None and letter.islower():
-        # `(i)` is a number; `(a) … (b) …` are the parts of a question
-        if letter == "i" or _has_parts(tuple(choices)) or _NEXT_PART.search(bare, end):
-            return None
+    # `(i)` is a number; `(a) … (b) …` are the parts of a question
+    if (
+        match[1] is not None
+        and letter.islower()
+        and (letter == "i" or _has_parts(tuple(choices)) or _NEXT_PART.search(bare, end))
+    ):
+        return None
     if match[1] is None:
         if letter.islower():
             return None

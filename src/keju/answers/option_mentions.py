@@ -131,7 +131,8 @@ def mentions(sentence: str, sample: Sample) -> list[Mention]:
 
 # `There are 3 penguins`, `there is only one`: the number of things, whatever other numbers follow.
 _THERE_ARE = re.compile(
-    rf"\bthere (?:is|are|was|were)(?: only| exactly| a total of| still)? (\d+|{'|'.join(NUMBER_WORDS)})\b",
+    r"\bthere (?:is|are|was|were)(?: only| exactly| a total of| still)? "
+    rf"(\d+|{'|'.join(NUMBER_WORDS)})\b",
     re.IGNORECASE,
 )
 
@@ -182,8 +183,8 @@ _AFTER_TEXT = re.compile(
     r"[\s*_\"'”’」》)$]*(?:\Z|[.。!,，;:：(—–]"
     r"|(?:here|because|since|as|which|so|instead|option|choice|category|error)\b"
     r"|(in|at|for|per|by|when|with|of|from|under|on)\b"
-    r"|(?:is|are|was|seems|appears|would be)(?: to be)? (?:the|my) (?:\w+ )?(?:only|best|most|correct"
-    r"|closest|right|answer|odd)\b"
+    r"|(?:is|are|was|seems|appears|would be)(?: to be)? (?:the|my) (?:\w+ )?(?:only|best|most"
+    r"|correct|closest|right|answer|odd)\b"
     r"|(?:(?!is|are|was|were|has|have|can|does)[a-z]+ ?){1,3}[\s*_.!]*\Z"
     r"|[\u4e00-\u9fff]{1,6}[。!,，*]|因为|而)",
     re.IGNORECASE,

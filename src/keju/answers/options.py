@@ -385,7 +385,8 @@ def _goes_on(sentence: str, end: int, text: str) -> bool:
 
 # `27/40`, `1,000`, `-0.5`, `40%`, `three`: a quantity in a sentence; not `(2)`, `3.5.1`, `step 2`.
 _QUANTITIES = re.compile(
-    rf"(?<![\w.(/-])(?<!step )(?<!option )-?(?:\d[\d,]*(?:\.\d+)?(?:/\d+)?%?|{'|'.join(NUMBER_WORDS)})"
+    r"(?<![\w.(/-])(?<!step )(?<!option )-?(?:\d[\d,]*(?:\.\d+)?(?:/\d+)?%?"
+    rf"|{'|'.join(NUMBER_WORDS)})"
     r"(?![\w/]|\.\d)",
     re.IGNORECASE,
 )

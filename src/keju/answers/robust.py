@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -200,9 +201,12 @@ class RobustReader(Reader):
     def _read(self, text: str, kind: Kind, sample: Sample) -> Answer:
         """The answer of the first stretch of the reply that has one and is about this question."""
         opening = opening_question(text)
-        if opening >= 0 and not _asks_the_same(text, Episode(0, len(text), opening), sample):
-            if not NEXT_QUESTION.search(text, opening):
-                return Answer(reason="other_question")
+        if (
+            opening >= 0
+            and not NEXT_QUESTION.search(text, opening)
+            and not _asks_the_same(text, Episode(0, len(text), opening), sample)
+        ):
+            return Answer(reason="other_question")
         if answer := self._at_the_end(text, kind, sample):
             return answer
         is_silent = self._is_usual and kind.marker is None and not may_announce(text.strip())
@@ -376,8 +380,7 @@ class RobustReader(Reader):
             return n
         # one bare answer for each worked example, and one for the question
         is_bare = all(
-            later.start - earlier.end <= BARE
-            for earlier, later in zip(marked[:n], marked[1 : n + 1], strict=True)
+            later.start - earlier.end <= BARE for earlier, later in pairwise(marked[: n + 1])
         )
         return n if is_bare and len(marked) == n + 1 and marked[0].start <= BARE else 0
 

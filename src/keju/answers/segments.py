@@ -253,7 +253,7 @@ _OPENING_QUESTION = re.compile(NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1
 
 
 def opening_question(text: str) -> int:
-    """Where the question begins that a reply opens with, after ``Q:``; -1 where it opens otherwise."""
+    """Where the question begins that a reply opens with, ``Q: Who …``; -1 without one."""
     if text[:1] in "QP*#问题第" or text[:1].isspace():
         match = _OPENING_QUESTION.match(text)
         return match.end() if match else -1

@@ -48,7 +48,7 @@ _QUOTED = re.compile(r"\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^�
 # `not`, `cannot be called`, `whether it`: what comes before a verdict takes it back.
 _DENIES = re.compile(
     r"\b(?:not|cannot|never|whether|if|or|neither|nor|why|either|others?|some|seems?"
-    r"|appears?)\b|n[’']t\b|不|非|是否|或|如果",
+    r"|appears?|unlikely|hardly|less)\b|n[’']t\b|不|非|是否|或|如果",
     re.IGNORECASE,
 )
 # After a verdict: `if it`, `or`, `?`: it is not settled.
@@ -129,7 +129,7 @@ def last_verdict(
 def _concluded_phrase(
     sentences: Sequence[str], phrases: Phrases, question: str, asked: set[str]
 ) -> str | None:
-    """What a conclusion shortly before the last sentence says: ``Therefore, he did not cause it.``"""
+    """What a conclusion shortly before the last sentence says: ``So he did not cause it.``"""
     for whole in sentences:
         is_about_it = not asked or any(name in whole for name in asked)
         if concludes(whole) and is_about_it and not _HEDGED.search(whole):

@@ -99,6 +99,8 @@ class Job:
         """The probability of all that is not a label, by unit, where labels are compared."""
         self.errors: dict[int, Fault] = {}
         """Why units ended in an error."""
+        self.thoughts_cut = bytearray(self.units)
+        """By unit: whether a think block was cut out of the reply before readers saw it."""
         self.short_of_limit: set[int] = set()
         """Units whose reply was cut off with tokens to spare: the model's context was full."""
         self.reported: Counter[str] = Counter()
@@ -230,6 +232,7 @@ class Job:
             self.errors[unit] = BROKEN_OFF
         elif self.errors:
             self.errors.pop(unit, None)
+        self.thoughts_cut[unit] = bool(reply.raw)
         if reply.finish == CUT and not self.acts and self._tokens_to_spare(reply):
             self.short_of_limit.add(unit)
         elif self.short_of_limit:

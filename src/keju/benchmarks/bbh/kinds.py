@@ -116,7 +116,8 @@ PLAUSIBLE = Verdict(
         r"不(?:太)?合理|不合逻辑|说不通|讲不通|不可能|不现实": "no",
         r"(?<![不否太])合理|说得通|讲得通": "yes",
         r"\bmakes? no sense\b|\bnonsens\w+": "no",
-        r"\bmakes? (?:perfect |complete |much )?sense\b|\b(?:plausible|possible|realistic|believable"
+        r"\bmakes? (?:perfect |complete |much )?sense\b|\b(?:plausible|possible|realistic"
+        r"|believable"
         r"|reasonable|sensible|accurate|likely)\b": ("yes", "no"),
         r"\b(?:implausible|impossible|unrealistic|improbable|inaccurate|nonsensical|unlikely"
         r"|incorrect|illogical)\b": ("no", "yes"),
