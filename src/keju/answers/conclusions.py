@@ -183,6 +183,8 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
         if part.item and len(parts) > 1:
             apart = [each for each in named.asserted if each.label != part.item]
             counts = chooses and bool(apart) and not any(each.by_text for each in apart)
+        if not number and is_conclusion and not named.is_any and _answers(sentence, sample):
+            return None, ""  # it answers the question with something that is no option
         if not counts:
             later |= set() if part.item else labels
             continue
@@ -201,11 +203,13 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
         ):
             continue
         label = labels.pop()
-        at_end = not sentence[(named.asserted or named.discussed)[-1].end :].strip(AROUND)
+        last = (named.asserted or named.discussed)[-1]
+        at_end = not sentence[last.end :].strip(AROUND)
         if not form.ended and not (at_end and _is_firm(sentence, named)):
             return None, ""
         earlier = parts[: len(parts) - number - 1]
-        is_firm = is_conclusion or _DECIDES.search(sentence)
+        decides_at = last.start if last.by_text else len(sentence)
+        is_firm = is_conclusion or _DECIDES.search(sentence, 0, decides_at)
         if not is_firm and _says_other(earlier, label, sample, chooses=chooses):
             return None, ""
         return label, part.text.strip()

@@ -20,7 +20,7 @@ from keju.answers.segments import (
     last_block,
     last_paragraph,
 )
-from keju.answers.sentences import BRIEF, clauses, has_wide
+from keju.answers.sentences import BRIEF, BROKEN_NUMBER, clauses, has_wide
 from keju.types import Sample
 
 # `A: A: `: the cue with which a prompt ends, and which a reply repeats; not the `A:` of a list.
@@ -272,7 +272,7 @@ def end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str 
         almost = _ALMOST.search(right)
         right = right[: almost.start()] if almost else right
         a_name = len(right) < 4 and right.strip(DRESSING + ".").isalpha()
-        a_name = a_name or _BROKEN_NUMBER.fullmatch(block) is not None
+        a_name = a_name or BROKEN_NUMBER.fullmatch(block) is not None
         if kind.evaluates(left, sample) if kind.equations else _is_whole(text, kind) and not a_name:
             parts.append(right)
     if len(block) <= LONGEST_LEAD or not is_longer(block, sample.choices, LONGEST_LEAD):
@@ -282,8 +282,6 @@ def end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str 
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
 
 
-# `m = 13.`: an equation without words that broke off after the point of a number.
-_BROKEN_NUMBER = re.compile(r"(?:\\[a-zA-Z]+|\b[a-zA-Z]\b|[^a-zA-Z.]|(?<=\d)\.(?=\d))*\d\.")
 # `(A`: a list of options that broke off.
 _BROKEN = re.compile(r"[(\[][A-Z]")
 

@@ -241,6 +241,11 @@ class Named(NamedTuple):
     is_open: bool = False
     """Whether it leaves several open."""
 
+    @property
+    def is_any(self) -> bool:
+        """Whether it names any option."""
+        return bool(self.asserted or self.discussed or self.rejected or self.is_open)
+
 
 def judge(sentence: str, sample: Sample) -> Named:
     """What a spoken sentence says of options."""
@@ -285,6 +290,10 @@ def judge(sentence: str, sample: Sample) -> Named:
     return Named(tuple(asserted), tuple(discussed), tuple(rejected), is_open)
 
 
+_RANGE = frozenset("-–—~")
+"""What joins the first and the last of several options: ``(A)–(J)``."""
+
+
 def _joined(sentence: str, named: Sequence[Mention]) -> list[list[Mention]]:
     """Mentions of different options in groups that ``or``, ``and`` or a comma joins."""
     groups: list[list[Mention]] = []
@@ -296,7 +305,7 @@ def _joined(sentence: str, named: Sequence[Mention]) -> list[list[Mention]]:
             and before.label != mention.label
             and not _BUT.search(link)
             and LINK.fullmatch(link)
-            and strength_of(link) != "apart"
+            and (strength_of(link) != "apart" or link.strip() in _RANGE)
         ):
             groups[-1].append(mention)
         else:

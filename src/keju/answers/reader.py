@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from keju.answers.segments import last_line
 from keju.types import Answer, Sample
 
-
 RAW = "@raw"
 """The end of the name of a reader that reads think blocks too."""
 

@@ -200,9 +200,15 @@ def without_stub(text: str) -> str:
     return text[: stub.start()] if stub else text
 
 
+# `m = 13.`: an equation without words that broke off after the point of a number.
+BROKEN_NUMBER = re.compile(r"(?:\\[a-zA-Z]+|\b[a-zA-Z]\b|[^a-zA-Z.]|(?<=\d)\.(?=\d))*\d\.")
+
+
 def is_ended(text: str) -> bool:
     """Whether a text ends with a sentence, or with a label: ``it is (B).``, ``it is B``."""
     end = text[-8:].rstrip()
+    if end[-1:] == "." and end[-2:-1].isdigit():
+        return BROKEN_NUMBER.fullmatch(text[-SHORT:].rpartition("\n")[2].strip()) is None
     if "A" <= end[-1:] <= "Z":
         return not (end[-2:-1].isascii() and end[-2:-1].isalpha())
     return ENDED.search(end) is not None

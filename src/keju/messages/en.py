@@ -136,8 +136,8 @@ TEXTS: dict[str, str] = {
     "one_cluster": "all questions share one context: no interval can be given",
     "few_questions": "fewer than {fewest} questions have a grade: no interval is given",
     "thinking_cut": (
-        "Keju removed the think block of {replies} {replies:reply|replies} before {reader} read them;"
-        " the script of its authors reads the whole text: --reader {reader}@raw applies it so"
+        "Keju removed the think block of {replies} {replies:reply|replies} before {reader} read "
+        "them; its authors' script reads the whole text: --reader {reader}@raw does the same"
     ),
     "few_clusters": "only {clusters} {clusters:cluster|clusters}: the interval is itself unsure",
     "repeats_at_temperature_0": "repeats at temperature 0 measure the endpoint's noise, not the "
