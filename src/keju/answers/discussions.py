@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from keju.answers.option_mentions import RIGHT, WORD, WRONG, mentions, supposes, text_end
-from keju.answers.options import spoken
+from keju.answers.options import option_texts, plain_text, spoken
 from keju.answers.sentences import clauses, is_ended
 from keju.types import Sample
 
@@ -52,6 +52,21 @@ class Sentence(NamedTuple):
     item: str
 
 
+# `6. **Facts (F)**: `, `- Dropped Content: `: a line that begins with an option's text.
+_TEXT_HEADING = re.compile(r"[\s\-•*#\d.]*([^:：\n]{2,60}?)\s*(?:\([A-Z]\))?[*\s]*[:：]")
+
+
+def _heading_of(line: str, sample: Sample) -> str:
+    """The label of the option that a line of a list is about; empty for any other line."""
+    heading = _ITEM.match(line)
+    if heading:
+        return heading[1] if heading[1] in sample.labels else ""
+    named = _TEXT_HEADING.match(line)
+    texts = option_texts(sample.choices).plain if named else ()
+    text = plain_text(named[1]) if named else ""
+    return sample.labels[texts.index(text)] if texts.count(text) == 1 else ""
+
+
 def sentences_of(text: str, sample: Sample) -> list[Sentence]:
     """The sentences of a text, each with the item of a list of options that it belongs to."""
     parts: list[Sentence] = []
@@ -59,9 +74,8 @@ def sentences_of(text: str, sample: Sample) -> list[Sentence]:
     for line in text.split("\n"):
         if not line.strip():
             continue
-        heading = _ITEM.match(line)
-        if heading and heading[1] in sample.labels:
-            item = heading[1]
+        if label := _heading_of(line, sample):
+            item = label
         elif not line[:1].isspace() and line.lstrip()[:1] not in "-*•":
             item = ""
         for each in clauses(_BOLD.sub("", _LIST_NUMBER.sub("", line, count=1))):

@@ -171,7 +171,8 @@ def read_label(
     if named.label not in labels:
         return INVALID_LABEL
     if named.end < len(bare):
-        if _QUESTION_MARK.match(bare, named.end) or NEGATIVE.match(bare, named.end):
+        after = _afterown_text(bare, named.label, named.end, choices)
+        if _QUESTION_MARK.match(bare, named.end) or NEGATIVE.match(bare, after):
             return NO_LABEL
         if _is_joined(bare, named, labels, choices) or (
             not letter_counts and _has_text_of_another(bare, named, choices)

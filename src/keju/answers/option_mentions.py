@@ -313,11 +313,20 @@ def _joined(sentence: str, named: Sequence[Mention]) -> list[list[Mention]]:
     return groups
 
 
+# `, but it's not`: after an option that is taken back at once.
+_BUT_NOT = re.compile(
+    r"[^.,]{0,50},? but (?:it|this|that|they)(?:['’]s| is| was| does| do| are)?(?: not|n['’]t)\b",
+    re.IGNORECASE,
+)
+
+
 def _is_rejected(sentence: str, mention: Mention, clause: str, sample: Sample) -> bool:
     """Whether a sentence says that an option is not the one, before it or after it."""
     if CONTRAST.search(clause) or is_unsure(clause, sample):
         return True
     after = text_end(sentence, mention, sample)
+    if _BUT_NOT.match(sentence, after):
+        return True
     is_wrong = NEGATIVE.match(sentence, after) and not CONTRAST.match(sentence, after)
     return bool(is_wrong) and not sample.asks_for_wrong
 

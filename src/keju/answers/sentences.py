@@ -89,7 +89,7 @@ def last_sentences(text: str, n: int = 1) -> list[str]:
 # `So `, `Thus, `, `i.e. `, `Based on`, `Considering all this`; `所以`, `因此`, `由此可见`.
 CONCLUDES = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|accordingly|conclusion|conclude[sd]?|in short"
-    r"|in summary|i\.e\.|namely|finally|final|overall(?=,)|ultimately|as a result|by elimination"
+    r"|in summary|i\.e\.|namely|finally|final (?:answer|result|choice|verdict|conclusion)|overall(?=,)|ultimately|as a result|by elimination"
     r"|this means|that means|this leaves|that leaves)(?![A-Za-z])"
     r"|\A[\s*_#>-]*(?:however|but|yet|还是|不过|但)\b"
     r"|\A[\s*_#>-]*(?:based on|considering|given|after|upon|from|looking at|among|of (?:the|these)"

@@ -191,6 +191,8 @@ _NEGATION = re.compile(
     r"|logically|say|think|call|believe|this|sentence|statement|likely)[\s\"*_,]+){0,6}[\"*_]*\Z",
     re.IGNORECASE,
 )
+# ` is False`: after a phrase that is called false, `Amy tells the truth is False`.
+_IS_FALSE = re.compile(r"[\s\"'”’]+(?:is|was) (?:false|not true|untrue|incorrect)\b", re.IGNORECASE)
 # `whether `, `if `, before what is only asked or supposed.
 _ASKED = re.compile(r"\b(?:whether|if|when|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
 # `Bob says `, before what is only reported: `Bob says Amy lies`.
@@ -214,7 +216,9 @@ def _phrase(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
                 continue
             if _CONDITION.match(sentence, match.end()):
                 continue
-            is_denied = denied and _NEGATION.search(before)
+            is_denied = denied and (
+                _NEGATION.search(before) or _IS_FALSE.match(sentence, match.end())
+            )
             given.append((match.end(), -match.start(), denied if is_denied else affirmed))
     return max(given)[2] if given and (ended or max(given)[0] == len(sentence)) else None
 
