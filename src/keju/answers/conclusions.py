@@ -87,6 +87,8 @@ _DECIDES = re.compile(
     r"\b(?:only|best|closest|nearest|most (?!likely)\w+|recommend|choose|go with)\b|最|只有|只能",
     re.IGNORECASE,
 )
+_HEADING = 10
+"""Characters at the beginning of a line in which the label of its item is."""
 _FARTHEST = 8
 """Sentences from the end in which a conclusion may stand."""
 
@@ -105,7 +107,7 @@ def concluded(text: str, sample: Sample) -> Conclusion:
         text = _FORM.sub("", text).rstrip()
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
-    ended = is_ended(text)
+    ended = is_ended(text) or _VERDICT_END.search(text) is not None
     if not ended and len(text) > 2 * BRIEF:
         return Conclusion()
     tail = _ASIDE.sub("", _after_correction(tail_of(text), sample))
@@ -116,6 +118,8 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     if marked := marked_right(tail, len(sample.labels)):
         return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
     parts = sentences_of(tail, sample)
+    if CHOSEN.search(tail) and len(chosen := verdicts_of(parts, sample).chosen) == 1:
+        return Conclusion(chosen.pop(), rule="discussion", passage=tail[-SHORT:])
     how = _Form(ended, len(text) <= BRIEF, len(text) < len(whole))
     label, passage = _conclusion(parts, sample, how)
     if label:
@@ -147,6 +151,8 @@ _FORM = re.compile(
 )
 # `A. A.D.A`: nothing but labels.
 _ONLY_LABELS = re.compile(r"\s*+(?:[A-Z][.,;:)\s]++)*+[A-Z]?[.,;:)\s]*+")
+# `B选项正确`, `C is right`: a verdict that ends a reply without a full stop.
+_VERDICT_END = re.compile(r"(?:正确|错误|当选|\b(?:correct|right|incorrect|wrong|true|false))\Z")
 # `(A`: a label that broke off.
 _BROKEN_LABEL = re.compile(r"[(\[][A-Z]\Z")
 # The `not ` of `I have not double-checked`.
@@ -181,7 +187,11 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
         chooses = is_conclusion or _CHOOSES.search(sentence) is not None
         counts = (number == 0 and not form.has_stub) or (number == 1 and form.brief) or chooses
         if part.item and len(parts) > 1:
-            apart = [each for each in named.asserted if each.label != part.item]
+            apart = [
+                each
+                for each in named.asserted
+                if each.label != part.item or (is_conclusion and each.start > _HEADING)
+            ]
             counts = chooses and bool(apart) and not any(each.by_text for each in apart)
         if not number and is_conclusion and not named.is_any and _answers(sentence, sample):
             return None, ""  # it answers the question with something that is no option
@@ -198,9 +208,7 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
                 labels, others = others, set()
         if len(labels) != 1 or (others and not chooses):
             continue
-        if _calls_true(sentence, named, sample) is False and not (
-            number == 0 and is_conclusion and _is_alone(parts, labels, sample)
-        ):
+        if _calls_true(sentence, named, sample) is False:
             continue
         label = labels.pop()
         last = (named.asserted or named.discussed)[-1]
@@ -283,12 +291,6 @@ def _answers(sentence: str, sample: Sample) -> bool:
     ) >= 3 * len(words)
 
 
-def _is_alone(parts: Sequence[Sentence], labels: set[str], sample: Sample) -> bool:
-    """Whether a reply gives a verdict on no other option than the one that it concludes."""
-    verdicts = verdicts_of(parts, sample)
-    return verdicts.right | verdicts.wrong == labels and verdicts.named == labels
-
-
 def _calls_true(sentence: str, named: Named, sample: Sample) -> bool | None:
     """Whether a sentence about one option says what the question asks for; None if it does not say.
 
@@ -296,7 +298,7 @@ def _calls_true(sentence: str, named: Named, sample: Sample) -> bool | None:
     """
     if not sample.asks_for_wrong or CHOSEN.search(sentence):
         return None
-    remark = " ".join(clause for clause, _ in remarks(sentence, sample))
+    remark = " ".join(clause for clause, labels in remarks(sentence, sample) if labels)
     if WRONG.search(remark):
         return True
     last = (named.asserted or named.discussed)[-1]

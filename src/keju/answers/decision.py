@@ -69,7 +69,7 @@ OTHERS = (
     r"|\b(?:some|many|other|few|several) (?:students|people|readers|candidates|sources|textbooks"
     r"|authors)\b"
     r"|(?:很多|不少|许多|有些?|有的|部分|某些|大多数?)(?:人|同学|考生|学生|读者)|考生|同学们?"
-    r"|易错|误选|误以为"
+    r"|易错|(?<!错)误选|误以为"
     r"|容易(?:错|误|选|认为|混淆)|易误"
 )
 # Line by line: `do not believe that the`, `not say the`, `is not the`; `the wrong `; `unlikely that

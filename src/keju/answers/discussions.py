@@ -24,6 +24,8 @@ CHOSEN = re.compile(
     r"|\b(?:is|as) (?:my|the|our) (?:\w+ )?(?:answer|choice|pick|exception|odd one)\b",
     re.IGNORECASE,
 )
+# `not`, `doubt`; `不`: before what calls an option the answer.
+_UNDOES = re.compile(rf"{WRONG.pattern}|\bdoubt|怀疑|是否", re.IGNORECASE)
 # `(A) ✗ (B) ✓`: options and marks in a line.
 MARKED = re.compile(r"(?<![A-Za-z])([A-Z])[)\].:]{0,2}\s?(?:([✓✔✅☑√])|[✗✘❌×])")
 # `| B | 2.5 Mly | ✓ |`, `❌ A – phagocyte`, `B. 长江——太平洋，√`: a line with a mark at one end.
@@ -43,6 +45,10 @@ _ITEM = re.compile(
     r"[\s\-•*|>#✓✔✅✗✘❌√×☑️\d.]*+(?:[Oo]ption |[Cc]hoice |[Ss]tatement |(?:对于|关于)?选项 ?)?"
     r"[(\[*\"“]{0,3}([A-Z])(?:[)\].:、*|：]| ?选?项|\s*[-–—✓✔✅✗✘❌√|]|(?=[,，]))"
 )
+
+
+# `选项C,`, `对于D选项,`: a sentence inside a line that goes on to another option.
+_ITEM_INSIDE = re.compile(r"\s*(?:对于|关于|而)?(?:选项 ?([A-Z])|([A-Z]) ?选?项)")
 
 
 class Sentence(NamedTuple):
@@ -79,6 +85,9 @@ def sentences_of(text: str, sample: Sample) -> list[Sentence]:
         elif not line[:1].isspace() and line.lstrip()[:1] not in "-*•":
             item = ""
         for each in clauses(_BOLD.sub("", _LIST_NUMBER.sub("", line, count=1))):
+            heading = _ITEM_INSIDE.match(each)
+            if heading and (label := heading[1] or heading[2]) in sample.labels:
+                item = label
             if item and _BEGINS_CONCLUSION.match(each) and not _THIS_ITEM.search(each):
                 item = ""
             if WORD.search(each):
@@ -143,7 +152,8 @@ def verdicts_of(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
                 continue
             verdicts.named.update(labels)
             cell = _CELL.search(clause)
-            if CHOSEN.search(clause):
+            chosen = CHOSEN.search(clause)
+            if chosen and not _UNDOES.search(clause, 0, chosen.start()):
                 verdicts.chosen.update(labels)
             elif not named and not is_about:
                 continue

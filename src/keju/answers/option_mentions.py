@@ -59,7 +59,7 @@ _AROUND_LABEL = (
 # `维生素D`, `C(4, 1)=4`.
 _LETTER_ZH = re.compile(
     r"(?:\A|(?<=[^\w=+*/^-])"
-    r"|(?<=[是为选即就于到改成下剩和与或及非不除应得取故而案论猜定只有仅让者]))"
+    r"|(?<=[是为选即就于到改成下剩和与或及非不除应得取故而案论猜定只有仅让者此以知先次后]))"
     r"(?<!\d )([A-Z])(?![A-Za-z0-9=+*/^°'’-]|\s?[(（][\w\s,+-]{1,12}[)）]\s?[=*/+-]"
     r"|\s?\(\s?\w{1,4}\s?,)"
     r"(?=\W|\Z|[和与或及才是正符最更项了吧呢这为不也都错还]|对(?:的|\W|\Z))"
@@ -174,7 +174,8 @@ _AFTER_LABEL = re.compile(
     r"|(?:has|have|follows?|contains?|uses?|describes?|states?) (?:the|a) (?:\w+ )?(?:correct|right"
     r"|best|most|proper)\b"
     r"|(?:选?项)?(?:的?(?:说法|表述|描述))?(?:最|更|才|是|就|为|也|我|的|最终)*"
-    r"(?:正确|符合|对(?=的|\W|\Z)|当选|合适|恰当|接近|答案|选择|准确|合理|成立|无疑|满足|佳|错误)"
+    r"(?:正确|符合|对(?=的|\W|\Z)|当选|合适|恰当|接近|答案|选择|准确|合理|成立|无疑|满足|佳|错误"
+    r"|有误|不正确|不符|不对|不成立|不属于)"
     r"|选?项?[。,，;；了吧呢!]|这[一个]|选?项?\Z|因为|而)",
     re.IGNORECASE,
 )
@@ -315,14 +316,16 @@ def _joined(sentence: str, named: Sequence[Mention]) -> list[list[Mention]]:
 
 # `, but it's not`: after an option that is taken back at once.
 _BUT_NOT = re.compile(
-    r"[^.,]{0,50},? but (?:it|this|that|they)(?:['’]s| is| was| does| do| are)?(?: not|n['’]t)\b",
+    r"[^。;；]{0,12}[,，]\s?(?:故|所以|因此)?不(?:当|应)?选"
+    r"|[^.,]{0,50},? but (?:it|this|that|they)(?:['’]s| is| was| does| do| are)?(?: not|n['’]t)\b",
     re.IGNORECASE,
 )
 
 
 def _is_rejected(sentence: str, mention: Mention, clause: str, sample: Sample) -> bool:
     """Whether a sentence says that an option is not the one, before it or after it."""
-    if CONTRAST.search(clause) or is_unsure(clause, sample):
+    is_set_against = CONTRAST.search(clause) and not sample.asks_for_wrong
+    if is_set_against or is_unsure(clause, sample):
         return True
     after = text_end(sentence, mention, sample)
     if _BUT_NOT.match(sentence, after):
@@ -354,7 +357,7 @@ def _said(pattern: re.Pattern[str], clause: str, sample: Sample, more: int) -> b
 
 # `not`, `incorrect`, `ruled out`, `✗`; `错误`, `不符合`: an option is called wrong.
 WRONG = re.compile(
-    r"\bnot\b|n[’']t\b|\bincorrect|\bwrong|\bfalse\b|\bcannot\b|eliminat|\bruled? out|\bnever\b"
+    r"\bnot\b|n[’']t\b|\bdoubt|\bincorrect|\bwrong|\bfalse\b|\bcannot\b|eliminat|\bruled? out|\bnever\b"
     r"|\bfails?\b|\buntrue|\binaccurate|\bimpossible"
     r"|\binvalid|\bunlikely|\bneither|[✗✘❌×]|\bless\b|不|错|误|排除|非|无关|违背|矛盾|没有",
     re.IGNORECASE,
