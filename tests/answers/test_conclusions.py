@@ -223,6 +223,46 @@ def test_a_replay_of_the_worked_examples_leaves_the_last_answer() -> None:
     assert READER.read(reply, sample).value is None  # without examples it is a loop
 
 
+def test_a_replay_of_the_shown_answers_leaves_the_answer_after_it() -> None:
+    shown = "".join(f"Question: {n}\nAnswer: The answer is ({n}).\n\n" for n in "ABCD")
+    reader = READER.facing(lambda _: shown)
+    why = "This follows from the text of the question, as shown above, and from nothing else. " * 2
+    sample = Sample(id="x", subset="s", index=0, text="?", target="", choices=WORDS)
+
+    def replayed(labels: str) -> str | None:
+        return reader.read("\n\n".join(f"{why}The answer is ({x})." for x in labels), sample).value
+
+    assert replayed("ABCDB") == "B"
+    assert replayed("ABCAC") == "C"  # one of the four is not as shown
+    assert replayed("ABCD") != "D"  # the examples alone answer nothing else
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "B because it is first.\n\nIt rains. So I would choose option C.",
+        "B, since it is old.\n\nTherefore, option (D) is the best choice.",
+    ],
+)
+def test_a_first_sentence_and_another_conclusion_are_ambiguous(reply: str) -> None:
+    sample = Sample(id="x", subset="s", index=0, text="?", target="", choices=WORDS)
+    answer = READER.read(reply, sample)
+    assert (answer.value, answer.reason) == (None, "ambiguous")
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("Either the answer is (A) or the answer is (B).", "-"),
+        ("The answer is (A), and for part two the answer is (B).", "-"),
+        ("The ANSWER: A. Or the answer is (B).", "-"),
+        ("I do not think that the answer is (B).", "-"),
+    ],
+)
+def test_a_line_with_two_answers_does_not_end_plainly(reply: str, label: str) -> None:
+    assert read(reply) == label
+
+
 @pytest.mark.parametrize(
     ("reply", "rule", "passage"),
     [

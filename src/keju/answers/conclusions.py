@@ -121,7 +121,8 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     if CHOSEN.search(tail) and len(chosen := verdicts_of(parts, sample).chosen) == 1:
         return Conclusion(chosen.pop(), rule="discussion", passage=tail[-SHORT:])
     how = _Form(ended, len(text) <= BRIEF, len(text) < len(whole))
-    label, passage = _conclusion(parts, sample, how)
+    is_cut = not ended and len(text) > SHORT
+    label, passage = ("", "") if is_cut else _conclusion(parts, sample, how)
     if label:
         return Conclusion(label, rule="conclusion", passage=passage)
     if label is None or not parts:
@@ -215,6 +216,9 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
         at_end = not sentence[last.end :].strip(AROUND)
         if not form.ended and not (at_end and _is_firm(sentence, named)):
             return None, ""
+        is_number = last.by_text and any(map(str.isdigit, sentence[last.start : last.end]))
+        if is_number and not is_conclusion and not form.brief:
+            return None, ""  # a number on the way to another
         earlier = parts[: len(parts) - number - 1]
         decides_at = last.start if last.by_text else len(sentence)
         is_firm = is_conclusion or _DECIDES.search(sentence, 0, decides_at)

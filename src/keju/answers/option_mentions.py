@@ -357,8 +357,8 @@ def _said(pattern: re.Pattern[str], clause: str, sample: Sample, more: int) -> b
 
 # `not`, `incorrect`, `ruled out`, `✗`; `错误`, `不符合`: an option is called wrong.
 WRONG = re.compile(
-    r"\bnot\b|n[’']t\b|\bdoubt|\bincorrect|\bwrong|\bfalse\b|\bcannot\b|eliminat|\bruled? out|\bnever\b"
-    r"|\bfails?\b|\buntrue|\binaccurate|\bimpossible"
+    r"\bnot\b|n[’']t\b|\bdoubt|\bincorrect|\bwrong|\bfalse\b|\bcannot\b|eliminat"
+    r"|\bruled? out|\bnever\b|\bfails?\b|\buntrue|\binaccurate|\bimpossible"
     r"|\binvalid|\bunlikely|\bneither|[✗✘❌×]|\bless\b|不|错|误|排除|非|无关|违背|矛盾|没有",
     re.IGNORECASE,
 )

@@ -89,7 +89,9 @@ def last_sentences(text: str, n: int = 1) -> list[str]:
 # `So `, `Thus, `, `i.e. `, `Based on`, `Considering all this`; `所以`, `因此`, `由此可见`.
 CONCLUDES = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|accordingly|conclusion|conclude[sd]?|in short"
-    r"|in summary|i\.e\.|namely|finally|final (?:answer|result|choice|verdict|conclusion)|overall(?=,)|ultimately|as a result|by elimination"
+    r"|in summary|i\.e\.|namely|finally"
+    r"|final (?:answer|result|choice|verdict|conclusion)|overall(?=,)|ultimately"
+    r"|as a result|by elimination"
     r"|this means|that means|this leaves|that leaves)(?![A-Za-z])"
     r"|\A[\s*_#>-]*(?:however|but|yet|还是|不过|但)\b"
     r"|\A[\s*_#>-]*(?:based on|considering|given|after|upon|from|looking at|among|of (?:the|these)"
@@ -204,11 +206,40 @@ def without_stub(text: str) -> str:
 BROKEN_NUMBER = re.compile(r"(?:\\[a-zA-Z]+|\b[a-zA-Z]\b|[^a-zA-Z.]|(?<=\d)\.(?=\d))*\d\.")
 
 
+# `is B`, `answer: C`, `选D`: a label that ends a reply without a full stop; not `R = P`, `- D`.
+_LABEL_END = re.compile(
+    r"(?:\b(?:is|be|answer|option|choice|choose|pick|select|with|say|so|thus|hence|therefore|to|and|or)"
+    r"|(?i:answer|choice|option|conclusion|verdict|pick|result)[*_]*:"
+    r"|[是为选即：→]|\.\.\.|[.,;。，] "
+    r"|\A)"
+    r"[\s*_:]*[(\[]?[A-Z]\Z"
+)
+# `= $`, `a subgroup $`: a formula that broke off at its beginning.
+_OPEN_FORMULA = re.compile(r"(?:\A|\s)[(\[]?\$\Z")
+_LOOP = 24
+"""Characters that a loop repeats."""
+
+
 def is_ended(text: str) -> bool:
-    """Whether a text ends with a sentence, or with a label: ``it is (B).``, ``it is B``."""
+    """Whether a text ends with a sentence, or with a label: ``it is (B).``, ``it is B``.
+
+    An open bracket, an open formula or a loop says that the text was cut off.
+    """
+    line = text[-2 * SHORT :].rpartition("\n")[2].strip()
+    if line.count("(") > line.count(")") or _OPEN_FORMULA.search(line):
+        return False
+    tail = text[-TAIL:]
+    if tail.count("$$") % 2 or tail.count("\\[") > tail.count("\\]"):
+        return False
+    if len(text) > BRIEF and text[-BRIEF:].count(text[-_LOOP:]) > _MOST_TURNS:
+        return False
     end = text[-8:].rstrip()
     if end[-1:] == "." and end[-2:-1].isdigit():
-        return BROKEN_NUMBER.fullmatch(text[-SHORT:].rpartition("\n")[2].strip()) is None
+        return BROKEN_NUMBER.fullmatch(line) is None
     if "A" <= end[-1:] <= "Z":
-        return not (end[-2:-1].isascii() and end[-2:-1].isalpha())
+        return _LABEL_END.search(line[-_LOOP:]) is not None
     return ENDED.search(end) is not None
+
+
+_MOST_TURNS = 3
+"""Turns of a repeated ending that are not yet a loop."""

@@ -91,7 +91,8 @@ YES_NO = Verdict(
         r"\b(?:tells?|telling|told|speak(?:s|ing)?) the truth\b|\btruthful\b|(?<![没不有])(?:说"
         r"|讲)的?(?:是)?(?:真话|实话)": ("Yes", "No"),
         # what caused what
-        r"(?:\bnot|n[’']t)\b[^,.]{0,60}\bbecause of\b|没有(?:导致|造成|引起)|不是[^,，。]{0,12}原因|并非故意|不是故意": "No",
+        r"(?:\bnot|n[’']t)\b[^,.]{0,60}\bbecause of\b"
+        r"|没有(?:导致|造成|引起)|不是[^,，。]{0,12}原因|并非故意|不是故意": "No",
         r"(?<!\bthe )\b(?:caus(?:e|ed|ing)|intentional(?:ly)?|deliberate(?:ly)?|on purpose)\b"
         r"(?! and effect)|\bthe (?:\w+ )?cause\b|\bbecause of\b"
         r"|(?<!没有)(?:导致|造成)了": ("Yes", "No"),
