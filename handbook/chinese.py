@@ -46,7 +46,7 @@ TEXTS: dict[str, str] = {
     "The same adjusted for all pairs of the exam, where there are several.": "有多对时，按该考试的全部配对校正后的 p 值。",
     "The logarithm of `p`, which itself is never below 1e-300.": "`p` 的以 10 为底的对数；`p` 本身不会小于 1e-300。",
     "The same p with the rate of false discoveries over all subsets controlled.": "同一个 p 值，按所有子集控制错误发现率后的结果。",
-    "A Retry-After that it sent and that Keju did not keep: too long, or not readable.": "服务端点发来、但 Keju 没有照办的 Retry-After：等待时间过长，或者无法解析。",
+    "A Retry-After that it sent and that Keju did not keep: too long, or not readable.": "接口发来、但 Keju 没有照办的 Retry-After：等待时间过长，或者无法解析。",
     "Questions that both arms get right; None where scores are graded, as `neither`.": "双方都答对的题数；得分有等级时为 None，`neither` 也一样。",
     "Questions on which the arm scores more than the base.": "arm 得分更高的题数。",
     "The smallest difference that so many questions show with a power of 0.8, about.": "这么多题以约 0.8 的检验功效能显示的最小差异。",
