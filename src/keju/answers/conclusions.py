@@ -24,6 +24,7 @@ from keju.answers.discussions import (
     Sentence,
     called_right,
     marked_right,
+    may_call_right,
     remarks,
     sentences_of,
     verdicts_of,
@@ -125,7 +126,7 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     label, passage = ("", "") if is_cut else _conclusion(parts, sample, how)
     if label:
         return Conclusion(label, rule="conclusion", passage=passage)
-    if label is None or not parts:
+    if label is None or not parts or not may_call_right(tail, sample):
         return Conclusion()
     verdicts = verdicts_of(parts, sample)
     if not ended and len(verdicts.right | verdicts.wrong) < len(sample.labels):
