@@ -107,12 +107,13 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     if len(sample.labels) < 2:
         return Conclusion()  # a row that lost its options: whatever is named may be another
     whole, text = text.rstrip(), without_stub(text).rstrip()
-    text = _BROKEN_LABEL.sub("", text)
+    if text[-2:-1] in ("(", "["):
+        text = _BROKEN_LABEL.sub("", text)
     if "[LETTER]" in text or "following format" in text:
         text = _FORM.sub("", text).rstrip()
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
-    ended = is_ended(text) or _VERDICT_END.search(text) is not None
+    ended = is_ended(text) or _VERDICT_END.search(text, max(0, len(text) - 12)) is not None
     is_cut = not ended and len(text) > SHORT
     if is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
         return Conclusion()
