@@ -271,6 +271,9 @@ def test_at_most_two_in_a_hundred_clean_replies_are_flagged(
     assert audited["replies"] == CLEAN
     assert audited["readers"][0]["accuracy"]["value"] > 0.99
     assert audited["flagged"] <= 0.02 * CLEAN, audited["findings"][:5]
+    # Readers of other protocols, such as `answer-only`, score some of these runs 0 %.
+    far = ("audit_reader_outside", "audit_reader_otherwise")
+    assert [notice for notice in audited["notices"] if notice["code"] in far] == []
 
 
 # --- what stored files and probabilities tell ----------------------------------------------------

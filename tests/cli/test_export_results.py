@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -17,9 +18,11 @@ from keju.errors import KejuError, UsageError
 from keju.interop.hub import eval_results
 from keju.interop.trackers import metrics_of
 from keju.report.tables import latex, markdown
+from keju.results.schema import Results
 from keju.runs.manifest import Manifest
 from tests.cli.conftest import Keju
 from tests.report.documents import entry, results
+from tests.runs10.cases import RUNS
 
 EVIL = "a|b`c`</td><script>\n# \\input{/etc/passwd} $x^2$ [y](javascript:z) _*~% & {}\x1b[2J=1+1"
 
@@ -127,6 +130,31 @@ def test_what_has_no_place_on_the_hub(keju: Keju, run: str) -> None:
 
 def test_texts_go_with_tables_alone(keju: Keju, run: str) -> None:
     assert "holds no texts" in keju("export", run, "-o", "r.md", "--full-text").err
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("mmlu_pro", "macro_14"), ("ceval", "average")],
+)
+def test_a_mean_with_two_names_is_shown_once(
+    keju: Keju, tmp_path: Path, name: str, other: str
+) -> None:
+    RUNS.lay(RUNS[name], tmp_path, "http://127.0.0.1:9/v1")
+    stored = json.loads((tmp_path / "runs" / name / "results.json").read_bytes())
+    metrics = stored["benchmarks"][0]["metrics"]
+    assert metrics[other]["value"] == metrics["macro_accuracy"]["value"]
+    assert keju("export", name, "-o", "r.md").code == 0
+    table = re.findall(r"^\|.*\|$", (tmp_path / "r.md").read_text(), re.MULTILINE)
+    assert sum("mean of the 14" in line or "mean over sub" in line for line in table) == 1
+    assert keju("report", name, "-o", "r.html").code == 0
+    names = re.findall(r'<code class="soft">(\w+)</code>', (tmp_path / "r.html").read_text())
+    assert "macro_accuracy" in names
+    assert other not in names
+    numbers = metrics_of(msgspec.convert(stored, Results))
+    assert f"{name}/macro_accuracy" in numbers
+    assert f"{name}/{other}" not in numbers
+    scored = keju("score", name, "--json").json  # the key of earlier versions stays
+    assert other in scored["benchmarks"][0]["metrics"]
 
 
 def test_numbers_have_names_that_trackers_take() -> None:

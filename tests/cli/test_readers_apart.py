@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shlex
@@ -62,6 +63,27 @@ def test_one_reader_that_is_asked_for_has_the_other_beside_it(
     assert entry["metrics"]["accuracy_robust"]["value"] == 1
     (alone,) = keju(*argv, "--reader", "robust", "--json").json["benchmarks"]
     assert "accuracy_robust" not in alone["metrics"]
+
+
+def test_a_reader_of_another_protocol_is_no_reason_to_warn(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    golden = data_dir / "golden" / "bbh" / "code-davinci-002_cot_predictions.jsonl.gz"
+    if not golden.exists():
+        pytest.skip("the recorded replies are not here")
+    with gzip.open(golden, "rt", encoding="utf-8") as lines:
+        replies = [line for line in lines if '"snarks"' in line]
+    path = tmp_path / "p.jsonl"
+    path.write_text("".join(replies), "utf-8")
+    settings = ("--dataset-args", json.dumps({"bbh": {"subset_list": ["snarks"]}}))
+    argv = ("score", *BBH, *settings, "--predictions", str(path), "--data-dir", str(data_dir))
+    ran = keju(*argv, "--reader", "paper,answer-only", "--json").json
+    right, wrong = (entry["metrics"]["accuracy"]["value"] for entry in ran["benchmarks"])
+    assert right - wrong > 0.5
+    assert all(n["code"] != "readers_apart" for e in ran["benchmarks"] for n in e["notices"])
+    # The other way round the headline is of the reader that does not fit.
+    ran = keju(*argv, "--reader", "answer-only,paper", "--json").json
+    assert any(n["code"] == "readers_apart" for n in ran["benchmarks"][0]["notices"])
 
 
 def test_all_replies_that_make_the_difference_are_listed(

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import msgspec
 import pytest
 from starlette.testclient import TestClient
 
 from keju.config import TaskConfig
 from keju.messages import Language
 from keju.report.diffing import differing
+from keju.results.score import score_run
+from keju.runs.run import Run
 from keju.task import run_exams
 from keju.viewer.app import make_app
 from keju.viewer.shelf import Shelf
@@ -71,6 +74,29 @@ def test_only_runs_that_were_asked_the_same_are_ranked_in_one_table(tmp_path: Pa
         chinese = client.get("/?lang=zh").text
         assert "规模 size 3" in chinese
         assert "每个子集的题数上限 limit 无" in chinese
+
+
+def test_a_run_with_some_of_the_questions_is_below_the_whole_ones(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"work_dir": str(tmp_path), "dataset_args": {"demo": {"size": 4}}}
+    for name in ("whole", "stopped"):
+        config = TaskConfig(model="scripted", datasets=["demo"], run_id=name, **settings)
+        run_exams(config)
+    config = TaskConfig(model="scripted", datasets=["demo"], run_id="few", limit=1, **settings)
+    run_exams(config)
+    folder = tmp_path / "stopped"
+    lines = (folder / "records.jsonl").read_bytes().splitlines(keepends=True)
+    right = [line for line in lines if b'"outcome":"correct"' in line]
+    (folder / "records.jsonl").write_bytes(b"".join(right[:3]))
+    results = score_run(Run(folder))  # as an interrupted run has them
+    (folder / "results.json").write_bytes(msgspec.json.encode(results))
+    assert results.benchmarks[0].metrics["accuracy"].value == 1
+    with visit(tmp_path) as client:
+        tables = client.get("/").text.split("<table")[1:]
+        rows = [re.findall(r'href="/runs/(\w+)"|(Not ranked)', table) for table in tables]
+        names = [list(dict.fromkeys(run or note for run, note in own)) for own in rows]
+        assert names == [["whole", "Not ranked", "stopped"], ["few"]]
+        assert "3 / " in tables[0]
+        assert "未参与排名" in client.get("/?lang=zh").text
 
 
 def test_a_long_value_is_cut_in_the_head_of_a_table_and_whole_in_its_title(tmp_path: Path) -> None:

@@ -2634,6 +2634,7 @@ LABELS: dict[str, str] = {
     "view.crumbs": "Where you are",
     "view.runs_in": "{n} {n:run|runs} in {folder}",
     "view.no_runs": "There is no run yet. Make one:",
+    "view.not_ranked": "Not ranked: these runs answered only some of the questions.",
     "view.apart": "A table ranks runs that share protocol, reader, metric, settings and the "
     "choice of questions; runs that differ in one of these have a table of their own.",
     "view.pick": "Compare",

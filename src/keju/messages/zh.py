@@ -2388,6 +2388,7 @@ LABELS: dict[str, str] = {
     "view.crumbs": "当前位置",
     "view.runs_in": "{folder} 中有 {n} 次运行",
     "view.no_runs": "还没有运行。先做一次：",
+    "view.not_ranked": "未参与排名：这些评测只回答了部分题目。",
     "view.apart": "只有协议、读取器、指标、设置和所选题目都相同的运行才一起排名；不同的各成一表。",
     "view.pick": "比较",
     "view.pick_run": "比较 {run}",

@@ -255,11 +255,29 @@ def shown_metrics(entry: Entry, labels: Labels) -> list[Shown]:
     """The headline, and then the metrics that stand in no table of their own."""
     first = entry.headline if entry.headline in entry.metrics else next(iter(entry.metrics))
     elsewhere = {first, *_ASIDE, *(group.name for group in entry.groups)}
-    names = [n for n in entry.metrics if n not in elsewhere and not _OF_A_KIND.fullmatch(n)]
+    names = [n for n in distinct(entry) if n not in elsewhere and not _OF_A_KIND.fullmatch(n)]
     return [
         Shown(name, labels.mean(name, entry.metrics[name]), entry.metrics[name])
         for name in (first, *names)
     ]
+
+
+def distinct(entry: Entry) -> dict[str, Metric]:
+    """Return the metrics of an entry, each mean over the same tasks once.
+
+    MMLU-Pro's ``macro_14`` is its ``macro_accuracy``, and C-Eval's ``average`` is too. The headline
+    stays, else the first of the names.
+    """
+    groups = {group.name for group in entry.groups}
+    names = sorted(entry.metrics, key=lambda name: name != entry.headline)
+    shown: dict[object, str] = {}
+    for name in names:
+        metric = entry.metrics[name]
+        is_mean = None not in (metric.tasks, metric.value) and name not in groups
+        mean = (metric.tasks, metric.n, round(metric.value or 0.0, 12), interval(metric.bounds))
+        shown.setdefault(mean if is_mean else name, name)
+    kept = set(shown.values())
+    return {name: metric for name, metric in entry.metrics.items() if name in kept}
 
 
 def alike(metrics: Iterable[Shown]) -> list[list[Shown]]:

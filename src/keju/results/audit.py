@@ -468,9 +468,14 @@ def _is_outside(headline: Estimate, other: Estimate) -> bool:
 
 
 def _far_readers(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
-    """Warn of readers that know the protocol's form and score otherwise than the first."""
+    """Warn of readers that know the protocol's form and score otherwise than the first.
+
+    Where no form is known, all readers count.
+    """
+    is_known = any(row.knows_form for row in rows)
     for row in rows:
-        if row.outside and row.knows_form and row.accuracy.value is not None:
+        fits = row.knows_form or not is_known
+        if row.outside and fits and row.accuracy.value is not None:
             first = rows[0].accuracy
             values = {"reader": row.reader, "other": rows[0].reader, "apart": row.apart}
             points = 100 * (row.accuracy.value - (first.value or 0.0))

@@ -262,13 +262,14 @@ class Case:
 def readers_of_form(exam: Exam, readers: Sequence[Reader]) -> list[str]:
     """The names of the readers that find a right answer in the form that the protocol asks for.
 
-    That is the strictest form in which the headline's reader, the first, finds one.
+    That is the strictest form in which the protocol's own reader finds one.
     """
+    own = exam.readers.get(exam.protocol.reader, readers[0])
     sample = next((sample for sample in exam.samples if sample.target), None)
     tiers: dict[str, str] = {}
     for template in OWN_FORMS if sample else ():
         for form in (template, template.replace("{}", "({})")):
-            if (tier := _tier(readers[0], form, sample)) is not None:
+            if (tier := _tier(own, form, sample)) is not None:
                 tiers.setdefault(tier, form)
     form = tiers.get("strict") or tiers.get("tolerant") or ""
     found = (reader for reader in readers if form and _tier(reader, form, sample) is not None)

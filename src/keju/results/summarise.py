@@ -22,6 +22,7 @@ from keju.benchmarks.samples import as_drawn
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
+from keju.results.causes import readers_of_form
 from keju.results.cuts import CUT_REPLIES, cut_notices, ignored_limit_notices
 from keju.results.metrics import (
     Cell,
@@ -270,8 +271,12 @@ def _readers_apart(job: Job, place: int) -> Iterator[Notice]:
     """Whether the headline depends on its reader: the one at `place` scores otherwise.
 
     It does where the replies that only one of them finds right are not even by chance, or where
-    the two scores are a point apart.
+    the two scores are a point apart. A reader that does not know the protocol's form of answers
+    says nothing about a score by one that does.
     """
+    pair = job.readers[0], job.readers[place]
+    if readers_of_form(job.exam, pair) == [pair[0].name]:
+        return
     exam, tallies = job.exam, (job.tallies[0], job.tallies[place])
     alone = job.epochs == 1 and not exam.clustered
     pairs: list[tuple[float, float]] = []

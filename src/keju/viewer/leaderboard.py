@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,6 +22,7 @@ class Table(NamedTuple):
     differing: list[tuple[str, str]]
     """In what its runs differ from those of the exam's other tables: names and values."""
     rows: list[Glance]
+    """Runs that answered only some of the questions come last and are not ranked."""
 
 
 def leaderboards(glances: Sequence[Glance], labels: Labels) -> Iterator[tuple[str, list[Table]]]:
@@ -38,11 +39,17 @@ def leaderboards(glances: Sequence[Glance], labels: Labels) -> Iterator[tuple[st
             [
                 Table(group, own, sorted(rows, key=lambda g: g.rank))
                 for group, tables in groups.items()
-                for own, rows in zip(
-                    _differing(list(tables.values()), labels), tables.values(), strict=True
-                )
+                for own, rows in _with_differences(tables.values(), labels)
             ],
         )
+
+
+def _with_differences(
+    tables: Iterable[list[Glance]], labels: Labels
+) -> Iterator[tuple[list[tuple[str, str]], list[Glance]]]:
+    """The tables of one protocol, reader and metric, those of the most questions first."""
+    largest_first = sorted(tables, key=lambda rows: -max(glance.total for glance in rows))
+    yield from zip(_differing(largest_first, labels), largest_first, strict=True)
 
 
 def _differing(tables: Sequence[Sequence[Glance]], labels: Labels) -> list[list[tuple[str, str]]]:

@@ -51,10 +51,16 @@ class Glance(NamedTuple):
     """The chance level in words, where it is known."""
 
     @property
-    def rank(self) -> tuple[bool, float]:
-        """Sorts the best first and those without a number last."""
+    def is_ranked(self) -> bool:
+        """Whether all questions of the exam have a reply, so that the number can be ranked."""
+        return self.done >= self.total and not self.early
+
+    @property
+    def rank(self) -> tuple[bool, bool, float]:
+        """Sorts the best first, those with some of the questions below, those with most first."""
         value = self.row.accuracy
-        return value is None, -(value or 0.0)
+        last = -(value or 0.0) if self.is_ranked else -float(self.done)
+        return not self.is_ranked, value is None, last
 
 
 def glances(stored: Stored, labels: Labels) -> list[Glance]:
