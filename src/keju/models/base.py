@@ -141,6 +141,8 @@ def seed_of(request: Request) -> int | None:
 MESSAGE_LENGTH = 300
 SEARCHED_LENGTH = 2000
 """How much of a message is searched for what it is about."""
+HEAD_LENGTH = 4000
+"""How much of a page is searched for its title: a page of unclosed titles takes the square of it."""
 BY_STATUS: dict[int, FaultKind] = {
     401: "auth",
     402: "auth",
@@ -253,7 +255,7 @@ def error_of(body: bytes) -> tuple[str, str]:
         text = body.decode("utf-8", "replace")
         if not _HTML.match(text):
             return text, ""
-        title = _TITLE.search(text)
+        title = _TITLE.search(text[:HEAD_LENGTH])
         return f"an HTML page: {title[1].strip()}" if title else "an HTML page", ""
     error = document.get("error", document) if isinstance(document, dict) else document
     if not isinstance(error, dict):
