@@ -13,8 +13,8 @@ from perf.soak.hostile.judge import KEY, active_content, attacked, damaged_lines
 from perf.soak.hostile.peer import Attack, HostileServer
 from perf.soak.hostile.replies import WIRE
 
-QUESTIONS = 6
-SECONDS = 60.0
+QUESTIONS = 4
+SECONDS = 300.0
 """Seconds in which a command ends: it gives up after 2 s, and a machine may be busy."""
 CODES = (0, 3, 4, 5)
 """Exit codes of a run: complete, without grades, incomplete, endpoint."""

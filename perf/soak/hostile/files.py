@@ -22,7 +22,7 @@ from perf.soak.case import Case
 from perf.soak.hostile.judge import active_content, attacked, damaged_lines
 
 CODES = (0, 2, 3, 4, 5)
-SECONDS = 90.0
+SECONDS = 300.0
 WRITTEN = ("runs/r/results.json", "runs/r/report.html")
 Row = dict[str, Any]
 Build = Callable[[Path], None]
@@ -245,6 +245,8 @@ EXAMS: dict[str, Build] = {
     "JSON Lines: 900 nested arrays in a field": _write("q.jsonl", _lines(PLAIN)[:-2] + ',"x":' + "[" * 900 + "]" * 900 + "}\n"),
     "JSON: a number of 1,000,000 digits": _write("q.json", b'[{"question":' + b"9" * 10**6 + b"}]"),
     "JSON: NaN and infinity": _write("q.json", b'[{"question":NaN,"answer":-Infinity}]'),
+    "JSON: a gzip of 12,000,000 empty lists": _write("q.json.gz", lambda: gzip.compress(b"[" + b"[]," * 12_000_000 + b"1]")),
+    "JSON Lines: a gzip of 12,000,000 empty lists": _write("q.jsonl.gz", lambda: gzip.compress(b'{"question":[' + b"[]," * 12_000_000 + b"1]}\n")),
     "JSON: a text": _write("q.json", b'"x"'),
     "JSON: keys twice": _write("q.json", b'[{"question":"a","question":"b","answer":"1","answer":"2"}]'),
     "JSON Lines: a line of 70 MiB": _write("q.jsonl", lambda: b'{"question": "' + b"x" * 70 * 2**20),

@@ -151,6 +151,7 @@ _on("a session id with escapes", "initialize", lambda peer: peer.reply(answer(me
 _on("a session id of 40 KiB", "initialize", lambda peer: peer.reply(answer(message_of(peer), {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "a", "version": "b"}}), "Mcp-Session-Id: " + "s" * 40_000))
 _on("an answer with the wrong id", "tools/call", lambda peer: peer.reply(b'{"jsonrpc":"2.0","id":4711,"result":{}}'))
 _on("an array of answers", "tools/call", lambda peer: peer.reply(b"[" + _good(peer) + b"]"))
+_on("8,000,000 empty lists", "tools/call", lambda peer: peer.reply(answer(message_of(peer), {"content": [], "structuredContent": {"a": 7}}).replace(b"7", b"[" + b"[]," * 8_000_000 + b"1]")))
 _on("deep JSON", "tools/call", lambda peer: peer.reply(b'{"a":' * 200_000))
 _on("its headers echoed as an answer", "tools/call", lambda peer: peer.reply(answer(message_of(peer), {"content": [{"type": "text", "text": peer.head.decode("latin-1")}]})))
 _on("its headers echoed as an error", "tools/call", lambda peer: peer.reply(peer.head, status="400 X", kind="text/plain"))
