@@ -47,7 +47,18 @@ def write_exam(row: str) -> None:
 def evaluate(keju: Keju) -> str:
     row = {"question": "2?", "A": "4", "B": "5", "answer": "A", "id": "x", "subset": OBEYED}
     write_exam(json.dumps(row) + "\n")
-    words = "eval --model scripted --datasets ./exam --work-dir runs --run-id r --json".split()
+    words = [
+        "eval",
+        "--model",
+        "scripted",
+        "--datasets",
+        "./exam",
+        "--work-dir",
+        "runs",
+        "--run-id",
+        "r",
+        "--json",
+    ]
     ran = keju(*words)
     assert ran.code == 0, ran.err
     return ran.out
@@ -66,7 +77,7 @@ def test_an_export_to_a_terminal_cannot_drive_it_and_a_file_is_exact(keju: Keju)
     own, terminal = pty.openpty()
     subprocess.run(words, stdout=terminal, stderr=subprocess.DEVNULL, check=True)
     os.close(terminal)
-    with open(own, "rb") as stream:
+    with os.fdopen(own, "rb") as stream:
         shown = stream.read1(65536).decode()
     assert "31m" in shown
     assert not set(OBEYED) - {*"a31mb"} & set(shown)
@@ -90,9 +101,7 @@ def test_a_document_of_too_many_values_is_refused_in_one_line(
     assert len(ran.err.strip().splitlines()) == 1
 
 
-def test_a_long_yaml_is_refused_in_one_line(
-    keju: Keju, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_yaml_is_refused_in_one_line(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "LONGEST_YAML", bounds.MIB)
     Path("c.yaml").write_bytes(b"model: " + b"x" * 2 * bounds.MIB)
     ran = keju("eval", "--config", "c.yaml")

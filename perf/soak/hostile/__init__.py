@@ -11,6 +11,7 @@ from perf.soak.case import Case
 
 def cases() -> list[Case]:
     """Return all attacks."""
-    from perf.soak.hostile import endpoint, files, mcp
+    from perf.soak.hostile import endpoint, exams, files, mcp, stored
 
-    return [*endpoint.cases(), *mcp.cases(), *files.cases()]
+    parts = (endpoint, mcp, exams, files, stored)
+    return [case for part in parts for case in part.cases()]

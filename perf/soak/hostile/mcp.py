@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -61,14 +60,14 @@ def _run(folder: Path, *argv: str) -> str:
 def _processes(folder: Path) -> set[int]:
     """Return the processes that were started for an attack: they know its folder."""
     made = set()
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal():
             try:
-                known = Path("/proc", name, "environ").read_bytes()
+                known = (path / "environ").read_bytes()
             except OSError:
                 continue
-            if f"ATTACK={folder}".encode() in known:
-                made.add(int(name))
+            if f"ATTACK={folder}\0".encode() in known:
+                made.add(int(path.name))
     return made
 
 
@@ -114,37 +113,49 @@ def _model(calls: Callable[[int], Any]) -> Callable[[Path], str]:
     return run
 
 
-def _call(name: Any = "calc__calculate", arguments: Any = '{"expression": "1"}', **more: Any) -> Any:
+def _call(
+    name: Any = "calc__calculate", arguments: Any = '{"expression": "1"}', **more: Any
+) -> Any:
     function = {"name": name, "arguments": arguments}
     return {"id": "c1", "type": "function", "function": function} | more
 
 
 CALLS: dict[str, Callable[[int], Any]] = {
-    "a name for a path": lambda n: [_call("../../../etc/passwd")],
-    "a name for a shell": lambda n: [_call("calc__$(touch canary);`touch canary`")],
-    "a name for a terminal": lambda n: [_call("\x1b[2J\x1b]52;c;cm0=\x07")],
-    "a name of 5 MiB": lambda n: [_call("n" * 5 * 2**20)],
-    "a name that is a number": lambda n: [_call(5)],
-    "no name": lambda n: [{"id": "c1", "type": "function", "function": {}}],
-    "no function": lambda n: [{"id": "c1", "type": "function"}],
-    "arguments that are no JSON": lambda n: [_call(arguments="{'a': __import__('os')}")],
-    "arguments that are a list": lambda n: [_call(arguments="[1, 2]")],
-    "arguments that are an object": lambda n: [_call(arguments={"expression": "1"})],
-    "arguments of 10 MiB": lambda n: [_call(arguments=json.dumps({"expression": "1" * 10 * 2**20}))],
-    "arguments 100,000 deep": lambda n: [_call(arguments='{"a":' * 100_000 + "1" + "}" * 100_000)],
-    "arguments 900 deep": lambda n: [_call(arguments='{"a":' * 900 + "1" + "}" * 900)],
-    "arguments with NaN and huge numbers": lambda n: [_call(arguments='{"expression": NaN, "b": 1e999, "c": ' + "9" * 5000 + "}")],
-    "arguments with surrogates and NUL": lambda n: [_call(arguments='{"expression": "\\ud800\\u0000"}')],
-    "arguments with shell and paths": lambda n: [_call(arguments=json.dumps({"expression": "$(touch canary)", "../x": "../../x"}))],
-    "arguments with keys twice": lambda n: [_call(arguments='{"expression": "1", "expression": {"a": 1}}')],
-    "2,000 calls in one reply": lambda n: [_call(id=f"c{i}") for i in range(2000)],
-    "the same id for all calls": lambda n: [_call() for _ in range(20)],
-    "an id that is null": lambda n: [_call(id=None)],
-    "an id of 5 MiB": lambda n: [_call(id="i" * 5 * 2**20)],
-    "an id with escapes": lambda n: [_call(id="\x1b[2J</script><img src=x onerror=pwned()>")],
-    "calls that are text": lambda n: "calc__calculate(1)",
-    "calls that are numbers": lambda n: [1, None, "x", [], {}],
+    "a name for a path": lambda _: [_call("../../../etc/passwd")],
+    "a name for a shell": lambda _: [_call("calc__$(touch canary);`touch canary`")],
+    "a name for a terminal": lambda _: [_call("\x1b[2J\x1b]52;c;cm0=\x07")],
+    "a name of 5 MiB": lambda _: [_call("n" * 5 * 2**20)],
+    "a name that is a number": lambda _: [_call(5)],
+    "no name": lambda _: [{"id": "c1", "type": "function", "function": {}}],
+    "no function": lambda _: [{"id": "c1", "type": "function"}],
+    "arguments that are no JSON": lambda _: [_call(arguments="{'a': __import__('os')}")],
+    "arguments that are a list": lambda _: [_call(arguments="[1, 2]")],
+    "arguments that are an object": lambda _: [_call(arguments={"expression": "1"})],
+    "arguments of 10 MiB": lambda _: [
+        _call(arguments=json.dumps({"expression": "1" * 10 * 2**20}))
+    ],
+    "arguments 100,000 deep": lambda _: [_call(arguments='{"a":' * 100_000 + "1" + "}" * 100_000)],
+    "arguments 900 deep": lambda _: [_call(arguments='{"a":' * 900 + "1" + "}" * 900)],
+    "arguments with NaN and huge numbers": lambda _: [
+        _call(arguments='{"expression": NaN, "b": 1e999, "c": ' + "9" * 5000 + "}")
+    ],
+    "arguments with surrogates and NUL": lambda _: [
+        _call(arguments='{"expression": "\\ud800\\u0000"}')
+    ],
+    "arguments with shell and paths": lambda _: [
+        _call(arguments=json.dumps({"expression": "$(touch canary)", "../x": "../../x"}))
+    ],
+    "arguments with keys twice": lambda _: [
+        _call(arguments='{"expression": "1", "expression": {"a": 1}}')
+    ],
+    "2,000 calls in one reply": lambda _: [_call(id=f"c{i}") for i in range(2000)],
+    "the same id for all calls": lambda _: [_call() for _ in range(20)],
+    "an id that is null": lambda _: [_call(id=None)],
+    "an id of 5 MiB": lambda _: [_call(id="i" * 5 * 2**20)],
+    "an id with escapes": lambda _: [_call(id="\x1b[2J</script><img src=x onerror=pwned()>")],
+    "calls that are text": lambda _: "calc__calculate(1)",
+    "calls that are numbers": lambda _: [1, None, "x", [], {}],
     "calls without an end": lambda n: [_call(id=f"c{n}")],
-    "an unknown type of call": lambda n: [_call(type="mcp")],
+    "an unknown type of call": lambda _: [_call(type="mcp")],
 }
 """What a model calls, by what is wrong with it."""

@@ -16,6 +16,12 @@ HTTP: dict[str, Attack] = {}
 """Attacks by what they do. Each changes the answers to ``tools/call`` or to everything."""
 
 
+_NOTIFICATION = (
+    b'data: {"jsonrpc":"2.0","method":"notifications/message",'
+    b'"params":{"level":"info","data":1}}\n\n'
+)
+
+
 def message_of(peer: Peer) -> dict[str, Any]:
     """Return the message of a request; empty where there is none."""
     try:
@@ -131,9 +137,23 @@ for _name, _method in (("start", "initialize"), ("list", "tools/list"), ("call",
     _on(f"HTML on {_name}", _method, _status("200 OK", b"<html>Log in</html>"))
     _on(f"an empty body on {_name}", _method, _status("200 OK", kind="application/json"))
     _on(f"202 on {_name}", _method, _status("202 Accepted"))
-    _on(f"a redirect to a file on {_name}", _method, _status("302 Found", b"", "Location: file:///etc/passwd"))
-    _on(f"a redirect to another host on {_name}", _method, _status("307 Moved", b"", "Location: http://127.0.0.2:9/mcp"))
-    _on(f"401 on {_name}", _method, _status("401 X", b"{}", 'WWW-Authenticate: Bearer resource_metadata="http://127.0.0.1:9/x"'))
+    _on(
+        f"a redirect to a file on {_name}",
+        _method,
+        _status("302 Found", b"", "Location: file:///etc/passwd"),
+    )
+    _on(
+        f"a redirect to another host on {_name}",
+        _method,
+        _status("307 Moved", b"", "Location: http://127.0.0.2:9/mcp"),
+    )
+    _on(
+        f"401 on {_name}",
+        _method,
+        _status(
+            "401 X", b"{}", 'WWW-Authenticate: Bearer resource_metadata="http://127.0.0.1:9/x"'
+        ),
+    )
     _on(f"404 on {_name}", _method, _status("404 X", b"gone"))
     _on(f"500 with 20 MiB on {_name}", _method, _status("500 X", b"e" * 20 * 2**20))
     _on(f"a gzip bomb on {_name}", _method, _packed("gzip", _bomb))
@@ -142,27 +162,105 @@ for _name, _method in (("start", "initialize"), ("list", "tools/list"), ("call",
     _on(f"events: endless comments on {_name}", _method, _stream(endless=b": c\n\n" * 5000))
     _on(f"events: an endless line on {_name}", _method, _stream(b"data: ", endless=b"x" * 65536))
     _on(f"events: endless data lines on {_name}", _method, _stream(endless=b"data: x\n" * 5000))
-    _on(f"events: endless notifications on {_name}", _method, _stream(endless=b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n\n' * 200))
-    _on(f"events: broken JSON without an end on {_name}", _method, _stream(endless=b"data: {]\n\n" * 500))
-    _on(f"events: retry 0 and no answer on {_name}", _method, _stream(b"retry: 0\nid: 1\ndata:\n\n"))
-    _on(f"events: an id of 10 MiB on {_name}", _method, _stream(b"id: " + b"i" * 10 * 2**20 + b"\ndata:\n\n"))
+    _on(
+        f"events: endless notifications on {_name}",
+        _method,
+        _stream(endless=_NOTIFICATION * 200),
+    )
+    _on(
+        f"events: broken JSON without an end on {_name}",
+        _method,
+        _stream(endless=b"data: {]\n\n" * 500),
+    )
+    _on(
+        f"events: retry 0 and no answer on {_name}", _method, _stream(b"retry: 0\nid: 1\ndata:\n\n")
+    )
+    _on(
+        f"events: an id of 10 MiB on {_name}",
+        _method,
+        _stream(b"id: " + b"i" * 10 * 2**20 + b"\ndata:\n\n"),
+    )
     _on(f"events: a comment every 50 ms on {_name}", _method, _stream(endless=b":\n\n", pause=0.05))
-_on("a session id with escapes", "initialize", lambda peer: peer.reply(answer(message_of(peer), {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "a", "version": "b"}}), "Mcp-Session-Id: \x1b[2J;x=\xff"))
-_on("a session id of 40 KiB", "initialize", lambda peer: peer.reply(answer(message_of(peer), {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "a", "version": "b"}}), "Mcp-Session-Id: " + "s" * 40_000))
-_on("an answer with the wrong id", "tools/call", lambda peer: peer.reply(b'{"jsonrpc":"2.0","id":4711,"result":{}}'))
+_on(
+    "a session id with escapes",
+    "initialize",
+    lambda peer: peer.reply(
+        answer(
+            message_of(peer),
+            {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "serverInfo": {"name": "a", "version": "b"},
+            },
+        ),
+        "Mcp-Session-Id: \x1b[2J;x=\xff",
+    ),
+)
+_on(
+    "a session id of 40 KiB",
+    "initialize",
+    lambda peer: peer.reply(
+        answer(
+            message_of(peer),
+            {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "serverInfo": {"name": "a", "version": "b"},
+            },
+        ),
+        "Mcp-Session-Id: " + "s" * 40_000,
+    ),
+)
+_on(
+    "an answer with the wrong id",
+    "tools/call",
+    lambda peer: peer.reply(b'{"jsonrpc":"2.0","id":4711,"result":{}}'),
+)
 _on("an array of answers", "tools/call", lambda peer: peer.reply(b"[" + _good(peer) + b"]"))
-_on("8,000,000 empty lists", "tools/call", lambda peer: peer.reply(answer(message_of(peer), {"content": [], "structuredContent": {"a": 7}}).replace(b"7", b"[" + b"[]," * 8_000_000 + b"1]")))
+_on(
+    "8,000,000 empty lists",
+    "tools/call",
+    lambda peer: peer.reply(
+        answer(message_of(peer), {"content": [], "structuredContent": {"a": 7}}).replace(
+            b"7", b"[" + b"[]," * 8_000_000 + b"1]"
+        )
+    ),
+)
 _on("deep JSON", "tools/call", lambda peer: peer.reply(b'{"a":' * 200_000))
-_on("its headers echoed as an answer", "tools/call", lambda peer: peer.reply(answer(message_of(peer), {"content": [{"type": "text", "text": peer.head.decode("latin-1")}]})))
-_on("its headers echoed as an error", "tools/call", lambda peer: peer.reply(peer.head, status="400 X", kind="text/plain"))
-_on("its headers echoed at the start", "initialize", lambda peer: peer.reply(json.dumps({"jsonrpc": "2.0", "id": message_of(peer).get("id"), "error": {"code": 1, "message": peer.head.decode("latin-1")}}).encode()))
+_on(
+    "its headers echoed as an answer",
+    "tools/call",
+    lambda peer: peer.reply(
+        answer(
+            message_of(peer), {"content": [{"type": "text", "text": peer.head.decode("latin-1")}]}
+        )
+    ),
+)
+_on(
+    "its headers echoed as an error",
+    "tools/call",
+    lambda peer: peer.reply(peer.head, status="400 X", kind="text/plain"),
+)
+_on(
+    "its headers echoed at the start",
+    "initialize",
+    lambda peer: peer.reply(
+        json.dumps(
+            {
+                "jsonrpc": "2.0",
+                "id": message_of(peer).get("id"),
+                "error": {"code": 1, "message": peer.head.decode("latin-1")},
+            }
+        ).encode()
+    ),
+)
 
 
 def _endless_get(peer: Peer) -> None:
     if peer.body:
         return honest(peer)
     _events(peer)
-    peer.endless(b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n\n' * 50)
+    peer.endless(_NOTIFICATION * 50)
     return None
 
 

@@ -63,15 +63,31 @@ raw("headers: 100,000", _head(*[b"X-%d: 1" % i for i in range(100_000)]) + b"@BO
 raw("headers: folded lines", _head(b"Content-Type: application/json\r\n ;a=b\r\n\t;c=d") + b"@BODY")
 raw("headers: without a colon", _head(b"Content-Type application/json") + b"@BODY")
 raw("headers: without a name", _head(b": empty") + b"@BODY")
-raw("headers: NUL and escapes", _head(b"Server: \x00\x1b]0;owned\x07", b"X-Request-Id: \x1b[31m") + b"@BODY")
-raw("headers: bytes beyond ASCII", _head(b"Server: \xff\xfe\x80", b"X-Request-Id: \xe9\xff") + b"@BODY")
-raw("headers: two lengths that differ", _head(b"Content-Length: 5", b"Content-Length: 500") + b"@BODY")
+raw(
+    "headers: NUL and escapes",
+    _head(b"Server: \x00\x1b]0;owned\x07", b"X-Request-Id: \x1b[31m") + b"@BODY",
+)
+raw(
+    "headers: bytes beyond ASCII",
+    _head(b"Server: \xff\xfe\x80", b"X-Request-Id: \xe9\xff") + b"@BODY",
+)
+raw(
+    "headers: two lengths that differ",
+    _head(b"Content-Length: 5", b"Content-Length: 500") + b"@BODY",
+)
 raw("headers: a negative length", _head(b"Content-Length: -5") + b"@BODY")
 raw("headers: a length of 2 to the power of 70", _head(b"Content-Length: %d" % 2**70) + b"@BODY")
 raw("headers: a length in hexadecimal", _head(b"Content-Length: 0x40") + b"@BODY")
-raw("headers: chunks and a length", _head(b"Content-Length: 5", b"Transfer-Encoding: chunked") + b"5\r\n@BODY\r\n0\r\n\r\n")
+raw(
+    "headers: chunks and a length",
+    _head(b"Content-Length: 5", b"Transfer-Encoding: chunked") + b"5\r\n@BODY\r\n0\r\n\r\n",
+)
 raw("headers: unknown transfer encoding", _head(b"Transfer-Encoding: cow, chunked") + b"@BODY")
-raw("headers: upgrade to a WebSocket", _head(b"Upgrade: websocket", b"Connection: upgrade", status=b"HTTP/1.1 101 Switching Protocols") + BIG)
+raw(
+    "headers: upgrade to a WebSocket",
+    _head(b"Upgrade: websocket", b"Connection: upgrade", status=b"HTTP/1.1 101 Switching Protocols")
+    + BIG,
+)
 
 
 @wire("headers: a length that is too small, the rest as a second reply")
@@ -152,7 +168,9 @@ def _trailers(peer: Peer) -> None:
 
 @wire("chunks: trailers that change the status and the type")
 def _lying_trailers(peer: Peer) -> None:
-    peer.chunked(peer.encoded(), end=b"0\r\nContent-Length: 3\r\nRetry-After: 9\r\n:status: 500\r\n\r\n")
+    peer.chunked(
+        peer.encoded(), end=b"0\r\nContent-Length: 3\r\nRetry-After: 9\r\n:status: 500\r\n\r\n"
+    )
 
 
 @wire("chunks: a size of 2 to the power of 80")
@@ -203,16 +221,20 @@ _packed("a name of 100 KiB", "g" * 100_000, lambda body: body)
 _packed("gzip, and the body is plain", "gzip", lambda body: body)
 _packed("gzip, cut in the middle", "gzip", lambda body: gzip.compress(body)[:-20])
 _packed("gzip with a wrong checksum", "gzip", lambda body: gzip.compress(body)[:-8] + b"\0" * 8)
-_packed("gzip of many members", "gzip", lambda body: b"".join(gzip.compress(body[i : i + 1]) for i in range(len(body))))
+_packed(
+    "gzip of many members",
+    "gzip",
+    lambda body: b"".join(gzip.compress(body[i : i + 1]) for i in range(len(body))),
+)
 _packed("gzip with bytes after the end", "gzip", lambda body: gzip.compress(body) + b"more" * 50)
-_packed("gzip of an empty body", "gzip", lambda body: b"")
+_packed("gzip of an empty body", "gzip", lambda _: b"")
 _packed("gzip bomb of 512 MiB", "gzip", _bomb)
 _packed("gzip bomb in 8 members", "gzip", lambda body: _bomb(body, 8))
 _packed("gzip bomb packed twice", "gzip, gzip", lambda body: gzip.compress(_bomb(body)))
 _packed("gzip packed 50 times", ", ".join(["gzip"] * 50), lambda body: _times(body, 50))
 _packed("gzip named 5,000 times", ", ".join(["gzip"] * 5000), lambda body: gzip.compress(body))
 _packed("deflate without a header", "deflate", lambda body: zlib.compress(body)[2:-4])
-_packed("deflate bomb", "deflate", lambda body: zlib.compress(bytes(2**28), 9))
+_packed("deflate bomb", "deflate", lambda _: zlib.compress(bytes(2**28), 9))
 _packed("'GZip ' in odd letters", "GZip ", gzip.compress)
 _packed("identity, identity", "identity, identity", lambda body: body)
 

@@ -142,7 +142,7 @@ MESSAGE_LENGTH = 300
 SEARCHED_LENGTH = 2000
 """How much of a message is searched for what it is about."""
 HEAD_LENGTH = 4000
-"""How much of a page is searched for its title: a page of unclosed titles takes the square of it."""
+"""How much of a page is searched for its title: unclosed ones take the square of the time."""
 BY_STATUS: dict[int, FaultKind] = {
     401: "auth",
     402: "auth",

@@ -32,11 +32,12 @@ from keju.types import ALL_OUTCOMES, OUTCOMES, UNGRADED, Outcome
 UNKNOWN = "–"
 
 # `canary GUID`, and `canary` with a GUID somewhere behind it; not the bird alone.
-_CANARY, _NAMED_CANARY = re.compile("canary", re.IGNORECASE), re.compile(r"canary\W+guid", re.IGNORECASE)
-# `26b5c67b-86bc-4bd1-90a3-3a2f8b1b2c6d`
-_GUID = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE
+_CANARY, _NAMED_CANARY = (
+    re.compile("canary", re.IGNORECASE),
+    re.compile(r"canary\W+guid", re.IGNORECASE),
 )
+# `26b5c67b-86bc-4bd1-90a3-3a2f8b1b2c6d`
+_GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def percent(value: float | None, digits: int = 2) -> str:

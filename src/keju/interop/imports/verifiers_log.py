@@ -31,7 +31,6 @@ TOOL = "verifiers"
 RESULTS, METADATA, TRACES = "results.jsonl", "metadata.json", "traces.jsonl"
 
 
-
 def find(source: Source) -> list[str]:
     """The files of rollouts."""
     results = [
