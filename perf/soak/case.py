@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from perf.measure import ROOT
 
-PARTS = ("faults", "inputs", "kills", "episodes")
+PARTS = ("faults", "inputs", "kills", "episodes", "hostile")
 LONGEST = 120.0
 """Seconds after which a command hangs; none of them needs a tenth of it on a busy machine."""
 INTERNAL_ERROR, HUNG = 70, -1
@@ -43,6 +43,8 @@ class Ended(NamedTuple):
     """Its exit code, or `HUNG`."""
     out: str
     err: str
+    peak: int = 0
+    """The most memory that it had, in KiB; 0 if that was not measured."""
 
     @property
     def broken(self) -> str:

@@ -69,12 +69,13 @@ def keju(
     order |= {"out": str(out), "err": str(err), "moment": moment}
     zygote.stdin.write(json.dumps(order) + "\n")
     zygote.stdin.flush()
-    code = int(zygote.stdout.readline())
-    return Ended(code, out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"))
+    code, peak = map(int, zygote.stdout.readline().split())
+    texts = (out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"))
+    return Ended(code, *texts, peak)
 
 
-def _obey(order: dict[str, Any]) -> int:
-    """Run one command in a copy of this process; return its exit code."""
+def _obey(order: dict[str, Any]) -> tuple[int, int]:
+    """Run one command in a copy of this process; return its exit code and its peak memory."""
     wall = time.time()
     signal.pthread_sigmask(signal.SIG_BLOCK, EARLY)
     child = os.fork()
@@ -84,9 +85,9 @@ def _obey(order: dict[str, Any]) -> int:
     began, due = time.monotonic(), None
     moment = Moment(*order["moment"]) if order["moment"] else None
     while (now := time.monotonic()) < began + order["seconds"]:
-        done, status = os.waitpid(child, os.WNOHANG)
+        done, status, usage = os.wait4(child, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status)
+            return os.waitstatus_to_exitcode(status), usage.ru_maxrss
         if moment is not None:
             if due is None and _has_come(moment, wall):
                 due = now + moment.after
@@ -95,8 +96,8 @@ def _obey(order: dict[str, Any]) -> int:
                 moment = None
         time.sleep(0.0005 if moment is not None else 0.002)
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return HUNG
+    usage = os.wait4(child, 0)[2]
+    return HUNG, usage.ru_maxrss
 
 
 def _has_come(moment: Moment, began: float) -> bool:
@@ -147,7 +148,7 @@ def main() -> None:
     for command in COMMANDS:
         importlib.import_module(command.module)
     for line in sys.stdin:
-        print(_obey(json.loads(line)), flush=True)
+        print(*_obey(json.loads(line)), flush=True)
 
 
 if __name__ == "__main__":

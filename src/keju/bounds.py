@@ -51,6 +51,12 @@ LONGEST_SETTINGS: Final = 16 * MIB
 """Bytes of a file that people write: settings, templates, certificates."""
 LONGEST_DOCUMENT: Final = 512 * MIB
 """Bytes of a data file that is read as a whole (JSON, YAML)."""
+MOST_VALUES: Final = 20_000_000
+"""Commas and opening brackets of one JSON document: ``[[],[],…`` takes thirty times its size."""
+LONGEST_YAML: Final = 32 * MIB
+"""Characters of a YAML document: reading one takes about a second for each MiB."""
+MOST_YAML_VALUES: Final = 1_000_000
+"""Values of a YAML document, keys included: each takes half a KiB and 50 microseconds."""
 MOST_BLANK_LINES: Final = 1 << 20
 """Empty lines in a row of a table."""
 MOST_COLUMNS: Final = 1_000_000
@@ -243,6 +249,13 @@ def read_whole(stream: Any, where: object, most: int = LONGEST_DOCUMENT) -> byte
         if len(made) > most:
             raise OSError(errno.EFBIG, Hint("file_larger", most=most // MIB), str(where))
     return bytes(made)
+
+
+def has_many_values(document: bytes) -> bool:
+    """Whether a JSON document may hold more values than fit in memory."""
+    if len(document) <= MOST_VALUES:
+        return False
+    return sum(map(document.count, (b",", b"[", b"{"))) > MOST_VALUES
 
 
 def lines_of(stream: io.BufferedIOBase | BinaryIO, where: str) -> Iterator[bytes]:

@@ -27,7 +27,15 @@ from typing import IO, Any, BinaryIO, Final, Generic, Never, Self, TypeVar, over
 
 import msgspec
 
-from keju.bounds import LONGEST_DOCUMENT, lines_of, open_file, read_file, unpacking
+from keju.bounds import (
+    LONGEST_DOCUMENT,
+    MOST_VALUES,
+    has_many_values,
+    lines_of,
+    open_file,
+    read_file,
+    unpacking,
+)
 from keju.errors import DataError, Hint, WriteError
 
 PART: Final = ".part"
@@ -368,6 +376,8 @@ def parse_json(raw: bytes, decoder: json.JSONDecoder = DOCUMENT) -> Any:
 
     A key that is given twice in one object is refused, since one of its values would be lost.
     """
+    if has_many_values(raw):
+        raise DataError("json_many_values", most=MOST_VALUES)
     try:
         text = raw.decode("utf-8-sig")
         document = decoder.decode(text)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from keju.task import Finished
 
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+# Characters that JSON allows in strings and that a terminal obeys: DEL, U+009B, marks of direction
+_DRIVES_TERMINAL: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class Output(NamedTuple):
@@ -57,12 +59,17 @@ def print_json(document: Any) -> None:
 
     document_printed.set()
     for piece in json_pieces(document, 2):
-        text = piece.decode()
+        text = _DRIVES_TERMINAL.sub(_escaped, piece.decode())
         try:
             sys.stdout.write(text)
         except UnicodeEncodeError:  # only strings have such characters
-            sys.stdout.write(_NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
+            sys.stdout.write(_NOT_ASCII.sub(_escaped, text))
     sys.stdout.write("\n")
+
+
+def _escaped(character: re.Match[str]) -> str:
+    r"""Return a character of a string in JSON as ``\u009b``."""
+    return json.dumps(character[0])[1:-1]
 
 
 def print_lines(*lines: str) -> None:

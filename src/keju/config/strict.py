@@ -27,6 +27,7 @@ from pydantic import (
     model_validator,
 )
 
+from keju import bounds
 from keju.bounds import read_text
 from keju.errors import ConfigError, Hint, Notice, did_you_mean, near_hint, quoted
 from keju.messages import Language, catalogue, first_of, text_of
@@ -383,6 +384,9 @@ def scalar(text: str, where: str, *, as_written: bool = False) -> Any:
     """
     import yaml
 
+    if len(text) > bounds.LONGEST_YAML:
+        problem = Hint("config_yaml_long", most=bounds.LONGEST_YAML // bounds.MIB)
+        raise ConfigError("config_yaml_at", where=where, line="", problem=problem)
     try:
         return yaml.load(text, Loader=_yaml_loader(as_written))
     except yaml.MarkedYAMLError as error:
@@ -469,6 +473,16 @@ def _yaml_loader(as_written: bool) -> Any:
             tag: yaml.SafeLoader.yaml_constructors[tag]
             for tag in (*(_YAML + t for t in _TAGS), None)
         }
+
+        values = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+            """Read one value; a document of too many is refused before it fills the memory."""
+            self.values += 1
+            if self.values > bounds.MOST_YAML_VALUES:
+                problem = Hint("config_yaml_many", most=bounds.MOST_YAML_VALUES)
+                raise yaml.composer.ComposerError(None, None, problem, self.peek_event().start_mark)
+            return super().compose_node(parent, index)
 
         def get_single_node(self) -> yaml.Node | None:
             """Read the document; one whose aliases make it grow without bounds is refused."""

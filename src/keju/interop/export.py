@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import msgspec
 
@@ -15,6 +19,7 @@ from keju.errors import KejuError, Notice, UsageError, WriteError, near_hint, qu
 from keju.files import open_own, whole_file, write_json
 from keju.interop.hub import eval_results
 from keju.interop.trackers import log_to_mlflow, log_to_wandb
+from keju.messages import printable
 from keju.report.tables import latex, markdown
 from keju.results.export import (
     submission_of,
@@ -133,9 +138,35 @@ def _write_rows(
         with whole_file(target) as stream:
             rows = write(table, stream)
     else:
-        sys.stdout.flush()
-        rows = write(table, sys.stdout.buffer)
+        with _standard_output() as stream:
+            rows = write(table, stream)
     return _counted(run, {"rows": rows, "columns": list(table.columns)}, said)
+
+
+@contextmanager
+def _standard_output() -> Iterator[BinaryIO]:
+    """Give standard output for bytes; a terminal gets no character that could drive it."""
+    sys.stdout.flush()
+    if not sys.stdout.isatty():
+        yield sys.stdout.buffer
+        return
+    with io.BufferedWriter(_Terminal()) as stream:
+        yield cast(BinaryIO, stream)
+
+
+class _Terminal(io.RawIOBase):
+    """A terminal to which texts of data are written; see `printable`."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write the text of the bytes without control characters."""
+        sys.stdout.write(printable(self._decoder.decode(bytes(data))))
+        return len(data)
 
 
 def _write_page(run: Run, form: str, target: Path | None, data_dir: str | None) -> Exported:
@@ -149,8 +180,8 @@ def _write_page(run: Run, form: str, target: Path | None, data_dir: str | None) 
         with whole_file(target) as stream:
             stream.write(text.encode("utf-8", "replace"))
     else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        with _standard_output() as stream:
+            stream.write(text.encode("utf-8", "replace"))
     return Exported({"rows": len(results.benchmarks)}, notices)
 
 
@@ -184,8 +215,9 @@ def _submit(
     if target is not None:
         write_json(target, made.document)
     else:
-        text = msgspec.json.format(msgspec.json.encode(made.document), indent=2)
-        sys.stdout.write(text.decode() + "\n")
+        with _standard_output() as stream:
+            document = msgspec.json.encode(made.document)
+            stream.write(msgspec.json.format(document, indent=2) + b"\n")
     facts: dict[str, Any] = {
         "rows": sum(map(len, made.document.values())),
         "fill": fill,

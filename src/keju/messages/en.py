@@ -36,6 +36,7 @@ TEXTS: dict[str, str] = {
     "json_not_utf8": "not UTF-8 at byte {position}",
     "json_half_character": "a character of which one half is missing (a lone surrogate)",
     "json_too_deep": "nested too deep",
+    "json_many_values": "more than {most} commas and brackets: write it as JSON Lines",
     "json_no_object": "no JSON object",
     "json_number_too_long": "a number has too many digits",
     "json_number_too_large": "a number is too large",
@@ -1034,6 +1035,8 @@ TEXTS: dict[str, str] = {
     "config_yaml_end": "the text ends too early: a quote or a bracket is not closed",
     "config_yaml_second": "only one document is allowed: remove the second '---'",
     "config_yaml_deep": "nested too deep",
+    "config_yaml_long": "YAML is limited to {most} MiB: write it as JSON Lines or CSV",
+    "config_yaml_many": "YAML is limited to {most} values: write it as JSON Lines or CSV",
     "config_yaml_at": "{where}{line}: {problem}",
     # Config files of `keju run`.
     "run_file_idle": "keys of mcpbr that have no effect in Keju: {keys}",

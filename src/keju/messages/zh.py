@@ -33,6 +33,7 @@ TEXTS: dict[str, str] = {
     "json_not_utf8": "第 {position} 个字节处不是 UTF-8",
     "json_half_character": "有一个字符缺了一半（单独的代理项）",
     "json_too_deep": "嵌套过深",
+    "json_many_values": "逗号和括号超过 {most} 个：请改写为 JSON Lines 格式",
     "json_no_object": "不是 JSON 对象",
     "json_number_too_long": "数字的位数过多",
     "json_number_too_large": "数字过大",
@@ -912,6 +913,8 @@ TEXTS: dict[str, str] = {
     "config_yaml_end": "内容不完整：引号或括号没有闭合",
     "config_yaml_second": "只允许一个文档：请删去第二个“---”",
     "config_yaml_deep": "嵌套过深",
+    "config_yaml_long": "YAML 不能超过 {most} MiB：请改用 JSON Lines 或 CSV",
+    "config_yaml_many": "YAML 不能超过 {most} 个值：请改用 JSON Lines 或 CSV",
     "config_yaml_at": "{where}{line}：{problem}",
     # `keju run` 的配置文件。
     "run_file_idle": "mcpbr 的这些键在 Keju 中不起作用：{keys}",

@@ -147,6 +147,8 @@ SEARCHED_LENGTH = 2000
 """How much of a message is searched for what it is about."""
 ODD_WAIT = 40
 """How much is kept of a Retry-After that cannot be read."""
+HEAD_LENGTH = 4000
+"""How much of a page is searched for its title: unclosed ones take the square of the time."""
 
 BY_STATUS: dict[int, FaultKind] = {
     401: "auth",
@@ -291,7 +293,7 @@ def error_of(body: bytes) -> tuple[str, str]:
         text = body.decode("utf-8", "replace")
         if not _HTML.match(text):
             return text, ""
-        title = _TITLE.search(text)
+        title = _TITLE.search(text[:HEAD_LENGTH])
         return f"an HTML page: {title[1].strip()}" if title else "an HTML page", ""
     error = document.get("error", document) if isinstance(document, dict) else document
     if not isinstance(error, dict):

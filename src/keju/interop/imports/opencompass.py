@@ -44,7 +44,6 @@ _CAPITAL = re.compile(r"[A-Z]")
 _BOLD = re.compile(r"\*\*(.*?)\*\*")  # "**two cells**" gives two cells
 _WORD = re.compile(r"(yes|no|true|false)\b", re.IGNORECASE)  # "Yes, it is" gives Yes
 _LISTED_NUMBERS = re.compile(r"\d\s*,\s*\d")  # "3, 5"
-_COMMA = re.compile(r"\s*,\s*")
 _ANSWER_COLON = re.compile(r"ANSWER\s*:\s*([A-P])", re.IGNORECASE)  # "Answer: B" gives B
 DIRECT_GOLD = re.compile(r"([A-P])\. (.*)", re.DOTALL)
 """``B. two cells``: without chain of thought the gold answer is the option with its label."""
@@ -89,7 +88,7 @@ def free_form(text: str) -> str:
     if word := _WORD.match(line):
         return word[1]
     if not _LISTED_NUMBERS.search(line):
-        line = _COMMA.sub(" ", line)
+        line = line.replace(",", " ")
     return " ".join(line.split())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -30,9 +29,6 @@ from keju.types import Reply
 
 TOOL = "verifiers"
 RESULTS, METADATA, TRACES = "results.jsonl", "metadata.json", "traces.jsonl"
-
-_DECORATION = re.compile(r"^(?:.*/)?(?:keju[-_])?(.*?)(?:@.*)?$")
-"""An environment's id: ``OWNER/keju-NAME@0.1.2`` gives ``NAME``."""
 
 
 def find(source: Source) -> list[str]:
@@ -62,9 +58,10 @@ def read(source: Source, names: Sequence[str]) -> Log:
 
 
 def _task(environment: str) -> Task:
-    """The exam behind an environment's id."""
-    match = _DECORATION.match(environment)
-    return find_task(TOOL, (match[1] if match else "").replace("-", "_").lower())
+    """Return the exam of an environment's id: ``OWNER/keju-NAME@0.1.2`` gives ``NAME``."""
+    name = environment.rpartition("/")[2].partition("@")[0]
+    name = name[len("keju-") :] if name.startswith(("keju-", "keju_")) else name
+    return find_task(TOOL, name.replace("-", "_").lower())
 
 
 class _Epochs:
