@@ -46,6 +46,8 @@ LONGEST_PROBE_WAIT = 60.0
 """Seconds between two probes in a storm that lasts long, see `STORM_SHARE`."""
 STORM_SHARE = 0.05
 """The wait between two requests of a long storm, as a share of its duration."""
+FIRST_LOOK = 8.0
+"""Requests a second until the first look at what became of them."""
 LOOK, SLOWER, FEW = 24, 0.55, 0.97
 """After so many outcomes the share of accepted requests is compared with that at a rate of which
 the present one is at most the second number. If it did not grow, refusals come at random, and a
@@ -106,6 +108,8 @@ class RateLimit:
         """Requests that were refused and accepted since the last look."""
         self._looked_at = 0.0
         self._faster: Look | None = None
+        self._was_closed = False
+        """Whether a storm has shown, since the rate was last free, that the rate is limited."""
         self._usual_share: float | None = None
         """The share of accepted requests where refusals come at random."""
         self._goodput = 0.0
@@ -161,7 +165,8 @@ class RateLimit:
         elif self._is_too_fast():
             self._slow_down(now)
         elif self._refusals >= STORM:
-            self.is_closed, self._probes = True, 0
+            self.is_closed = self._was_closed = True
+            self._probes = 0
             self._retry_probe(asked, now)
         return self.wait(asked, failures)
 
@@ -188,6 +193,7 @@ class RateLimit:
         self.rate *= 1 + (FAST_GROWTH if is_low else SLOW_GROWTH * self._accepted)
         if self.rate >= FASTEST:
             self.rate = self._learnt_rate = math.inf
+            self._was_closed = False
 
     def lost(self, sent: Sent, now: float) -> None:
         """Note that a request came to no end that says anything about the limit."""
@@ -222,7 +228,9 @@ class RateLimit:
             is_near = self.rate <= MUCH_TOO_FAST * goodput
             self.rate = CUT * self.rate if is_near else max(goodput, self.rate / MUCH_TOO_FAST)
             self._learnt_rate = self.rate
-        self.rate = max(self._slowest, self.rate)
+        # Each look compares with one at a rate that is at most twice as high.
+        looked = FIRST_LOOK if self._faster is None else self._faster.rate / MUCH_TOO_FAST
+        self.rate = max(self._slowest, self.rate, 0.0 if self._was_closed else looked)
 
     def _look(self, now: float, *, accepted: bool) -> None:
         """Count an outcome; find out from time to time whether a slower rate helps."""
