@@ -289,7 +289,7 @@ TEXTS: dict[str, str] = {
     "Only these.": "只要这些。",
     "All but these.": "除这些之外。",
     "Protocol mcpbr: ask for the bare answer alone on the last line, as its reader needs it.": "协议 mcpbr：要求最后一行只写答案本身，它的读取器需要这样。",
-    "Show the options as EvalScope does, with the white space that 480 rows begin an option with. In some revisions of the data it marks the gold option, so it is removed by default.": "像 EvalScope 那样显示选项，保留 480 行中选项开头的空白。在某些数据版本中，空白会暴露标准答案，因此默认去掉。",
+    "Keep the white space that 480 rows begin an option with in the published files. In some revisions of the data it marks the gold option, so it is removed by default. The prompt lengths that EvalScope publishes are those without it.": "保留发布文件里 480 行中选项开头的空白。在某些数据版本中，空白会暴露标准答案，因此默认去掉。EvalScope 公布的提示词长度是去掉空白后的长度。",
     "Which questions: val has labels, test may not; dev holds the worked examples.": "哪些题：val 有标准答案，test 可能没有；dev 是示例。",
     "``answer-only`` or ``cot``; the protocol's own by default.": "``answer-only`` 或 ``cot``；默认由协议决定。",
     "``base`` (a text to continue) or ``chat``; the protocol's own by default.": "``base``（续写文本）或 ``chat``；默认由协议决定。",
