@@ -80,7 +80,6 @@ TEXTS: dict[str, str] = {
     "Questions with a grade; all questions with a reply where there are no gold answers.": "已评分的题数；没有标准答案时，是所有有回复的题数。",
     "Questions with a grade, of which the accuracy is the mean; all questions with a reply where the exam has no gold answers.": "已评分的题数，准确率是它们的平均值；考试没有标准答案时，是所有有回复的题数。",
     "Further questions, whose replies have no grade. Up to version 1.0 they were part of `n`.": "此外还有回复但没有评分的题数。1.0 版及以前计入 `n`。",
-    "Questions with a grade.": "已评分的题数。",
     "Further questions, whose replies have no grade.": "此外还有回复但没有评分的题数。",
     "Items behind the value.": "算出该值所用的项数。",
     "How the interval was made: ``wilson``, ``clustered``, ``stratified``, ``rogan-gladen``.": "置信区间的算法：``wilson``、``clustered``、``stratified``、``rogan-gladen``。",

@@ -6,6 +6,7 @@ import html
 import json
 import math
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from keju.models.scripted import ScriptedModel
+from keju.types import Request
 from keju.viewer.app import make_app
 from keju.viewer.shelf import Shelf
 from tests.cli.conftest import Keju
@@ -20,6 +22,19 @@ from tests.cli.conftest import Keju
 EACH = 520
 # A p of 0: ``p 0``, ``p = 0.0``, ``p 0.000``; not ``p 0.03``.
 ZERO = re.compile(r"\bp\s*(?:=|is)?\s*0(?:\.0*)?(?![\d.])")
+
+
+def _always(reply: str) -> ScriptedModel:
+    """A model that gives one reply to every question."""
+
+    def answer(_: Request) -> str:
+        return reply
+
+    return ScriptedModel(script=answer)
+
+
+def _given(model: ScriptedModel, _: object) -> ScriptedModel:
+    return model
 
 
 @pytest.fixture
@@ -30,8 +45,8 @@ def runs(keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = [f"Question {n}?,one,two,A,{subset}" for subset in ("x", "y") for n in range(EACH)]
     (folder / "q.csv").write_text("\n".join(["question,A,B,answer,subset", *rows]))
     for name, letter in (("right", "A"), ("wrong", "B")):
-        model = ScriptedModel(script=lambda _, letter=letter: f"The answer is ({letter}).")
-        monkeypatch.setattr("keju.task.make_model", lambda _, model=model: model)
+        model = _always(f"The answer is ({letter}).")
+        monkeypatch.setattr("keju.task.make_model", partial(_given, model))
         flags = ("-q", "--no-report", "--run-id", name)
         ran = keju("eval", "-m", "scripted", "--datasets", "./quiz", *flags)
         assert ran.code == 0, ran.err
