@@ -272,8 +272,10 @@ def test_at_most_two_in_a_hundred_clean_replies_are_flagged(
     assert audited["readers"][0]["accuracy"]["value"] > 0.99
     assert audited["flagged"] <= 0.02 * CLEAN, audited["findings"][:5]
     # Readers of other protocols, such as `answer-only`, score some of these runs 0 %.
-    far = ("audit_reader_outside", "audit_reader_otherwise")
-    assert [notice for notice in audited["notices"] if notice["code"] in far] == []
+    knows = {row["reader"]: row["knows_form"] for row in audited["readers"]}
+    warned = [n["values"]["reader"] for n in audited["notices"] if "audit_reader" in n["code"]]
+    assert all(knows[name] for name in warned)
+    assert not warned or exam != "bbh"
 
 
 # --- what stored files and probabilities tell ----------------------------------------------------

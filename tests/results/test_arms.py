@@ -73,7 +73,7 @@ def test_the_difference_of_two_arms_is_that_of_the_table_of_pairs() -> None:
     sums, dates = found.subsets
     assert (sums.n, sums.arm_only, sums.base_only) == (12, 7, 0)
     assert sums.p == pytest.approx(2 / 2**7)
-    assert sums.p_adjusted == pytest.approx(2 / 2**7)  # of the mid-p, 1 / 2^7
+    assert sums.p_adjusted == pytest.approx(2 * 2 / 2**7)
     assert sums.detectable is not None
     assert sums.ci95 is not None
     assert (8 * dates.difference, dates.p) == (-1.0, 1.0)
@@ -177,7 +177,7 @@ def test_only_the_first_arm_is_what_others_help_or_harm() -> None:
     # The sentence says which p it tells.
     assert f", Holm's p {shown_p(3 * p, 2)})" in found[0].conclusion.text()
     assert f"，经 Holm 校正的 p {3 * p:.2g}）" in found[0].conclusion.text("zh")
-    assert f", p {p:.2g})" in compare_arms(arms[:2])[0].conclusion.text()
+    assert f", p {shown_p(p, 2)})" in compare_arms(arms[:2])[0].conclusion.text()
     assert compare_arms(arms[:2])[0].p_holm is None
 
 

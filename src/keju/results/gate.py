@@ -22,7 +22,6 @@ from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, Comparison, InNotebook
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
 from keju.stats.gate import LEVEL, Gated, Verdict, at_least, decide, no_worse_by
-from keju.stats.intervals import log10_p
 from keju.stats.paired import holm, paired_difference
 
 EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
@@ -265,8 +264,8 @@ def _row(
         high=found.high,
         p=found.p,
         p_fail=found.p_fail,
-        p_log10=log10_p(found.p),
-        p_fail_log10=log10_p(found.p_fail),
+        p_log10=found.p_log10,
+        p_fail_log10=found.p_fail_log10,
         needed=found.needed,
         whole=Share(own).whole,
     )
@@ -294,7 +293,8 @@ def _decided(gates: Sequence[Tested]) -> list[GateRow]:
             # Holm holds a p against the level over the number of those that are not smaller.
             least = getattr(row, name)
             level = LEVEL / sum(getattr(each, name) >= least for each in rows)
-            *_, needed, planned = tested.at(level)
+            again = tested.at(level)
+            needed, planned = again.needed, again.planned
         open_ = {"needed": needed, "planned": planned}
         decided.append(replace(row, verdict=verdict, **open_, **several))
     return decided

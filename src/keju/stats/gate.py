@@ -16,11 +16,15 @@ from typing import Literal, NamedTuple
 
 from keju.stats.intervals import (
     binomial_at_least,
+    binomial_at_least_log10,
     floored,
+    log10_p,
     normal_quantile,
     normal_survival,
+    normal_survival_log10,
     student_t_quantile,
     student_t_survival,
+    student_t_survival_log10,
 )
 from keju.stats.paired import Difference
 
@@ -48,6 +52,20 @@ class Gated(NamedTuple):
     """How many items would decide, if they were as those at hand; None where that is no number."""
     planned: int | None = None
     """How many decide with a power of 0.8 if the true value is the one seen."""
+    p_log10: float = 0.0
+    """The logarithms of both p, exact where these are at their floor too."""
+    p_fail_log10: float = 0.0
+
+
+class _Bounds(NamedTuple):
+    """One test: both bounds, both p and their logarithms."""
+
+    low: float
+    high: float
+    p: float
+    p_fail: float
+    p_log10: float
+    p_fail_log10: float
 
 
 def decide(p: float, p_fail: float, level: float = LEVEL) -> Verdict:
@@ -62,10 +80,10 @@ def no_worse_by(apart: Difference, margin: float, *, binary: bool, level: float 
     worth, and Student's t where that is more cautious: the one passes too little, the other fails
     too little, where few items differ.
     """
-    n, value, limit = _worth(apart), apart.value, -margin
-    spread = null_spread = (apart.se or 0.0) * math.sqrt(apart.n)
-    df: float = (apart.clusters or apart.n) - 1
-    tests = [_by_t(value, apart.se, limit, df, level, n)]
+    n, value, limit = apart.worth, apart.value, -margin
+    se, df = apart.corrected_se, apart.df
+    spread = null_spread = (se or 0.0) * math.sqrt(apart.n)
+    tests = [_by_t(value, se, limit, df, level, n)]
     if binary and df:
         share = n / apart.n
         score = _Tango(apart.first_only * share, apart.second_only * share, n)
@@ -73,16 +91,15 @@ def no_worse_by(apart: Difference, margin: float, *, binary: bool, level: float 
         quantile = _quantile(level, df)
         low = _root(lambda at: score(at) - quantile, -1.0, value)
         high = _root(lambda at: score(at) + quantile, value, 1.0)
-        tests.append((low, high, _survival(score(limit), df), _survival(-score(limit), df)))
+        tests.append(_Bounds(low, high, *_survivals(score(limit), df)))
         null_spread = max(spread, math.sqrt(score.variance(limit) * apart.n) / n)
-    low, high, p, p_fail = _most_cautious(tests)
+    test = _most_cautious(tests)
     needed = _needed(apart.n, spread, value - limit, level)
     planned = _planned(apart.n, (null_spread, spread), value - limit, level, binary=binary)
     if not spread and value != limit:
         needed = max(apart.n + 1, math.ceil(_alike(value - limit, level) * apart.n / n))
         planned = needed
-    ends = max(-1.0, low), min(1.0, high)
-    return Gated(decide(p, p_fail, level), value, *ends, p, p_fail, needed, planned)
+    return _gated(test, value, (-1.0, 1.0), level, (needed, planned))
 
 
 def at_least(own: Difference, least: float, *, binary: bool, level: float = LEVEL) -> Gated:
@@ -91,47 +108,53 @@ def at_least(own: Difference, least: float, *, binary: bool, level: float = LEVE
     Yes-or-no scores have the exact binomial test; with clusters on as many items as these are
     worth, and Student's t where that is more cautious.
     """
-    n, value = _worth(own), own.value
+    n, value, se = own.worth, own.value, own.corrected_se
     tests = [_exact(value, n, least, level)] if binary else []
     if not binary or own.clusters is not None:
-        df = (own.clusters if own.clusters is not None else own.n) - 1
-        tests.append(_by_t(value, own.se, least, df, level, n))
-    low, high, p, p_fail = _most_cautious(tests)
-    spread = (own.se or 0.0) * math.sqrt(own.n)
+        tests.append(_by_t(value, se, least, own.df, level, n))
+    test = _most_cautious(tests)
+    spread = (se or 0.0) * math.sqrt(own.n)
     null_spread = max(spread, math.sqrt(least * (1 - least) * own.deff))
     needed = _needed(own.n, null_spread, value - least, level)
     planned = _planned(own.n, (null_spread, spread), value - least, level, binary=binary)
-    ends = max(0.0, low), min(1.0, high)
-    return Gated(decide(p, p_fail, level), value, *ends, p, p_fail, needed, planned)
+    return _gated(test, value, (0.0, 1.0), level, (needed, planned))
 
 
-def _most_cautious(tests: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+def _gated(
+    test: _Bounds,
+    value: float,
+    limits: tuple[float, float],
+    level: float,
+    items: tuple[int | None, int | None],
+) -> Gated:
+    """Return the decision of a test; `limits` are the least and the largest possible value."""
+    ends = max(limits[0], test.low), min(limits[1], test.high)
+    verdict, logs = decide(test.p, test.p_fail, level), (test.p_log10, test.p_fail_log10)
+    return Gated(verdict, value, *ends, test.p, test.p_fail, *items, *logs)
+
+
+def _most_cautious(tests: Sequence[_Bounds]) -> _Bounds:
     """The widest bounds, and the largest p, of several tests."""
-    lows, highs, ps, fails = zip(*tests, strict=True)
-    return min(lows), max(highs), max(ps), max(fails)
+    low, high, *ps = zip(*tests, strict=True)
+    return _Bounds(min(low), max(high), *(max(values) for values in ps))
 
 
-def _exact(value: float, n: float, limit: float, level: float) -> tuple[float, ...]:
+def _exact(value: float, n: float, limit: float, level: float) -> _Bounds:
     """Bounds and p of the exact binomial test."""
     right, wrong = value * n, (1 - value) * n
-    return (
+    return _Bounds(
         _root(lambda at: binomial_at_least(right, n, at) - level, 0.0, value),
         1 - _root(lambda at: binomial_at_least(wrong, n, at) - level, 0.0, 1 - value),
         floored(binomial_at_least(right, n, limit)),
         floored(binomial_at_least(wrong, n, 1 - limit)),
+        binomial_at_least_log10(right, n, limit),
+        binomial_at_least_log10(wrong, n, 1 - limit),
     )
-
-
-def _worth(apart: Difference) -> float:
-    """How many independent items those at hand are worth; clusters without spread are one each."""
-    if apart.clusters is None:
-        return float(apart.n)
-    return apart.n / max(1.0, apart.deff) if apart.se else float(apart.clusters)
 
 
 def _by_t(
     value: float, se: float | None, limit: float, df: float, level: float, n: float
-) -> tuple[float, ...]:
+) -> _Bounds:
     """Bounds and p of Student's t; without any spread those of items of which none differs.
 
     0 of 10 items that differ from all others may well be 0 of a share of 26 %: 0.74^10 = 0.05.
@@ -139,19 +162,26 @@ def _by_t(
     if not se:
         reach = 1 - level ** (1 / n)
         gap = value - limit
-        p, p_fail = (floored(max(0.0, 1 - max(0.0, sign * gap)) ** n) for sign in (1, -1))
-        return value - reach, value + reach, p, p_fail
+        shares = [floored(max(0.0, 1 - max(0.0, sign * gap))) for sign in (1, -1)]
+        ps, logs = [floored(share**n) for share in shares], [n * log10_p(one) for one in shares]
+        return _Bounds(value - reach, value + reach, *ps, *logs)
     half = _quantile(level, df) * se
-    p, p_fail = (_survival(sign * (value - limit) / se, df) for sign in (1, -1))
-    return value - half, value + half, p, p_fail
+    return _Bounds(value - half, value + half, *_survivals((value - limit) / se, df))
 
 
 def _quantile(level: float, df: float) -> float:
     return normal_quantile(1 - level) if df == math.inf else student_t_quantile(1 - level, df)
 
 
-def _survival(t: float, df: float) -> float:
-    return floored(normal_survival(t) if df == math.inf else student_t_survival(t, df))
+def _survivals(t: float, df: float) -> tuple[float, float, float, float]:
+    """Return P(T > t) and P(T > -t), and their logarithms."""
+    if df == math.inf:
+        ps = [normal_survival(at) for at in (t, -t)]
+        logs = [normal_survival_log10(at) for at in (t, -t)]
+    else:
+        ps = [student_t_survival(at, df) for at in (t, -t)]
+        logs = [student_t_survival_log10(at, df) for at in (t, -t)]
+    return floored(ps[0]), floored(ps[1]), logs[0], logs[1]
 
 
 def _needed(n: int, spread: float, gap: float, level: float) -> int | None:

@@ -69,7 +69,7 @@ def log10_p(p: float) -> float:
 
 def normal_survival_log10(z: float) -> float:
     """Return log10 of P(Z > z), also where that is too small for a float."""
-    if z < 30:
+    if z < 30 or z == math.inf:
         return log10_p(normal_survival(z))
     # The asymptotic series of Mills' ratio, exact to 1e-10 from here on.
     series = 1 - 1 / z**2 + 3 / z**4 - 15 / z**6 + 105 / z**8
@@ -108,6 +108,15 @@ def student_t_quantile(p: float, df: float) -> float:
     return (low + high) / 2
 
 
+def student_t_survival_log10(t: float, df: float) -> float:
+    """Return log10 of P(T > t), also where that is too small for a float."""
+    if t < 1:
+        return log10_p(student_t_survival(t, df))
+    square = t * t
+    parts = df / (df + square), square / (df + square)
+    return _incomplete_beta_log10(df / 2, 0.5, *parts) - math.log10(2)
+
+
 def student_t_survival(t: float, df: float) -> float:
     """P that Student's t with `df` degrees of freedom is above `t`."""
     return _t_tail(t, df) if t >= 0 else 1 - _t_tail(-t, df)
@@ -120,6 +129,11 @@ def binomial_at_least(right: float, n: float, share: float) -> float:
     return _incomplete_beta(right, n - right + 1, share, 1 - share)
 
 
+def binomial_at_least_log10(right: float, n: float, share: float) -> float:
+    """Return log10 of `binomial_at_least`, also where that is too small for a float."""
+    return 0.0 if right <= 0 else _incomplete_beta_log10(right, n - right + 1, share, 1 - share)
+
+
 def _t_tail(t: float, df: float) -> float:
     """P(T > t) for t >= 0."""
     square = t * t
@@ -130,12 +144,24 @@ def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
     """Regularised incomplete beta function I_x(a, b); `rest` is 1 - x without cancellation."""
     if x <= 0 or rest <= 0:
         return 0.0 if x <= 0 else 1.0
-    front = math.exp(
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
-    )
+    front = math.exp(_beta_front_log(a, b, x, rest))
     if x < (a + 1) / (a + b + 2):
         return front * _beta_fraction(a, b, x) / a
     return 1.0 - front * _beta_fraction(b, a, rest) / b
+
+
+def _incomplete_beta_log10(a: float, b: float, x: float, rest: float) -> float:
+    """Return log10 of `_incomplete_beta`; that of `LEAST_P` where it is 0."""
+    if 0 < x < (a + 1) / (a + b + 2) and rest > 0:
+        logs = _beta_front_log(a, b, x, rest) + math.log(_beta_fraction(a, b, x) / a)
+        return min(0.0, logs / math.log(10))
+    return min(0.0, log10_p(_incomplete_beta(a, b, x, rest)))
+
+
+def _beta_front_log(a: float, b: float, x: float, rest: float) -> float:
+    """The logarithm of the factor before the continued fraction."""
+    gammas = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    return gammas + a * math.log(x) + b * math.log(rest)
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:

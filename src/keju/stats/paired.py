@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from keju.stats.intervals import (
     Z95,
+    Imbalance,
     Interval,
     Moments,
     floored,
@@ -105,6 +106,29 @@ class Difference(NamedTuple):
     """How many times the variance is that of independent items."""
     p_log10: float = 0.0
     """The logarithm of `p`, exact where `p` is at its floor too."""
+    unequal: Imbalance | None = None
+    """What the unequal sizes of the clusters do; None where there are none or only one."""
+
+    @property
+    def df(self) -> float:
+        """The degrees of freedom of Student's t."""
+        return self.n - 1.0 if self.clusters is None else self.unequal.df if self.unequal else 0.0
+
+    @property
+    def corrected_se(self) -> float | None:
+        """The standard error; clusters of unequal size show one that is too small."""
+        if self.se is None or self.unequal is None:
+            return self.se
+        return self.se * math.sqrt(self.unequal.factor)
+
+    @property
+    def worth(self) -> float:
+        """How many independent items these are worth; clusters without spread are one each."""
+        if self.unequal is None:
+            return float(self.n if self.clusters is None else self.clusters)
+        if not self.se:
+            return self.unequal.effective
+        return self.n / max(1.0, self.deff * self.unequal.factor)
 
     @property
     def apart(self) -> bool:
@@ -139,13 +163,14 @@ def paired_difference(
         sizes = array("I", map(len, members.values()))
     above, below = (sum(sign * own > _TIE for own in apart) for sign in (1, -1))
     n, size, value = len(apart), len(totals), moments.mean
-    se, interval, deff = None, None, 1.0
+    se, interval, deff, unequal = None, None, 1.0, None
     if size > 1:
         residuals = (total - many * value for total, many in zip(totals, sizes, strict=True))
         se = math.sqrt(size / (size - 1) * math.fsum(own * own for own in residuals)) / n
         deff = (se / moments.se) ** 2 if clustered and moments.se else 1.0
-        unequal = imbalance(sizes)
-        half = student_t_quantile(0.975, unequal.df) * se * math.sqrt(unequal.factor)
+        unequal = imbalance(sizes) if clustered else None
+        df, factor = (unequal.df, unequal.factor) if unequal else (size - 1.0, 1.0)
+        half = student_t_quantile(0.975, df) * se * math.sqrt(factor)
         interval = in_range(Interval(value - half, value + half))
     binary = all(score in (0.0, 1.0) for pair in pairs for score in pair)
     if binary and not clustered:
@@ -156,7 +181,8 @@ def paired_difference(
         p, p_log10 = _sign_flip(totals, seed)
         mid_p = p
     clusters = size if clustered else None
-    return Difference(value, se, interval, n, above, below, p, mid_p, clusters, deff, p_log10)
+    test_facts = p, mid_p, clusters, deff, p_log10, unequal
+    return Difference(value, se, interval, n, above, below, *test_facts)
 
 
 def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:

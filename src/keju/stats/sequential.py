@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from keju.stats.intervals import Z95
+from keju.stats.intervals import Z95, floored
 
 LEVEL = 0.05
 PLAIN = 0.5
@@ -75,7 +75,7 @@ def _exp(log: float) -> float:
 
 def always_valid_p(e_values: Iterable[float]) -> float:
     """The p that may be read after any look, from the e-values of all looks so far."""
-    return min((1 / e for e in e_values if e > 1), default=1.0)
+    return floored(min((1 / e for e in e_values if e > 1), default=1.0))
 
 
 def tuning(tightest: float, level: float = LEVEL) -> float:

@@ -264,8 +264,9 @@ class MMLUProArgs(DatasetArgs):
     """What MMLU-Pro can be asked for beside the usual settings."""
 
     option_blanks: bool = False
-    """Show the options as EvalScope does, with the white space that 480 rows begin an option with.
-    In some revisions of the data it marks the gold option, so it is removed by default."""
+    """Keep the white space that 480 rows begin an option with in the published files. In some
+    revisions of the data it marks the gold option, so it is removed by default. The prompt lengths
+    that EvalScope publishes are those without it."""
 
 
 def read_rows(setup: Setup, table: str) -> list[Row]:
