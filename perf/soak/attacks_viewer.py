@@ -59,7 +59,7 @@ class Viewer:
                 limited, stdout=subprocess.PIPE, stderr=errors, text=True
             )
         assert self.process.stdout is not None
-        self.said = ""
+        self.said, self.seen = "", 0
         while not (found := re.search(r"http://[^/\s]+:(\d+)/(\S*)", self.said)):
             line = self.process.stdout.readline()
             if not line:
@@ -107,8 +107,14 @@ class Viewer:
             yield "Ctrl-C does not end it"
             self.process.kill()
             self.process.wait()
-        if text := self.errors.read_text().strip():
+        if text := self.complaints():
             yield f"it wrote to the terminal: {text[-300:]!r}"
+
+    def complaints(self) -> str:
+        """What it has written to the terminal since the last look, except for its address."""
+        lines = self.errors.read_text().splitlines()
+        new, self.seen = lines[self.seen :], len(lines)
+        return "\n".join(line for line in new if "http://" not in line).strip()
 
 
 def no_internal(answer: Answer, *also: int) -> Problems:
@@ -776,9 +782,8 @@ def after(viewer: Viewer) -> Problems:
         time.sleep(0.2)
     if viewer.children():
         yield "children are left"
-    if text := viewer.errors.read_text().strip():
+    if text := viewer.complaints():
         yield f"it wrote to the terminal: {text[-400:]!r}"
-        os.truncate(viewer.errors, 0)
 
 
 def attack_viewer(folder: Path, seed: int, names: list[str]) -> dict[str, list[str]]:
