@@ -92,6 +92,10 @@ BYTE_SECONDS: Final = 60.0
 _CHUNK: Final = 1 << 16
 
 
+MOST_DIGITS: Final = 4000
+"""Digits of a whole number in data; Python itself refuses to read more than 4,300."""
+
+
 class TooLong(Exception):
     """Packed bytes that unpack to more than they may."""
 
@@ -169,6 +173,12 @@ def unpacked_body(body: bytes, header: str) -> bytes:
         body = unpacker.feed(body, LONGEST_REPLY)
         unpacker.close()
     return body
+
+
+def whole_number(text: str) -> int | None:
+    """Return the whole number that a text writes in digits; None if it is not one or too long."""
+    text = text.strip()
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 def open_file(path: Path | str, *, follow: bool = True) -> BinaryIO:

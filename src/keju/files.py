@@ -35,6 +35,7 @@ from keju.bounds import (
     open_file,
     read_file,
     unpacking,
+    whole_number,
 )
 from keju.errors import DataError, Hint, WriteError
 
@@ -454,7 +455,8 @@ def name_of(text: str) -> str:
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts ``q2`` before ``q10``."""
     parts = _DIGITS.split(text)
-    return tuple((1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts if p)
+    numbers = [(part, whole_number(part)) for part in parts if part]
+    return tuple((0, 0, part) if number is None else (1, number, "") for part, number in numbers)
 
 
 class Made(Sequence[Stored], Generic[Stored]):

@@ -1316,6 +1316,7 @@ TEXTS: dict[str, str] = {
     "view_where": "this condition cannot be put: {problem}",
     "view_where_memory": "this condition needs more than {most} MiB of memory, so Keju stopped it",
     "view_where_slow": "this condition takes more than {seconds:g} seconds, and was stopped",
+    "view_run_damaged": "a file of this run is damaged, or it has just changed ({problem})",
     "view_address": "this address has '{name}={value}', and the run has no such {name}{hint}",
     "view_address_choice": "this address has '{name}={value}': '{name}' is one of {choices}",
     "view_address_number": "this address has '{name}={value}': '{name}' is a whole number",
@@ -2719,6 +2720,7 @@ LABELS: dict[str, str] = {
     "view.broken": "something is broken here; the terminal says what",
     "view.read_otherwise": "{exam}: the results read {n} {n:reply|replies} otherwise than the "
     "journal's lines, which the lists here show; other readers wrote them",
+    "view.unreadable": "the files of the run '{run}' could not be read",
     "view.damaged": "{n} {n:line|lines} of the journal could not be read",
     "view.base": "Base",
     "view.against": "Against it",

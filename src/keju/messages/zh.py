@@ -1159,6 +1159,7 @@ TEXTS: dict[str, str] = {
     "view_where": "无法执行该条件：{problem}",
     "view_where_memory": "该条件需要超过 {most} MiB 内存，已停止",
     "view_where_slow": "该条件用时超过 {seconds:g} 秒，已停止",
+    "view_run_damaged": "该运行的某个文件已损坏，或在读取时被改动（{problem}）",
     "view_address": "此地址含有“{name}={value}”，而该运行没有这样的 {name}{hint}",
     "view_address_choice": "此地址含有“{name}={value}”：“{name}”只能是{choices}之一",
     "view_address_number": "此地址含有“{name}={value}”：“{name}”应为整数",
@@ -2471,6 +2472,7 @@ LABELS: dict[str, str] = {
     "view.broken": "这里出了错；终端上有说明",
     "view.read_otherwise": "{exam}：有 {n} 个回复在结果中的读法与日志行不同；"
     "这里的列表显示日志行，它们由其他读取器写成",
+    "view.unreadable": "无法读取运行“{run}”的文件",
     "view.damaged": "日志中有 {n} 行无法读取",
     "view.base": "基线",
     "view.against": "与之比较",

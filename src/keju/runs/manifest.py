@@ -217,6 +217,14 @@ class StoredJudge(msgspec.Struct):
     sessions: list[StoredSession] = []
 
 
+class _StoredConfig(msgspec.Struct):
+    """What other modules read of the stored settings; a file that someone else made is checked."""
+
+    arms: list[dict[str, Any]] | None = None
+    judge: dict[str, Any] | None = None
+    price: dict[str, Any] | None = None
+
+
 class Manifest(msgspec.Struct, kw_only=True):
     """``manifest.json``. Keys that are not set are not written."""
 
@@ -250,7 +258,9 @@ class Manifest(msgspec.Struct, kw_only=True):
         """The manifest of the run in `folder`; DataError if it cannot be read."""
         path = folder / MANIFEST
         try:
-            return msgspec.convert(read_json(path), cls)
+            manifest = msgspec.convert(read_json(path), cls)
+            msgspec.convert(manifest.config, _StoredConfig)
+            return manifest
         except msgspec.ValidationError as error:
             raise DataError("manifest_damaged", path=path, problem=wrong_shape(error)) from None
 

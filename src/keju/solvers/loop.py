@@ -60,6 +60,8 @@ ANSWERED: frozenset[Stop] = frozenset(
 LONGEST = 8 << 20
 """Characters of a transcript: more than any context holds, and as much as a journal's line should.
 """
+MOST_NOTES = 4 * LONGEST
+"""Characters of all notes about the state of the tools in one transcript."""
 SILENT_TURNS = 3
 """Replies without a call, in one episode, after which a model that has to submit gives up."""
 MOST_CALLS = 64
@@ -213,7 +215,9 @@ class _Episode:
         self._meter = QuestionMeter(loop.limits)
         self._faults: tuple[Fault, ...] = ()
         self._size = 0
-        """Characters of the transcript."""
+        """Characters of what the model and its tools wrote."""
+        self._notes_size = 0
+        """Characters of the notes about the state of the tools, which repeat much of it."""
         self._reply = Reply()
         self._stop: Stop | None = None
         self._cut_by: CutBy = ""
@@ -261,6 +265,7 @@ class _Episode:
             self._turns.append(turn)
             self._sent.append(self._protocol.sent(turn))
             self._size += len(turn.text) + len(turn.reasoning)
+            self._size += sum(len(call.name) + len(call.arguments) for call in turn.calls)
             if cut_by is None:
                 return turn
             self._cut(cut_by)
@@ -306,6 +311,7 @@ class _Episode:
             if self._note is not None and self._agent.hide_old_env_states:
                 self._sent.remove(self._note)
             self._note = Turn(role="user", text=note)
+            self._notes_size += len(note)
             self._say(self._note)
 
     async def _call(
@@ -350,7 +356,7 @@ class _Episode:
             return
         if (limit := self._meter.out_of()) is not None:
             self._cut(limit)
-        elif self._size >= LONGEST:
+        elif self._size >= LONGEST or self._notes_size >= MOST_NOTES:
             self._end("context_overflow", "context")
 
     def _say(self, turn: Turn) -> None:

@@ -10,7 +10,9 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from importlib import resources
 from ipaddress import ip_address
@@ -32,10 +34,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from keju.errors import KejuError, UsageError
 from keju.messages import Language, asked_for
 from keju.signals import calling
+from keju.viewer.clients import Client
 from keju.viewer.comparing import Comparing
-from keju.viewer.condition import Stopped
+from keju.viewer.condition import AT_ONCE
+from keju.viewer.damage import Stopped, in_words
 from keju.viewer.pages import Pages
-from keju.viewer.shelf import Shelf
+from keju.viewer.shelf import Shelf, State, Stored
 
 TOKEN: Final = "keju_token"
 """The cookie, and the part of an address, that lets in who is not on this machine."""
@@ -60,6 +64,10 @@ STATIC: Final = {
     "viewer.js": ("keju.viewer", "static/viewer.js", "text/javascript"),
     "icon.svg": ("keju.viewer", "static/icon.svg", "image/svg+xml"),
 }
+
+
+_conditions = ThreadPoolExecutor(AT_ONCE, "condition")
+"""Pages with a condition wait for each other, and no other page waits for them."""
 
 
 class Guarded:
@@ -93,7 +101,9 @@ class Guarded:
         elif self._known(request.query_params.get("token", "")):
             items = request.query_params.multi_items()
             query = urlencode([(name, value) for name, value in items if name != "token"])
-            answer = RedirectResponse(request.url.path + (f"?{query}" if query else ""), 303)
+            # Two slashes at the beginning would be the name of another site.
+            path = "/" + request.url.path.lstrip("/")
+            answer = RedirectResponse(path + (f"?{query}" if query else ""), 303)
             answer.set_cookie(TOKEN, self._token, httponly=True, samesite="strict")
             await answer(scope, receive, sending)
         else:
@@ -135,22 +145,24 @@ def make_app(
     comparing = Comparing(pages)
 
     async def events(request: Request) -> Response:
-        stored = await asyncio.to_thread(pages.stored, request.path_params["run"], request)
+        find = in_words(pages.stored)
+        stored = await asyncio.to_thread(find, request.path_params["run"], request)
         language = pages.language(request)
 
         async def stream() -> AsyncIterator[bytes]:
             seen: object = None
-            while stop is None or not stop.is_set():
-                await asyncio.to_thread(stored.index.refresh)
-                state = await asyncio.to_thread(lambda: stored.state)
-                if seen != (now := (stored.index.generation, stored.index.end, state)):
-                    html = await asyncio.to_thread(pages.live, stored, language)
-                    yield _event("change", html)
-                    seen = now
-                if state != "running":
-                    yield _event("done", "")
-                    return
-                await asyncio.sleep(PULSE)
+            with suppress(KejuError):  # its files are gone or damaged by now: the stream ends
+                while stop is None or not stop.is_set():
+                    state = await asyncio.to_thread(in_words(_state_of), stored)
+                    if seen != (now := (stored.index.generation, stored.index.end, state)):
+                        html = await asyncio.to_thread(in_words(pages.live), stored, language)
+                        yield _event("change", html)
+                        seen = now
+                    if state != "running":
+                        break
+                    await asyncio.sleep(PULSE)
+            if stop is None or not stop.is_set():
+                yield _event("done", "")
 
         return StreamingResponse(stream(), media_type="text/event-stream")
 
@@ -168,20 +180,21 @@ def make_app(
             unsaid = error.detail == HTTPStatus(error.status_code).phrase
             text = labels("view.no_page") if unsaid else error.detail
             return pages.problem(request, error.status_code, text)
-        text = labels("view.broken")
+        text = broken = labels("view.broken")
         if isinstance(error, KejuError):
             text = error.text(labels.language)
-        return pages.problem(request, 400 if isinstance(error, UsageError) else 500, text)
+        status = 400 if isinstance(error, UsageError) else 422 if text != broken else 500
+        return pages.problem(request, status, text)
 
     app = Starlette(
         routes=[
-            Route("/", pages.runs),
-            Route("/runs/{run}", pages.run),
+            Route("/", in_words(pages.runs)),
+            Route("/runs/{run}", in_words(pages.run)),
             Route("/runs/{run}/events", events),
             Route("/runs/{run}/samples", _while_connected(pages.samples)),
             Route("/runs/{run}/sample", _while_connected(pages.sample)),
-            Route("/compare", comparing.compared),
-            Route("/compare/sample", comparing.sides),
+            Route("/compare", in_words(comparing.compared)),
+            Route("/compare/sample", in_words(comparing.sides)),
             Route("/static/{name}", static),
         ],
         middleware=[] if token else [Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)],
@@ -201,8 +214,10 @@ def _while_connected(
     async def endpoint(request: Request) -> Response:
         left = threading.Event()
         watch = asyncio.create_task(_disconnected(request, left))
+        pool = _conditions if "where" in request.query_params else None
+        work = partial(in_words(page), request, left.is_set)
         try:
-            return await asyncio.to_thread(page, request, left.is_set)
+            return await asyncio.get_running_loop().run_in_executor(pool, work)
         except Stopped:
             return Response(status_code=499)  # no one reads it
         finally:
@@ -217,6 +232,12 @@ async def _disconnected(request: Request, left: threading.Event) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
     left.set()
+
+
+def _state_of(stored: Stored) -> State:
+    """The state of a run whose journal was read to its end."""
+    stored.index.refresh()
+    return stored.state
 
 
 def _event(name: str, text: str) -> bytes:
@@ -286,6 +307,8 @@ async def _serving(
     stop = asyncio.Event()
     config = uvicorn.Config(
         make_app(shelf, token=token, stop=stop, language=asked_for()),
+        http=Client,
+        ws="none",
         log_level="error",
         access_log=False,
         server_header=False,

@@ -24,6 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from keju.errors import UsageError
+from keju.viewer.damage import Stopped
 
 START: Final = 60.0
 """Seconds that the child may take to start on a busy machine; no condition runs yet."""
@@ -64,10 +65,6 @@ class Verdict(msgspec.Struct, frozen=True):
 
     numbers: list[int] = []
     problem: str = ""
-
-
-class Stopped(Exception):
-    """The browser has left, so the condition was stopped."""
 
 
 class Evaluation:

@@ -10,6 +10,7 @@ known before the exam's data is loaded.
 from __future__ import annotations
 
 import math
+import stat
 import threading
 from array import array
 from bisect import bisect_left
@@ -22,9 +23,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from keju.runs.journal import FILE, Records
+from keju.runs.journal import FILE, Records, open_journal
 from keju.runs.run import GRADES, Counting, graded
 from keju.types import BROKEN_FINISHES, Outcome, Record, Sample, Tier
+from keju.viewer.blocks import blocks
 
 _BATCH: Final = 1 << 20
 """Bytes of the journal that are read at once."""
@@ -32,6 +34,8 @@ _MOST_SEEN: Final = 20_000
 """Readings that are remembered as they are written."""
 FEW_KEYS: Final = 1 << 17
 """Keys that are numbered by a dictionary: about a hundred bytes each."""
+_LARGEST, _LONGEST_TIME = (1 << 32) - 1, 1e9
+"""The most tokens and seconds of a reply that are sorted and filtered as such."""
 _CALL: Final = b'"calls":[{'
 """What the transcript of a model that called a tool holds."""
 
@@ -156,7 +160,7 @@ class Index:
         """Lines that could not be read."""
         self.starts = array("q")
         """Where the line begins."""
-        self.part = array("H")
+        self.part = array("I")
         """A place in `parts`."""
         self.kind = array("I")
         """A place in `kinds`."""
@@ -179,7 +183,7 @@ class Index:
         with self._lock:
             path = self.folder / FILE
             identity = _identity(path, self.folder / GRADES)
-            size = path.stat().st_size if path.is_file() else 0
+            size = _size_of(path)
             if identity != self._identity or size < self.end:
                 self._begin()
                 self._identity = identity
@@ -379,7 +383,9 @@ def _kind(readings: bytes) -> Kind:
     first, *others = decoded
     outcome = first.score.outcome
     differ = any(other.score.outcome != outcome for other in others)
-    return Kind(outcome, first.score.value, first.answer.tier, differ)
+    # A journal that someone else made may hold any number.
+    score = min(1.0, max(0.0, first.score.value))
+    return Kind(outcome, score, first.answer.tier, differ)
 
 
 def _identity(*paths: Path) -> tuple[object, ...]:
@@ -395,12 +401,21 @@ def _identity(*paths: Path) -> tuple[object, ...]:
 def _grades(path: Path) -> dict[str, bytes]:
     """What judges made of the answers, by the hash of the record."""
     grades: dict[str, bytes] = {}
-    if path.is_file():
-        for line in path.read_bytes().splitlines():
-            with suppress(ValueError):
-                grade = _decode_grade(line)
-                grades[grade.hash] = bytes(grade.readings)
+    if _size_of(path):
+        for lines, _, _ in _batches(path, 0, _decode_grade):
+            grades |= {grade.hash: bytes(grade.readings) for grade in lines}
     return grades
+
+
+def _size_of(path: Path) -> int:
+    """The bytes of a journal, 0 where there is none; DataError if it is a link or no file."""
+    try:
+        known = path.lstat()
+    except FileNotFoundError:
+        return 0
+    if not stat.S_ISREG(known.st_mode):
+        open_journal(path).close()  # says what is wrong with it
+    return known.st_size
 
 
 Batch = tuple[list[Decoded], list[int], int]
@@ -414,23 +429,24 @@ def _batches(
     on_damage: Callable[[bytes], None] = lambda _: None,
 ) -> Iterator[Batch[Decoded]]:
     """The whole lines of a journal from the place `end` on; a torn last line is left for later."""
-    with path.open("rb", buffering=_BATCH) as file:
-        file.seek(end)
-        while lines := file.readlines(_BATCH):
-            if not lines[-1].endswith(b"\n"):
-                lines.pop()
-            *starts, end = accumulate(map(len, lines), initial=end)
-            try:
-                decoded = [decode(line) for line in lines]
-            except (ValueError, RecursionError):
-                decoded, all_starts, starts = [], starts, []
-                for line, start in zip(lines, all_starts, strict=True):
-                    try:
-                        decoded.append(decode(line))
-                        starts.append(start)
-                    except (ValueError, RecursionError):
-                        on_damage(line)
-            yield decoded, starts, end
+    for block in blocks(path, end, _BATCH):
+        if not block.data:
+            on_damage(b"")
+            yield [], [], block.end
+            continue
+        lines = block.data[:-1].split(b"\n")
+        starts = list(accumulate((len(line) + 1 for line in lines[:-1]), initial=block.start))
+        try:
+            decoded = [decode(line) for line in lines]
+        except (ValueError, RecursionError):
+            decoded, all_starts, starts = [], starts, []
+            for line, start in zip(lines, all_starts, strict=True):
+                try:
+                    decoded.append(decode(line))
+                    starts.append(start)
+                except (ValueError, RecursionError):
+                    on_damage(line)
+        yield decoded, starts, block.end
 
 
 class Place(NamedTuple):
@@ -511,7 +527,7 @@ class Details:
         place = self.places.get(line.bench, _NOWHERE).get(line.id) or _UNKNOWN
         self.subset[number], self.position[number] = place
         reply = line.reply
-        self.seconds[number] = reply.seconds
-        self.tokens[number] = reply.usage.output
+        self.seconds[number] = min(_LONGEST_TIME, max(0.0, reply.seconds))
+        self.tokens[number] = min(_LARGEST, max(0, reply.usage.output))
         self.length[number] = len(reply.text)
         self.acted[number] = reply.episode is not None and _CALL in bytes(reply.episode.turns)

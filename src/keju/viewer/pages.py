@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -14,7 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from keju.errors import UsageError
+from keju.bounds import whole_number
+from keju.errors import KejuError, UsageError
 from keju.messages import Language
 from keju.report import curves
 from keju.report import format as fmt
@@ -27,6 +29,7 @@ from keju.runs.manifest import TOOLS_HASH
 from keju.runs.run import command_name
 from keju.types import ALL_OUTCOMES, Outcome, Record
 from keju.viewer import filters, search, summary
+from keju.viewer.damage import in_words
 from keju.viewer.filters import FAILED, PAGE, Found, Selection
 from keju.viewer.index import Part
 from keju.viewer.leaderboard import leaderboards
@@ -128,13 +131,24 @@ class Pages:
         self.shelf.refresh()
         shown: list[Glance] = []
         total = 0
+        glances = in_words(summary.glances)
+        damaged: list[str] = []
         for stored in self.shelf:
             total += 1
-            shown += summary.glances(stored, labels)
+            try:
+                shown += glances(stored, labels)
+            except KejuError:
+                damaged.append(stored.name)
         ranked = list(leaderboards(shown, labels))
         folder = fmt.printable(str(self.shelf.folder), one_line=True)
         return self.page(
-            request, "runs.html.j2", here="runs", tables=ranked, total=total, folder=folder
+            request,
+            "runs.html.j2",
+            here="runs",
+            tables=ranked,
+            total=total,
+            folder=folder,
+            damaged=damaged,
         )
 
     def run(self, request: Request) -> HTMLResponse:
@@ -149,7 +163,7 @@ class Pages:
         return self.page(
             request,
             "run.html.j2",
-            after=BackgroundTask(stored.details),
+            after=BackgroundTask(_read_ahead, stored),
             run=stored.name,
             model=fmt.printable(stored.manifest.model, one_line=True),
             created=stored.manifest.created,
@@ -209,7 +223,7 @@ class Pages:
         return self.page(
             request,
             "samples.html.j2",
-            after=BackgroundTask(stored.details),
+            after=BackgroundTask(_read_ahead, stored),
             run=stored.name,
             s=chosen,
             exams=[(name, name) for name in exams],
@@ -319,12 +333,18 @@ class Pages:
         part = _part(of or query.get("of", "") or query.get("exam", ""), stored)
         epoch = query.get("epoch", "0")
         number = -1
-        if part is not None and epoch.isdecimal():
-            number = stored.index.find(part, query.get("id", ""), int(epoch))
+        if part is not None and (repeat := whole_number(epoch)) is not None:
+            number = stored.index.find(part, query.get("id", ""), repeat)
         if number < 0:
             text = self.labels(request)("view.no_reply", id=query.get("id", ""))
             raise HTTPException(404, text)
         return number, stored.index.records([number])[0]
+
+
+def _read_ahead(stored: Stored) -> None:
+    """Read what the next page may need; the next page says what is wrong with it."""
+    with suppress(KejuError):
+        in_words(stored.details)()
 
 
 def breakable(name: str) -> Markup:

@@ -8,6 +8,7 @@ takes no more memory than a short one. The child can read nothing else and write
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ import re2
 from keju.errors import Hint, MissingExtra
 from keju.runs.journal import FILE
 from keju.types import Record
+from keju.viewer.blocks import blocks
 from keju.viewer.condition import MEMORY, Task, evaluation
 from keju.viewer.index import Details, Index
 
@@ -156,28 +158,23 @@ def _blocks(
         known = {"subset": names[part][subset], **kinds[kind]._asdict(), "tools": acted}
         return msgspec.json.encode(known)
 
-    with (index.folder / FILE).open("rb") as journal:
-        place, over = 0, False
-        while not over:
-            written = longest = 0
-            with path.open("wb") as file:
-                while written < _BLOCK:
-                    if not (line := journal.readline()):
-                        over = True
-                        break
-                    number, place = lines.find(place), place + len(line)
-                    if not 0 <= number < size or not _is_text(line):
-                        continue
-                    known = facts(
-                        index.part[number],
-                        details.subset[number],
-                        index.kind[number],
-                        details.acted[number] > 0,
-                    )
-                    longer = b'{"#":%d,"facts":%s,%s' % (number, known, line[1:])
-                    written += file.write(longer)
-                    longest = max(longest, len(longer))
-            yield longest
+    for block in blocks(index.folder / FILE, 0, _BLOCK):
+        longest = 0
+        with path.open("wb") as file:
+            for place, line in block.lines():
+                number = lines.find(place)
+                if not 0 <= number < size or not _is_text(line):
+                    continue
+                known = facts(
+                    index.part[number],
+                    details.subset[number],
+                    index.kind[number],
+                    details.acted[number] > 0,
+                )
+                longer = b'{"#":%d,"facts":%s,%s' % (number, known, line[1:])
+                file.write(longer)
+                longest = max(longest, len(longer))
+        yield longest
 
 
 def _is_text(line: bytes) -> bool:
@@ -197,7 +194,8 @@ def holding(index: Index, text: str) -> bytearray:
     for start, line in _lines_with(index.folder / FILE, text):
         number = lines.find(start)
         if 0 <= number < len(holds):
-            holds[number] = _holds(decode(line), folded)
+            with suppress(ValueError, RecursionError):  # a line that is not a record
+                holds[number] = _holds(decode(line), folded)
     return holds
 
 
@@ -207,18 +205,14 @@ def _lines_with(path: Path, text: str) -> Iterator[tuple[int, bytes]]:
     options.case_sensitive = False
     written = msgspec.json.encode(text)[1:-1].decode()
     pattern = re2.compile(re2.escape(written), options)
-    begin = 0
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            chunk += file.readline()
-            place = 0
-            while found := pattern.search(chunk, place):
-                start = chunk.rfind(b"\n", 0, found.start()) + 1
-                place = chunk.find(b"\n", found.end()) + 1
-                if not place:  # a torn last line
-                    break
-                yield begin + start, chunk[start:place]
-            begin += len(chunk)
+    for block in blocks(path, 0, _CHUNK):
+        chunk, place = block.data, 0
+        while found := pattern.search(chunk, place):
+            start = chunk.rfind(b"\n", 0, found.start()) + 1
+            place = chunk.find(b"\n", found.end()) + 1
+            yield block.start + start, chunk[start:place]
+            if not place:
+                break
 
 
 def _holds(record: Record, folded: str) -> bool:

@@ -127,7 +127,8 @@ class Stored:
     @property
     def arms(self) -> list[str]:
         """The names of its arms; none where it has no arms."""
-        return [str(arm.get("name", "")) for arm in self.manifest.config.get("arms", ())]
+        arms = self.manifest.config.get("arms") or ()
+        return [str(arm.get("name", "")) for arm in arms]
 
     @property
     def total(self) -> int:
@@ -182,6 +183,14 @@ def _written_now(path: Path) -> bool:
     return False
 
 
+def is_text(name: str) -> bool:
+    """Whether a name of a file is valid UTF-8."""
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 class Shelf:
     """The runs below a folder by name; a name is looked up, and never made a path of."""
 
@@ -197,7 +206,9 @@ class Shelf:
         if (self.folder / MANIFEST).is_file():  # the folder of one run
             folders = [self.folder]
         with self._lock:
-            there = {folder.name: folder for folder in folders}
+            # A name that is not valid text cannot be part of an address.
+            names = {folder.name: folder for folder in folders}
+            there = {name: folder for name, folder in names.items() if is_text(name)}
             for name in self._runs.keys() - there.keys():
                 del self._runs[name]
             for name in there.keys() - self._runs.keys():

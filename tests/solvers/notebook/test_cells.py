@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keju.solvers.notebook.cells import Cell, Notebook, shortened
+from keju.solvers.notebook.episode import NotebookBox
 
 
 def test_cells_are_appended_or_replaced_by_their_index() -> None:
@@ -50,3 +52,21 @@ def test_the_file_is_a_notebook_whatever_the_cells_hold(rows: list[tuple[str, st
     stored = read(text, as_version=4)
     nbformat.validate(stored)
     assert ["".join(cell["source"]) for cell in stored.cells] == [source for source, _, _ in rows]
+
+
+def test_a_cell_of_many_backticks_is_fenced_at_once() -> None:
+    """Growing the fence by one backtick at a time took minutes, in which nothing else ran."""
+    notebook = Notebook()
+    notebook.cells = [Cell("#" + "`" * 3_000_000)]
+    assert notebook.markdown().count("`") == 3_000_000 + 2 * 3_000_001
+
+
+def test_an_index_of_five_thousand_digits_is_a_wrong_argument() -> None:
+    """An error here would count as an error of the tools, and the question would not be graded."""
+
+    async def call() -> None:
+        box = NotebookBox.__new__(NotebookBox)
+        result = await box._edit("1", "9" * 5000)
+        assert result.kind == "bad_arguments"
+
+    asyncio.run(call())

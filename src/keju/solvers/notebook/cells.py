@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -97,11 +98,14 @@ _BASH_IN_R = """local({
 })"""
 
 
+# Backticks in a row, of which the fence needs one more: "```".
+_BACKTICKS = re.compile("`{3,}")
+
+
 def _fenced(text: str, language: str = "") -> str:
     """`text` in a fence that is longer than any inside it."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 

@@ -178,6 +178,7 @@ class Bubblewrap(Backend):
         yield from (*size, "--tmpfs", "/tmp")  # first, or it hides binds below it
         yield from self._folders(room)
         yield from ("--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/dev/shm")
+        yield from ("--ro-bind", "/proc/sys", "/proc/sys")
         for path in KEYRINGS:
             if Path(path).exists():  # not in every kernel of the system
                 yield from ("--ro-bind", "/dev/null", path)

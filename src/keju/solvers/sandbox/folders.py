@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from keju.solvers.sandbox.supervise import removal
+from keju.solvers.sandbox.supervise import mapped_bytes, removal
 
 OPENAT2: Final = 437
 """The system call's number, the same on every processor; Linux has it since version 5.6."""
@@ -34,6 +34,9 @@ DEEPEST: Final = 3500
 MOST_ENTRIES: Final = 200_000
 BLOCK: Final = 4096
 """The least number of bytes that an entry of a folder takes."""
+MOST_PENDING: Final = 16
+PENDING: Final = 64 << 20
+"""Files that may wait in sockets, and the bytes that each one counts for beyond that."""
 MOST_LISTED: Final = 2000
 """Files that a listing names; what is more is counted."""
 DEEPEST_LISTED: Final = 64
@@ -183,6 +186,37 @@ def size_of(folders: Iterable[Path], most: int) -> int:
     except FileNotFoundError:  # the folder of the sockets is gone with its kernel
         return size
     return size
+
+
+def deleted_bytes(pids: Iterable[int], folder: Path) -> int:
+    """Return the bytes on disk of files that are deleted and that processes still hold.
+
+    `folder` is where the processes can create files. Files that wait in a socket until a process
+    takes them cannot be measured; if there are more than MOST_PENDING, each counts as PENDING.
+    """
+    disk = folder.stat().st_dev
+    sizes: dict[int, int] = {}
+    pending = 0
+    pids = list(pids)
+    for pid in pids:
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+                with suppress(OSError):
+                    known = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
+                    if stat.S_ISSOCK(known.st_mode):
+                        pending += _waiting_files(Path(f"/proc/{pid}/fdinfo/{name}"))
+                    elif stat.S_ISREG(known.st_mode) and not known.st_nlink:
+                        sizes[known.st_ino] = known.st_blocks * 512 if known.st_dev == disk else 0
+    hidden = pending * PENDING if pending > MOST_PENDING else 0
+    return max(sum(sizes.values()), mapped_bytes(pids)[1]) + hidden
+
+
+def _waiting_files(about: Path) -> int:
+    """Return how many files wait in a socket, from the line ``scm_fds: 3``."""
+    for line in about.read_bytes().splitlines():
+        if line.startswith(b"scm_fds:"):
+            return int(line.split()[1])
+    return 0
 
 
 def give_away(folder: Path, user: int | None) -> None:

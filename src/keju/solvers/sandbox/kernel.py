@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from keju.solvers.sandbox.backends import Bubblewrap, Room, owner
-from keju.solvers.sandbox.folders import give_away, size_of
+from keju.solvers.sandbox.folders import deleted_bytes, give_away, size_of
 from keju.solvers.sandbox.output import CellResult, Output, plain
 from keju.solvers.sandbox.supervise import below, table
 from keju.solvers.sandbox.supervisor import Process
@@ -345,13 +345,20 @@ class Kernel:
             begun = time.monotonic()
             if await self._measure(self.work, run) > self._settings.max_work_bytes:
                 self._stop_for("work_size")
-            await asyncio.sleep(max(1.0, 10 * (time.monotonic() - begun)))
+            await asyncio.sleep(min(5.0, max(1.0, 10 * (time.monotonic() - begun))))
 
     async def _measure(self, *folders: Path) -> int:
-        """Return the bytes in folders; 0 where the host cannot say it at this moment."""
+        """Return the bytes in folders, and in files that were deleted from them and are still open.
+
+        0 where the host cannot say it at this moment.
+        """
         size = 0
         with suppress(OSError):
             size = await asyncio.to_thread(size_of, folders, self._settings.max_work_bytes)
+        if self._process is not None:
+            with suppress(OSError):
+                tree = below(self._process.pid, table())
+                size += await asyncio.to_thread(deleted_bytes, tree, self.work)
         self.peak_work = max(self.peak_work, size)
         return size
 

@@ -6,7 +6,8 @@ files. It needs nothing but Python's standard library, and nothing of the work f
 1. It joins a new session keyring. The old one may hold keys of the user who started Keju.
 2. It filters system calls: no keyrings, no sockets that no network namespace holds back (vsock
    reaches the machine that runs a virtual machine), no io_uring, which passes a filter by, no new
-   user namespaces, nothing that only administrators need.
+   user namespaces, nothing that only administrators need. It also refuses memory that no process
+   seems to hold: memory files, shared memory and message queues of System V.
 
 A system without such filters, or with a processor that has no table here, starts the program all
 the same; the trial of the sandbox reports it.
@@ -48,6 +49,7 @@ X86_64 = {
     **{"mount": 165, "umount2": 166, "pivot_root": 155, "swapon": 167, "swapoff": 168},
     **{"reboot": 169, "acct": 163, "quotactl": 179, "settimeofday": 164, "clock_settime": 227},
     **{"kcmp": 312, "fanotify_init": 300, "vhangup": 153, "iopl": 172, "ioperm": 173},
+    **{"memfd_create": 319, "shmget": 29, "msgget": 68, "io_setup": 206},
 }
 GENERIC = {
     **{"socket": 198, "socketpair": 199, "clone": 220, "unshare": 97, "ioctl": 29, "keyctl": 219},
@@ -57,6 +59,7 @@ GENERIC = {
     **{"mount": 40, "umount2": 39, "pivot_root": 41, "swapon": 224, "swapoff": 225},
     **{"reboot": 142, "acct": 89, "quotactl": 60, "settimeofday": 170, "clock_settime": 112},
     **{"kcmp": 272, "fanotify_init": 262, "vhangup": 58},
+    **{"memfd_create": 279, "shmget": 194, "msgget": 186, "io_setup": 0},
 }
 PROCESSORS = {
     "x86_64": (0xC000003E, X86_64),
@@ -64,8 +67,11 @@ PROCESSORS = {
     "riscv64": (0xC00000F3, GENERIC),
     "loongarch64": (0xC0000102, GENERIC),
 }
-LOOKED_INTO = ("socket", "socketpair", "clone", "unshare", "ioctl", "clone3")
-"""Calls that are refused only with some arguments, or with another error."""
+LOOKED_INTO = ("socket", "socketpair", "clone", "unshare", "ioctl")
+"""Calls that are refused only with some arguments."""
+ABSENT = ("clone3", "memfd_create", "shmget", "msgget", "io_setup")
+"""Calls that fail as in a system without them, so that programs use others. The C library uses
+clone where clone3, whose arguments no filter can see, is not there."""
 
 
 def instruction(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
@@ -87,9 +93,8 @@ def filter_of(processor: int, calls: dict[str, int]) -> bytes:
     ]
     for name, number in calls.items():
         if name not in LOOKED_INTO:
-            program += [instruction(EQUAL, number, 0, 1), refuse(errno.EPERM)]
-    # The C library uses clone where clone3, whose arguments no filter can see, is not there.
-    program += [instruction(EQUAL, calls["clone3"], 0, 1), refuse(errno.ENOSYS)]
+            error = errno.ENOSYS if name in ABSENT else errno.EPERM
+            program += [instruction(EQUAL, number, 0, 1), refuse(error)]
     family = [instruction(LOAD, FIRST)]
     for number in FAMILIES:
         family += [instruction(EQUAL, number, 0, 1), allow]

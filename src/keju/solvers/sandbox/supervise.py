@@ -49,6 +49,8 @@ FASTEST = 4 * 2**30
 """Bytes a second that a tree may take at most: says when its memory is looked at again."""
 LOW_WATER = 0.04
 """The share of the host's memory below which the largest bounded tree is ended."""
+FREE_SOCKETS, FULL_SOCKET = 256, 2 * 212_992
+"""Sockets that count as empty, and the bytes of a socket that is full in both directions."""
 SHUT = {signal.SIGTERM, signal.SIGCHLD}
 
 
@@ -91,26 +93,34 @@ def below(root: int, seen: dict[int, Seen]) -> list[int]:
 
 
 def memory_of(pids: list[int], seen: dict[int, Seen], most: int) -> int:
-    """Bytes that a tree holds: resident, and in memory files.
+    """Bytes that a tree holds: resident, in memory files, in shared mappings and in sockets.
 
     Shared pages count once, which is slow to learn and only asked for where it decides.
     """
-    files = held_files(pids)
+    files = held_files(pids) + held_sockets(pids)
     resident = sum(seen[pid].resident for pid in pids)
-    if resident + files <= most:
+    mapped = mapped_bytes(pids)[0]
+    if resident + files + mapped <= most:
         return resident + files
-    return sum(proportional(pid, seen[pid].resident) for pid in pids) + files
+    pages = [proportional(pid, seen[pid].resident) for pid in pids]
+    # A process may give the pages of a shared mapping back without freeing them.
+    hidden = max(0, mapped - sum(shared for _, shared in pages))
+    return sum(resident for resident, _ in pages) + files + hidden
 
 
-def proportional(pid: int, resident: int) -> int:
-    """The resident bytes of a process, shared ones divided by those who share them."""
+def proportional(pid: int, resident: int) -> tuple[int, int]:
+    """The resident bytes of a process, and those of shared memory among them.
+
+    Shared bytes are divided by the number of processes that share them.
+    """
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
     except PermissionError:
-        return resident
+        return resident, 0
     except OSError:  # it is gone by now
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
+        return 0, 0
+    sizes = {line.split()[0]: int(line.split()[1]) * 1024 for line in lines[1:]}
+    return sizes.get(b"Pss:", 0), sizes.get(b"Pss_Shmem:", 0)
 
 
 def held_files(pids: list[int]) -> int:
@@ -124,6 +134,54 @@ def held_files(pids: list[int]) -> int:
                         known = os.stat(entry.path)  # noqa: PTH116
                         sizes[known.st_dev, known.st_ino] = known.st_blocks * 512
     return sum(sizes.values())
+
+
+def mapped_bytes(pids: list[int]) -> tuple[int, int]:
+    """Bytes of mappings that only these processes hold: of shared memory, and of deleted files.
+
+    Mappings of deleted files on disks count; those in the sandbox's own memory disks do not.
+    """
+    memory: dict[bytes, int] = {}
+    files: dict[bytes, int] = {}
+    for pid in pids:
+        with suppress(OSError):
+            for line in Path(f"/proc/{pid}/maps").read_bytes().splitlines():
+                if not line.endswith(b" (deleted)"):
+                    continue
+                # ``7f00-7f10 rw-s 00000000 00:01 2051 /dev/zero (deleted)``
+                area, _, offset, disk, number, name = line.split(None, 5)
+                first, last = (int(place, 16) for place in area.split(b"-"))
+                if name.startswith((b"/dev/zero", b"/memfd:", b"/SYSV")):
+                    memory[disk + number] = max(memory.get(disk + number, 0), last - first)
+                elif not name.startswith((b"/tmp/", b"/dev/shm/")):
+                    end = last - first + int(offset, 16)
+                    files[disk + number] = max(files.get(disk + number, 0), end)
+    return sum(memory.values()), sum(files.values())
+
+
+def held_sockets(pids: list[int]) -> int:
+    """Bytes that the sockets of a tree may hold, where the tree has a network for itself.
+
+    The system says how much waits in TCP and UDP sockets. It does not say it of others, so each
+    socket beyond the first FREE_SOCKETS counts as full.
+    """
+    bytes_waiting = sockets = 0
+    networks: dict[str, int] = {}
+    for pid in pids:
+        with suppress(OSError):
+            networks.setdefault(os.readlink(f"/proc/{pid}/ns/net"), pid)  # noqa: PTH115
+    with suppress(OSError):
+        networks.pop(os.readlink("/proc/self/ns/net"), None)  # noqa: PTH115
+    for pid in networks.values():
+        for kind in ("unix", "netlink", "tcp", "tcp6", "udp", "udp6"):
+            with suppress(OSError, ValueError, IndexError):
+                lines = Path(f"/proc/{pid}/net/{kind}").read_bytes().splitlines()[1:]
+                sockets += len(lines)
+                for line in lines if kind[:3] in ("tcp", "udp") else ():
+                    # ``0: 0100007F:1F90 0100007F:B2C4 01 00000000:00280000 …``: sent, received
+                    sizes = line.split()[4].split(b":")
+                    bytes_waiting += sum(int(size, 16) for size in sizes)
+    return bytes_waiting + max(0, sockets - FREE_SOCKETS) * FULL_SOCKET
 
 
 def host_memory() -> tuple[int, int]:
