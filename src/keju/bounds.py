@@ -11,6 +11,7 @@ import errno
 import gzip
 import io
 import os
+import re
 import select
 import stat
 import zlib
@@ -53,6 +54,8 @@ LONGEST_DOCUMENT: Final = 512 * MIB
 """Bytes of a data file that is read as a whole (JSON, YAML)."""
 MOST_VALUES: Final = 20_000_000
 """Commas and opening brackets of one JSON document: ``[[],[],…`` takes thirty times its size."""
+MOST_MESSAGE_VALUES: Final = 1_000_000
+"""The same of one message of an MCP server, which takes a hundred times its size."""
 LONGEST_YAML: Final = 32 * MIB
 """Characters of a YAML document: reading one takes about a second for each MiB."""
 MOST_YAML_VALUES: Final = 1_000_000
@@ -261,11 +264,19 @@ def read_whole(stream: Any, where: object, most: int = LONGEST_DOCUMENT) -> byte
     return bytes(made)
 
 
-def has_many_values(document: bytes) -> bool:
-    """Whether a JSON document may hold more values than fit in memory."""
-    if len(document) <= MOST_VALUES:
+# A string of JSON, whatever it holds: `"a, \"b\" [c"`; one that never ends goes to the end.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
+
+
+def has_many_values(document: bytes, most: int) -> bool:
+    """Whether a JSON document has more commas and opening brackets outside of texts than `most`."""
+    if len(document) <= most or _count_marks(document) <= most:
         return False
-    return sum(map(document.count, (b",", b"[", b"{"))) > MOST_VALUES
+    return _count_marks(_STRING.sub(b"", document)) > most
+
+
+def _count_marks(document: bytes) -> int:
+    return sum(map(document.count, (b",", b"[", b"{")))
 
 
 def lines_of(stream: io.BufferedIOBase | BinaryIO, where: str) -> Iterator[bytes]:

@@ -27,9 +27,9 @@ from typing import IO, Any, BinaryIO, Final, Generic, Never, Self, TypeVar, over
 
 import msgspec
 
+from keju import bounds
 from keju.bounds import (
     LONGEST_DOCUMENT,
-    MOST_VALUES,
     has_many_values,
     lines_of,
     open_file,
@@ -377,8 +377,8 @@ def parse_json(raw: bytes, decoder: json.JSONDecoder = DOCUMENT) -> Any:
 
     A key that is given twice in one object is refused, since one of its values would be lost.
     """
-    if has_many_values(raw):
-        raise DataError("json_many_values", most=MOST_VALUES)
+    if has_many_values(raw, bounds.MOST_VALUES):
+        raise DataError("json_many_values", most=bounds.MOST_VALUES)
     try:
         text = raw.decode("utf-8-sig")
         document = decoder.decode(text)

@@ -32,6 +32,7 @@ from perf.soak.hostile.writing import (
     parquet,
     put,
     unix_socket,
+    with_ids,
     write,
     zipped,
 )
@@ -242,33 +243,13 @@ EXAMS: dict[str, Build] = {
     "few_shot that changes while it is read": both(
         write("q.jsonl", GOOD), changing("few_shot.jsonl")
     ),
-    "2,000 files": lambda place: (
-        [
-            put(place / f"s{n}.jsonl", GOOD.replace('"id": "', f'"id": "{n}').encode())
-            for n in range(500)
-        ]
-        and None
-    ),
+    "500 files": both(*[write(f"s{n}.jsonl", with_ids(n)) for n in range(500)]),
     "a file name with escapes": lambda place: put(place / "\x1b[2Jq\u202e.jsonl", GOOD.encode()),
-    "a file name with HTML": lambda place: (
-        [
-            put(
-                place / f"<img src=x onerror=pwned()>{n}.jsonl",
-                GOOD.replace('"id": "', f'"id": "{n}').encode(),
-            )
-            for n in range(2)
-        ]
-        and None
+    "a file name with HTML": both(
+        *[write(f"<img src=x onerror=pwned()>{n}.jsonl", with_ids(n)) for n in range(2)]
     ),
-    "a file name that is no text": lambda place: (
-        [
-            put(
-                Path(os.fsdecode(os.fsencode(str(place)) + b"/\xff\xfe%d.jsonl" % n)),
-                GOOD.replace('"id": "', f'"id": "{n}').encode(),
-            )
-            for n in range(2)
-        ]
-        and None
+    "a file name that is no text": both(
+        *[write(os.fsdecode(b"\xff\xfe%d.jsonl" % n), with_ids(n)) for n in range(2)]
     ),
     "Parquet: not Parquet": write("q.parquet", b"PAR1" + b"\xff" * 5000 + b"PAR1"),
     "Parquet: a good head, then nothing": write("q.parquet", b"PAR1\0\0\0\0PAR1"),

@@ -30,7 +30,6 @@ from perf.soak.hostile.writing import (
     fifo,
     lines,
     link,
-    put,
     write,
     zipped,
 )
@@ -242,15 +241,11 @@ FILES: dict[str, tuple[Build, tuple[str, ...]]] = {
         IMPORT,
     ),
     "log of lm-eval: every wrong type, one by one": (
-        lambda place: (
-            [
-                put(
-                    place / f"{n}/samples_demo_2026-01-01T00-00-00.1.jsonl",
-                    lines(LM | {"resps": value}).encode(),
-                )
+        both(
+            *[
+                write(f"{n}/samples_demo_2026-01-01T00-00-00.1.jsonl", lines(LM | {"resps": value}))
                 for n, value in enumerate(VALUES)
             ]
-            and None
         ),
         tuple(f"import input/{n} --work-dir runs" for n in range(len(VALUES))),
     ),

@@ -86,6 +86,11 @@ def _raw_tools(text: str) -> Callable[[dict[str, Any]], None]:
     return send
 
 
+def _twice(message: dict[str, Any]) -> None:
+    answer(message, {"content": _text("5")})
+    answer(message, {"content": _text("5")})
+
+
 CALL, LIST, START = "tools/call", "tools/list", "initialize"
 for _method, _when in ((START, "start"), (LIST, "list"), (CALL, "call")):
     _on(_method, f"exits_on_{_when}", lambda _: os._exit(3))
@@ -411,7 +416,7 @@ _on(
 _on(
     CALL,
     "result_twice",
-    lambda message: [answer(message, {"content": _text("5")}) for _ in range(2)],
+    _twice,
 )
 _on(CALL, "result_is_error_of_odd_type", _result(_text("5"), isError="yes"))
 

@@ -81,6 +81,13 @@ def lines(*rows: Row) -> str:
 
 
 GOOD = lines(PLAIN | {"id": "a"}, PLAIN | {"id": "b"})
+
+
+def with_ids(number: int) -> str:
+    """Return good rows whose ids begin with a number."""
+    return GOOD.replace('"id": "', f'"id": "{number}')
+
+
 CSV = "question,A,B,answer\n2 + 2?,4,5,A\n"
 ALIASES = "a0: &a0 [x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)

@@ -481,7 +481,8 @@ def _yaml_loader(as_written: bool) -> Any:
             self.values += 1
             if self.values > bounds.MOST_YAML_VALUES:
                 problem = Hint("config_yaml_many", most=bounds.MOST_YAML_VALUES)
-                raise yaml.composer.ComposerError(None, None, problem, self.peek_event().start_mark)
+                mark = parent.start_mark if parent is not None else None
+                raise yaml.composer.ComposerError(None, None, problem, mark)
             return super().compose_node(parent, index)
 
         def get_single_node(self) -> yaml.Node | None:

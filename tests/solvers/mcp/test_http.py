@@ -22,6 +22,8 @@ JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 BOMB = gzip.compress(gzip.compress(b'"' + b"x" * 64 * MIB))
 
+WIDE = b"[" + b"[]," * 200 + b"1]"
+
 
 def chunks(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
@@ -38,6 +40,8 @@ FLOODS: dict[str, Iterable[bytes]] = {
     "an event": chain([EVENTS + chunks(b"data: ")], repeat(chunks(b"x" * 65536))),
     "lines of an event": chain([EVENTS], repeat(chunks(b"data: x\n" * 5000))),
     "comments": chain([EVENTS], repeat(chunks(b": x\n\n" * 5000))),
+    "values of a message": [JSON + b"Content-Length: %d\r\n\r\n" % len(WIDE) + WIDE],
+    "values of an event": [EVENTS + chunks(b"data: " + WIDE + b"\n\n") + b"0\r\n\r\n"],
 }
 
 
@@ -45,6 +49,7 @@ FLOODS: dict[str, Iterable[bytes]] = {
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "LONGEST_MESSAGE", MIB // 256)
     monkeypatch.setattr(bounds, "MOST_STREAMED", MIB // 128)
+    monkeypatch.setattr(bounds, "MOST_MESSAGE_VALUES", 100)
 
 
 async def _post(url: str) -> None:
@@ -78,6 +83,20 @@ def test_a_packed_reply_is_unpacked_and_small_events_pass() -> None:
     events = chunks(b"data: 1\n\n") + chunks(b"data:") + chunks(b" 2\r\n\r\n") + b"0\r\n\r\n"
     with flooding([EVENTS + events]) as url:
         assert asyncio.run(body_of(url)) == b"data: 1\n\ndata: 2\r\n\r\n"
+
+
+def test_commas_and_brackets_of_texts_are_no_values() -> None:
+    text = b'["' + b'a,[{\\"' * 300 + b'", 1]'
+    assert not bounds.has_many_values(text, 100)
+    assert bounds.has_many_values(text + b"," * 100, 100)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_events_whose_lines_are_sent_one_by_one_are_measured_one_by_one(end: bytes) -> None:
+    line, empty = chunks(b'data: [{"a": 1}]' + end), chunks(end)
+    events = (line + empty) * 300 + b"0\r\n\r\n"
+    with flooding([EVENTS + events]) as url:
+        asyncio.run(_post(url))
 
 
 def test_a_server_that_answers_the_handshake_with_a_bomb_cannot_be_used() -> None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from contextlib import suppress
 
 import anyio
 import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
+from perf.soak.hostile import mcp_server
 
+from keju import bounds
+from keju.config.arms import Server
+from keju.errors import ConfigError
 from keju.solvers.mcp.transport import Pipes, over
 from keju.solvers.sandbox.supervisor import Supervisor
+from tests.solvers.mcp.conftest import opened
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
@@ -38,3 +44,16 @@ def test_a_message_to_a_server_that_has_ended_is_the_end_of_its_replies(loop: st
     factory = pytest.importorskip("uvloop").new_event_loop if loop == "uvloop" else None
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(asyncio.wait_for(work(), 60))
+
+
+def test_a_message_of_too_many_values_counts_as_a_flood(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MOST_MESSAGE_VALUES", 3)
+    honest = Server(name="s", command=sys.executable, args=[mcp_server.__file__, "forks"])
+
+    async def start() -> None:
+        async with opened(honest):
+            pass
+
+    with pytest.raises(ConfigError) as raised:
+        asyncio.run(start())
+    assert raised.value.code == "server_floods"

@@ -54,7 +54,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
         self._unpackers = [bounds.Unpacker(name) for name in names]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pending, event_size, total = bytearray(), 0, 0
+        pending, event, total = bytearray(), _OpenEvent(), 0
         async for packed in self._stream:
             pending += (data := self._unpacked(packed))
             total += max(len(data), len(packed))
@@ -62,16 +62,17 @@ class _BoundedBody(httpx2.AsyncByteStream):
                 raise MessageTooLong(f"more than {self._most // bounds.MIB} MiB")
             if self._is_events and (end := max(pending.rfind(b"\n"), pending.rfind(b"\r")) + 1):
                 lines, pending = bytes(pending[:end]), pending[end:]
-                event_size = _open_event(lines, event_size)
-                self._check(event_size)
+                self._check_values(has_many=event.add(lines) > bounds.MOST_MESSAGE_VALUES)
                 yield lines
-            self._check(event_size + len(pending))
+            self._check(event.size + len(pending))
         try:
             for unpacker in self._unpackers:
                 unpacker.close()
         except bounds.Damaged as error:
             raise MessageTooLong(str(error)) from None
-        yield bytes(pending)
+        document = bytes(pending)
+        self._check_values(has_many=bounds.has_many_values(document, bounds.MOST_MESSAGE_VALUES))
+        yield document
 
     def _unpacked(self, data: bytes) -> bytes:
         try:
@@ -86,6 +87,12 @@ class _BoundedBody(httpx2.AsyncByteStream):
         if size > bounds.LONGEST_MESSAGE:
             raise MessageTooLong(_too_long())
 
+    @staticmethod
+    def _check_values(*, has_many: bool) -> None:
+        if has_many:
+            most = f"{bounds.MOST_MESSAGE_VALUES:,}"
+            raise MessageTooLong(f"the message has more than {most} values")
+
     async def aclose(self) -> None:
         """Close the connection's stream."""
         await self._stream.aclose()
@@ -95,8 +102,28 @@ def _too_long() -> str:
     return f"the message is longer than {bounds.LONGEST_MESSAGE // bounds.MIB} MiB"
 
 
-def _open_event(lines: bytes, before: int) -> int:
-    """Return the bytes of the event that is open after whole lines; an empty line ends one."""
-    text = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    end = text.rfind(b"\n\n")
-    return before + len(text) if end < 0 else len(text) - end - 2
+class _OpenEvent:
+    """Measures the event of a stream that is still open; an empty line ends one."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._brackets = 0
+        self._is_after_return = False
+
+    def add(self, lines: bytes) -> int:
+        """Count whole lines; return the brackets of the open event and of those that they end."""
+        text = lines[1:] if self._is_after_return and lines.startswith(b"\n") else lines
+        self._is_after_return = lines.endswith(b"\r")
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        brackets = self._brackets + _brackets_of(text)
+        end = (b"\n" + text).rfind(b"\n\n")
+        if end < 0:
+            self.size, self._brackets = self.size + len(text), brackets
+        else:
+            rest = text[end + 1 :]
+            self.size, self._brackets = len(rest), _brackets_of(rest)
+        return brackets
+
+
+def _brackets_of(text: bytes) -> int:
+    return text.count(b"[") + text.count(b"{")

@@ -85,10 +85,13 @@ class Pipes:
                 *lines, last = bytes(rest).split(b"\n")
                 rest = bytearray(last)
                 for line in lines:
-                    if line.lstrip().startswith(b"{"):
-                        yield line
-                    else:
+                    if not line.lstrip().startswith(b"{"):
                         self.noise += len(line) + 1
+                    elif bounds.has_many_values(line, bounds.MOST_MESSAGE_VALUES):
+                        self.flooded = True
+                        return
+                    else:
+                        yield line
             if len(rest) > bounds.LONGEST_MESSAGE or self.noise > bounds.MOST_NOISE:
                 self.flooded = True
                 return
