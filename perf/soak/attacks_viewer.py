@@ -131,7 +131,7 @@ def _words(body: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", body).split())  # ``<p>text</p>``
 
 
-def where(viewer: Viewer, condition: str, **headers: str) -> Answer:
+def where(viewer: Viewer, condition: str, **headers: Any) -> Answer:
     return viewer.get(
         f"/runs/plain/samples?{urlencode({'where': condition}, errors='surrogatepass')}", **headers
     )
@@ -610,7 +610,7 @@ def try_token(viewer: Viewer) -> Problems:
     """Open a viewer for other machines without its token, and use the token to lead elsewhere"""
     other = Viewer(viewer.runs, host="0.0.0.0")
     try:
-        for path, headers in (
+        visits: tuple[tuple[str, dict[str, Any]], ...] = (
             ("/", {}),
             ("/?token=", {}),
             ("/?token=x", {}),
@@ -619,7 +619,8 @@ def try_token(viewer: Viewer) -> Problems:
             ("/?token=%ff", {}),
             ("/static/viewer.js", {}),
             ("/?token=a&token=b", {}),
-        ):
+        )
+        for path, headers in visits:
             answer = other.get(path, **headers)
             if answer.status != 401:
                 yield f"{path} {headers}: {answer.status}"

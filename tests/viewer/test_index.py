@@ -11,7 +11,7 @@ import pytest
 from keju.errors import UsageError
 from keju.runs.run import Run
 from keju.types import Fault, Reply
-from keju.viewer.condition import Stopped
+from keju.viewer.damage import Stopped
 from keju.viewer.filters import Selection, Sort, find, in_order
 from keju.viewer.index import Details, Index, Keys, Lines, Part
 from keju.viewer.search import holding, matching

@@ -396,6 +396,13 @@ FILES: dict[str, tuple[Build, tuple[str, ...]]] = {
     ),
 }
 """Files by what is wrong with them, and the commands that read them."""
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "tar": bytes,
+    "tar.gz": gzip.compress,
+    "tar.xz": lzma.compress,
+    "tar.bz2": bz2.compress,
+}
+
 for _name, _entries in {
     "leads outside": (("../../outside", tarfile.REGTYPE, ""),),
     "is absolute": (("/tmp/outside-of-keju", tarfile.REGTYPE, ""),),
@@ -405,12 +412,7 @@ for _name, _entries in {
     "is a FIFO": (("a", tarfile.FIFOTYPE, ""),),
     "has escapes": (("\x1b[2J\x07", tarfile.REGTYPE, ""),),
 }.items():
-    for _form, _pack in {
-        "tar": bytes,
-        "tar.gz": gzip.compress,
-        "tar.xz": lzma.compress,
-        "tar.bz2": bz2.compress,
-    }.items():
+    for _form, _pack in PACKERS.items():
         FILES[f"archive: {_form} whose entry {_name}"] = (
             write(f"bbh.{_form}", _pack(_tar(*_entries))),
             (f"stats bbh --data-dir input/bbh.{_form}", "data verify bbh --data-dir input"),

@@ -43,6 +43,7 @@ class Peer:
 
     def good(self, text: str = "The answer is (A).") -> dict[str, Any]:
         """Return a reply as the API that was asked gives it."""
+        made: dict[str, Any]
         if self.is_anthropic:
             usage = {"input_tokens": 50, "output_tokens": 7}
             content = [{"type": "text", "text": text}]

@@ -11,6 +11,7 @@ import time
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -144,12 +145,11 @@ def changing(name: str) -> Build:
 def parquet(rows: list[Row], times: int = 1, **options: Any) -> Build:
     def build(place: Path) -> None:
         try:
-            import pyarrow
-            import pyarrow.parquet
+            pyarrow, tables = import_module("pyarrow"), import_module("pyarrow.parquet")
         except ImportError:
-            return put(place / "q.parquet", b"PAR1")
-        return pyarrow.parquet.write_table(
-            pyarrow.Table.from_pylist(rows * times), place / "q.parquet", **options
-        )
+            put(place / "q.parquet", b"PAR1")
+            return
+        table = pyarrow.Table.from_pylist(rows * times)
+        tables.write_table(table, place / "q.parquet", **options)
 
     return build

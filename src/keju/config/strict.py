@@ -384,6 +384,7 @@ def scalar(text: str, where: str, *, as_written: bool = False) -> Any:
     """
     import yaml
 
+    problem: str
     if len(text) > bounds.LONGEST_YAML:
         problem = Hint("config_yaml_long", most=bounds.LONGEST_YAML // bounds.MIB)
         raise ConfigError("config_yaml_at", where=where, line="", problem=problem)
