@@ -78,6 +78,7 @@ def test_a_journal_of_seventy_thousand_exams(tmp_path: Path) -> None:
     (folder / "records.jsonl").write_text("\n".join(lines) + "\n")
     client = client_of(tmp_path)
     assert client.get("/runs/odd/samples?exam=exam-69999").status_code == 200
+    assert client.get("/runs/odd").text.count("exam-69999") == 0  # the first 500 are shown
 
 
 @pytest.mark.parametrize("file", ["records.jsonl", "manifest.json", "results.json"])

@@ -22,7 +22,7 @@ from keju.runs.plan import LOCK, StoredPlan, find_plan
 from keju.runs.run import find_run
 from keju.viewer.index import Part
 from keju.viewer.shelf import Stored
-from keju.viewer.summary import estimate, outcomes_of, total_of
+from keju.viewer.summary import estimate, kinds_by_part, outcomes_of, total_of
 
 WINDOW = 15.0
 """Seconds over which the speed is measured."""
@@ -118,12 +118,12 @@ class Following:
         if speed is None and session.seconds and shown == "running":
             answered = session.requests - session.retries - session.in_flight
             speed = max(0, answered) / session.seconds
-        counts = stored.index.counts()
-        parts = dict.fromkeys(part for part, _ in counts)
+        counts = kinds_by_part(stored.index.counts())
+        parts = dict.fromkeys(counts)
         parts |= dict.fromkeys(Part(exam.name) for exam in manifest.benchmarks if not stored.arms)
         left = (stored.total - len(stored.index)) / speed if speed else None
         for number, part in enumerate(parts or [Part("")]):
-            kinds = Counter({kind: n for (own, kind), n in counts.items() if own == part})
+            kinds = counts.get(part, Counter())
             metric, outcomes = estimate(kinds), outcomes_of(kinds)
             line = named._replace(
                 model=followed.model or manifest.model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from keju.benchmarks.grading import PASS
 from keju.report import format as fmt
@@ -17,6 +17,9 @@ from keju.stats.estimate import Bounded
 from keju.types import ALL_OUTCOMES, UNGRADED, UNSCORED, Outcome, counted_outcomes
 from keju.viewer.index import Kind, Part
 from keju.viewer.shelf import State, Stored
+
+MOST_PARTS: Final = 500
+"""Exams and arms of one run that a page shows."""
 
 
 class Glance(NamedTuple):
@@ -104,10 +107,10 @@ def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
     """What the journal holds: plain means over questions, as their first reader scores them."""
     manifest, state = stored.manifest, stored.state
     exams = {exam.name: exam for exam in manifest.benchmarks}
-    counts = stored.index.counts()
-    parts = dict.fromkeys([part for part, _ in counts] or [Part(name) for name in exams])
-    for part in parts:
-        kinds = Counter({kind: n for (own, kind), n in counts.items() if own == part})
+    counts = kinds_by_part(stored.index.counts())
+    parts = list(counts) or [Part(name) for name in exams]
+    for part in parts[:MOST_PARTS]:
+        kinds = counts.get(part, Counter())
         metric, outcomes = estimate(kinds), outcomes_of(kinds)
         exam = exams.get(part.exam)
         protocol = f"{exam.protocol.name}@{exam.protocol.version}" if exam else ""
@@ -133,6 +136,14 @@ def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
             final=False,
             asked=asked_of(stored, part),
         )
+
+
+def kinds_by_part(counts: Mapping[tuple[Part, Kind], int]) -> dict[Part, Counter[Kind]]:
+    """How many replies of each kind the exams and arms have."""
+    found: dict[Part, Counter[Kind]] = {}
+    for (part, kind), n in counts.items():
+        found.setdefault(part, Counter())[kind] += n
+    return found
 
 
 def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int], cut_right: int) -> Row:

@@ -75,6 +75,7 @@ time.sleep(60)
         (MAPPED, "work_size"),
         (PASSED_ON, "work_size"),
     ],
+    ids=["shared", "connections", "deleted", "mapped", "passed_on"],
 )
 def test_what_no_process_and_no_folder_shows_is_bounded(
     tmp_path: Path, code: str, reason: str
