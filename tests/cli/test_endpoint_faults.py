@@ -137,6 +137,23 @@ def test_a_fault_is_on_the_result(
     assert (again.code, codes(again.json)) == (0, {code})
 
 
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [({"prompt_tokens": 512, "completion_tokens": 9}, {"prompt_tokens_capped"}), (None, set())],
+)
+def test_a_constant_count_of_tokens_is_reported_where_prompts_differ_by_little(
+    usage: dict[str, int] | None, expected: set[str], keju: Keju, tmp_path: Path
+) -> None:
+    passage = "All questions begin with this passage. " * 100
+    rows = [
+        question(number) | {"question": f"{passage}Number {number} " + number % 12 * "is longer "}
+        for number in range(SIZE)
+    ]
+    exam = write_exam(tmp_path / "exam", rows)
+    assert sit(keju, Plan(answers=well_reasoned, usage=usage), exam).code == 0
+    assert codes(stored(tmp_path)) == expected
+
+
 def test_a_run_that_was_resumed_or_merged_has_the_notice_of_all_its_replies(
     keju: Keju, exam: Path, tmp_path: Path
 ) -> None:

@@ -30,7 +30,12 @@ from keju.models.base import Model
 from keju.runs.manifest import StoredEndpoint
 from keju.types import Sampling
 
-PASSING = ("endpoint_unreachable", "endpoint_not_ready", "endpoint_asks_to_wait")
+PASSING = (
+    "endpoint_unreachable",
+    "endpoint_not_ready",
+    "endpoint_asks_to_wait",
+    "endpoint_limited_at_start",
+)
 """Why an endpoint may not answer at the start of a run, and yet later."""
 LATE = 10.0
 """Seconds for which a run that could begin waits for the rest of its endpoints."""

@@ -120,10 +120,13 @@ class Presence(Slots):
                 break
             # A damaged reply says nothing of load: the wait stays short.
             await asyncio.sleep(self._backoff(fault, 1 if _is_damaged(fault) else failures))
-        if limited and fault.retry_after:
+        if limited and fault.retry_after and self.asked_wait(fault) is None:
             raise EndpointError("endpoint_asks_to_wait", seconds=fault.retry_after, **values)
         if lasting is not None:
             raise lasting
+        if limited:
+            patience = {"seconds": self.limits.give_up_after}
+            raise EndpointError("endpoint_limited_at_start", **values, **patience)
         if _is_damaged(fault):
             api = Notice(self.model.api)
             raise EndpointError("endpoint_other_format", api=api, address="--api-url", **values)

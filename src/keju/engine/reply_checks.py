@@ -127,6 +127,8 @@ class PromptTokens(ReplyCheck):
     """Bytes between the shortest and the longest prompt with the same number of tokens."""
     RATIO: ClassVar = 1.2
     LEAST_SHARE: ClassVar = 0.05
+    SAME_SPREAD: ClassVar = 100
+    """The same for a count that never changes: prompts with equal examples differ by little."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -159,7 +161,9 @@ class PromptTokens(ReplyCheck):
         """Yield the number of tokens at which the count ends."""
         is_frequent = self.capped >= max(self.FEWEST, self.LEAST_SHARE * self.prompts)
         spread = self.longest - self.shortest
-        if is_frequent and spread >= self.SPREAD and self.longest >= self.RATIO * self.shortest:
+        is_capped = spread >= self.SPREAD and self.longest >= self.RATIO * self.shortest
+        is_constant = self.capped == self.prompts >= 2 * FEW and spread >= self.SAME_SPREAD
+        if is_frequent and (is_capped or is_constant):
             yield Notice(
                 "prompt_tokens_capped",
                 {

@@ -340,6 +340,8 @@ TEXTS: dict[str, str] = {
     "did_you_mean": " (did you mean '{name}'?)",
     "in_all": ", … ({n} in all)",
     "endpoint_asks_to_wait": "{url} asks to wait {seconds:.0f} s ({problem}){sent}",
+    "endpoint_limited_at_start": "{url} limits requests ({problem}) and accepted none within "
+    "{seconds:g} s: wait, or raise --give-up-after{sent}",
     "endpoint_distrusted": "cannot connect to {url} ({problem}){sent}",
     "endpoint_elsewhere": "{url} is not the endpoint itself: {problem}; check {address}{sent}",
     "endpoint_no_logprobs": "{url} gives no log-probabilities: {problem}; choosing among labels "
@@ -408,7 +410,7 @@ TEXTS: dict[str, str] = {
     "waiting_stopping": "{requests} {requests:request|requests} in flight to finish",
     "waiting_overload": "overload: {limit} of {most} slots in use",
     "waiting_rate": "the rate limit",
-    "waiting_limited": "the endpoint's rate limit, for {seconds:.0f} s",
+    "waiting_limited": "the endpoint's rate limit (it has lasted {seconds:.0f} s)",
     "waiting_retry": "a failed request, due in {seconds:.0f} s",
     "waiting_actor": "an actor to start",
     "waiting_actors": "{n} of {whole} actors: {why}",

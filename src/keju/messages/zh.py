@@ -343,6 +343,8 @@ TEXTS: dict[str, str] = {
     "did_you_mean": "（是否指“{name}”？）",
     "in_all": "……（共 {n} 个）",
     "endpoint_asks_to_wait": "{url} 要求等待 {seconds:.0f} 秒（{problem}）{sent}",
+    "endpoint_limited_at_start": "{url} 正在限流（{problem}），{seconds:g} 秒内没有接受任何请求："
+    "请稍后再试，或增大 --give-up-after{sent}",
     "endpoint_distrusted": "无法连接 {url}（{problem}）{sent}",
     "endpoint_elsewhere": "{url} 不是接口本身：{problem}；请检查 {address}{sent}",
     "endpoint_no_logprobs": "{url} 不提供对数概率：{problem}；在标签之间选择需要对数概率，"

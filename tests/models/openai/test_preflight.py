@@ -116,10 +116,14 @@ def test_a_rate_limit_at_the_start_is_waited_for(asked: str | None) -> None:
 
 
 def test_a_rate_limit_at_the_start_is_waited_for_as_long_as_the_user_allows() -> None:
-    for asked, message in ((None, "is not ready after"), ("31", "asks to wait 31 s")):
+    for asked, seconds, message in (
+        (None, 0.1, "limits requests .* and accepted none within 0.1 s"),
+        ("1", 1.5, "limits requests .* and accepted none within 1.5 s"),
+        ("31", 0.1, "asks to wait 31 s"),
+    ):
         plan = Plan(faults={"429": 1.0}, retry_after=asked)
         with FaultyEndpoint(plan) as endpoint, pytest.raises(EndpointError, match=message):
-            fly(endpoint.url, give_up_after=0.1)
+            fly(endpoint.url, give_up_after=seconds)
 
 
 def test_a_passing_fault_does_not_matter() -> None:
