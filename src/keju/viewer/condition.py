@@ -65,6 +65,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     numbers: list[int] = []
     problem: str = ""
+    is_out_of_memory: bool = False
 
 
 class Evaluation:
@@ -94,6 +95,8 @@ class Evaluation:
             verdict = msgspec.json.decode(self._answer(line), type=Verdict)
         except (BrokenPipeError, EOFError, msgspec.DecodeError):
             raise UsageError("view_where_memory", most=MEMORY >> 20) from None
+        if verdict.is_out_of_memory:
+            raise UsageError("view_where_memory", most=MEMORY >> 20)
         if verdict.problem:
             raise UsageError("view_where", problem=verdict.problem)
         return verdict.numbers
@@ -198,7 +201,9 @@ def _verdict(duckdb: Any, connection: Any, task: Task, buffer: int) -> Verdict:
         duckdb.SQLExpression(task.where)  # one expression; nothing may follow it
         rows = connection.execute(query.replace("{where}", task.where), [task.block, task.shape])
         return Verdict([number for (number,) in rows.fetchall()])
-    except (duckdb.Error, RuntimeError, MemoryError) as error:
+    except (duckdb.OutOfMemoryException, MemoryError):
+        return Verdict(is_out_of_memory=True)
+    except (duckdb.Error, RuntimeError) as error:
         return Verdict(problem=str(error).partition("\n")[0] or type(error).__name__)
 
 
