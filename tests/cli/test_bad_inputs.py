@@ -210,7 +210,7 @@ FILES = [
     with_config("seed: 1\nmodel: !!python/name:os.system\n", "c.yaml, line 2: "),
     with_config(b"seed: 1\nmodel: \xff\n", "c.yaml, line 2: not UTF-8 text"),
     with_config('seed: 1\noffline: !!bool "abc"\n', "c.yaml, line 2: this is no bool"),
-    with_config("seed: 1\nheaders: !!map [a]\n", "c.yaml, line 2: expected a mapping node"),
+    with_config("seed: 1\nheaders: !!map [a]\n", "c.yaml, line 2: this is no mapping"),
     with_config(f'{{"seed": {"1" * 5000}}}', "c.json: a number has too many digits", "c.json"),
     with_config("benchmark: bbh\n", "unknown key 'benchmark' (did you mean 'datasets'?)"),
     with_config("temperature: 1\n", "(did you mean 'generation_config.temperature'?)"),
