@@ -265,7 +265,7 @@ def test_the_doctor_names_what_it_examines_in_the_language_of_the_terminal(keju:
         ("eval -m scripted --datasets demo -c none.yaml", "none.yaml：没有这个文件或文件夹"),
         (
             "eval -m scripted --datasets demo -c broken.yaml",
-            "broken.yaml，第 2 行：此处应有一个值，而不是 ]",
+            "broken.yaml，第 2 行：不是有效的 YAML",
         ),
         ("score --datasets demo --predictions p.jsonl", "p.jsonl，第 2 行：该行没有"),
         ("data path demo", "demo 没有文件夹：其题目为内置"),
