@@ -257,7 +257,7 @@ def test_an_error_beside_choices_is_no_answer() -> None:
     body = {"choices": [{"message": {"content": "B"}}], "error": error}
     reply = normalise(msgspec.json.encode(body), request_of(), 0.0, Redactor([]))
     assert reply.error is not None
-    assert (reply.error.kind, reply.error.status, reply.text) == ("server", 503, "")
+    assert (reply.error.kind, reply.error.status, reply.text) == ("rate_limit", 503, "")
 
 
 def test_the_choice_is_taken_by_its_index() -> None:
