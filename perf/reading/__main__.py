@@ -5,7 +5,8 @@
 A reading is *misread* where the reply states another answer, *missed* where it states one and
 nothing was read, *invented* where it states none. Shares of a recorded model are weighted back to
 all of its replies by stratum, with a 95 % interval; `hard` leaves out the stratum in which all
-rules agree and is not weighted. Written replies are counted as they are.
+rules agree and is not weighted. Written replies are counted as they are. Then follow the labelled
+replies of the data folder and the table of the reader's rules and the models that they decided.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from keju.types import Sample
 from perf.exam import data_dir
 from perf.measure import ROOT
 from perf.reading.labels import Half, models, rows_of
+from perf.reading.outside import print_outside
 from perf.reading.replies import CORPUS, Written, exam_of, replies_of
+from perf.reading.rule_table import print_rules
 from perf.reading.rules import ROBUST, rules_of
 from perf.reading.values import AMBIGUOUS, kind_of, value_of
 
@@ -190,6 +193,8 @@ def main() -> int:
         print_model(model, options.data_dir, half, options.errors)
     for name in WRITTEN:
         print_written(name, half, options.data_dir, options.errors)
+    print_outside(options.data_dir)
+    print_rules(options.data_dir)
     return 0
 
 

@@ -9,9 +9,10 @@ garbage collector need not follow them (``gc=False``).
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -124,6 +125,53 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def labels(self) -> str:
         """The labels of this sample's options, e.g. ``ABCD``."""
         return LABELS[: len(self.choices)]
+
+    @property
+    def asks_for_wrong(self) -> bool:
+        """Whether the question asks for the option that is wrong or does not belong.
+
+        ``Which of these is NOT a metal?``, ``… EXCEPT``, ``下列说法错误的是``. The statement
+        that is false is then the answer.
+        """
+        return _asks_for_wrong(self.text)
+
+
+# `\nOptions:\n`, `\n(A) `, `\nA. `: where the options of a question begin inside its text.
+_OPTIONS_BEGIN = re.compile(r"\n\s*(?:Options?:|选项[:：]|[(\[]?A[)\].、:])")
+# In capitals anywhere: `NOT`, `EXCEPT`; otherwise in the sentence that asks: `which of these is
+# not`, `which statement is incorrect`, `least likely`, `all of these except`; not `why is it not`,
+# `at least`.
+_ASKS_FOR_WRONG = re.compile(
+    r"\b(?:NOT|EXCEPT|LEAST|INCORRECT|FALSE|WRONG)\b"
+    r"|(?i:\b(?:which|what|who|one)\b[^.?!\n]{0,120}?(?:\b(?:is|are|was|were|do|does|did|can|could"
+    r"|would|will|should|has|have|had|may|might|must)(?:(?: \w+ly)? not|n['’]t)\b"
+    r"|\b(?:cannot|never|incorrect"
+    r"|false|untrue|inaccurate|(?<!at )least|except|inconsistent|unlikely|inappropriate|exception"
+    r"|wrong(?! with)|does not)\b))"
+    r"|(?i:\bit is (?:not true|incorrect|false) that\b|\bonly [a-z ]{1,30}that is not\b"
+    r"|\bexcept(?: for)?\b[\s_:.?…]*\Z)"
+)
+# `错误的是`, `不属于……的一项是（ ）`, `不包括____`, `哪一项不是`: in the clause that asks; not
+# `不应小于____`, `没有语病的一项`.
+_ASKS_FOR_WRONG_ZH = re.compile(
+    r"(?:不(?![同断良仅等得])|错误|有误|无关|失实|除[^,，。]{0,12}外)[^。,，!！]{0,30}?"
+    r"的?(?:一项|选项|说法|叙述|表述|做法)?的?[是为有](?=[\s:：]*(?:[(（_$]|\Z))"
+    r"|(?:不正确|错误|不属于|不符合|不包括|不是|不对)[^。,，]{0,25}?(?:[_(（?？]|[:：]?\s*\Z)"
+    r"|哪[^。,，?？]{0,20}?(?:不(?![同断良仅等得])|错误)|除了[^。]{0,20}\Z|例外"
+    r"|_(?:是不|不是|不属于|不)"
+)
+
+
+@lru_cache(maxsize=4096)
+def _asks_for_wrong(text: str) -> bool:
+    options = _OPTIONS_BEGIN.search(text)
+    stem = (text[: options.start()] if options else text).strip()[-400:]
+    if not stem.isascii() and any("\u4e00" <= character <= "\u9fff" for character in stem):
+        stem = "".join(stem.split())
+        sentence = max(stem.rstrip("_?？。:：").rfind(end) for end in "。！？；．")
+        return _ASKS_FOR_WRONG_ZH.search(stem, sentence + 1) is not None
+    sentence = max(stem[:-1].rfind(end) for end in (". ", "? ", "! ", "\n"))
+    return _ASKS_FOR_WRONG.search(stem, sentence + 1) is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,6 +427,10 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Another answer that the reply states beside the one that counts."""
     signs: tuple[Sign, ...] = ()
     """What was noticed about the reply, whatever it answers."""
+    rule: str = ""
+    """The rule of the reader that decided, e.g. ``marker``; empty where a reader has only one."""
+    passage: str = ""
+    """The words of the reply in which the answer was read."""
 
 
 class Score(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

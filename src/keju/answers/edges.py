@@ -10,13 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import msgspec
-
 from keju.answers.decision import HARMLESS, Stated, correction_in
-from keju.answers.endings import BRIEF, clauses, has_wide
 from keju.answers.kinds import Kind
-from keju.answers.options import echoes_options, is_longer, is_other_prose, option_by_text
-from keju.answers.repeats import option_before_list
+from keju.answers.options import echoes_options, is_longer, is_other_prose
 from keju.answers.segments import (
     DRESSING,
     Statement,
@@ -24,6 +20,7 @@ from keju.answers.segments import (
     last_block,
     last_paragraph,
 )
+from keju.answers.sentences import BRIEF, BROKEN_NUMBER, clauses, has_wide
 from keju.types import Sample
 
 # `A: A: `: the cue with which a prompt ends, and which a reply repeats; not the `A:` of a list.
@@ -32,8 +29,6 @@ _LEADING = re.compile(r"\s*+(?:A:\s++)++(?=\S)")
 _ANNOUNCES = re.compile(r"(?:[Ss]o )?[Tt]he (?:final |correct )?answer\b|Let['’]s think\b")
 # `\n\nA:`, `\nQ:\nA:\n`: cues after which nothing came.
 _TRAILING = re.compile(r"(?:\s*\n[ \t]*[AQ]:)++\s*\Z")
-# `(C) 10/30/2019`, `D: red`: a first line of a label (1) and a text (2).
-_LABEL_AND_TEXT = re.compile(r"\s*+[(\[]?([A-Z])[)\].:、]{1,2}\s*+([^\n]++)")
 # `\n(B) `, `\nB: `: the next line has a label too.
 _LABELLED = re.compile(r"\s*+[(\[]?([A-Z])[)\].:、]")
 
@@ -65,24 +60,15 @@ def without_torn_letter(text: str) -> str:
     return before if is_loop else text
 
 
-def as_named(text: str, sample: Sample) -> Sample:
-    """The sample with its options as the first line of a reply calls them.
+# `\nB. `: a label of a list, behind which half a character was left.
+_BARE_LABEL = re.compile(r"\n[ \t]*+[(\[]?[A-Z][)\].:、]{0,2}[ \t]*+\Z")
 
-    After ``(C) 10/30/2019``, where that is the text of (D), the date means (C): the label counts.
-    """
-    line = _LABEL_AND_TEXT.match(text)
-    if line is None or line[1] not in sample.labels:
-        return sample
-    following = _LABELLED.match(text, line.end())
-    if following and following[1] != line[1]:
-        return sample  # a list
-    own, said = sample.labels.index(line[1]), line[2].strip()
-    other = option_by_text(said, sample.choices)
-    if other is None or other == line[1]:
-        return sample
-    choices = list(sample.choices)
-    choices[own], choices[sample.labels.index(other)] = said, "\0"
-    return msgspec.structs.replace(sample, choices=tuple(choices))
+
+def without_half_character(text: str) -> str:
+    """A reply without the half of a character with which it broke off, and its label."""
+    text = text.rstrip("\ufffd")
+    label = _BARE_LABEL.search(text, max(0, len(text) - 12))
+    return text[: label.start()] if label else text
 
 
 BARE = 40
@@ -130,10 +116,6 @@ def leading_answer(
 
     It gives way to one that is announced right after it: ``C) 1600\\n\\nThe answer is D) 1650``.
     """
-    if sample.choices and (label := option_before_list(text, sample)):
-        if marked and marked[0].statement.value != label:
-            return None
-        return Stated(Statement(label), 0, 0, True)
     start = _NUMBERED.match(text)
     begin = start.end() if start else 0
     end = text.find("\n", begin)
@@ -198,9 +180,11 @@ def leading_sentence(text: str, kind: Kind, sample: Sample) -> str | None:
     return None if value and correction_in(text[rest:]) else value
 
 
-# `The best argument is:`, `最接近的是：`: what ends a line that the next one completes.
+# `The best argument is:`, `I would recommend:`, `最接近的是：`: what ends a line that the next one
+# completes.
 _INTRODUCES = re.compile(
-    r"(?:is|are|was|were|be|with|是|为)[ *_]*+[:：][ \t*_]*+\Z",
+    r"(?:is|are|was|were|be|with|say|choose|pick|select|recommend|suggest|conclude|是|为|选择?)"
+    r"[ *_]*+[:：][ \t*_]*+\Z",
 )
 _LONGEST_COLON = 24
 """Characters of that."""
@@ -222,7 +206,8 @@ def introduced(text: str, kind: Kind, sample: Sample) -> str | None:
             continue
         follows = text[end : end + 5 * LONGEST_LINE].lstrip()[: 4 * LONGEST_LINE]
         line, _, rest = follows.partition("\n")
-        value = None if _BROKEN.fullmatch(line.strip()) else kind.whole(line.strip(), sample)
+        option = line.strip().partition(" - ")[0]
+        value = None if _BROKEN.fullmatch(option) else kind.whole(option, sample)
         labelled = LABELLED.match(rest.lstrip())
         if value and not (labelled and labelled[1] != value):
             found.add(value)
@@ -231,8 +216,8 @@ def introduced(text: str, kind: Kind, sample: Sample) -> str | None:
 
 # --- the end ----------------------------------------------------------------------------------
 
-# `### `, `=> `, `∴`: what may stand before a last line's answer.
-_HEADING = re.compile(r"(?:#{1,6}(?=\s)|>|=>|→|⇒|∴)\s*+")
+# `### `, `=> `, `∴`, `✅ `: what may come before a last line's answer.
+_HEADING = re.compile(r"(?:#{1,6}(?=\s)|>|=>|→|⇒|∴|[✅✔✓☑]\ufe0f?)\s*+")
 # `So, `, `In conclusion: `, `We can conclude that `.
 OPENING = (
     r"(?:(?:so|therefore|thus|hence|consequently|finally|overall|ultimately|in conclusion"
@@ -287,6 +272,7 @@ def end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str 
         almost = _ALMOST.search(right)
         right = right[: almost.start()] if almost else right
         a_name = len(right) < 4 and right.strip(DRESSING + ".").isalpha()
+        a_name = a_name or BROKEN_NUMBER.fullmatch(block) is not None
         if kind.evaluates(left, sample) if kind.equations else _is_whole(text, kind) and not a_name:
             parts.append(right)
     if len(block) <= LONGEST_LEAD or not is_longer(block, sample.choices, LONGEST_LEAD):

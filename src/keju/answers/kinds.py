@@ -11,14 +11,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from keju.answers.copies import completed, nearly_option, referred_to, resembles
+from keju.answers.conclusions import concluded
 from keju.answers.decision import FINAL, LINK, counts_as_second, strength_of
-from keju.answers.endings import (
-    BRIEF,
-    last_count,
-    last_verdict,
-    phrase_of,
-)
 from keju.answers.labels import bare_label, read_label
 from keju.answers.numbers import (
     NUMBER_WORDS,
@@ -29,17 +23,18 @@ from keju.answers.numbers import (
     plain_numerals,
     same_number,
 )
-from keju.answers.options import option_explained
-from keju.answers.plain import plainly_stated
+from keju.answers.options import own_text
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
     NO_ANSWER,
     NO_LABEL,
+    Conclusion,
     Statement,
     clean_segment,
     without_lead,
 )
+from keju.answers.verdicts import last_count, last_verdict, phrase_of
 from keju.types import Sample
 
 LONGEST_LAST_LINE = 200
@@ -83,13 +78,9 @@ class Kind(ABC):
         """The answer of a first sentence that is nothing else, perhaps with its reason."""
         return self.whole(sentence, sample)
 
-    def heading(self, text: str, sample: Sample) -> str | None:
-        """The answer that a text begins with, whatever follows it."""
-        return None
-
-    def plainly(self, text: str, sample: Sample) -> Statement:
-        """The answer that a text names without announcing it, by rules of this kind."""
-        return NO_ANSWER
+    def plainly(self, text: str, sample: Sample) -> Conclusion:
+        """The answer that a text concludes without announcing it, by rules of this kind."""
+        return Conclusion()
 
     def same(self, value: str, target: str) -> bool:
         """Whether a value that was read is a target."""
@@ -114,7 +105,6 @@ class Choice(Kind):
         if statement != NO_LABEL:
             return statement
         label = bare_label(segment, sample.labels, sample.choices)
-        label = label or nearly_option(segment, sample.choices)
         return Statement(label) if label else statement
 
     def whole(self, text: str, sample: Sample) -> str | None:
@@ -123,40 +113,18 @@ class Choice(Kind):
     def leading(self, sentence: str, sample: Sample) -> str | None:
         if reasoned := _WITH_REASON.match(sentence):
             return reasoned[1] if reasoned[1] in sample.labels else None
+        if (dashed := _WITH_TEXT.match(sentence)) and dashed[1] in sample.labels:
+            own = own_text(dashed[1], sample.choices)
+            if own and sentence[dashed.end() :].casefold().startswith(own):
+                return dashed[1]
         if value := self.whole(sentence, sample):
             return value
         option = _AN_OPTION.fullmatch(sentence.strip())
-        if option is None or option[1] not in sample.labels:
-            return None
-        is_option = resembles(option[3], sample.choices) or (
-            option[2] == ")" and not _IS_SENTENCE.search(option[3])
-        )
-        return option[1] if is_option else None
+        is_option = option and option[1] in sample.labels and not _IS_SENTENCE.search(option[2])
+        return option[1] if option and is_option else None
 
-    def heading(self, text: str, sample: Sample) -> str | None:
-        """The label that a short reply begins with, where it says nothing of another option.
-
-        ``D) VBAC (Vaginal …``; not ``D) is wrong``, ``A) one, B) two``.
-        """
-        if len(text) > 2 * BRIEF:
-            return None
-        if named := option_explained(text, sample.choices):
-            return named
-        lines = {line.strip(" :") for line in text.split("\n")} - {""}
-        if len(lines) == 1 and ". " not in (line := lines.pop()):
-            return nearly_option(line, sample.choices)  # copied badly, perhaps again and again
-        head = _HEAD.match(text)
-        if head is None or head[1] not in sample.labels or _REMARKS.match(text, head.end()):
-            return None
-        others = {each[1] for each in _ANY_LABEL.finditer(text, head.end())}
-        return head[1] if others <= {head[1]} else None
-
-    def plainly(self, text: str, sample: Sample) -> Statement:
-        statement = plainly_stated(text, sample)
-        if statement != NO_LABEL:
-            return statement
-        label = completed(text, sample.text, sample.choices) or referred_to(text, sample.choices)
-        return Statement(label) if label else NO_LABEL
+    def plainly(self, text: str, sample: Sample) -> Conclusion:
+        return concluded(text, sample)
 
 
 _IN_BRACKETS = {
@@ -171,23 +139,17 @@ _WITH_REASON = re.compile(
 )
 
 
-# A label and a text that need not be its own, `(C) Belle and Sebastian`: the label counts.
-_AN_OPTION = re.compile(r"[(\[]?([A-Z])([)\].、])\s*+(\S.*)", re.DOTALL)
-# `D) `, `(D) `: a reply that begins with an option.
-_HEAD = re.compile(r"\s*+[*_]{0,2}[(\[]?([A-Z])[)\]][*_]{0,2}[ \t]++(?=\S)")
-# What is said of an option, not by it: ` is wrong`.
-_REMARKS = re.compile(
-    r"(?:is|are|was|were|can|cannot|could|would|does|did|has|have|might|may|seems|looks|says|fails"
-    r"|and|or|not|but)\b",
-    re.IGNORECASE,
-)
-_ANY_LABEL = re.compile(r"(?<!\w)[(\[]?([A-Z])[)\].:](?=\s)")
+# A label in brackets and a text that need not be its own, `(C) Belle and Sebastian`: the label
+# counts.
+_AN_OPTION = re.compile(r"[(\[]?([A-Z])[)\]]\s*+(\S.*)", re.DOTALL)
 # What is more than a text of a few words: ` is wrong`, ` fails.`, `, (B)`.
 _IS_SENTENCE = re.compile(
     r"[.?!。]\Z|[(\[][A-Z][)\]]|\b(?:is|are|was|were|not|cannot|can|does|do|did|would|because"
     r"|since|answer|option|choice)\b|n[’']t\b|(?:\S+\s+){8}",
     re.IGNORECASE,
 )
+# A label and its option's text, of which more is said: `E — Uracil replaces thymine`.
+_WITH_TEXT = re.compile(r"\W{0,3}([A-Z])[)\]*]{0,2}\s?[-–—:]\s?")
 
 
 SOLVED = re.compile(r"####(?<![^\n]####)(?!#)")
@@ -309,9 +271,9 @@ class Number(Kind):
         is_all = number and not number.percent and not rest
         return number.plain if number and is_all else None
 
-    def plainly(self, text: str, sample: Sample) -> Statement:
+    def plainly(self, text: str, sample: Sample) -> Conclusion:
         count = None if self.anywhere else last_count(text)
-        return Statement(count) if count else NO_ANSWER
+        return Conclusion(count, rule="count") if count else Conclusion()
 
     def same(self, value: str, target: str) -> bool:
         if value == target:
@@ -371,18 +333,20 @@ class Verdict(Kind):
         lead: str = "",
         *,
         equations: bool = False,
-        phrases: Mapping[str, str] | None = None,
+        phrases: Mapping[str, str | tuple[str, str]] | None = None,
         sentence: re.Pattern[str] | None = None,
     ) -> None:
         """With `equations` the value after the last ``=`` counts.
 
-        `phrases` are patterns that say a value without its word: ``does not follow``. A whole
+        `phrases` are patterns that say a value without its word: ``does not follow``. With two
+        values the second counts where the phrase is denied: ``caused``, ``did not cause``. A whole
         `sentence` says the value in its group 1: ``The argument is invalid``.
         """
         self._sentence = sentence
         self._values = values
         self._phrases = [
-            (re.compile(phrase, re.IGNORECASE), value) for phrase, value in (phrases or {}).items()
+            (re.compile(phrase, re.IGNORECASE), *((value, "") if isinstance(value, str) else value))
+            for phrase, value in (phrases or {}).items()
         ]
         self.equations = equations
         words = "|".join(sorted(values, key=len, reverse=True))
@@ -408,8 +372,8 @@ class Verdict(Kind):
             bare = bare[1:].lstrip(DRESSING)
         match = self._match_at(bare, 0)
         if match is None:
-            said = phrase_of(bare, self._phrases, sample.text) if self._phrases else None
-            return Statement(said) if said else NO_ANSWER
+            value = phrase_of(bare, self._phrases, sample.text) or self.leading(bare, sample)
+            return Statement(value) if value else NO_ANSWER
         value, end = self._values[match[1].lower()], match.end()
         if end == len(bare):
             return Statement(value)
@@ -455,10 +419,11 @@ class Verdict(Kind):
         reason = _REASON.search(sentence)
         return self.whole(sentence[: reason.start()] if reason else sentence, sample)
 
-    def plainly(self, text: str, sample: Sample) -> Statement:
-        return last_verdict(
+    def plainly(self, text: str, sample: Sample) -> Conclusion:
+        value, reason = last_verdict(
             text, self._pattern, self._values, self._match_at, self._phrases, sample.text
         )
+        return Conclusion(value, reason, "verdict" if value else "")
 
     def same(self, value: str, target: str) -> bool:
         return value.lower() == target.strip().lower()

@@ -60,8 +60,12 @@ _LEAD_IN = (
     rf"(?:either|both|(?:option|choice|answer|letter|选项|選項)) ?(?:is )?:? ?|that (?=[(\[]))?"
 )
 _LEAD = f"{BULLET}?{_LEAD_IN}"
-# What makes a letter part of a name or a quantity: `H₂O`, `C°`, `C++`; but not `B+C`.
-_SYMBOL = r"[\u2070-\u209f¹²³°℃℉#%^′″]|_\d|\+(?!\s?[(\[]?[A-Za-z](?![A-Za-z]))"
+# What makes a letter part of a name or a quantity: `H₂O`, `C°`, `C++`, `C(4, 1)`; but not
+# `B+C`.
+_SYMBOL = (
+    r"[\u2070-\u209f¹²³°℃℉#%^′″]|_\d|\(\s?\w{1,4}\s?,|\([\w\s,+-]{1,12}\)\s?[=*/]"
+    r"|\+(?!\s?[(\[]?[A-Za-z](?![A-Za-z]))"
+)
 # A label at the beginning of a segment, in brackets (1) or bare (2): `(B)`, `[ **b** ]`, `- option
 # B.`; not `Because`, `A's`, `B-cell`, `U.S.`.
 _LABEL = re.compile(
@@ -149,7 +153,7 @@ def read_label(
     named = _label_at(bare, 0, choices)
     if named is None:
         small = _SMALL.match(bare)
-        if small and small[1].upper() in labels:
+        if small and small[1].upper() in labels and bare != "(i)":
             return _label(small[1], segment, choices)
         if by_text := option_by_text(segment, choices, labels):
             return Statement(by_text)
@@ -167,7 +171,8 @@ def read_label(
     if named.label not in labels:
         return INVALID_LABEL
     if named.end < len(bare):
-        if _QUESTION_MARK.match(bare, named.end) or NEGATIVE.match(bare, named.end):
+        after = _afterown_text(bare, named.label, named.end, choices)
+        if _QUESTION_MARK.match(bare, named.end) or NEGATIVE.match(bare, after):
             return NO_LABEL
         if _is_joined(bare, named, labels, choices) or (
             not letter_counts and _has_text_of_another(bare, named, choices)
@@ -265,6 +270,8 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
     clean = clean_segment(line if line.isascii() else line.translate(_WIDE))
     for form in (clean, line) if clean != line else (line,):
         match = _ONLY_LABEL.fullmatch(form)
+        if match and form[match.start(1) - 1 : match.end(1)] == "(i":
+            continue  # a number
         if match and (label := match[1].upper()) in labels:
             if not match[2]:
                 return _label(match[1], line, choices).value
@@ -305,6 +312,10 @@ def _has_parts(choices: tuple[str, ...]) -> bool:
     return any("(a)" in choice or choice.startswith("a)") for choice in choices)
 
 
+# `(b)`, `(c)`: a further part of a question.
+_NEXT_PART = re.compile(r"[\s,;.]\([b-h]\)\s")
+
+
 # --- labels inside a segment -------------------------------------------------------------------
 
 
@@ -314,7 +325,12 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | 
     if match is None:
         return None
     letter, end = match[1] or match[2], match.end()
-    if match[1] is not None and letter.islower() and _has_parts(tuple(choices)):
+    # `(i)` is a number; `(a) … (b) …` are the parts of a question
+    if (
+        match[1] is not None
+        and letter.islower()
+        and (letter == "i" or _has_parts(tuple(choices)) or _NEXT_PART.search(bare, end))
+    ):
         return None
     if match[1] is None:
         if letter.islower():

@@ -109,7 +109,18 @@ _NOTHING = str.maketrans(dict.fromkeys(" \t\n\u00a0\u202f\u2009$*_`{}\"'“”�
 _QUANTITY = re.compile(
     r"([+-]?(?:\d+(?:,\d{3})*(?:\.\d*)?|\.\d+))(?:/(\d+(?:\.\d+)?))?"
     r"(?:(?:[x*]10\^?|e)([+-]?\d{1,3}))?(%?)([a-zμ°][a-z0-9μ°/^·-]{0,12}"
-    r"|[元米个只人次件天年岁度斤克秒]?)"
+    r"|[元米个只人次件天年岁度斤克秒种倍名条张本]?)"
+)
+
+
+# `\sqrt{2}`: a root; the blank of `2 √2`; the hyphen of `light-years`, not that of `x-1`.
+_ROOT = re.compile(r"\\sqrt ?\{([^{}]*)\}")
+_BEFORE_ROOT = re.compile(r"(?<=\d)\s+(?=√)")
+_HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
+# `between 8am and 9am`, `from 8am until 9am`: the same as `8am to 9am`.
+_BETWEEN = re.compile(
+    r"\b(?:between|from)\s(?:the hours of\s)?(\d[\w:.]*)\s(?:and|to|until|till)\s(?=\d)([\w:.]*\w)",
+    re.IGNORECASE,
 )
 
 
@@ -117,9 +128,15 @@ def spoken(text: str) -> str:
     """A text without LaTeX, with one name for a unit and one form of a sign."""
     plain = plain_numerals(text).replace("×", "x").replace("\u2013", "-")
     if "\\" in plain:
+        plain = _ROOT.sub(r"√\1", plain)
         plain = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", plain)
         plain = _COMMAND.sub("", plain.replace("\\times", "x").replace("\\cdot", "*"))
+    if "-" in plain:
+        plain = _HYPHEN.sub(" ", plain)
+    if "√" in plain:
+        plain = _BEFORE_ROOT.sub("", plain)
     if _DIGIT.search(plain):
+        plain = _BETWEEN.sub(r"\1 to \2", plain)
         small, wide = plain.lower(), not plain.isascii()
         for stem, sign, unit, name in _UNITS:
             if stem in small or (wide and sign and sign in small):
@@ -349,7 +366,7 @@ def texts_in(sentence: str, choices: Sequence[str]) -> list[tuple[int, int, str]
         while at >= 0:
             end = at + len(text)
             before = sentence[at - 1] if at else ""
-            if not (_in_word(before, text[0]) or _goes_on(sentence, end, text)):
+            if not (_in_word(before, text[0]) or before == "√" or _goes_on(sentence, end, text)):
                 found.append((at, end, label))
                 sentence = sentence[:at] + "\0" * len(text) + sentence[end:]
             at = sentence.find(text, end)
@@ -366,23 +383,76 @@ def _goes_on(sentence: str, end: int, text: str) -> bool:
     return _in_word(beside, text[-1])
 
 
-# What sets an option apart from what is said of it: `: `, ` (`.
-_EXPLAINED = re.compile(r"(?::\s|\s\()(?=\S)")
+# `27/40`, `1,000`, `-0.5`, `40%`, `three`: a quantity in a sentence; not `(2)`, `3.5.1`, `step 2`.
+_QUANTITIES = re.compile(
+    r"(?<![\w.(/-])(?<!step )(?<!option )-?(?:\d[\d,]*(?:\.\d+)?(?:/\d+)?%?"
+    rf"|{'|'.join(NUMBER_WORDS)})"
+    r"(?![\w/]|\.\d)",
+    re.IGNORECASE,
+)
 
 
-def option_explained(text: str, choices: Sequence[str]) -> str | None:
-    """The option that a text begins with and then explains, where it names no other.
+def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
+    """The option that is the only number of a sentence, with its place.
 
-    ``Dropped Content: A clause is missing.``, ``The Burrowers (action, 1993)``.
+    ``There are 5 of them`` means ``five``, and ``27/40`` means ``0.675``. All options must be
+    numbers, with the same unit or none. After a sign of equality only what follows counts.
     """
-    line = text.strip().partition("\n")[0].removeprefix("- ")
-    end = _EXPLAINED.search(line) if ":" in line or "(" in line else None
-    said = plain_text(line[: end.start()]) if end else ""
-    options = option_texts(tuple(choices)).plain if said else ()
-    if options.count(said) != 1:
+    quantities = spellings(tuple(choices)).quantities if choices else ()
+    if not all(quantities) or len({each[1] for each in quantities if each}) != 1:
         return None
-    label = chr(ord("A") + options.index(said))
-    return label if set(labels_of_texts(text, choices)) <= {label} else None
+    begin = max(sentence.rfind("="), sentence.rfind("≈"), 0)
+    numbers = list(_QUANTITIES.finditer(sentence, begin))
+    values = {_quantity(number[0].casefold().replace(",", "")) for number in numbers}
+    if len(values) != 1 or None in values:
+        return None
+    value = values.pop()
+    fits = [i for i, other in enumerate(quantities) if other and value and other[0] == value[0]]
+    if len(fits) != 1:
+        return None
+    return chr(ord("A") + fits[0]), numbers[-1].start(), numbers[-1].end()
+
+
+# `the`, `finished`: words that say nothing of which option is meant.
+_COMMON_WORDS = frozenset({"the", "a", "an", "is", "are", "was", "of", "from", "to", "in", "on"})
+_WORDS = re.compile(r"\w+")
+# `first`, `last`, `leftmost`, `cheapest`: the place in an order.
+_PLACE = re.compile(r"\w*(?:first|second|third|fourth|fifth|sixth|seventh|last|most|est)")
+
+
+@lru_cache(maxsize=1024)
+def _frame(choices: tuple[str, ...]) -> tuple[frozenset[str], tuple[frozenset[str], ...]] | None:
+    """The words that all options share, and those of each; None where options have no frame.
+
+    ``Rob finished first`` and ``Eve finished first`` share ``finished first``.
+    """
+    words = [
+        frozenset(_WORDS.findall(text)) - _COMMON_WORDS for text in option_texts(choices).plain
+    ]
+    shared = frozenset.intersection(*words) if len(words) > 2 else frozenset()
+    rest = tuple(each - shared for each in words)
+    is_frame = shared and all(0 < len(each) <= 3 for each in rest) and len(set(rest)) == len(rest)
+    return (shared, rest) if is_frame else None
+
+
+def framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
+    """The option that a sentence says in other words: all of its own, and the place that it names.
+
+    ``Rob must be in the first position`` means ``Rob finished first``. It must be the only one.
+    """
+    frame = _frame(tuple(choices)) if choices else None
+    if frame is None:
+        return None
+    shared, rest = frame
+    words = {word.lower(): word for word in _WORDS.findall(sentence)}
+    places = {word for word in shared if _PLACE.fullmatch(word)}
+    if not (places or shared) <= words.keys():
+        return None
+    fits = [index for index, each in enumerate(rest) if each & words.keys()]
+    if len(fits) != 1 or not rest[fits[0]] <= words.keys():
+        return None
+    start = min(sentence.find(words[word]) for word in rest[fits[0]])
+    return chr(ord("A") + fits[0]), start, len(sentence.rstrip(" .。!"))
 
 
 def names_any(text: str, choices: Sequence[str]) -> bool:
@@ -401,3 +471,16 @@ def _in_word(beside: str, edge: str) -> bool:
     if not (beside and beside.isascii() and edge.isascii()):
         return False
     return beside.isalnum() or (edge.isdigit() and beside in ".-")
+
+
+def resembles(text: str, choices: Sequence[str]) -> bool:
+    """Whether most of a text is part of one option: ``large square match``."""
+    pairs = _pairs(plain_text(text))
+    return any(
+        len(pairs & _pairs(each)) > len(pairs) / 2 for each in option_texts(tuple(choices)).plain
+    )
+
+
+def _pairs(text: str) -> set[str]:
+    """The pairs of neighbouring characters."""
+    return set(map(str.__add__, text, text[1:]))

@@ -4,12 +4,16 @@ Inspect's readers of labels, and simple rules that know no wording.
 
 from __future__ import annotations
 
+import copy
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 
 from keju.answers.segments import last_line
 from keju.types import Answer, Sample
+
+RAW = "@raw"
+"""The end of the name of a reader that reads think blocks too."""
 
 
 class Reader(ABC):
@@ -28,13 +32,21 @@ class Reader(ABC):
     scores_cut: bool = True
     """Whether what it reads in a reply that was cut off keeps its score: published readers know
     nothing of cuts."""
+    raw: bool = False
+    """Whether it reads a reply with its ``<think>`` block, as the authors' script does."""
     about: str = ""
     """What it takes for the answer, in one line for ``keju list readers``: the code of a sentence,
     or the sentence itself."""
 
     @abstractmethod
     def read(self, text: str, sample: Sample) -> Answer:
-        """Return what `text` (think blocks already removed) answers."""
+        """Return what `text` (think blocks already removed unless `raw`) answers."""
+
+    def with_thinking(self) -> Reader:
+        """This reader, applied to replies as they came, with their think blocks: ``l1@raw``."""
+        reader = copy.copy(self)
+        reader.name, reader.raw = f"{self.name}{RAW}", True
+        return reader
 
     def facing(self, shown: Callable[[str], str]) -> Reader:
         """This reader, told what the prompts of a subset show before their question.

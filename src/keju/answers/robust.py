@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -19,7 +20,6 @@ from keju.answers.decision import Stated, correction_in, decide, standing_of
 from keju.answers.edges import (
     BARE,
     LABELLED,
-    as_named,
     end_of_reply,
     ends_a_list,
     introduced,
@@ -27,23 +27,25 @@ from keju.answers.edges import (
     leading_answer,
     leading_sentence,
     without_cues,
+    without_half_character,
     without_torn_letter,
 )
-from keju.answers.endings import has_chinese, has_wide
 from keju.answers.kinds import Choice, Kind
 from keju.answers.options import echoes_options, flatten_options, without_half_option
 from keju.answers.reader import Reader
-from keju.answers.repeats import option_after_list, without_half_character
 from keju.answers.segments import (
     AMBIGUOUS,
     INVALID_LABEL,
     NEXT_QUESTION,
+    Conclusion,
     Episode,
-    Statement,
     episodes,
     last_block,
+    last_line,
+    opening_question,
     split_any_thinking,
 )
+from keju.answers.sentences import has_chinese, has_wide
 from keju.answers.statements import statements
 from keju.answers.wordings import (
     ANSWER_COLON,
@@ -70,10 +72,6 @@ _WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
 # The colon of `D:`, `The Fugitive:`; not of the cue `A:`.
 _COLON = re.compile(r"(?<!\bA)\s?:\s*\Z")
-_OPENS_LABEL = frozenset("([ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_CLOSES_LABEL = frozenset(")].:、")
-
-
 _PLAIN_ENDINGS = {f"answer is ({label}).": place for place, label in enumerate(LABELS)}
 _ENDING = len("answer is (B).")
 
@@ -86,7 +84,7 @@ class RobustReader(Reader):
 
     name = "robust"
     about = "about_reader_robust"
-    version = 6
+    version = 7
     scores_cut = False
 
     def __init__(
@@ -135,7 +133,7 @@ class RobustReader(Reader):
         if len(text) <= BARE and kind.closed and (len(text) < 6 or not _ANNOUNCES.search(text)):
             bare = _COLON.sub("", text) if ":" in text else text
             if value := kind.whole(bare, sample):
-                return Answer(value, "fallback", cut=cut)
+                return Answer(value, "fallback", cut=cut, rule="whole_reply", passage=text.strip())
         if not text or text.isspace():
             return Answer(reason="empty", cut=cut)
         answer = self._read(text, kind, sample)
@@ -167,9 +165,6 @@ class RobustReader(Reader):
         if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
-        if len(text) > 4 and sample.choices and text[0] in _OPENS_LABEL:
-            label_end = text[2 if text[0] in "([" else 1]  # of `C) text`, `(C) text`
-            sample = as_named(text, sample) if label_end in _CLOSES_LABEL else sample
         return text, sample, False
 
     def fallback(self, text: str, sample: Sample) -> Answer:
@@ -195,15 +190,28 @@ class RobustReader(Reader):
         at = len(line) - _ENDING
         if ("\\" in line and "boxed" in line) or standing_of(line, at) != "stated":
             return None
-        return Answer(LABELS[place], "strict" if self._is_strict(line, at) else TOLERATED)
+        is_strict = self._is_strict(line, at)
+        return Answer(
+            LABELS[place],
+            "strict" if is_strict else TOLERATED,
+            rule="marker" if is_strict else "wording",
+            passage=line[max(0, at - BEFORE_MARKER) :],
+        )
 
     def _read(self, text: str, kind: Kind, sample: Sample) -> Answer:
         """The answer of the first stretch of the reply that has one and is about this question."""
+        opening = opening_question(text)
+        if (
+            opening >= 0
+            and not NEXT_QUESTION.search(text, opening)
+            and not _asks_the_same(text, Episode(0, len(text), opening), sample)
+        ):
+            return Answer(reason="other_question")
         if answer := self._at_the_end(text, kind, sample):
             return answer
         is_silent = self._is_usual and kind.marker is None and not may_announce(text.strip())
         if is_silent and type(kind) is Choice and is_one_long_line(text, kind, sample):
-            answer = self._plainly(text, kind.plainly(text, sample), sample)
+            answer = self._plainly(text, kind.plainly(text, sample), sample, ())
             return answer if answer.value or answer.reason else Answer(reason=kind.nothing)
         chinese = self._tolerant is TOLERANT and has_chinese(text)
         marked: list[Stated] = []
@@ -235,7 +243,9 @@ class RobustReader(Reader):
                 later := self._corrected(text, inside, stretch, sample)
             ):
                 both = (*signs, "two_answers") if later != answer.value else signs
-                answer = Answer(later, "tolerant", other=answer.value, signs=both)
+                answer = Answer(
+                    later, "tolerant", other=answer.value, signs=both, rule="correction"
+                )
             if answer.value is None and answer.reason != AMBIGUOUS.reason:
                 reason = answer.reason or reason
                 part = text[stretch.start : stretch.end]
@@ -278,11 +288,18 @@ class RobustReader(Reader):
             if leads and leading_answer(text, kind, sample):
                 return None
         end = at + 9
-        value = kind.read(text[end : line if line >= 0 else len(text)].strip(), sample).value
+        said = text[end : line if line >= 0 else len(text)].strip()
+        if len(said) > SHORT_ANSWER and correction_in(said):
+            return None
+        value = kind.read(said, sample).value
         if value is None or standing_of(text, at) != "stated":
             return None
+        is_strict = self._is_strict(text, at)
         return Answer(
-            value, _tier(text, end, value, kind) if self._is_strict(text, at) else TOLERATED
+            value,
+            _tier(text, end, value, kind) if is_strict else TOLERATED,
+            rule="marker" if is_strict else "wording",
+            passage=text[max(0, at - BEFORE_MARKER) : at + LONGEST_PASSAGE].strip(),
         )
 
     def _is_strict(self, text: str, at: int) -> bool:
@@ -308,12 +325,10 @@ class RobustReader(Reader):
         self, text: str, kind: Kind, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
         """What a stretch answers in which nothing is announced."""
-        if sample.choices and "\n\n" in text and (value := option_after_list(text, sample)):
-            return Answer(value, "fallback", signs=signs)
         if value := end_of_reply(text, kind, sample, listed="echoed_options" in signs):
-            return Answer(value, "fallback", signs=signs)
+            return _found(value, "fallback", "last_line", last_line(text), signs)
         if value := introduced(text, kind, sample):
-            return Answer(value, "tolerant", signs=signs)
+            return _found(value, "tolerant", "after_colon", last_line(text), signs)
         leading = None if "echoed_options" in signs else leading_sentence(text, kind, sample)
         if "echoed_options" in signs:
             text = without_half_option(text, sample.choices, labelled=True)
@@ -326,20 +341,24 @@ class RobustReader(Reader):
             return Answer(signs=signs)
         plain = kind.plainly(text, sample)
         if leading and leading != plain.value:
-            plain = Statement(leading) if plain.value is None else AMBIGUOUS
-        answer = self._plainly(text, plain, sample)
-        is_open = answer.value is None and plain != AMBIGUOUS and not signs
-        if is_open and (value := kind.heading(text, sample)):
-            return Answer(value, "fallback")
-        return msgspec.structs.replace(answer, signs=signs) if signs else answer
+            plain = (
+                Conclusion(leading, rule="first_sentence", passage=text.lstrip()[:LONGEST_PASSAGE])
+                if plain.value is None
+                else Conclusion(None, AMBIGUOUS.reason)
+            )
+        return self._plainly(text, plain, sample, signs)
 
-    def _plainly(self, text: str, plain: Statement, sample: Sample) -> Answer:
-        """What a stretch names plainly, by the rules of the kind and then by the exam's own."""
+    def _plainly(
+        self, text: str, plain: Conclusion, sample: Sample, signs: tuple[Sign, ...]
+    ) -> Answer:
+        """What a stretch concludes, by the rules of the kind and then by the exam's own."""
         if plain.value is not None:
-            return Answer(plain.value, "tolerant")
+            passage = plain.passage or last_line(text)
+            return _found(plain.value, "tolerant", plain.rule, passage, signs)
         if plain.reason == AMBIGUOUS.reason:
-            return Answer(reason=plain.reason)
-        return self.fallback(text, sample)
+            return Answer(reason=plain.reason, signs=signs)
+        answer = self.fallback(text, sample)
+        return msgspec.structs.replace(answer, signs=signs) if signs else answer
 
     # --- worked examples that a reply repeats ---
 
@@ -351,13 +370,19 @@ class RobustReader(Reader):
         if (answers := self._replayed.get(subset)) is None:
             row = msgspec.structs.replace(sample, choices=("\0",) * len(LETTERS))
             found, _ = statements(self._shown(subset), self._strict, self._tolerant, kind, row)
-            answers = tuple(each.statement.value or "" for each in found)
+            answers = tuple(each.statement.value for each in found if each.statement.value)
             self._replayed[subset] = answers
         n = len(answers)
         if n < 2 or len(marked) <= n:
             return 0
-        given = [each.statement.value for each in marked[:n]]
-        return n if sum(map(str.__eq__, answers, (v or "?" for v in given))) >= max(2, n - 1) else 0
+        given = [each.statement.value or "?" for each in marked[:n]]
+        if sum(map(str.__eq__, answers, given)) >= max(2, n - 1):
+            return n
+        # one bare answer for each worked example, and one for the question
+        is_bare = all(
+            later.start - earlier.end <= BARE for earlier, later in pairwise(marked[: n + 1])
+        )
+        return n if is_bare and len(marked) == n + 1 and marked[0].start <= BARE else 0
 
     def _about_this_question(
         self, text: str, stretches: list[Episode], sample: Sample
@@ -374,9 +399,18 @@ class RobustReader(Reader):
                 return [*kept, *stretches[number:]] if kept else stretches[number:], replays
             elif head in shown and number < len(stretches) - 1:
                 replays = True
-            else:
+            elif kept or _asks_the_same(text, stretch, sample):
                 kept.append(stretch)
-        return kept or stretches, replays
+        return kept, replays
+
+
+def _asks_the_same(text: str, stretch: Episode, sample: Sample) -> bool:
+    """Whether the question that begins a stretch shares at least half its words with this one."""
+    head = text[stretch.question : stretch.end].lstrip(" *_\n").partition("\n")[0][: 5 * HEADS]
+    words = {word.lower() for word in _LONG_WORD.findall(head)}
+    if "?" not in head and "？" not in head and len(words) < HEADS // 10:
+        return True  # no question by itself
+    return 2 * len(words.intersection(_LONG_WORD.findall(sample.text.lower()))) >= len(words)
 
 
 def _restated(text: str, first: Stated, sample: Sample) -> int:
@@ -407,6 +441,12 @@ MOST = 50
 HEADS = 40
 """Characters by which a question is told from another."""
 LETTERS = "ABCDEFGHIJ"
+SHORT_ANSWER = 12
+"""Characters of an announced answer that has no room for a correction."""
+BEFORE_MARKER = 24
+"""Characters before a marker that a passage shows."""
+LONGEST_PASSAGE = 160
+"""Characters of the passage of a reading."""
 
 
 def _announced(text: str, stated: Sequence[Stated], kind: Kind, signs: tuple[Sign, ...]) -> Answer:
@@ -429,7 +469,16 @@ def _as_answer(
     if value is None:
         return Answer(reason=reason, other=other, signs=signs)
     tier = _tier(text, stated.end, value, kind) if stated.strict else TOLERATED
-    return Answer(value, tier, other=other, signs=signs)
+    rule = "marker" if stated.strict else "wording"
+    if not stated.end:
+        rule = "first_line"
+    passage = text[max(0, stated.start - BEFORE_MARKER) : stated.start + LONGEST_PASSAGE].strip()
+    return Answer(value, tier, other=other, signs=signs, rule=rule, passage=passage)
+
+
+def _found(value: str, tier: Tier, rule: str, passage: str, signs: tuple[Sign, ...]) -> Answer:
+    """An answer that no marker announces."""
+    return Answer(value, tier, signs=signs, rule=rule, passage=passage[-LONGEST_PASSAGE:])
 
 
 TOLERATED: Tier = "tolerant"

@@ -31,6 +31,12 @@ _FINAL_CHANNEL = "<|channel|>final<|message|>"
 """What stands before the answer of a model that writes into channels."""
 
 
+# `<|return|>`, `<|im_end|>`: tokens that end a message.
+_CLOSING_TOKENS = re.compile(
+    r"(?:\s*<\|(?:return|end|call|im_end|eot_id|end_of_text|endoftext)\|>)+\s*\Z"
+)
+
+
 class Thought(NamedTuple):
     """A reply taken apart."""
 
@@ -83,8 +89,9 @@ def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **fa
 
 def split_any_thinking(text: str) -> Thought:
     """As `split_thinking`, for unusual tags too; a reply without any is left as it is."""
-    _, final, said = text.rpartition(_FINAL_CHANNEL)
-    text = said if final else text
+    if "<|" in text:
+        _, final, answer = text.rpartition(_FINAL_CHANNEL)
+        text = _CLOSING_TOKENS.sub("", answer if final else text)
     for begin, end in _UNUSUAL:
         text = text.replace(begin, OPEN).replace(end, CLOSE)
     return split_thinking(text)
@@ -110,6 +117,15 @@ class Statement(NamedTuple):
 
     value: str | None
     reason: str = ""
+
+
+class Conclusion(NamedTuple):
+    """The answer that a text gives without announcing it, the rule that found it, and where."""
+
+    value: str | None = None
+    reason: str = ""
+    rule: str = ""
+    passage: str = ""
 
 
 AMBIGUOUS = Statement(None, "ambiguous")
@@ -234,6 +250,14 @@ NEXT_QUESTION = re.compile(
     r"|以下是(?:中国|一[道个]))"
 )
 _OPENING_QUESTION = re.compile(NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1))
+
+
+def opening_question(text: str) -> int:
+    """Where the question begins that a reply opens with, ``Q: Who …``; -1 without one."""
+    if text[:1] in "QP*#问题第" or text[:1].isspace():
+        match = _OPENING_QUESTION.match(text)
+        return match.end() if match else -1
+    return -1
 
 
 class Episode(NamedTuple):

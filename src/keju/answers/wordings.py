@@ -25,7 +25,7 @@ _ANSWER = (
     r"(?<=\b[aA])(?i:nswer)"
     r"(?<!(?i:wrong answer))(?<!(?i:incorrect answer))(?<!(?i:not the answer))"
     r"(?<!(?i:no answer))(?<!(?i:if the answer))(?<!(?i:whether the answer))"
-    r"(?i: (?:choice|option|letter))?"
+    r"(?i: (?:choice|option|letter|#?\d{1,2}(?=[*_]*:)))?"
 )
 # ` to this question`, ` to the whole problem`: what is answered.
 _TO = (
@@ -83,7 +83,7 @@ _CHOOSER = r"(?:[本此该]题|这道?题|我)"
 # `故选`, `所以,本题应选择`, `选择`; not `如果选择`, `选择题`.
 _CHOICE_WORD = (
     rf"{_NOT}(?:(?:故|应[该当]?|因此|所以|综上(?:所述)?|{_CHOOSER}),?{_CHOOSER}?"
-    r"(?:应[该当]?|会)?选择?|选择)(?![题项])"
+    r"(?:应[该当]?|会)?选择?|(?<![\u4e00-\u9fff])选择)(?![题项])"
 )
 # `正确的一项是`, `正确选项:`, and `正确的是` before a label; not `不正确的是`, `正确的是因为`.
 _CORRECT_ONE = (
@@ -126,31 +126,6 @@ _CLAUSE = re.compile(
 def normal_chinese(text: str) -> str:
     """`text` in normal form KC; a comma that begins a remark on another option ends the clause."""
     return _CLAUSE.sub("; ", unicodedata.normalize("NFKC", text))
-
-
-# `选项B是正确的`, `B项说法正确。`; `ends` is set where the text ends with it. Not `选项BC正确`.
-_VERDICT = re.compile(
-    r"(?:选项 ?(?P<after>[A-D])(?![A-Za-z0-9])|(?<![A-Za-z0-9])(?P<before>[A-D]) ?选?项) ?"
-    r"(?:的?(?:说法|表述|描述))?是?正确的?(?P<ends>[.。!]?\s*+\Z)?"
-)
-# The beginning of a sentence up to the verdict: `\n因此,只有`; not `，其中`.
-_VERDICT_LEAD = re.compile(r"(?:\A|[\n。!?])[\s*]*+(?:因此|所以|故|综上(?:所述)?)?,?(?:只有)?\Z")
-_LONGEST_LEAD = 20
-
-
-def chinese_verdict(text: str) -> str | None:
-    """The one option that `text` calls correct, where that is its whole last sentence.
-
-    ``选项B是正确的。``. Where several options are called correct, the question may well ask for the
-    one that is not. `text` is in normal form.
-    """
-    verdicts = list(_VERDICT.finditer(text))
-    if not verdicts or verdicts[-1]["ends"] is None:
-        return None
-    labels = {verdict["after"] or verdict["before"] for verdict in verdicts}
-    start = verdicts[-1].start()
-    is_sentence = _VERDICT_LEAD.search(text, max(0, start - _LONGEST_LEAD), start) is not None
-    return labels.pop() if len(labels) == 1 and is_sentence else None
 
 
 # --- announcements and boxes -------------------------------------------------------------------

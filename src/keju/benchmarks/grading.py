@@ -90,6 +90,8 @@ def read(reply: Reply, sample: Sample, reader: Reader) -> Answer:
     """Read the answer out of the label log-probabilities, or else out of the text."""
     if reply.label_logprobs is not None:
         return choose_label(reply.label_logprobs, sample.labels)
+    if reader.raw and reply.raw:
+        return reader.read(reply.raw, sample)
     if not reply.text.strip():
         return Answer(reason="unclosed_think" if reply.reasoning and reply.raw else "empty")
     return reader.read(reply.text, sample)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from keju.answers.reader import RAW
 from keju.benchmarks import registry
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, mean_over
 from keju.benchmarks.data_checks import sample_notices
@@ -374,20 +375,25 @@ def readers_at_hand(exam: Exam) -> dict[str, Reader]:
 def choose_readers(exam: Exam, asked: list[str] | None) -> list[Reader]:
     """The readers that were asked for, by default the protocol's own.
 
+    ``l1@raw`` is the reader ``l1`` applied to replies with their think blocks.
     One alone has the exam's other reader beside it, so that a score that depends on its reader is
     never without a word.
     """
     names = list(dict.fromkeys(asked or [exam.protocol.reader]))
+    bare = {name: name.removesuffix(RAW) for name in names}
     known: Mapping[str, Reader] = exam.readers
-    if not set(names) <= known.keys():
+    if not set(bare.values()) <= known.keys():
         known = readers_at_hand(exam)
-    for name in names:
+    for name in bare.values():
         if name not in known:
             hint = did_you_mean(name, known)
             raise ConfigError("prepare_no_reader", benchmark=exam.benchmark, name=name, hint=hint)
+    readers = [
+        known[name] if name == full else known[name].with_thinking() for full, name in bare.items()
+    ]
     if len(names) == 1 and exam.beside in exam.readers and exam.beside not in names:
-        names.append(exam.beside)
-    return [known[name] for name in names]
+        readers.append(known[exam.beside])
+    return readers
 
 
 def generation_of(config: TaskConfig, own: GenerationConfig | None) -> GenerationConfig:

@@ -111,6 +111,8 @@ class Job:
         """The probability of all that is not a label, by unit, where labels are compared."""
         self.errors: dict[int, Fault] = {}
         """Why units ended in an error."""
+        self.thoughts_cut = bytearray(self.units)
+        """By unit: whether a think block was cut out of the reply before readers saw it."""
         self.short_of_limit: set[int] = set()
         """Units whose reply was cut off with tokens to spare: the model's context was full."""
         self.limits = limits
@@ -253,6 +255,7 @@ class Job:
         elif self.errors:
             self.errors.pop(unit, None)
         self._note_cut(unit, reply)
+        self.thoughts_cut[unit] = bool(reply.raw)
         self.seconds[unit] = reply.seconds
         if self.outside and reply.outside_mass is not None:
             self.outside[unit] = reply.outside_mass

@@ -162,6 +162,10 @@ TEXTS: dict[str, str] = {
     "interval {low:+.1f} to {high:+.1f}, {alone:p|Holm's p} {p:p})",
     "one_cluster": "all questions share one context: no interval can be given",
     "few_questions": "fewer than {fewest} questions have a grade: no interval is given",
+    "thinking_cut": (
+        "Keju removed the think block of {replies} {replies:reply|replies} before {reader} read "
+        "them; its authors' script reads the whole text: --reader {reader}@raw does the same"
+    ),
     "few_clusters": "only {clusters} {clusters:cluster|clusters}: the interval is itself unsure",
     "repeats_at_temperature_0": "repeats at temperature 0 measure the endpoint's noise, not the "
     "model's spread",
@@ -2446,6 +2450,7 @@ LABELS: dict[str, str] = {
     "sign.replayed_examples": "answers the worked examples again",
     "sign.run_on": "runs on after the answer",
     "also_states": "also states {answer}",
+    "read_rule": "rule: {rule}",
     "counts.correct": "{n} correct",
     "counts.incorrect": "{n} incorrect",
     "counts.unparsed": "{n} unparsed (no answer could be read)",
@@ -2503,6 +2508,7 @@ LABELS: dict[str, str] = {
     "reference.random guessing": "random guessing, whole exam",
     "reason.empty": "the reply is empty",
     "reason.no_marker": "no answer marker",
+    "reason.other_question": "the text answers another question",
     "reason.no_label": "a marker, and no label after it",
     "reason.no_number": "no number",
     "reason.invalid_answer": "not an answer of this kind",

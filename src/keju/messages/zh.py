@@ -153,6 +153,10 @@ TEXTS: dict[str, str] = {
     "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，{alone:p|经 Holm 校正的 p} {p:p}）",
     "one_cluster": "所有题目共用同一上下文：无法给出区间",
     "few_questions": "有评分的题目不足 {fewest} 道：不给出区间",
+    "thinking_cut": (
+        "{reader} 提取答案之前，Keju 去掉了 {replies} 条回复中的思考部分；"
+        "规则作者的脚本读取全文：要照原样使用，请加 --reader {reader}@raw"
+    ),
     "few_clusters": "只有 {clusters} 个聚类：区间本身并不可靠",
     "repeats_at_temperature_0": "温度为 0 时的重复衡量的是接口的噪声，而不是模型的离散程度",
     "probability_outside_labels": "{share:.2 %} 的概率落在所比较的标签之外：模型本会写别的内容",
@@ -2208,6 +2212,7 @@ LABELS: dict[str, str] = {
     "sign.replayed_examples": "重新作答了示例",
     "sign.run_on": "在答案之后继续生成",
     "also_states": "另外还给出 {answer}",
+    "read_rule": "规则：{rule}",
     "counts.correct": "正确 {n}",
     "counts.incorrect": "错误 {n}",
     "counts.unparsed": "未读出答案 {n}",
@@ -2265,6 +2270,7 @@ LABELS: dict[str, str] = {
     "reference.random guessing": "随机猜测（整门考试）",
     "reason.empty": "回复为空",
     "reason.no_marker": "没有答案标记",
+    "reason.other_question": "这段文字回答的是另一道题",
     "reason.no_label": "有标记，其后没有选项字母",
     "reason.no_number": "没有数字",
     "reason.invalid_answer": "不是这一类题目的答案",

@@ -180,6 +180,7 @@ def _listed(screen: Screen, findings: Sequence[Finding], exam: ExamAudit, labels
             names = dict.fromkeys((exam.reader, exam.beside))
             read = " · ".join(
                 labels("named", name=name, text=_answer(each.answers.get(name), labels))
+                + _rule(each.rules.get(name, ""), labels)
                 for name in names
             )
             target = shorten(each.target, _ANSWER)
@@ -188,6 +189,11 @@ def _listed(screen: Screen, findings: Sequence[Finding], exam: ExamAudit, labels
             screen.commands([(each.command, "")], indent=6)
         if len(own) > len(shown):
             screen.line(labels("audit.more", n=count(len(own) - len(shown))), indent=4)
+
+
+def _rule(rule: str, labels: Labels) -> str:
+    """The rule that decided, in brackets; empty where a reader has only one."""
+    return labels("in_brackets", text=labels("read_rule", rule=rule)) if rule else ""
 
 
 def _answer(value: str | None, labels: Labels) -> str:

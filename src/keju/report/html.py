@@ -424,6 +424,8 @@ def shown_reading(reading: Reading, labels: Labels) -> dict[str, Any]:
     notes = [labels("read_by", reader=reading.reader)]
     if answer.tier:
         notes.append(labels(f"tier.{answer.tier}"))
+    if answer.rule:
+        notes.append(labels("read_rule", rule=answer.rule))
     if answer.reason:
         notes.append(labels.reason(answer.reason))
     notes += [labels(f"sign.{sign}") for sign in answer.signs]
@@ -439,7 +441,13 @@ def shown_reading(reading: Reading, labels: Labels) -> dict[str, Any]:
     value = answer.value
     shown = None if value is None else fmt.shorten(fmt.without_canary(value), _LINE_LIMIT)
     told = labels("in_brackets", text=labels("clause_separator").join(notes)).lstrip()
-    return {"value": shown, "notes": told, "outcome": reading.score.outcome}
+    passage = fmt.shorten(fmt.without_canary(answer.passage), _LINE_LIMIT) if answer.passage else ""
+    return {
+        "value": shown,
+        "notes": told,
+        "outcome": reading.score.outcome,
+        "passage": passage,
+    }
 
 
 def _bare(answer: str) -> str:

@@ -87,6 +87,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     """Shows the whole reply."""
     epoch: int = 0
+    rules: dict[str, str] = {}
+    """By reader: the rule that decided, where a reader has several."""
+    passages: dict[str, str] = {}
+    """By reader: the words in which the answer was read."""
 
 
 class CauseRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -316,6 +320,8 @@ class _Desk:
             end=end,
             command=f"keju show {self._run} --sample {sample.id}{arm}",
             epoch=record.epoch,
+            rules={each.reader: each.answer.rule for each in readings if each.answer.rule},
+            passages={each.reader: each.answer.passage for each in readings if each.answer.passage},
         )
 
     def _note_label(self, labels: bytearray, unit: int, sample: Sample, answer: str | None) -> None:

@@ -15,10 +15,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from keju.answers.copies import resembles
 from keju.answers.kinds import SOLVED
 from keju.answers.numbers import number_of, numbers_in, plain_numerals
-from keju.answers.oddities import (
+from keju.answers.options import labels_of_texts, names_any, resembles
+from keju.answers.robust import HEADS, RobustReader
+from keju.answers.segments import last_line, split_any_thinking
+from keju.benchmarks.base import Exam, Reader
+from keju.benchmarks.grading import EXACT, UNDECIDED
+from keju.engine.job import READER_FAILED
+from keju.engine.question_limits import CutCause, QuestionLimits, cut_cause
+from keju.models.base import is_error_text
+from keju.results.reply_traits import (
     OWN_FORMS,
     TAIL,
     TRAITS,
@@ -42,14 +49,6 @@ from keju.answers.oddities import (
     says_in_words,
     wording_of,
 )
-from keju.answers.options import labels_of_texts, names_any
-from keju.answers.robust import HEADS, RobustReader
-from keju.answers.segments import last_line, split_any_thinking
-from keju.benchmarks.base import Exam, Reader
-from keju.benchmarks.grading import EXACT, UNDECIDED
-from keju.engine.job import READER_FAILED
-from keju.engine.question_limits import CutCause, QuestionLimits, cut_cause
-from keju.models.base import is_error_text
 from keju.types import CUT, FILTERED, Reading, Reply, Sample, Sampling
 
 END = 300

@@ -316,6 +316,9 @@ def _notices_of_run(job: Job, declared: Collection[str]) -> Iterator[Notice]:
     if len(names) > 1:
         counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())
         yield Notice("reported_models", {"models": len(names), "counts": counts})
+    reader, thoughts = job.readers[0], sum(job.thoughts_cut)
+    if thoughts and reader.scores_cut and not reader.raw:
+        yield Notice("thinking_cut", {"replies": thoughts, "reader": reader.name})
     if unsafe := sum(use.unsafe for use in job.uses.values()):
         yield Notice("no_sandbox", {"episodes": unsafe})
 

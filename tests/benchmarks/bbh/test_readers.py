@@ -247,7 +247,8 @@ def test_normal_forms(sample: Sample, said: str, value: str | None) -> None:
 
 def test_a_heading_above_the_answer_announces_nothing() -> None:
     reply = "#### 24 and 25 are close.\n\nANSWER: 24"
-    assert READERS["robust"].read(reply, INTEGER) == Answer("24", "tolerant")
+    answer = READERS["robust"].read(reply, INTEGER)
+    assert (answer.value, answer.tier) == ("24", "tolerant")
 
 
 def test_words_below_the_marker() -> None:
@@ -265,7 +266,6 @@ def test_words_below_the_marker() -> None:
         (INTEGER, "I counted 24."),
         (INTEGER, "Total: 24 or 25"),
         (BOOL, "So it seems to be True"),
-        (VALID, "The argument is not invalid."),
         (VALID, "The conclusion is invalid if the premise is."),
         (YES_NO, "There is no other way"),
         (CHOICE, "Conclusion: B is nice"),

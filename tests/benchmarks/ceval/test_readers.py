@@ -198,7 +198,8 @@ def test_a_base_models_run_on_is_cut_at_the_empty_line(name: str) -> None:
     for text in ("B", " B", "B\n", "B. 下雪"):
         answer = read(name, text + RUN_ON, "tutorial base")
         assert (answer.value, answer.cut) == ("B", True)
-    assert read(name, "B\n", "tutorial base") == Answer("B", "strict")
+    plain = read(name, "B\n", "tutorial base")
+    assert (plain.value, plain.tier, plain.cut) == ("B", "strict", False)
     thought = read(name, "1. 先看。\n\n2. 再看。\n答案：B" + RUN_ON, "tutorial base cot")
     assert (thought.value, thought.cut) == ("B", True)
     chat = read(name, "答案：A\n\n更正。\n答案：B", "tutorial chat")

@@ -6,17 +6,19 @@ import re
 from collections.abc import Callable
 
 from keju.answers.edges import OPENING
-from keju.answers.endings import last_sentences, last_words, without_stub
 from keju.answers.kinds import LONGEST_LAST_LINE, Choice, Kind, Number, Verdict
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
     NO_ANSWER,
+    Conclusion,
     Statement,
     clean_segment,
     unwrap_latex,
     without_lead,
 )
+from keju.answers.sentences import last_sentences, without_stub
+from keju.answers.verdicts import last_words
 from keju.benchmarks.bbh import facts
 from keju.benchmarks.bbh.facts import SUBSETS
 from keju.types import Sample
@@ -56,9 +58,9 @@ class Arithmetic(Number):
         """Not ``(7 * 5 + 6 - 7)``, one bracket of an expression that has two."""
         return _ONE_BRACKET.fullmatch(equation.partition("=")[0].strip()) is None
 
-    def plainly(self, text: str, sample: Sample) -> Statement:
+    def plainly(self, text: str, sample: Sample) -> Conclusion:
         is_whole = self.evaluates(text.strip(), sample)
-        return super().plainly(text, sample) if is_whole else NO_ANSWER
+        return super().plainly(text, sample) if is_whole else Conclusion()
 
 
 _ONE_BRACKET = re.compile(r"\([^()]*\)")
@@ -76,26 +78,25 @@ YES_NO = Verdict(
     {"yes": "Yes", "no": "No"},
     phrases={
         # back at the starting point or not
-        r"(?:\b(?:not|never)|n[’']t)\b[^,.]{0,30}\b(?:return|back|end up|start|starting point"
-        r"|origin)\b": "No",
         r"(?:没有?|不能?|未能?|无法|回不)(?:再|会|能)?(?:回到|在|到)[^,，。]{0,4}(?:起点|原点"
         r"|出发点|原处)": "No",
-        r"\b(?:return|returns|back|end up|ends up|ending up|is|are"
-        r"|be)\b(?: (?!from)\w+){0,3}? (?:to|at|on|where)\b(?: \w+){0,2}? (?:start|starting"
-        r"|origin|started|began)\b": "Yes",
+        r"\b(?:return|returns|returned|back|end up|ends up|ending up|ended up|is|are|be"
+        r"|were)\b(?: (?!from)\w+){0,3}? (?:to|at|on|where)\b(?: \w+){0,2}? (?:start|starting"
+        r"|origin|original|started|began)\b": ("Yes", "No"),
         r"\b(?:steps?|units?|away) from\b[^,.]*\b(?:start\w*|origin|began)\b": "No",
         r"(?<![没不未能])(?:回到了?|在|正好在)[^,，。不]{0,3}(?:起点|原点|出发点|原处)": "Yes",
         # who tells the truth
-        r"\b(?:does(?: not|n[’']t) tell|is(?: not|n[’']t) telling) the truth|\bis (?:lying"
-        r"|a liar)\b|\b[A-Z]\w+ lies\b|说谎|撒谎|说的?是?假话|没有?说真话|不(?:是)?说真话": "No",
-        r"\b(?:tells|(?<!not )(?<!n't )telling) the truth\b|\bis truthful\b|(?<![没不有])(?:说"
-        r"|讲)的?(?:是)?(?:真话|实话)": "Yes",
+        r"\b(?:lying|a liar)\b|\b[A-Z]\w+ lies\b|说谎|撒谎|说的?是?假话|没有?说真话"
+        r"|不(?:是)?说真话": ("No", "Yes"),
+        r"\b(?:tells?|telling|told|speak(?:s|ing)?) the truth\b|\btruthful\b|(?<![没不有])(?:说"
+        r"|讲)的?(?:是)?(?:真话|实话)": ("Yes", "No"),
         # what caused what
-        r"\b(?:did|does|was|is)(?: not|n[’']t)\b[^,.]{0,30}\b(?:cause|caused|causing"
-        r"|intentional\w*|because of)\b|没有(?:导致|造成|引起)|不是[^,，。]{0,12}原因|并非故意"
-        r"|不是故意": "No",
-        r"(?<!not )\b(?:did (?:\w+ )?cause|caused|was the cause|was intentional"
-        r"|acted intentionally)\b|(?<!没有)(?:导致|造成)了": "Yes",
+        r"(?:\bnot|n[’']t)\b[^,.]{0,60}\bbecause of\b"
+        r"|没有(?:导致|造成|引起)|不是[^,，。]{0,12}原因|并非故意|不是故意": "No",
+        r"(?<!\bthe )\b(?:caus(?:e|ed|ing)|intentional(?:ly)?|deliberate(?:ly)?|on purpose)\b"
+        r"(?! and effect)|\bthe (?:\w+ )?cause\b|\bbecause of\b"
+        r"|(?<!没有)(?:导致|造成)了": ("Yes", "No"),
+        r"\bunintentional(?:ly)?\b|\b(?:side effect|by-?product|accident(?:al(?:ly)?)?)\b": "No",
     },
 )
 # `, given all the above premises`.
@@ -115,9 +116,12 @@ PLAUSIBLE = Verdict(
     phrases={
         r"不(?:太)?合理|不合逻辑|说不通|讲不通|不可能|不现实": "no",
         r"(?<![不否太])合理|说得通|讲得通": "yes",
-        r"\bmakes? no sense|\b(?:does|do)(?: not|n[’']t) make sense|\bis(?: not"
-        r"|n[’']t) (?:\w+ )?(?:plausible|possible|realistic)": "no",
-        r"\bmakes? (?:perfect )?sense\b": "yes",
+        r"\bmakes? no sense\b|\bnonsens\w+": "no",
+        r"\bmakes? (?:perfect |complete |much )?sense\b|\b(?:plausible|possible|realistic"
+        r"|believable"
+        r"|reasonable|sensible|accurate|likely)\b": ("yes", "no"),
+        r"\b(?:implausible|impossible|unrealistic|improbable|inaccurate|nonsensical|unlikely"
+        r"|incorrect|illogical)\b": ("no", "yes"),
     },
 )
 VALID = Verdict(
@@ -133,8 +137,9 @@ VALID = Verdict(
     phrases={
         r"\b(?:does|do|did)(?: not|n[’']t) (?:\w+ ){0,2}(?:follow|hold)\b"
         r"|\bnon sequitur\b": "invalid",
-        r"\b(?:is|be|are)(?: not|n[’']t) (?:an? )?(?:\w+ly )?[*_]*valid\b"
-        r"|\bcannot be (?:\w+ly )?inferred\b": "invalid",
+        r"\bvalid\b": ("valid", "invalid"),
+        r"\binvalid\b": ("invalid", "valid"),
+        r"\bcannot be (?:\w+ly )?inferred\b": "invalid",
         r"\bcommits? the fallacy\b|\bis (?:a fallacy|fallacious)\b": "invalid",
         r"(?:不|并非|不是|不具|不能(?:算|说|称))(?:\w{0,6})有效|无效|不成立|(?:不能|无法"
         r"|推不)(?:必然)?(?:推|得)?出": "invalid",
@@ -168,6 +173,26 @@ _NEEDED = re.compile(
 _CLOSING_RUN = re.compile(
     r"(?<![\w(\[{<)\]}>])[)\]}>](?:[\s,、，\"'`“”]*(?:and\s+)?[\"'`“”]?[)\]}>])*(?![\w(\[{<])"
 )
+# `The completed sequence is`, `the full word would be`: a line that gives the whole sequence.
+_WHOLE_SEQUENCE = re.compile(
+    r"\b(?:complet\w+|correct\w*|final|full|whole|closed|resulting|would be)\b|完整|最终",
+    re.IGNORECASE,
+)
+_LAST_LINES = 8
+"""Lines at the end of a reply in which the sequence is looked for."""
+
+
+def _starts(line: str, opened: str) -> list[int]:
+    """Where the brackets of the question begin in a line, after a colon, a quote or a word."""
+    at = line.find(opened) if opened else -1
+    starts = []
+    while at >= 0:
+        if line[:at].rstrip(" `\"'*")[-1:] not in tuple("([{<)]}>"):
+            starts.append(at)
+        at = line.find(opened, at + 1)
+    return starts[-1:]
+
+
 _DEEPEST = 4
 """Wrappers around brackets that are peeled off; nobody means more."""
 
@@ -201,19 +226,25 @@ class Brackets(Kind):
     def _closing(self, brackets: str, sample: Sample) -> str | None:
         return " ".join(brackets.removeprefix(self._opened(sample).replace(" ", ""))) or None
 
-    def plainly(self, text: str, sample: Sample) -> Statement:
+    def plainly(self, text: str, sample: Sample) -> Conclusion:
+        """The rest of a whole sequence, or the closing brackets that a last line asks to add."""
         text = without_stub(text).rstrip()
-        line = text[text.rfind("\n") + 1 :]
-        _, colon, rest = line.replace("：", ":").rpartition(":")
+        lines = [line for line in text.split("\n")[-_LAST_LINES:] if line.strip()]
         opened = self._opened(sample)  # only the whole sequence is told from a step on the way
-        if colon and rest.strip().startswith(opened) and (value := self.whole(rest, sample)):
-            return Statement(value)
+        for number, line in enumerate(reversed(lines)):
+            if number > 1 and not _WHOLE_SEQUENCE.search(line):
+                continue
+            for start in _starts(line, opened):
+                if (value := self.read(line[start:], sample).value) and value != opened:
+                    return Conclusion(value, rule="sequence", passage=line)
+        line = lines[-1] if lines else ""
         needed = _NEEDED.search(line)
         runs = {
             run[0].translate(_NOT_BRACKETS)
             for run in _CLOSING_RUN.finditer(line, needed.end() if needed else len(line))
         }
-        return Statement(" ".join(runs.pop())) if len(runs) == 1 else NO_ANSWER
+        value = " ".join(runs.pop()) if len(runs) == 1 else None
+        return Conclusion(value, rule="closing_brackets", passage=line) if value else Conclusion()
 
     def same(self, value: str, target: str) -> bool:
         return value.replace(" ", "") == target.replace(" ", "")
@@ -292,21 +323,40 @@ class Words(Kind):
         words = [word for word, _ in _words(_plain_list(text), wanted, len(wanted) + 1)]
         return " ".join(words) if sorted(words) == sorted(wanted) else None
 
-    def plainly(self, text: str, sample: Sample) -> Statement:
+    def plainly(self, text: str, sample: Sample) -> Conclusion:
+        """The last list that has nearly all words of the question, in whatever order."""
         wanted = self._wanted(sample)
         for sentence in last_sentences(text):
             list_part = _plain_list(sentence.rpartition(":")[2])
             words = [word for word, _ in _words(list_part, wanted, LONGEST_LAST_LINE)]
             if (value := last_words(words, wanted)) and value.split() != wanted:
-                return Statement(value)
-        for paragraph in reversed(text.split("\n\n")):  # a closing remark may follow the list
+                return Conclusion(value, rule="word_list", passage=sentence)
+        paragraphs = text.split("\n\n")[-_LAST_PARAGRAPHS:]
+        for paragraph in reversed(paragraphs):  # a closing remark may follow the list
             value = self.whole(paragraph, sample) if len(wanted) > 1 else None
+            value = value or _itemized(paragraph, wanted)
             if value and value.split() != wanted:
-                return Statement(value)
-        return NO_ANSWER
+                return Conclusion(value, rule="word_list", passage=paragraph)
+        return Conclusion()
 
     def same(self, value: str, target: str) -> bool:
         return value.split() == target.lower().split()
+
+
+# `1. Acuity`, `- acuity (noun)`: an item that is one word, perhaps with a remark.
+_ITEM = re.compile(
+    r"[ \t]*(?:\d+[.)]|[-*•])[ \t]*[\"'*`]*([^\s\"'*`(),]+)[\"'*`]*[ \t]*(?:\([^()]*\))?"
+)
+_LAST_PARAGRAPHS = 4
+"""Paragraphs at the end of a reply in which a list is looked for."""
+
+
+def _itemized(paragraph: str, wanted: list[str]) -> str | None:
+    """The words of a list with one word on each line, if they are nearly those of the question."""
+    words = [item[1].lower() for line in paragraph.split("\n") if (item := _ITEM.fullmatch(line))]
+    common = set(words) & set(wanted)
+    is_list = len(wanted) > 1 and 3 * len(common) >= 2 * max(len(wanted), len(words))
+    return " ".join(words) if is_list else None
 
 
 def _plain_list(segment: str) -> str:

@@ -20,10 +20,10 @@ from keju.answers.numbers import (
     number_of,
     range_of,
     same_number,
-    stated_number,
 )
 from keju.answers.reader import Reader
 from keju.answers.segments import clean_segment, tag_content
+from keju.benchmarks.bixbench.stated_numbers import stated_number
 from keju.benchmarks.grading import EXACT, grade
 from keju.types import Answer, Outcome, Reading, Reply, Sample, Score
 

@@ -99,7 +99,7 @@ class Options(Choice):
 class TaggedReader(RobustReader):
     """Keju's own: tags and the strict marker, any other wording, then the reply's own form."""
 
-    version = 7
+    version = 8
 
     def __init__(self) -> None:
         super().__init__(Options(), strict=_TAG_OR_MARKER)

@@ -19,7 +19,6 @@ from keju.answers.wordings import (
     CHINESE_COMPLETE,
     CHINESE_STRICT,
     CUE,
-    chinese_verdict,
     normal_chinese,
 )
 from keju.benchmarks.ceval.facts import OPTIONS
@@ -241,10 +240,6 @@ class ChineseReader(RobustReader):
             text, cut_too = cut_after_answer(text, CHINESE_COMPLETE)
             cut = cut or cut_too
         return text, sample, cut
-
-    def fallback(self, text: str, sample: Sample) -> Answer:
-        label = chinese_verdict(text)
-        return Answer(label, "tolerant") if label else Answer()
 
 
 def _opens_with_answer(text: str, choices: Sequence[str]) -> bool:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from keju.answers.decision import standing_of
-from keju.answers.endings import CJK, clauses
 from keju.answers.kinds import GIVES_UP
 from keju.answers.segments import segment_at, unwrap_latex
+from keju.answers.sentences import CJK, clauses
 from keju.answers.wordings import CHINESE, FIELD, TOLERANT, announcements, normal_chinese
 
 TAIL = 2000

@@ -1,0 +1,319 @@
+"""The option that a reply concludes without announcing it: ``So option (B) is the odd one.``
+
+Options are found sentence by sentence, by label or by text (`mentions`). `judge` decides what a
+sentence says of them: asserted, rejected, left open, called true or false. `concluded` walks from
+the last sentence back and takes the one option that a conclusion asserts; where none does, the one
+option that a discussion of all of them calls right. Where the question asks for the wrong
+statement, a false one is the answer. Two options, a supposition and a question never count.
+
+The rules were written while looking at replies of Llama-3.2-3B-Instruct (half of them), GPT-4
+(Chinese, 16 replies) and written replies; `make readers` shows what they do on all others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keju.answers.decision import CORRECTION, correction_in
+from keju.answers.discussions import (
+    ASKING,
+    CHOSEN,
+    LONG_WORD,
+    Sentence,
+    called_right,
+    marked_right,
+    remarks,
+    sentences_of,
+    verdicts_of,
+)
+from keju.answers.option_mentions import (
+    AROUND,
+    LOOKED_AT,
+    RIGHT,
+    WRONG,
+    Named,
+    judge,
+    mentions,
+)
+from keju.answers.options import spoken
+from keju.answers.segments import Conclusion
+from keju.answers.sentences import (
+    BRIEF,
+    CONCLUDES,
+    SHORT,
+    UNDETERMINED,
+    concludes,
+    has_chinese,
+    is_ended,
+    tail_of,
+    without_stub,
+)
+from keju.types import Sample
+
+# `The answer is not listed`, `none of the options`; `选项中没有`: no option is the answer.
+_NOT_LISTED = re.compile(
+    r"\bnot (?:listed|among (?:the|these|any)|(?:in|one of) (?:the|these) (?:list|options|choices"
+    r"|listed|given)|given as|an option)\b"
+    r"|\bnone of (?:the|these)\b|\bno (?:option|choice)\b|\b(?:all|both) (?:of the |the )?options\b"
+    r"|\bd(?:o|oes|id)(?: not|n[’']t) (?:match|equal|appear|correspond)\b"
+    r"|选项[^。\n]{0,8}(?:没有|无)|没有[^。\n]{0,6}选项|都没有|都不(?:对|是|符合|正确)",
+    re.IGNORECASE,
+)
+# `(Chloroplasts are not listed.)`
+_ASIDE = re.compile(r"\([A-Z][^()]{15,}[.!]\)")
+_PLACES = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+)  # fmt: skip
+# `the second option`, `第三个选项`.
+_ORDINAL = re.compile(
+    rf"\b[Tt]he ({'|'.join(_PLACES)}|last) (?:listed )?(?:option|choice|alternative)\b"
+    r"|第([一二三四五六七八九十])个?选项|最后一个选项"
+)
+# What chooses, wherever it stands near the end: `I would recommend`, `I'd go with`, `the closest`,
+# `the only possible`; `应选`, `最符合`.
+_CHOOSES = re.compile(
+    r"\b(?:I|we|I['’]d|I['’]ll)(?: would| will| must| should| can| have to| had to)?"
+    r"(?: therefore| probably| likely)? (?:choose|pick|select|recommend|suggest|say|answer|go"
+    r"|lean|settle|guess|conclude)\b|\b(?:going|go|went|stick) with\b"
+    r"|\b(?:best|closest|nearest|only|likeliest|right|correct|odd one|most \w+|final)\b"
+    r"|\bleaves\b|\bleft with\b|\bmust be\b|\bmatch(?:es)?\b|\bcorrespond\w*\b|[→⇒∴]|=>|->"
+    r"|选|最|只有|只能|应该?是|当选|符合|剩下|错误的|不正确的|正确的|倾向|认为|觉得",
+    re.IGNORECASE,
+)
+# What leaves no other option: `the only possible`, `the closest`, `I would recommend`.
+_DECIDES = re.compile(
+    r"\b(?:only|best|closest|nearest|most (?!likely)\w+|recommend|choose|go with)\b|最|只有|只能",
+    re.IGNORECASE,
+)
+_HEADING = 10
+"""Characters at the beginning of a line in which the label of its item is."""
+_FARTHEST = 8
+"""Sentences from the end in which a conclusion may stand."""
+
+
+def concluded(text: str, sample: Sample) -> Conclusion:
+    """The one option that a reply concludes, with the rule and the sentence; a cut reply has none.
+
+    Rules: ``conclusion`` (a concluding sentence names it) and ``discussion`` (it is the only option
+    that is called right, or wrong where the wrong one is asked for).
+    """
+    if len(sample.labels) < 2:
+        return Conclusion()  # a row that lost its options: whatever is named may be another
+    whole, text = text.rstrip(), without_stub(text).rstrip()
+    text = _BROKEN_LABEL.sub("", text)
+    if "[LETTER]" in text or "following format" in text:
+        text = _FORM.sub("", text).rstrip()
+    if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
+        return Conclusion()
+    ended = is_ended(text) or _VERDICT_END.search(text) is not None
+    if not ended and len(text) > 2 * BRIEF:
+        return Conclusion()
+    tail = _ASIDE.sub("", _after_correction(tail_of(text), sample))
+    if has_chinese(tail):
+        tail = tail.replace("; ", ",")  # as it was before `normal_chinese` set remarks apart
+    if "option" in tail or "choice" in tail or "alternative" in tail or "选项" in tail:
+        tail = _ORDINAL.sub(lambda match: _named_by_place(match, sample), tail)
+    if marked := marked_right(tail, len(sample.labels)):
+        return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
+    parts = sentences_of(tail, sample)
+    if CHOSEN.search(tail) and len(chosen := verdicts_of(parts, sample).chosen) == 1:
+        return Conclusion(chosen.pop(), rule="discussion", passage=tail[-SHORT:])
+    how = _Form(ended, len(text) <= BRIEF, len(text) < len(whole))
+    is_cut = not ended and len(text) > SHORT
+    label, passage = ("", "") if is_cut else _conclusion(parts, sample, how)
+    if label:
+        return Conclusion(label, rule="conclusion", passage=passage)
+    if label is None or not parts:
+        return Conclusion()
+    verdicts = verdicts_of(parts, sample)
+    if not ended and len(verdicts.right | verdicts.wrong) < len(sample.labels):
+        return Conclusion()
+    value = called_right(verdicts, sample)
+    passage = parts[-1].text.strip()
+    return Conclusion(value, rule="discussion", passage=passage) if value else Conclusion()
+
+
+class _Form(NamedTuple):
+    """The form of a reply."""
+
+    ended: bool
+    brief: bool
+    has_stub: bool
+    """Whether the beginning of a further sentence was cut off."""
+
+
+# `'ANSWER: [LETTER]', where [LETTER] is one of A, B.`, `of the following format: 'one'`: the form
+# that was asked for.
+_FORM = re.compile(
+    r"[^.。\n]*+\[LETTER\][^.。\n]*+[.。]?"
+    r"|[^.。\n]*? of the following format: ?['\"][^'\"\n]*+['\"]?"
+)
+# `A. A.D.A`: nothing but labels.
+_ONLY_LABELS = re.compile(r"\s*+(?:[A-Z][.,;:)\s]++)*+[A-Z]?[.,;:)\s]*+")
+# `B选项正确`, `C is right`: a verdict that ends a reply without a full stop.
+_VERDICT_END = re.compile(r"(?:正确|错误|当选|\b(?:correct|right|incorrect|wrong|true|false))\Z")
+# `(A`: a label that broke off.
+_BROKEN_LABEL = re.compile(r"[(\[][A-Z]\Z")
+# The `not ` of `I have not double-checked`.
+_NEVER_DONE = re.compile(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
+
+
+def _after_correction(tail: str, sample: Sample) -> str:
+    """What follows the last word of correction, where it names an option."""
+    if not correction_in(tail):
+        return tail
+    last = list(CORRECTION.finditer(tail))[-1]
+    rest = tail[last.start() if last[0].startswith("改") else last.end() :]
+    is_asked = last[0].split()[-1:] and last[0].split()[-1].lower() in sample.text.lower()
+    if is_asked or _NEVER_DONE.search(tail, max(0, last.start() - 12), last.start()):
+        return tail
+    return rest if mentions(spoken(rest), sample) else ""
+
+
+def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple[str | None, str]:
+    """The option that the last conclusion asserts; None where a reply leaves it open."""
+    later: set[str] = set()
+    for number, part in enumerate(reversed(parts[-_FARTHEST:])):
+        sentence = spoken(part.text.strip())
+        if len(sentence) > 3 * SHORT or (number and not form.ended):
+            continue
+        is_open = not part.item and (_NOT_LISTED.search(sentence) or UNDETERMINED.search(sentence))
+        if is_open and not mentions(sentence, sample):
+            return None, ""
+        named = judge(sentence, sample)
+        is_conclusion = concludes(sentence) or _answers(sentence, sample)
+        labels = _concluded_labels(sentence, named, is_conclusion or "=" in sentence)
+        chooses = is_conclusion or _CHOOSES.search(sentence) is not None
+        counts = (number == 0 and not form.has_stub) or (number == 1 and form.brief) or chooses
+        if part.item and len(parts) > 1:
+            apart = [
+                each
+                for each in named.asserted
+                if each.label != part.item or (is_conclusion and each.start > _HEADING)
+            ]
+            counts = chooses and bool(apart) and not any(each.by_text for each in apart)
+        if not number and is_conclusion and not named.is_any and _answers(sentence, sample):
+            return None, ""  # it answers the question with something that is no option
+        if not counts:
+            later |= set() if part.item else labels
+            continue
+        if named.is_open or len(labels) > 1 or later - labels:
+            return None, ""
+        others = {each.label for each in named.discussed} - labels
+        may_mean = chooses and (not sample.asks_for_wrong or WRONG.search(sentence))
+        if not labels and len(others) == 1:
+            may_mean = may_mean and not named.discussed[0].by_text
+            if may_mean or _is_only_one(parts, named, form, sample):
+                labels, others = others, set()
+        if len(labels) != 1 or (others and not chooses):
+            continue
+        if _calls_true(sentence, named, sample) is False:
+            continue
+        label = labels.pop()
+        last = (named.asserted or named.discussed)[-1]
+        at_end = not sentence[last.end :].strip(AROUND)
+        if not form.ended and not (at_end and _is_firm(sentence, named)):
+            return None, ""
+        is_number = last.by_text and any(map(str.isdigit, sentence[last.start : last.end]))
+        if is_number and not is_conclusion and not form.brief:
+            return None, ""  # a number on the way to another
+        earlier = parts[: len(parts) - number - 1]
+        decides_at = last.start if last.by_text else len(sentence)
+        is_firm = is_conclusion or _DECIDES.search(sentence, 0, decides_at)
+        if not is_firm and _says_other(earlier, label, sample, chooses=chooses):
+            return None, ""
+        return label, part.text.strip()
+    return "", ""
+
+
+def _concluded_labels(sentence: str, named: Named, is_conclusion: bool) -> set[str]:
+    """The options that a sentence asserts; of several those after its last word of conclusion."""
+    labels = {each.label for each in named.asserted}
+    if len(labels) > 1 and is_conclusion:
+        begin = max((match.end() for match in CONCLUDES.finditer(sentence)), default=-1)
+        labels = {each.label for each in named.asserted if each.start >= begin >= 0} or labels
+    return labels
+
+
+# Right before the end of a reply without a full stop: `is `, `: `, `为`.
+_IS = re.compile(r"(?:\b(?:is|are|be|equals)|[:：=是为即])[\s*_\"“]*(?:the )?\Z")
+
+
+def _is_firm(sentence: str, named: Named) -> bool:
+    """Whether the last mention of a sentence without a full stop is an answer: ``it is B``."""
+    last = (named.asserted or named.discussed)[-1]
+    return not last.by_text or _IS.search(sentence, 0, last.start) is not None
+
+
+# `It might be the `: before an option at the end of a sentence.
+_MAY_BE = re.compile(
+    r"(?:\b(?:may|might|could|should|must)(?: well| still)? be|可能是|也许是)[\s*_\"“]*"
+    r"(?:the |an? )?\Z"
+)
+
+
+def _is_only_one(parts: Sequence[Sentence], named: Named, form: _Form, sample: Sample) -> bool:
+    """Whether a short reply speaks of no other option than the one that it only discusses."""
+    mention = named.discussed[0]
+    sentence = spoken(parts[-1].text.strip())
+    is_said = not (mention.by_text or mention.weak) or _MAY_BE.search(sentence, 0, mention.start)
+    is_looked_at = LOOKED_AT.search(sentence, 0, mention.start)
+    if not (form.brief and form.ended and is_said) or is_looked_at:
+        return False
+    spoken_of = {each.label for part in parts for each in mentions(spoken(part.text), sample)}
+    return spoken_of == {mention.label}
+
+
+def _says_other(parts: Sequence[Sentence], label: str, sample: Sample, *, chooses: bool) -> bool:
+    """Whether an earlier sentence asserts another option: ``A is right. B is right.``
+
+    Before a sentence that itself chooses, only a conclusion counts.
+    """
+    for part in parts[-_FARTHEST:]:
+        if part.item or len(part.text) > 3 * SHORT or (chooses and not concludes(part.text)):
+            continue
+        named = judge(spoken(part.text.strip()), sample)
+        if {mention.label for mention in named.asserted} - {label}:
+            return True
+    return False
+
+
+_LEAST_WORDS = 3
+
+
+def _answers(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence repeats most words of the question that is asked."""
+    text = sample.text
+    end = text.find("\nOptions:")
+    asked = text[: end if end >= 0 else len(text)].rstrip(" ?_\n")
+    asked = asked[max(map(asked.rfind, (". ", "? ", "\n"))) + 1 :]
+    words = set(LONG_WORD.findall(asked.lower())) - ASKING
+    return len(words) >= _LEAST_WORDS and 4 * len(
+        words.intersection(LONG_WORD.findall(sentence.lower()))
+    ) >= 3 * len(words)
+
+
+def _calls_true(sentence: str, named: Named, sample: Sample) -> bool | None:
+    """Whether a sentence about one option says what the question asks for; None if it does not say.
+
+    Where the wrong statement is asked for, ``B is correct`` says that B is not the answer.
+    """
+    if not sample.asks_for_wrong or CHOSEN.search(sentence):
+        return None
+    remark = " ".join(clause for clause, labels in remarks(sentence, sample) if labels)
+    if WRONG.search(remark):
+        return True
+    last = (named.asserted or named.discussed)[-1]
+    is_end = not sentence[last.end :].strip(AROUND)
+    return None if is_end and not RIGHT.search(remark) else False
+
+
+def _named_by_place(match: re.Match[str], sample: Sample) -> str:
+    """An option's label in place of its number: ``option B`` for ``the second option``."""
+    if match[2]:
+        place = "一二三四五六七八九十".index(match[2])
+    else:
+        place = _PLACES.index(match[1]) if match[1] in _PLACES else len(sample.labels) - 1
+    return f"option {sample.labels[place]}" if place < len(sample.labels) else match[0]

@@ -1,0 +1,253 @@
+"""Replies that discuss the options one after another: which of them is called right, which wrong.
+
+``(A) … - This is incorrect.``, ``B选项是正确的``, ``| C | ✓ |``. A sentence belongs to the option
+under whose heading it comes. Where the question asks for the wrong statement, the one that is
+called wrong is the answer.
+
+Looked at: Llama-3.2-3B-Instruct (half of its BBH replies), GPT-4 (Chinese), written replies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from keju.answers.option_mentions import RIGHT, WORD, WRONG, mentions, supposes, text_end
+from keju.answers.options import option_texts, plain_text, spoken
+from keju.answers.sentences import clauses, is_ended
+from keju.types import Sample
+
+# The option is called the answer, whatever it says itself: `不准确,符合题意,当选`.
+CHOSEN = re.compile(
+    r"(?<![不非])(?:当选|符合题意|为答案|是答案|正确答案|的答案|正确选项|应选)"
+    r"|\b(?:is|as) (?:my|the|our) (?:\w+ )?(?:answer|choice|pick|exception|odd one)\b",
+    re.IGNORECASE,
+)
+# `not`, `doubt`; `不`: before what calls an option the answer.
+_UNDOES = re.compile(rf"{WRONG.pattern}|\bdoubt|怀疑|是否", re.IGNORECASE)
+# `(A) ✗ (B) ✓`: options and marks in a line.
+MARKED = re.compile(r"(?<![A-Za-z])([A-Z])[)\].:]{0,2}\s?(?:([✓✔✅☑√])|[✗✘❌×])")
+# `| B | 2.5 Mly | ✓ |`, `❌ A – phagocyte`, `B. 长江——太平洋，√`: a line with a mark at one end.
+MARKED_ROW = re.compile(
+    r"(?m:^[\s|*-]*[(\[]?([A-Z])[)\].:、]{0,2}\s*[|—–:：-][^\n✓✔✅☑√✗✘❌×]*(?:([✓✔✅☑√])|[✗✘❌×])[\s|]*$)"
+)
+# The last cell of a table's row: `| yes |`.
+_CELL = re.compile(
+    r"[|:：)–—-]\s*(?:(yes|true|是|对)|(?:no|false|否|错))[\s|.。]*\Z", re.IGNORECASE
+)
+# Where a remark goes on to its reason: `, because`, ` since`, `, but`; `,因为`.
+_REASON = re.compile(
+    r"[,，;；]|\b(?:because|since|as it|as the|but|so that|which|and)\b|因为|由于|但", re.IGNORECASE
+)
+# A line that discusses one option: `(A) text - remark`, `- **Option B**: `, `选项C,`, `C选项,`.
+_ITEM = re.compile(
+    r"[\s\-•*|>#✓✔✅✗✘❌√×☑️\d.]*+(?:[Oo]ption |[Cc]hoice |[Ss]tatement |(?:对于|关于)?选项 ?)?"
+    r"[(\[*\"“]{0,3}([A-Z])(?:[)\].:、*|：]| ?选?项|\s*[-–—✓✔✅✗✘❌√|]|(?=[,，]))"
+)
+
+
+# `选项C,`, `对于D选项,`: a sentence inside a line that goes on to another option.
+_ITEM_INSIDE = re.compile(r"\s*(?:对于|关于|而)?(?:选项 ?([A-Z])|([A-Z]) ?选?项)")
+
+
+class Sentence(NamedTuple):
+    """A sentence and the option under whose heading it stands in a list; empty for none."""
+
+    text: str
+    item: str
+
+
+# `6. **Facts (F)**: `, `- Dropped Content: `: a line that begins with an option's text.
+_TEXT_HEADING = re.compile(r"[\s\-•*#\d.]*([^:：\n]{2,60}?)\s*(?:\([A-Z]\))?[*\s]*[:：]")
+
+
+def _heading_of(line: str, sample: Sample) -> str:
+    """The label of the option that a line of a list is about; empty for any other line."""
+    heading = _ITEM.match(line)
+    if heading:
+        return heading[1] if heading[1] in sample.labels else ""
+    named = _TEXT_HEADING.match(line)
+    texts = option_texts(sample.choices).plain if named else ()
+    text = plain_text(named[1]) if named else ""
+    return sample.labels[texts.index(text)] if texts.count(text) == 1 else ""
+
+
+def sentences_of(text: str, sample: Sample) -> list[Sentence]:
+    """The sentences of a text, each with the item of a list of options that it belongs to."""
+    parts: list[Sentence] = []
+    item = ""
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        if label := _heading_of(line, sample):
+            item = label
+        elif not line[:1].isspace() and line.lstrip()[:1] not in "-*•":
+            item = ""
+        for each in clauses(_BOLD.sub("", _LIST_NUMBER.sub("", line, count=1))):
+            heading = _ITEM_INSIDE.match(each)
+            if heading and (label := heading[1] or heading[2]) in sample.labels:
+                item = label
+            if item and _BEGINS_CONCLUSION.match(each) and not _THIS_ITEM.search(each):
+                item = ""
+            if WORD.search(each):
+                parts.append(Sentence(each, item))
+    return parts
+
+
+# `this statement`, `该项`: the item of the list once more.
+_THIS_ITEM = re.compile(r"\b(?:this|it)\b(?! (?:means|analysis))|该|此项|本项", re.IGNORECASE)
+# `1. `, `(2) `: the number of a list's line.
+_LIST_NUMBER = re.compile(r"\s*\(?\d{1,2}[.)]\s+")
+# `**` around more than a label.
+_BOLD = re.compile(r"\*\*(?=[^\s*(]{2})|(?<=[^\s*)]{2})\*\*")
+# `So`, `Therefore,`, `Based on`; `因此`: a sentence that ends the discussion of an option.
+_BEGINS_CONCLUSION = re.compile(
+    r"\s*(?:so|therefore|thus|hence|based on|considering|overall|in conclusion|finally)\b"
+    r"|\s*(?:因此|所以|综上|故|由此|总之)",
+    re.IGNORECASE,
+)
+
+
+class Verdicts(NamedTuple):
+    """The options that a reply calls right, wrong, and the answer."""
+
+    right: set[str]
+    wrong: set[str]
+    chosen: set[str]
+    named: set[str]
+    """All options that are discussed."""
+
+
+# `Which statement is sarcastic?`, `which of these is a humorous edit of`: what is asked for.
+_ASKED_FOR = re.compile(
+    r"\bwhich (?:\w+ ){0,4}?(?:is|are|has|have|was|were) ([^?:.\n]{3,60})", re.IGNORECASE
+)
+LONG_WORD = re.compile(r"[A-Za-z]{4,}")
+
+
+ASKING = frozenset({"what", "which", "following", "does", "where", "when", "whom", "these", "many"})
+
+
+def _asked_for(sample: Sample) -> frozenset[str]:
+    """The first two words of what a question asks for: ``sarcastic``, ``humorous edit``."""
+    asked = None if sample.asks_for_wrong else _ASKED_FOR.search(sample.text)
+    words = LONG_WORD.findall(asked[1].lower())[:2] if asked else ()
+    return frozenset(words) - ASKING
+
+
+def verdicts_of(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
+    """What all sentences call right and wrong, supposed sentences aside."""
+    verdicts = Verdicts(set(), set(), set(), set())
+    asked_for = _asked_for(sample)
+    for part in parts:
+        sentence = spoken(part.text)
+        if supposes(sentence, sample) or sentence.rstrip().endswith(("?", "？")):
+            continue
+        labels = [part.item] if part.item else []
+        is_about = _ABOUT_ITEM.match(part.text) is not None
+        for clause, named in remarks(sentence, sample):
+            labels = named or labels  # what is said after a comma is said of the same option
+            if not labels:
+                continue
+            verdicts.named.update(labels)
+            cell = _CELL.search(clause)
+            chosen = CHOSEN.search(clause)
+            if chosen and not _UNDOES.search(clause, 0, chosen.start()):
+                verdicts.chosen.update(labels)
+            elif not named and not is_about:
+                continue
+            elif _is_wrong(clause, asked_for, is_direct=bool(named)) or (cell and not cell[1]):
+                verdicts.wrong.update(labels)
+                labels = []
+            elif RIGHT.search(clause) or cell or _has_all(clause, asked_for):
+                verdicts.right.update(labels)
+                labels = []
+    return verdicts
+
+
+# `This option`, `It`, `The statement`; `该项`, or a heading before a dash: a remark on the item.
+_ABOUT_ITEM = re.compile(
+    r"[\s\-•*|>✓✔✅✗✘❌√×☑️]*(?:(?:so|therefore|thus|hence),? )?(?:this|it|that|the (?:option"
+    r"|statement|sentence|choice)|option|choice|correct|incorrect|true|false|right|wrong|not )"
+    r"|[\s\-•*]*(?:该|此|这|本|说法|表述|正确|错误|不)|[^.]{0,300}?(?:[-–—:：|]|[✗✘❌×✓✔✅√])",
+    re.IGNORECASE,
+)
+# `incorrect`, `ruled out`, `✗`; `错误`: words that call an option wrong by themselves.
+_CALLS_WRONG = re.compile(
+    r"\bincorrect|\bwrong|\bfalse\b|eliminat|\bruled? out|\binvalid|\buntrue|\binaccurate"
+    r"|[✗✘❌×]|错|误|排除|不正确|不符合|不对|不成立",
+    re.IGNORECASE,
+)
+
+
+def _is_wrong(clause: str, asked_for: frozenset[str], *, is_direct: bool) -> bool:
+    """Whether a clause calls an option wrong.
+
+    In a remark that does not name the option, a mere ``not`` counts only with what it denies:
+    ``This is not correct``.
+    """
+    if not WRONG.search(clause):
+        return False
+    if is_direct or _CALLS_WRONG.search(clause):
+        return True
+    return RIGHT.search(clause) is not None or _has_all(clause, asked_for) or "possible" in clause
+
+
+# `is `, `a `: before what is said of an option.
+_IS_A = re.compile(r"\b(?:is|are|has|have|being|it)\b", re.IGNORECASE)
+
+
+def _has_all(clause: str, words: frozenset[str]) -> bool:
+    """Whether a clause says all that is asked for: ``This statement is sarcastic``."""
+    if not words or not _IS_A.search(clause):
+        return False
+    return words <= set(LONG_WORD.findall(clause.lower()))
+
+
+def remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str]]]:
+    """Yield each clause of a sentence, without the texts of options, and the options in it."""
+    start = 0
+    named = mentions(sentence, sample)
+    ends = [match.start() for match in _REASON.finditer(sentence)] + [len(sentence)]
+    for end in ends:
+        inside = [each for each in named if start <= each.start < end]
+        if end < len(sentence) and any(each.start < end < each.end for each in named):
+            continue  # the comma of an option's text
+        said = "".join(
+            " "
+            if any(each.start <= at < text_end(sentence, each, sample) for each in inside)
+            else c
+            for at, c in enumerate(sentence[start:end], start)
+        )
+        yield said, [each.label for each in inside if not each.by_text or len(inside) == 1]
+        start = end
+
+
+def called_right(verdicts: Verdicts, sample: Sample) -> str | None:
+    """The one option that a discussion of several leaves as the answer."""
+    right, wrong, chosen, _ = verdicts
+    if len(chosen) == 1:
+        return chosen.pop()
+    if right & wrong:
+        right, wrong = right - wrong, wrong - right
+        if not sample.asks_for_wrong:
+            return None
+    if sample.asks_for_wrong:
+        return wrong.pop() if len(wrong) == 1 and (right or len(verdicts.named) > 2) else None
+    return right.pop() if len(right) == 1 else None
+
+
+def marked_right(text: str, options: int) -> str | None:
+    """The one option with a tick, where each has a mark: ``(A) ✗ (B) ✓``, ``| B | 2 | ✓ |``."""
+    if text.isascii():
+        return None
+    marks = [mark for pattern in (MARKED, MARKED_ROW) for mark in pattern.finditer(text)]
+    ticked = {mark[1] for mark in marks if mark[2]}
+    named = {mark[1] for mark in marks}
+    is_list = len(named) > 1 and (is_ended(text) or len(named) >= min(options, _LEAST_MARKS))
+    return ticked.pop() if is_list and len(ticked) == 1 else None
+
+
+_LEAST_MARKS = 3
+"""Options with marks that make a list, whatever ends it."""

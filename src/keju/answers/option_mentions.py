@@ -1,0 +1,442 @@
+"""Options that a sentence names, and what it says of them.
+
+An option is named by its label, ``(B)``, ``option B``, ``B项``, by its text, or by its number of
+things. `judge` decides what a sentence says of each: asserted, rejected, only discussed, or one of
+several that are left open: ``B, rather than C``.
+
+Looked at: Llama-3.2-3B-Instruct (half of its BBH replies), GPT-4 (Chinese), Llama-3.1-8B,
+Mistral-7B, the embedded model, written replies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keju.answers.decision import LINK, NEGATIVE, SUPPOSES, strength_of
+from keju.answers.numbers import NUMBER_WORDS
+from keju.answers.options import counted_option, framed_option, own_text, spoken, texts_in
+from keju.answers.sentences import (
+    CONCLUDES,
+    CONTRAST,
+    HEDGES,
+    UNDETERMINED,
+    concludes,
+    has_chinese,
+    is_unsure,
+)
+from keju.types import Sample
+
+
+class Mention(NamedTuple):
+    """An option named in a sentence."""
+
+    label: str
+    start: int
+    end: int
+    by_text: bool = False
+    weak: bool = False
+    """Whether something else may be meant: ``you get D``, ``vitamin C``."""
+
+
+# --- finding mentions ----------------------------------------------------------------------------
+
+# `(B)`, `(option b)`, `**B**`, `"B"`; `option B`; `选项B`, `B项`; not `f(A)`, `[A]^2`.
+_LABEL = re.compile(
+    r"(?<![A-Za-z0-9=/])(?<!= )[(\[]\s?(?:[Oo]ption |选项 ?)?([A-Z])\s?(?:选?项)?[)\]]"
+    r"(?![\^_/=A-Za-z0-9]|\s?=)"
+    r"|\*\*\(?([A-Z])\)?[.:]?\*\*|[\"“「『]([A-Z])[\"”」』]"
+    r"|\b(?:[Oo]ptions?|[Cc]hoice|[Ll]etter|[Ss]tatement) [(*\"“]{0,3}([A-Z])(?![A-Za-z'’])"
+    r"|(?:选项|说法) ?[(\"“]?([A-Z])(?![A-Za-z0-9])|(?<![A-Za-z0-9])([A-Z]) ?选?项"
+    r"|\b[Oo]ption [(]?([a-z])[)](?![A-Za-z])|(?<=[a-z] )[(\[]([a-hj-z])[)\]](?=[.*\s]*\Z)"
+)
+# A part of each of them; quicker to find than a pattern.
+_AROUND_LABEL = (
+    "(", "[", "**", '"', "“", "「", "『", "ption", "hoice", "etter", "tatement", "项", "说法",
+)  # fmt: skip
+# A bare letter of a Chinese sentence, where an answer stands: `是B。`, `,D`; not `B细胞`, `24 J`,
+# `维生素D`, `C(4, 1)=4`.
+_LETTER_ZH = re.compile(
+    r"(?:\A|(?<=[^\w=+*/^-])"
+    r"|(?<=[是为选即就于到改成下剩和与或及非不除应得取故而案论猜定只有仅让者此以知先次后]))"
+    r"(?<!\d )([A-Z])(?![A-Za-z0-9=+*/^°'’-]|\s?[(（][\w\s,+-]{1,12}[)）]\s?[=*/+-]"
+    r"|\s?\(\s?\w{1,4}\s?,)"
+    r"(?=\W|\Z|[和与或及才是正符最更项了吧呢这为不也都错还]|对(?:的|\W|\Z))"
+)
+# After a bare letter of an English sentence: `C is`, `C because`; not `A careful`.
+_AFTER_LETTER = (
+    "is|was|it is|fits|feels|seems|works|because|since|remains|survives|instead|as|here|for|and|or"
+    "|both|are|have|has|gets|can|could|would|should|might"
+)
+# A bare letter of an English sentence: `, D.`, `so C`, `Only B survives`; not `vitamin C`,
+# `A careful reader`.
+_LETTER = re.compile(
+    r"(?:\A\W{0,3}|[,;:—–→>.] |\b(?:so|is|be|on|to|say|with|that|only|pick|then|hence|thus|towards?"
+    r"|therefore|choose|select|guess|answer|for|either|and|or|not|but|get|gives|leaves|it|options?"
+    r"|[Ii]t[’']s|[Tt]hat[’']s|[Oo]nly"
+    r"|[Ss]o|[Tt]hus|[Hh]ence) )([A-HJ-Z]|I(?! [a-z]))(?!\. [a-z])"
+    rf"(?=[.,;:!?)。,](?![A-Za-z])|[\s*_\"'”’)]{{0,3}}\Z| (?:{_AFTER_LETTER})\b)"
+)
+# `system B.`, `hepatitis B`: perhaps an option.
+_WEAK = re.compile(
+    r"(?<=[a-z] )([B-HJ-Z])(?!\. [a-z])(?=[.,;:!?)。,]|[\s*_\"'”’)]{0,3}\Z| (?:and|or|is|was)\b)"
+)
+# A part of each of them: a capital letter alone, or a letter before a bracket.
+_MAY_BE_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z][)\]])")
+WORD = re.compile(r"\w")
+
+
+def mentions(sentence: str, sample: Sample) -> list[Mention]:
+    """The options that a spoken sentence names, in order.
+
+    A label and its own text next to it are one mention. A number is a mention where all options are
+    numbers of things and the sentence has no other.
+    """
+    named = [
+        Mention(label, start, end, True)
+        for start, end, label in texts_in(sentence.lower(), sample.choices)
+        if not UNDETERMINED.search(own_text(label, sample.choices))
+        or sentence[:start].rstrip(' "*').endswith((":", "：", "answer is", "答案是"))
+    ]
+    for pattern in _patterns_for(sentence):
+        for match in pattern.finditer(sentence):
+            label = match[match.lastindex or 0].upper()
+            start, end = match.span(pattern is not _LABEL)
+            inside = any(each.start <= start and end <= each.end for each in named)
+            if label in sample.labels and not inside:
+                named = [each for each in named if not start <= each.start < each.end <= end]
+                named.append(Mention(label, start, end, weak=pattern is _WEAK))
+    if (there := _THERE_ARE.search(sentence)) and (
+        other := counted_option(there[1], sample.choices)
+    ):
+        return [Mention(other[0], there.start(1), there.end(1), True)]
+    if not named and (other := framed_option(sentence, sample.choices)):
+        named.append(Mention(*other, True))
+    if not named and (other := counted_option(sentence, sample.choices)):
+        named.append(Mention(*other, True))
+    merged: list[Mention] = []
+    for mention in sorted(named, key=lambda mention: mention.start):
+        last = merged[-1] if merged else None
+        gap = sentence[last.end : mention.start] if last else "-"
+        if last and last.label == mention.label and not WORD.search(gap):
+            by_text = last.by_text and mention.by_text
+            merged[-1] = Mention(last.label, last.start, mention.end, by_text)
+        elif last and not last.by_text and mention.by_text and not WORD.search(gap):
+            merged[-1] = last._replace(end=mention.end)  # `(C) right winger`: the label counts
+        else:
+            merged.append(mention)
+    return merged
+
+
+# `There are 3 penguins`, `there is only one`: the number of things, whatever other numbers follow.
+_THERE_ARE = re.compile(
+    r"\bthere (?:is|are|was|were)(?: only| exactly| a total of| still)? "
+    rf"(\d+|{'|'.join(NUMBER_WORDS)})\b",
+    re.IGNORECASE,
+)
+
+
+def _patterns_for(sentence: str) -> list[re.Pattern[str]]:
+    """The patterns of labels that may match in a sentence."""
+    if not _MAY_BE_LABEL.search(sentence):
+        return []
+    patterns = [_LABEL] if any(map(sentence.__contains__, _AROUND_LABEL)) else []
+    return [*patterns, _LETTER_ZH if has_chinese(sentence) else _LETTER, _WEAK]
+
+
+# --- what a sentence says of them ----------------------------------------------------------------
+
+# Where a clause of a sentence ends; not the comma of `1,000`, the colon of `3:1`.
+_COMMA = re.compile(r"[,，;→](?!\d)|[:：](?!\s{0,2}\W{0,3}\w\b)|——|\bbut\b|但|而(?!是)")
+# Before a mention that is one of several: `either`, `要么`, `, or it might be `.
+_OPEN = re.compile(
+    r"\A\W*(?:[Oo]r\b|或)[^,，]*(?:\bbe|是)(?: the| an?)? ?\Z"
+    r"|\b(?:[Ee]ither|between|whether|both)\b|要么|介于"
+    r"|\b[A-Z][)\]]? (?:or|and|vs\.?) \(?\Z"
+)
+# Between two options of which the second is set against the first.
+_BUT = re.compile(r"\bbut\b|但|而", re.IGNORECASE)
+# `, though (E) is tempting`, `while the momentum is 12`; `虽然`: what is conceded is not asserted.
+_CONCEDES = re.compile(r"\b(?:though|although|whereas|while|unlike)\b|虽然|尽管", re.IGNORECASE)
+_EQUALLY = re.compile(r"\b(?:just as|equally|as well)\b|同样|也(?:可以|对|行)", re.IGNORECASE)
+# After an option's label: nothing, a reason, or a predicate that identifies it: `. `, `, since`,
+# ` is the sarcastic one`, ` has the correct order`, `才是对的`; not `: needs arcs`, ` is a metal`.
+_AFTER_LABEL = re.compile(
+    r"[\s*_\"'”’」》)\]]*(?:\Z|[.。!,，;(；]"
+    r"|(?:because|since|as|which|here|for|given|based|by|so|instead|it is|is it|is left|remains"
+    r"|survives|fits|works|holds|matches|is mine|stands out)\b"
+    r"|(?:is|are|was|would be|could be|might be|may be|can be|must be|seems|looks|feels|appears"
+    r"|sounds)\b(?: to be)?(?: \w+){0,3}? (?:the|my|more|most|best|only)\b"
+    r"|(?:is|was|would be|seems|looks|feels|must be|appears to be)\b(?: \w+){0,4}? (?:correct|right"
+    r"|best|true|answer|choice|pick|likel\w+|plausible|left|one|option|guess|fit|match|possible"
+    r"|sarcastic|humorous)\b"
+    r"|(?:has|have|follows?|contains?|uses?|describes?|states?) (?:the|a) (?:\w+ )?(?:correct|right"
+    r"|best|most|proper)\b"
+    r"|(?:选?项)?(?:的?(?:说法|表述|描述))?(?:最|更|才|是|就|为|也|我|的|最终)*"
+    r"(?:正确|符合|对(?=的|\W|\Z)|当选|合适|恰当|接近|答案|选择|准确|合理|成立|无疑|满足|佳|错误"
+    r"|有误|不正确|不符|不对|不成立|不属于)"
+    r"|选?项?[。,，;；了吧呢!]|这[一个]|选?项?\Z|因为|而)",
+    re.IGNORECASE,
+)
+# After an option's text: ` diagonals.`, ` (A)`, `, which`, `账户。`; not ` is`, ` stores DNA of`.
+_AFTER_TEXT = re.compile(
+    r"[\s*_\"'”’」》)$]*(?:\Z|[.。!,，;:：(—–]"
+    r"|(?:here|because|since|as|which|so|instead|option|choice|category|error)\b"
+    r"|(in|at|for|per|by|when|with|of|from|under|on)\b"
+    r"|(?:is|are|was|seems|appears|would be)(?: to be)? (?:the|my) (?:\w+ )?(?:only|best|most"
+    r"|correct|closest|right|answer|odd)\b"
+    r"|(?:(?!is|are|was|were|has|have|can|does)[a-z]+ ?){1,3}[\s*_.!]*\Z"
+    r"|[\u4e00-\u9fff]{1,6}[。!,，*]|因为|而)",
+    re.IGNORECASE,
+)
+# Nothing but an article before it: a text that begins its clause.
+_BEGINS = re.compile(r"\W*(?:(?:the|an?)\s+\W*)?", re.IGNORECASE)
+_ENDS_CLAUSE = tuple(',，.。;；!(（*"”」》)')
+AROUND = " .。!！,，*_\"'”’」》)）]`$✅✔✓"
+_DIGIT = re.compile(r"\d")
+# `(8·5/2)`, `, or roughly 2.8%`: says the same once more.
+_AGAIN = re.compile(
+    r"\([^()]*\)|,? (?:or|i\.e\.,?) (?:about|roughly|approximately|around)\b.*|[≈~].*|,? (?:while"
+    r"|whereas|though|although|as|when|because|since)\b.*"
+)
+# The end of `25 %, is my final answer`.
+_IS_MY_ANSWER = re.compile(
+    r",? (?:is|would be|has to be) (?:my|the) (?:final |best |correct |right )?"
+    r"(?:answer|choice|pick|guess)\W*\Z"
+)
+# `Grade: B`, which is another thing's; not `Revised: B`.
+_ONE_WORD = re.compile(
+    r"[\s*_]*(?!(?i:revised|corrected|updated|choice|pick|selection|verdict|guess|result|letter"
+    r"|option|decision|solution|key|final|conclusion|correct|so|thus|hence|therefore|no|yes"
+    r"|actually|sorry|wait|dr|answer)\b)"
+    r"[A-Za-z]+[:：,][\s*_(\[]*[A-Z]\W*"
+)
+# `so that is option 2`: an option of another list.
+_NUMBERED = re.compile(r"\b(?:option|choice) #?\d")
+# Before an option that is only looked at: `I looked at (A) and then at `, `Let's consider `.
+LOOKED_AT = re.compile(
+    r"\b(?:at|about|through|over|beyond|against|consider|examine|evaluate|check|analyze|compare"
+    r"|discuss|start with|is to)"
+    r"(?: (?:the|each|option|both))*[\s*_\"“(]*\Z",
+    re.IGNORECASE,
+)
+# Before an option's text that more follows: `is a `, `called the `, `= `; `是`.
+_NAMES = re.compile(
+    r"(?:\b(?:is|are|was|were|be|been|equals?|gives?|get|becomes?|remains?|called|namely|by|as|to|in"
+    r"|into|at|with|from|for|on|so|thus|therefore|hence|recommend|choose|pick|select|suggest|say)\b"
+    r"|[:：=≈,，是为即])"
+    r"[\s*_\"“$]*(?:(?:the|an?|about|approximately|roughly|exactly|likely|probably|only)\s++)*\Z"
+    r"|\A\W*\Z",
+    re.IGNORECASE,
+)
+
+
+class Named(NamedTuple):
+    """What a sentence says of options."""
+
+    asserted: tuple[Mention, ...] = ()
+    discussed: tuple[Mention, ...] = ()
+    """Those that it names without a verdict."""
+    rejected: tuple[str, ...] = ()
+    is_open: bool = False
+    """Whether it leaves several open."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it names any option."""
+        return bool(self.asserted or self.discussed or self.rejected or self.is_open)
+
+
+def judge(sentence: str, sample: Sample) -> Named:
+    """What a spoken sentence says of options."""
+    if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")):
+        return Named()
+    named = mentions(sentence, sample)
+    if not named or supposes(sentence, sample):
+        return Named()
+    if _ONE_WORD.fullmatch(sentence) or _NUMBERED.search(sentence):
+        return Named(is_open=True)
+    if (mine := _IS_MY_ANSWER.search(sentence)) is not None:
+        sentence = sentence[: mine.start()]
+        named = mentions(sentence, sample)
+    asserted: list[Mention] = []
+    discussed: list[Mention] = []
+    rejected: list[str] = []
+    is_open = False
+    end = 0
+    clause_ends = [match.end() for match in _COMMA.finditer(sentence)]
+    for group in _joined(sentence, named):
+        first, last = group[0], group[-1]
+        commas = [comma for comma in clause_ends if comma <= first.start]
+        clause = sentence[max([end, *commas]) : first.start]
+        end = last.end
+        if _is_rejected(sentence, last, clause, sample):
+            rejected += [mention.label for mention in group]
+        elif len(group) > 1 or _said(_OPEN, clause, sample, 4):
+            asserted, is_open = [], True
+        elif asserted and _EQUALLY.search(sentence, end):
+            is_open = True
+        elif _CONCEDES.search(clause):
+            continue
+        elif (
+            first.weak
+            or _said(HEDGES, clause, sample, 1)
+            or not _is_answer(sentence, first, sample)
+        ):
+            discussed.append(first)
+        else:
+            is_open = False
+            asserted.append(first)
+    return Named(tuple(asserted), tuple(discussed), tuple(rejected), is_open)
+
+
+_RANGE = frozenset("-–—~")
+"""What joins the first and the last of several options: ``(A)–(J)``."""
+
+
+def _joined(sentence: str, named: Sequence[Mention]) -> list[list[Mention]]:
+    """Mentions of different options in groups that ``or``, ``and`` or a comma joins."""
+    groups: list[list[Mention]] = []
+    for mention in named:
+        before = groups[-1][-1] if groups else None
+        link = sentence[before.end : mention.start] if before else ""
+        if (
+            before
+            and before.label != mention.label
+            and not _BUT.search(link)
+            and LINK.fullmatch(link)
+            and (strength_of(link) != "apart" or link.strip() in _RANGE)
+        ):
+            groups[-1].append(mention)
+        else:
+            groups.append([mention])
+    return groups
+
+
+# `, but it's not`: after an option that is taken back at once.
+_BUT_NOT = re.compile(
+    r"[^。;；]{0,12}[,，]\s?(?:故|所以|因此)?不(?:当|应)?选"
+    r"|[^.,]{0,50},? but (?:it|this|that|they)(?:['’]s| is| was| does| do| are)?(?: not|n['’]t)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_rejected(sentence: str, mention: Mention, clause: str, sample: Sample) -> bool:
+    """Whether a sentence says that an option is not the one, before it or after it."""
+    is_set_against = CONTRAST.search(clause) and not sample.asks_for_wrong
+    if is_set_against or is_unsure(clause, sample):
+        return True
+    after = text_end(sentence, mention, sample)
+    if _BUT_NOT.match(sentence, after):
+        return True
+    is_wrong = NEGATIVE.match(sentence, after) and not CONTRAST.match(sentence, after)
+    return bool(is_wrong) and not sample.asks_for_wrong
+
+
+def text_end(sentence: str, mention: Mention, sample: Sample) -> int:
+    """Where a mention ends, with its option's own text where that follows the label."""
+    own = spoken(own_text(mention.label, sample.choices)).lower()
+    rest = sentence[mention.end :]
+    begin = len(rest) - len(rest.lstrip(' .:、)*_"“'))
+    if own and rest[begin:].lower().startswith(own):
+        return mention.end + begin + len(own)
+    return mention.end
+
+
+def _said(pattern: re.Pattern[str], clause: str, sample: Sample, more: int) -> bool:
+    """Whether a clause says what a pattern matches, other than in the question's own words.
+
+    The question's words are recognised with some characters `more`.
+    """
+    return any(
+        clause[match.start() : match.end() + more] not in sample.text
+        for match in pattern.finditer(clause)
+    )
+
+
+# `not`, `incorrect`, `ruled out`, `✗`; `错误`, `不符合`: an option is called wrong.
+WRONG = re.compile(
+    r"\bnot\b|n[’']t\b|\bdoubt|\bincorrect|\bwrong|\bfalse\b|\bcannot\b|eliminat"
+    r"|\bruled? out|\bnever\b|\bfails?\b|\buntrue|\binaccurate|\bimpossible"
+    r"|\binvalid|\bunlikely|\bneither|[✗✘❌×]|\bless\b|不|错|误|排除|非|无关|违背|矛盾|没有",
+    re.IGNORECASE,
+)
+# `correct`, `true`, `best`, `✓`; `正确`, `符合`: an option is called right.
+RIGHT = re.compile(
+    r"\b(?:correct|right|best|more likely|most (?:accurate|appropriate|likely|suitable)|the answer"
+    r"|accurate|true)\b|[✓✔✅√]"
+    r"|正确|(?<![不])(?:符合|对(?=的|[。,;!]|\Z)|合适|恰当|成立|满足)|当选|为答案|是答案",
+    re.IGNORECASE,
+)
+
+
+def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
+    """Whether a mention is where an answer would be, not where something is said of an option."""
+    rest = sentence[mention.end :].lstrip(" .:、)*_")
+    if LOOKED_AT.search(sentence, 0, mention.start):
+        return False
+    if not rest.strip(AROUND):
+        return True
+    if not mention.by_text:
+        end = text_end(sentence, mention, sample)
+        if end > mention.end and _AFTER_TEXT.match(sentence, end):
+            return True
+        if sentence[: mention.start].endswith(("是", "为", "选", "即")):
+            return sentence[mention.end] in ":：,，。;.! (（)）*"
+        if _AFTER_LABEL.match(sentence, end):
+            return True
+        if _NAMES.search(sentence, 0, mention.start) and concludes(sentence[: mention.start]):
+            return True
+        return bool(RIGHT.search(sentence, end)) and not WRONG.search(sentence, end)
+    if _is_counted(sentence, mention, sample):
+        return _COUNTS.search(sentence, 0, mention.start) is not None
+    if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(_AGAIN.sub("", rest)):
+        return False  # a number on the way to another
+    begins = _BEGINS.fullmatch(_COMMA.split(sentence[: mention.start])[-1])
+    after = _AFTER_TEXT.match(sentence, mention.end)
+    if begins and sentence[mention.end] not in _ENDS_CLAUSE and not (after and " " in after[0][3:]):
+        return False  # the subject of a clause: `The nucleus stores`
+    if after and after[1] and not _NAMES.search(sentence, 0, mention.start):
+        return False  # `Create a line from 5 to 6`
+    return after is not None
+
+
+# Before a number of things that is the answer: `There are `, `is `, `a total of `, `= `.
+_COUNTS = re.compile(
+    r"(?:\b(?:is|are|was|were|be|of|have|has|equals?|gives?|get|leaves|with)|[=≈:：是为有])"
+    r"[\s*_]*(?:(?:only|exactly|about|approximately|just)\s)?[\s*_$]*\Z",
+    re.IGNORECASE,
+)
+
+
+def _is_counted(sentence: str, mention: Mention, sample: Sample) -> bool:
+    """Whether a mention is a number that stands for an option with another text."""
+    own = spoken(own_text(mention.label, sample.choices)).lower()
+    written = sentence[mention.start : mention.end].lower()
+    is_number = _QUANTITY.fullmatch(written) is not None
+    is_there = _THERE_ARE.search(sentence, 0, mention.end) is not None
+    return is_number and (own != written or is_there)
+
+
+# `5`, `27/40`, `three`: a number.
+_QUANTITY = re.compile(rf"-?[\d,.]+(?:/\d+)?%?|{'|'.join(NUMBER_WORDS)}")
+
+
+# A part of every English match of `SUPPOSES`, in small letters; quicker to find than a pattern.
+_SUPPOSING = (
+    "if", "unless", "suppos", "assuming", "were ", " might", " may", " could", " would", " will",
+    " often", " tend", " students", " people", " readers", " candidates", " sources", " textbooks",
+    " authors",
+)  # fmt: skip
+
+
+def supposes(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence supposes what it says, other than in the question's own words."""
+    if not has_chinese(sentence) and not any(map(sentence.lower().__contains__, _SUPPOSING)):
+        return False
+    for match in SUPPOSES.finditer(sentence):
+        words = sentence[match.start() : match.end() + 6].casefold()
+        if words not in sample.text.casefold() and not CONCLUDES.search(sentence, match.end()):
+            return True
+    return False

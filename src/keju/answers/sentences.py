@@ -1,0 +1,245 @@
+"""Sentences of a reply: where they end, which of them conclude, and what takes a conclusion back.
+
+Everything here looks at the form of a sentence only; what it says of an answer is found by
+`conclusions` (options) and `verdicts` (all other kinds).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from keju.answers.segments import DRESSING
+from keju.types import Sample
+
+SHORT = 200
+"""Characters of a sentence that may conclude."""
+BRIEF = 400
+"""Characters of a reply whose last sentence concludes without saying so."""
+TAIL = 2400
+"""Characters at the end of a reply in which a conclusion is looked for."""
+CJK = re.compile(r"[\u4e00-\u9fff]")
+
+
+def has_chinese(text: str) -> bool:
+    """Whether a text contains a Chinese character."""
+    return not text.isascii() and _has_chinese(text)
+
+
+@lru_cache(maxsize=16)
+def _has_chinese(text: str) -> bool:
+    """The same for a text with wider signs, which a reader asks several times."""
+    return has_wide(text) and CJK.search(text) is not None
+
+
+_WIDE_BYTES = b"\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xef"
+
+
+def has_wide(text: str) -> bool:
+    """Whether a text contains a character from U+3000 to U+9FFF, or from U+F000 to U+FFFF.
+
+    UTF-8 begins them, and nothing else, with one of eight bytes. Bytes are several times quicker to
+    find than a pattern, and most texts with wider signs have only ``’`` or ``×``.
+    """
+    encoded = text.encode("utf-8", "surrogatepass")
+    return any(map(encoded.__contains__, _WIDE_BYTES))
+
+
+# The end of a sentence, `. `, `。`, a new line; not the point of `B. text`, `3.5`, `vs. `, `Jr. `.
+_CLAUSE_END = re.compile(
+    r"[.!?\n;。；！？](?:(?<=[\n;。；！？])|(?<!\b[A-Z]\.)(?<!\bvs\.)(?<!\bi\.e\.)(?<!\be\.g\.)"
+    r"(?<!\bJr\.)(?<!\bMr\.)(?<!\bDr\.)(?<!\bSt\.)"
+    r"(?=[*_\"'”’)\]]*(?:\s|\Z))[*_\"'”’)\]]*)"
+)
+AROUND = DRESSING + ".。!！,，:：✅✔️✓☑🎯👍🙂😊()（）[]【】"
+"""What may surround the words of a sentence."""
+
+
+def clauses(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, in order."""
+    start = 0
+    for end in _CLAUSE_END.finditer(text):
+        yield text[start : end.end()]
+        start = end.end()
+    yield text[start:]
+
+
+def tail_of(text: str) -> str:
+    """The end of a text, from the beginning of a sentence on."""
+    if len(text) <= TAIL:
+        return text
+    end = _CLAUSE_END.search(text, len(text) - TAIL)
+    return text[end.end() :] if end else ""
+
+
+def last_sentences(text: str, n: int = 1) -> list[str]:
+    """The last `n` sentences of a text that have words, the last one first."""
+    last: list[str] = []
+    for sentence in reversed(list(clauses(tail_of(text)))):
+        if sentence.strip(AROUND):
+            last.append(sentence.strip())
+        if len(last) == n:
+            break
+    return last
+
+
+# --- what concludes ----------------------------------------------------------------------------
+
+# `So `, `Thus, `, `i.e. `, `Based on`, `Considering all this`; `所以`, `因此`, `由此可见`.
+CONCLUDES = re.compile(
+    r"\b(?:so|therefore|thus|hence|consequently|accordingly|conclusion|conclude[sd]?|in short"
+    r"|in summary|i\.e\.|namely|finally"
+    r"|final (?:answer|result|choice|verdict|conclusion)|overall(?=,)|ultimately"
+    r"|as a result|by elimination"
+    r"|this means|that means|this leaves|that leaves)(?![A-Za-z])"
+    r"|\A[\s*_#>-]*(?:however|but|yet|还是|不过|但)\b"
+    r"|\A[\s*_#>-]*(?:based on|considering|given|after|upon|from|looking at|among|of (?:the|these)"
+    r"|out of|since|then|at the end|in this case|with th)\b"
+    r"|所以|因此|因而|故|综上|可见|由此|即|可知|得出|也就是|总之|于是|改选|改为",
+    re.IGNORECASE,
+)
+# A part of every English match of it, in small letters; quicker to find than a pattern.
+_CONCLUDING = (
+    "so", "there", "thus", "hence", "conse", "accord", "conclu", "short", "summary", "i.e.",
+    "namely", "final", "overall", "ultim", "result", "elimin", "mean", "leaves", "based", "consid",
+    "given", "after", "upon", "from", "looking", "among", "of th", "out of", "since", "then",
+    "at the end", "in this case", "with th", "however", "but", "yet",
+)  # fmt: skip
+
+
+def concludes(sentence: str) -> bool:
+    """Whether a conclusion begins in a sentence."""
+    if sentence.isascii() and not any(map(sentence.lower().__contains__, _CONCLUDING)):
+        return False
+    return CONCLUDES.search(sentence) is not None
+
+
+# --- what takes it back ------------------------------------------------------------------------
+
+# What denies a conclusion or leaves it open: `not`, `either`, `if`; `不`.
+_UNSURE = re.compile(
+    r"\b(?:not|cannot|never|neither|nor|impossible|either|or|if|whether"
+    r"|was going to|was about to|tempted|tempting"
+    r"|unless|between|except|unlike|than|wrong|incorrect|false|eliminat(?:e|es|ed|ing)|rul(?:e|es"
+    r"|ed|ing) out|without"
+    r"|consider(?:ing)?|look(?:ing)? at|at first|first (?:thought|glance|guess)|rather|instead"
+    r"|unclear|unsure|unlikely"
+    r"|improbable|doubt\w*)\b"
+    r"|n[’']t\b|[?？]|不(?![过仅但难])|非(?!常)|无法|或|如果|是否|错|排除|未必|假设",
+    re.IGNORECASE,
+)
+# `, rather than the`, `,而不是`: what follows is set against the answer before.
+CONTRAST = re.compile(
+    r"[,，]?\s*(?:而不是|而非|而不|\brather than\b|\binstead of\b|\bnot the\b|\bnot\b)"
+    r"|[,，]\s*(?:并?不是|并非|不选)"
+)
+_WRONG_WORDS = frozenset({"不", "错", "not", "wrong", "incorrect", "false", "except", "非", "n't"})
+_SOFT = frozenset(
+    {"or", "than", "between", "without", "rather", "instead", "consider", "considering"}
+)
+# `is`, `would be`: what comes before it does not belong to the answer.
+_COPULA = re.compile(r"\b(?:is|are|was|were|be)\b", re.IGNORECASE)
+# What denies the answer itself: `the answer is not`, `答案不是`, `不应选`.
+_OF_THE_ANSWER = re.compile(r"\banswer\b|答案|选(?!项)", re.IGNORECASE)
+_ANSWER = re.compile(r"\banswer\b", re.IGNORECASE)
+
+
+def is_unsure(clause: str, sample: Sample) -> bool:
+    """Whether a clause takes back what it says; words of the question itself do not count."""
+    matches = list(_UNSURE.finditer(clause))
+    if not matches:
+        return False
+    wrong_is_right = sample.asks_for_wrong and not _OF_THE_ANSWER.search(clause)
+    for match in matches:
+        if match[0].lower() in _SOFT and _COPULA.search(clause, match.end()):
+            continue  # `the artist or movie name is (D)`
+        if wrong_is_right and match[0].casefold() in _WRONG_WORDS:
+            continue
+        if _ANSWER.search(clause, match.end()):
+            return True  # `I don't believe the answer is`: whatever the question's own words are
+        around = clause[match.start() : match.end() + 3].strip()
+        if len(around) < 3 or around not in sample.text:
+            return True
+    return False
+
+
+HEDGES = re.compile(r"\b(?:maybe|perhaps|might|may|could)\b|可能", re.IGNORECASE)
+"""What makes an answer a possible one: it counts where there is no other."""
+# `can't definitively say`, `cannot be determined`, `not enough information`; `无法判断`.
+UNDETERMINED = re.compile(
+    r"\b(?:can(?:not|['’]t| not)|could(?: not|n['’]t)|unable to|impossible to|not possible to"
+    r"|difficult to|hard to|no way to)"
+    r" (?:be )?(?:\w+ly )?(?:determined?|known?|decided?|answered|tell|say|sure|concluded?"
+    r"|established?|confirm|assess|deduced?|inferred?)\b"
+    r"|\b(?:not enough|insufficient|more|without (?:more|further|additional)) (?:information"
+    r"|context|data)\b|\b(?:unclear|undetermined|inconclusive|paradox|contradiction)\b"
+    r"|\bdepends on\b|无法(?:确定|判断|得知|回答)|不能确定|信息不足",
+    re.IGNORECASE,
+)
+"""A sentence that says that nothing can be concluded."""
+
+# The beginning of a sentence that broke off before it said anything: ` So the`, `\nTherefore,`.
+_STUB = re.compile(
+    r"(?<=[.!?\n。])\s*(?:(?:[Ss]o|[Tt]hus|[Tt]herefore|[Hh]ence)?,?\s?(?:[Tt]he)?\s?"
+    r"(?:correct |final )?(?:answer|option|choice)?)(?: is)?\s*(?:因此|所以|综上)?\Z"
+)
+# What ends a reply that was not broken off.
+ENDED = re.compile(r"[.!?。！？)\]}*\"'”’`$✅✔✓吧呢啦~～]\Z")
+_LONGEST_STUB = 50
+_STUB_ENDS = frozenset("oesrn,此以上")
+"""What a stub may end with, blanks aside."""
+
+
+def without_stub(text: str) -> str:
+    """`text` without the beginning of a sentence that broke off before it said anything."""
+    if text and text[-1] not in _STUB_ENDS and not text[-1].isspace():
+        return text
+    at = max(0, len(text) - _LONGEST_STUB)
+    if not any(map(text[max(0, at - 1) :].__contains__, ".!?\n。")):
+        return text  # no sentence ends there, after which one could begin
+    stub = _STUB.search(text, at)
+    return text[: stub.start()] if stub else text
+
+
+# `m = 13.`: an equation without words that broke off after the point of a number.
+BROKEN_NUMBER = re.compile(r"(?:\\[a-zA-Z]+|\b[a-zA-Z]\b|[^a-zA-Z.]|(?<=\d)\.(?=\d))*\d\.")
+
+
+# `is B`, `answer: C`, `选D`: a label that ends a reply without a full stop; not `R = P`, `- D`.
+_LABEL_END = re.compile(
+    r"(?:\b(?:is|be|answer|option|choice|choose|pick|select|with|say|so|thus|hence|therefore|to|and|or)"
+    r"|(?i:answer|choice|option|conclusion|verdict|pick|result)[*_]*:"
+    r"|[是为选即：→]|\.\.\.|[.,;。，] "
+    r"|\A)"
+    r"[\s*_:]*[(\[]?[A-Z]\Z"
+)
+# `= $`, `a subgroup $`: a formula that broke off at its beginning.
+_OPEN_FORMULA = re.compile(r"(?:\A|\s)[(\[]?\$\Z")
+_LOOP = 24
+"""Characters that a loop repeats."""
+
+
+def is_ended(text: str) -> bool:
+    """Whether a text ends with a sentence, or with a label: ``it is (B).``, ``it is B``.
+
+    An open bracket, an open formula or a loop says that the text was cut off.
+    """
+    line = text[-2 * SHORT :].rpartition("\n")[2].strip()
+    if line.count("(") > line.count(")") or _OPEN_FORMULA.search(line):
+        return False
+    tail = text[-TAIL:]
+    if tail.count("$$") % 2 or tail.count("\\[") > tail.count("\\]"):
+        return False
+    if len(text) > BRIEF and text[-BRIEF:].count(text[-_LOOP:]) > _MOST_TURNS:
+        return False
+    end = text[-8:].rstrip()
+    if end[-1:] == "." and end[-2:-1].isdigit():
+        return BROKEN_NUMBER.fullmatch(line) is None
+    if "A" <= end[-1:] <= "Z":
+        return _LABEL_END.search(line[-_LOOP:]) is not None
+    return ENDED.search(end) is not None
+
+
+_MOST_TURNS = 3
+"""Turns of a repeated ending that are not yet a loop."""

@@ -1,0 +1,349 @@
+"""What the last sentences of a reply conclude where no option is asked for.
+
+``It is invalid.``, ``So he did not cause it.``, ``So I have ten vegetables.``, ``所以一共有10只。``
+What is denied counts with the opposite sign; what is supposed, asked about or left open counts as
+nothing.
+
+Looked at: Llama-3.2-3B-Instruct (half of its BBH replies), code-davinci-002, written replies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from keju.answers.numbers import NUMBER_WORDS, numbers_in, plain_numerals
+from keju.answers.segments import NO_ANSWER, Statement
+from keju.answers.sentences import (
+    AROUND,
+    BRIEF,
+    ENDED,
+    SHORT,
+    UNDETERMINED,
+    clauses,
+    concludes,
+    last_sentences,
+    without_stub,
+)
+
+Phrases = Sequence[tuple[re.Pattern[str], str, str]]
+"""Patterns that say a value without its word, the value, and the value if they are denied (empty
+where the pattern itself contains the denial)."""
+
+LONGEST_EXPRESSION = 16
+"""Characters of a sentence that repeats the question not by chance."""
+
+# --- words of a verdict ------------------------------------------------------------------------
+
+# Before a verdict word: `say `, `is **`, `: `, `→ `, `so `; `即为`.
+_LEADS = re.compile(
+    r"(?:\A|[:：→>—–,，(（✅✔❌=]|['’]s\b|\bi\.e\.,?|\b(?:namely|get|got|gives?|yields?|say|is|be"
+    r"|are|so|therefore|thus|answer|with|indeed|hence|to|returns?|becomes?"
+    r"|verdict)\b"
+    r"|[是为即得答假真])[\s*_`\"'“:：（(]*\Z",
+    re.IGNORECASE,
+)
+# `"not ( True ) or False"`, "`True and False`": an expression of several words in quotes.
+_QUOTED = re.compile(r"\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^”\n]*”")
+# `not`, `cannot be called`, `whether it`: what comes before a verdict takes it back.
+_DENIES = re.compile(
+    r"\b(?:not|cannot|never|whether|if|or|neither|nor|why|either|others?|some|seems?"
+    r"|appears?|unlikely|hardly|less)\b|n[’']t\b|不|非|是否|或|如果",
+    re.IGNORECASE,
+)
+# After a verdict: `if it`, `or`, `?`: it is not settled.
+_UNSETTLED = re.compile(r"\b(?:if|unless|or|otherwise)\b|[?？]|如果|否则", re.IGNORECASE)
+# `, which`, ` here.`, ` as the value`: after a verdict that is complete.
+_GOES_ON = re.compile(
+    r"[*_`\"'”’)]*(?:[,，.。—:：;]|\s(?:here|as|because|since|for|overall|in (?:this|the) \w+"
+    r"|then)\b)"
+)
+# `If `, `Some say `; `如果`: a sentence that says what could be, or what others say.
+_SUPPOSED = re.compile(
+    r"\A\W*(?:if(?! I (?:have|had|must))|unless|suppose|assuming|some|others|one might|people)\b"
+    r"|\A\W*(?:如果|假如|若|假设|所谓)",
+    re.IGNORECASE,
+)
+# `it may be True`: an answer that counts only where nothing else is said.
+_HEDGED = re.compile(
+    r"\b(?:may|might|could) (?:still |well |also )?be\b|(?<!不)可能", re.IGNORECASE
+)
+
+
+def last_verdict(
+    text: str,
+    word: re.Pattern[str],
+    values: Mapping[str, str],
+    at: Callable[[str, int], re.Match[str] | None],
+    phrases: Phrases = (),
+    question: str = "",
+) -> Statement:
+    """The one verdict of the last sentence that has one: ``It is invalid.``, ``→ **No**``.
+
+    `at` says whether a word is a verdict in its place; `phrases` say one without its word. A
+    sentence that only supposes is passed over; farther back only a conclusion counts.
+    """
+    if text.rstrip("*_ \n").endswith((":", "：")):
+        return NO_ANSWER  # what it announces never came
+    text = without_stub(text).rstrip()
+    ended = ENDED.search(text) is not None
+    asked = _asked(question)
+    sentences = last_sentences(text, 12)
+    for number, whole in enumerate(sentences):
+        if len(whole) > 3 * SHORT or (number and not ended):
+            break
+        if UNDETERMINED.search(whole) and not concludes(whole.rpartition(",")[2]):
+            return NO_ANSWER
+        if number > 1 and not concludes(whole):
+            continue
+        if whole.endswith(("?", "？")) or _SUPPOSED.search(whole):
+            continue
+        if len(whole) > LONGEST_EXPRESSION and whole in question:
+            continue  # the question once more
+        sentence = _without_expressions(whole, question)
+        about_it = not asked or any(name in sentence for name in asked)
+        hedged = _HEDGED.search(sentence)
+        phrased = _REASON.split(sentence[: hedged.start()] if hedged else sentence)[0]
+        named = [
+            match
+            for match in word.finditer(sentence)
+            if _is_word(sentence, match) and at(sentence, match.start())
+        ]
+        statement = _verdict_of(sentence, named, values) if named else NO_ANSWER
+        if statement.value is None and about_it:
+            value = _phrase(phrased, phrases, ended=ended)
+            if value and not concludes(whole) and number == 0:
+                value = _concluded_phrase(sentences[1:4], phrases, question, asked) or value
+            if value:
+                return Statement(value)
+        if not named:
+            continue
+        if not hedged:
+            return statement
+        given = {values[match[1].lower()] for match in word.finditer(text)}
+        if len(given) == 1 and len(text) <= BRIEF:
+            return statement  # what could be counts where it is all that is said
+    return _of_the_asked(sentences, asked, phrases)
+
+
+def _concluded_phrase(
+    sentences: Sequence[str], phrases: Phrases, question: str, asked: set[str]
+) -> str | None:
+    """What a conclusion shortly before the last sentence says: ``So he did not cause it.``"""
+    for whole in sentences:
+        is_about_it = not asked or any(name in whole for name in asked)
+        if concludes(whole) and is_about_it and not _HEDGED.search(whole):
+            sentence = _REASON.split(_without_expressions(whole, question))[0]
+            if value := _phrase(sentence, phrases, ended=True):
+                return value
+    return None
+
+
+def _without_expressions(sentence: str, question: str) -> str:
+    """A sentence without quoted expressions and without the question's own expression."""
+    if '"' in sentence or "`" in sentence or "“" in sentence:
+        sentence = _QUOTED.sub("…", sentence)
+    asked = question.strip().removesuffix(" is")
+    if len(asked) > LONGEST_EXPRESSION and asked in sentence:
+        sentence = sentence.replace(asked, "…")
+    return sentence
+
+
+def _verdict_of(
+    sentence: str, named: Sequence[re.Match[str]], values: Mapping[str, str]
+) -> Statement:
+    """The verdict that a sentence ends with, or concludes, of those that it names."""
+    last = named[-1]
+    given = {values[match[1].lower()] for match in named}
+    between = sentence[named[-2].end() : last.start()] if len(named) > 1 else ""
+    if len(given) > 1 and not (concludes(between) or _EVALUATES.search(between)):
+        return NO_ANSWER
+    before = sentence[max(0, last.start() - 40) : last.start()]
+    clause = before[max(map(before.rfind, ",，:：;→")) + 1 :]
+    after = sentence[last.end() :].strip(AROUND)
+    is_end = not after or _GOES_ON.match(sentence, last.end())
+    if not _LEADS.search(before) or _DENIES.search(clause) or _UNSETTLED.search(after):
+        return NO_ANSWER
+    is_conclusion = is_end or concludes(before)
+    return Statement(values[last[1].lower()]) if is_conclusion else NO_ANSWER
+
+
+# `, because`, ` since`: what follows is a reason, not a verdict.
+_REASON = re.compile(r",? (?:because(?! of)|since)\b|, as\b|因为|由于", re.IGNORECASE)
+# ` → `, ` = `, ` evaluates to `: between an expression and its value.
+_EVALUATES = re.compile(r"→|=|\bis\s[*_`\"]*\Z|\bto\s[*_`\"]*\Z")
+
+
+def _is_word(sentence: str, match: re.Match[str]) -> bool:
+    """Whether no letter or digit touches a match."""
+    before, after = sentence[match.start() - 1 : match.start()], sentence[match.end() :][:1]
+    return not (before.isalnum() and before.isascii()) and not (after.isalnum() and after.isascii())
+
+
+# --- verdicts in other words -------------------------------------------------------------------
+
+# `did not directly `, `wasn't the `, `unlikely to be `: what comes right before a phrase denies it.
+_NEGATION = re.compile(
+    r"(?:\b(?:not|never|cannot|without|nor|neither|hardly|unlikely|no|less|false that)|n[’']t)"
+    r"[\s\"*_]+(?:(?:\w+ly|the|an?|be|been|being|have|has|had|to|at all|direct|sole|main|primary"
+    r"|actual|real|really|quite|very|also|in|fact|considered|seen|said|that|more|something|about"
+    r"|true|is|was|it|he|she|they|as|consider|sufficient|necessary|act|with|any|deductively"
+    r"|logically|say|think|call|believe|this|sentence|statement|likely)[\s\"*_,]+){0,6}[\"*_]*\Z",
+    re.IGNORECASE,
+)
+# ` is False`: after a phrase that is called false, `Amy tells the truth is False`.
+_IS_FALSE = re.compile(r"[\s\"'”’]+(?:is|was) (?:false|not true|untrue|incorrect)\b", re.IGNORECASE)
+# `whether `, `if `, before what is only asked or supposed.
+_ASKED = re.compile(r"\b(?:whether|if|when|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
+# `Bob says `, before what is only reported: `Bob says Amy lies`.
+_SAID_BY = re.compile(r"\b(?:says?|said|claims?|claimed|states?)\b(?: that)?(?: [A-Z]\w+)?\s?\Z")
+# ` when Bob lies`, ` if and only if`: after a phrase that holds under a condition only.
+_CONDITION = re.compile(
+    r"[^,.]{0,30}\b(?:when|whenever|only if|if|unless|in (?:one|some|both))\b", re.IGNORECASE
+)
+
+
+def _phrase(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
+    """The value of the phrase that comes last in a sentence; of two at one place the longer.
+
+    A sentence that did not end must end with it.
+    """
+    given = []
+    for pattern, affirmed, denied in phrases:
+        for match in pattern.finditer(sentence):
+            before = sentence[max(0, match.start() - 60) : match.start()]
+            if _ASKED.search(before) or _SAID_BY.search(sentence, 0, match.start()):
+                continue
+            if _CONDITION.match(sentence, match.end()):
+                continue
+            is_denied = denied and (
+                _NEGATION.search(before) or _IS_FALSE.match(sentence, match.end())
+            )
+            given.append((match.end(), -match.start(), denied if is_denied else affirmed))
+    return max(given)[2] if given and (ended or max(given)[0] == len(sentence)) else None
+
+
+def phrase_of(segment: str, phrases: Phrases, question: str) -> str | None:
+    """What an announced sentence says in a phrase: ``the answer is: Amy tells the truth.``"""
+    first = next(clauses(segment)).strip()
+    if len(first) > SHORT or _REPORTS.search(first) or _DENIED.search(first):
+        return None
+    asked = _asked(question)
+    if asked and not any(name in first for name in asked):
+        return None
+    return _phrase(first, phrases, ended=True)
+
+
+# `Amy says that`, `if`: what a sentence reports or supposes it does not say.
+_REPORTS = re.compile(r"\b(?:says?|said|claims?|if|whether|when)\b|[?？]", re.IGNORECASE)
+# `not that`, `one who should`: what an announcement denies or only says of somebody.
+_DENIED = re.compile(
+    r"\A\W*(?:not|unknown|unclear)\b|\b(?:should|would|could|can|might|who|that)\b", re.IGNORECASE
+)
+# A name in the middle of a sentence.
+_NAME = re.compile(r"(?<=[a-z] )[A-Z][a-z]+")
+
+
+def _asked(question: str) -> set[str]:
+    """The names in the last sentence of a question."""
+    end = question.find("\nOptions:")
+    question = question[:end] if end >= 0 else question
+    return set(_NAME.findall(question[question.rfind(".", 0, len(question) - 2) :]))
+
+
+def _of_the_asked(sentences: Sequence[str], asked: set[str], phrases: Phrases) -> Statement:
+    """What all sentences say that begin with the one name that is asked about: ``Amy is lying.``"""
+    name = next(iter(asked)) if len(asked) == 1 else ""
+    given = {
+        _phrase(sentence, phrases, ended=True)
+        for sentence in sentences
+        if name and sentence.startswith(f"{name} ") and not _REPORTS.search(sentence)
+    }
+    value = given.pop() if len(given) == 1 else None
+    return Statement(value) if value else NO_ANSWER
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+# `it may be `, `perhaps `; `大概是`: of what a guess says there may be no other number.
+_GUESSES = (
+    r"\b(?:(?:it|this|that|there) (?:may|might|could|should|must)(?: well)? be|perhaps|maybe"
+    r"|probably)\b|可能[是有]|大概[是有]?"
+)
+_GUESS = re.compile(_GUESSES, re.IGNORECASE)
+# `so I have `, `a final count of `, `settle on `, `i.e. `, `total is `; `所以`, `一共有`, `总数是`.
+_COUNTS = re.compile(
+    r"\b(?:so|therefore|thus|hence|altogether|in all|in total|totals?|sum|count|result"
+    r"|settle on|i\.e\."
+    r"|comes to|which (?:is|gives|makes|leaves)|leaving|makes?|values?|equals|evaluates to"
+    r"|there are"
+    r"|(?:you|I|we) (?:have|get|count)|giving|number|expression)\b"
+    rf"|{_GUESSES}|所以|因此|一共|总共|总数|合计|共|即|结果|等于|值[为是]|总计|答",
+    re.IGNORECASE,
+)
+_COUNTS_OR_EQUALS = re.compile(rf"{_COUNTS.pattern}|=", re.IGNORECASE)
+_NUMBER_WORD = re.compile(rf"\b({'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
+# Between a Chinese character and the digits next to it.
+_NEXT_TO_DIGITS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[-\d])|(?<=\d)(?=[\u4e00-\u9fff])")
+# `合计: 7`, `等于 2,416`: a number that ends a reply without a full stop; not `There are 24`.
+_ENDS_WITH_NUMBER = re.compile(r"[:：=是为有于得共]\s*[*_]*-?\d[\d,]*[*_]*\Z")
+# `The final result is 24, and`, up to the number, whatever else is counted then.
+_FINAL_RESULT = re.compile(r"\bfinal (?:result|value|count|total|sum) (?:is|=):? ?", re.IGNORECASE)
+# `seven in total`, `7 instruments altogether.`
+_IN_TOTAL = re.compile(
+    rf"(?<![\w.-])(-?\d+|{'|'.join(NUMBER_WORDS)})(?: [a-z]+){{0,3}},? (?:in total|altogether"
+    rf"|in all|overall)\W*\Z",
+    re.IGNORECASE,
+)
+
+
+def last_count(text: str) -> str | None:
+    """The one number that follows the last word of a conclusion: ``so I have ten vegetables``."""
+    if text.rstrip("*_ \n").endswith((":", "：")):
+        return None
+    for number, sentence in enumerate(last_sentences(without_stub(text), 2)):
+        if not (ENDED.search(text[-8:].rstrip()) or _ENDS_WITH_NUMBER.search(sentence)):
+            return None  # it breaks off
+        if sentence.endswith(("?", "？")):
+            continue
+        plain = _NEXT_TO_DIGITS.sub(" ", plain_numerals(sentence))
+        if plain.count("(") > plain.count(")"):
+            return None  # it breaks off inside an expression
+        if final := _FINAL_RESULT.search(plain):
+            first = next(iter(numbers_in(plain[final.end() :])), None)
+            if first and first.clear and not first.percent and first.start < 3:
+                return first.plain
+        if behind := _IN_TOTAL.search(plain):
+            return str(NUMBER_WORDS.get(behind[1].lower(), behind[1]))
+        cues = (_COUNTS if number else _COUNTS_OR_EQUALS).finditer(plain)
+        for cue in reversed(list(cues)):
+            value = _number_after(plain if _GUESS.fullmatch(cue[0]) else plain[cue.end() :])
+            if value is not None:
+                return value or None
+    return None
+
+
+def _number_after(rest: str) -> str | None:
+    """The one number of what follows a cue; empty where it is not clear, None without any."""
+    all_numbers = numbers_in(rest)
+    numbers = [each.plain for each in all_numbers if each.clear and not each.percent]
+    words = [str(NUMBER_WORDS[each.lower()]) for each in _NUMBER_WORD.findall(rest)]
+    given = numbers or words
+    if not given and not all_numbers:
+        return None
+    if len(set(given)) != 1 or len(all_numbers) > len(numbers) or _DENIES.search(rest):
+        return ""
+    return given[0]
+
+
+# --- words -------------------------------------------------------------------------------------
+
+_BEFORE_WORDS = frozenset({"is", "are", "be", "order", "list", "words", "follows", "then", "as"})
+
+
+def last_words(words: Sequence[str], wanted: Sequence[str]) -> str | None:
+    """The words that end a sentence, if they are those of the question, in whatever order."""
+    tail = list(words[-len(wanted) :]) if wanted else []
+    before = words[-len(wanted) - 1] if len(words) > len(wanted) else "is"
+    is_list = len(tail) > 1 and sorted(tail) == sorted(wanted) and before in _BEFORE_WORDS
+    return " ".join(tail) if is_list else None

@@ -1,0 +1,186 @@
+"""The one number that an open answer certainly states.
+
+What may deny a number, bound it, suppose it or make it part of something else leaves the decision
+to a judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from keju.answers.numbers import Number, number_of, numbers_in, plain_numerals, same_number
+from keju.answers.segments import unwrap_latex
+
+# `answer is`, `Answer :`.
+_ANSWER_IS = re.compile(r"(?i:\banswer(?:\s+is\b|\s*:))")
+# The sign of `r = 0.65`, `p ≈ 3`.
+_EQUALS = re.compile(r"[=≈]")
+# ` ** about `: from a marker to its number.
+_UP_TO_NUMBER = re.compile(
+    r"[\s*_`$~≈:]{0,12}+(?:(?i:approximately|about|around|roughly|exactly)\s+)?"
+)
+# `twelve`, `half`, `dozens`: a quantity in words, which may be part of the number beside it.
+_NUMERAL = (
+    r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty"
+    r"|half|twice|thrice|double|triple|couple|dozens?|hundreds?|thousands?|millions?|billions?"
+)
+# Before a number: it is denied (`not 5`), supposed (`if 5`), a bound (`at most 5`), or one of
+# several (`either 5`, `two or 5`); not `notable: 5`.
+_HEDGE = re.compile(
+    r"\b(?:not|cannot|unable|never|neither|nor|no|none|without|exclud\w+|except|besides|unlike"
+    r"|wrong|incorrect\w*|false|untrue|invalid|unlikely|impossible|unknown|unclear|doubt\w*"
+    r"|den(?:y|ies)"
+    r"|if|whether|unless|suppos\w+|assum\w+|possibl[ey]|maybe|perhaps|may|might|previous\w*"
+    r"|initial\w*|another|guess\w*|or|either|instead|rather|up\s+to|below|above|over|under|between"
+    r"|beyond|within|minimum|maximum|min|max|bounds?|limit|exceed\w*|at\s+(?:least|most)|hardly"
+    r"|almost"
+    r"|nearly|(?:more|less|fewer|greater|larger|smaller|higher|lower|other|better|worse)\s+than"
+    rf"|{_NUMERAL})\b|n['’]t\b",
+    re.IGNORECASE,
+)
+# Earlier in the sentence of an announced number: it is supposed (`unless`) or disputed (`do not
+# think`); not `no significant`.
+_CONDITION = re.compile(
+    r"\b(?:if|unless|otherwise|suppos\w+|assuming|whether|doubt\w*)\b"
+    r"|(?:\bnot|n['’]t)\s+(?:think|believe|say|mean|claim|agree)\b",
+    re.IGNORECASE,
+)
+# After a number: it may be denied (`5 is wrong`), a bound (`5 at most`), part of more (`5 out of`),
+# or one of several (`5 or`); not `5, which is not significant`, `5-fold`.
+_DOUBT = re.compile(
+    r"\b(?:not(?!\s+(?:statistically\s+)?significant\b)|cannot|never|neither|nor|no|none|or|either"
+    r"|wrong|incorrect\w*|false|untrue|invalid|unlikely|impossible|exclud\w+|except|but|if|unless"
+    r"|possibl[ey]|maybe|perhaps|may|might|could|would|should|alternative\w*|depend\w*|actually"
+    r"|wait"
+    r"|instead|rather|although|though|however|too|off|short|more|less|fewer|most|least|greater"
+    r"|larger|smaller|higher|lower|minimum|maximum|min|max|bounds?|limit|above|below|over|under"
+    r"|plus|minus|ish|squared|cubed|factorial|logs?|out\s+of|quarters?|thirds?"
+    r"|(?:four|fif|six|seven|eigh|nin|ten|hundred|thousand|million)ths?"
+    rf"|{_NUMERAL})\b|n['’]t\b|\A[-\u2013](?!fold\b)",
+    re.IGNORECASE,
+)
+# In later sentences: what was announced may be taken back, `Wait`, `not right`, `no,`, `Or 6`.
+_CORRECTION = re.compile(
+    r"\b(?:wait|actually|correct(?:ion|ed|ing)|wrong|incorrect\w*|false|mistake\w*|sorry|instead"
+    r"|rather|scratch|hmm+|oops|retract\w*|alternative\w*|however|maybe|perhaps|possibl[ey]|might"
+    r"|not\s+(?:it|right|correct|true|the|so|sure)|unsure|reconsider\w*|guess\w*)\b|\bno\s*[,.;!]"
+    r"|(?:\A|[.!?\n])\s{0,3}(?:or|not|no)\b",
+    re.IGNORECASE,
+)
+# Anywhere beside a number that no `answer is` announces: the text may have no answer.
+_NO_ANSWER = re.compile(
+    r"\b(?:cannot|unable|unknown|unclear|impossible|insufficient|undetermined|inconclusive"
+    r"|un(?:available|certain|sure)|missing|no\s+(?:answer|data|result|idea))\b"
+    r"|n['’]t\b|\b(?:do|does|could|can|did)\s+not\b",
+    re.IGNORECASE,
+)
+# `r was high (n = `: the number is the size of the sample; not `n = ` at the beginning.
+_SAMPLE_SIZE = re.compile(r"(?<=\S)[\s(,;]{1,3}n\s?=[\s*_`$]{0,4}\Z", re.IGNORECASE)
+# The comma of `if so, 5`, `but`; not the point of `3.5`.
+_CLAUSE_END = re.compile(r"[,;!?(\n]|\.\s|\bbut\b", re.IGNORECASE)
+# `?`, `. `, a new line; not the point of `3.5`.
+_SENTENCE_END = re.compile(r"[!?\n]|[.。]\s")
+# What may stand right before the only number of a text for it to be the answer: nothing, `= `,
+# `There are about `, `it's **`; not `at `.
+_LEAD = re.compile(
+    r"(?:\A|[\n=≈≅~:]|(?<=['’]s)\s|\b(?:is|was|are|were|be|equals|equal\s+to"
+    r"|yields?|yielded|gives?|gave|found|identified|detected|obtained|counted|got|returns?|returned"
+    r"|ha[sd]|have|contains?|(?:value|total|correlation|coefficient|ratio)\s+of)\s)"
+    r"[\s*_`$\"'(\[]*(?:(?:approximately|approx\.?|about|around|roughly|exactly|precisely)\s)?"
+    r"[\s*_`$\"'~≈]*\Z",
+    re.IGNORECASE,
+)
+_LEAD_REACH = 60
+# `at `, `among `: the number is a circumstance, `at 5 genes r = 0.65`.
+_CIRCUMSTANCE = re.compile(r"\b(?:at|for|in|after|from|among|across|using)\s\Z", re.IGNORECASE)
+_CIRCUMSTANCE_REACH = 8
+_EXPRESSION = frozenset("0123456789 .,%+-*/×x÷^()\u2013")
+# An interval or a test that goes with a number, in brackets: `(95% CI 4 to 6)`, `(p = 0.03)`.
+_STATISTICS = re.compile(
+    r"[(\[]\s?(?:\d{1,3}(?:\.\d{1,3})?\s?%\s?(?:CI|confidence)\b|CI\b"
+    r"|[A-Za-z][\w -]{0,20}[=<>≤≥≈:])[^()\[\]\n]{0,100}[)\]]"
+)
+
+
+class _Candidate(NamedTuple):
+    """A number that a text seems to answer with."""
+
+    number: Number
+    by: Literal["answer", "sign", "itself"]
+    """``answer is``, a sign of equality, or that there is no other number."""
+
+
+def stated_number(text: str) -> Number | None:
+    """The one number that `text` certainly answers with.
+
+    None where it has none or several, and where what stands around the number may deny it, bound
+    it, suppose it, or make it part of something else: somebody who understands the text has to
+    decide.
+    """
+    whole = number_of(text)
+    if whole is not None:
+        return whole
+    plain = unwrap_latex(plain_numerals(text))
+    stated = _candidate(plain, numbers_in(plain))
+    if stated is None or not stated.number.clear:
+        return None
+    number, by = stated
+    before, tail = plain[: number.start], plain[number.end :]
+    hedged = before if by == "itself" else _CLAUSE_END.split(before)[-1]
+    if _HEDGE.search(hedged):
+        return None
+    if by != "itself" and _CONDITION.search(_SENTENCE_END.split(before)[-1]):
+        return None
+    end = _SENTENCE_END.search(tail)
+    if end and end[0] == "?":
+        return None
+    later = ""
+    if by == "answer":
+        later = tail[end.start() :] if end else ""
+        tail = tail[: end.start()] if end else tail
+    elif _SAMPLE_SIZE.search(before, max(0, number.start - _LEAD_REACH)) or _NO_ANSWER.search(
+        plain
+    ):
+        return None
+    remark = _STATISTICS.sub(" ", tail)
+    if _DOUBT.search(remark) or numbers_in(remark) or _CORRECTION.search(later):
+        return None
+    return number
+
+
+def _candidate(text: str, numbers: Sequence[Number]) -> _Candidate | None:
+    """The number after ``answer is``, after a sign of equality, or the only one of `text`."""
+    by_start = {number.start: number for number in numbers}
+
+    def following(marker: re.Pattern[str]) -> list[Number | None]:
+        """For each marker the number right after it."""
+        leads = (_UP_TO_NUMBER.match(text, match.end()) for match in marker.finditer(text))
+        return [by_start.get(lead.end()) if lead else None for lead in leads]
+
+    announced = following(_ANSWER_IS)
+    if any(announced):
+        last = announced[-1]
+        agreed = last and all(same_number(last, other) for other in announced if other)
+        return _Candidate(last, "answer") if last and agreed else None
+    equal = [number for number in following(_EQUALS) if number]
+    if equal and all(same_number(equal[-1], other) for other in equal):
+        last = equal[-1]
+        first = len(text[: last.start].rstrip("=≈~ "))
+        while first and text[first - 1] in _EXPRESSION:
+            first -= 1
+        same = {number.start for number in equal}
+        # No number before rivals it: `at 5 genes r = 0.65`, `22/64 = 0.34`.
+        if all(
+            (other.start >= first and not other.clear)
+            or _CIRCUMSTANCE.search(text, max(0, other.start - _CIRCUMSTANCE_REACH), other.start)
+            for other in numbers
+            if other.end <= last.start and other.start not in same
+        ):
+            return _Candidate(last, "sign")
+    if len(numbers) == 1:
+        start = numbers[0].start
+        if _LEAD.search(text, max(0, start - _LEAD_REACH), start):
+            return _Candidate(numbers[0], "itself")
+    return None
