@@ -8,8 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from keju import run_task
+from keju.answers.segments import as_reply
 from keju.benchmarks.base import Reader
 from keju.benchmarks.grading import grade
+from keju.benchmarks.mmlu_pro.readers import Level1
 from keju.runs.journal import Records
 from keju.types import Answer, Fault, Reply, Sample
 from tests.support.endpoint import FaultyEndpoint
@@ -84,3 +86,16 @@ def test_an_endpoint_that_prefers_no_label_is_read_as_the_first(tmp_path: Path) 
         )
     answers = [record.readings[0].answer for record in Records(tmp_path / "r")]
     assert {(answer.value, answer.reason) for answer in answers} == {("A", "tie")}
+
+
+def test_a_published_rule_may_read_the_think_block() -> None:
+    """As the script of its authors does, which knows nothing of ``<think>``."""
+    reply = as_reply("<think>At first the answer is (A).</think>So the answer is (B).")
+    sample = Sample(id="x", subset="s", index=0, text="?", target="A", choices=("one", "two"))
+    rule = Level1()
+    assert grade(reply, sample, rule).answer.value == "B"
+    raw = rule.with_thinking()
+    assert (raw.name, grade(reply, sample, raw).answer.value) == ("l1@raw", "A")
+    assert rule.name == "l1"
+    plain = as_reply("So the answer is (B).")
+    assert grade(plain, sample, raw).answer.value == "B"

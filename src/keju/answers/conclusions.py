@@ -24,6 +24,7 @@ from keju.answers.discussions import (
     Sentence,
     called_right,
     marked_right,
+    may_call_right,
     remarks,
     sentences_of,
     verdicts_of,
@@ -87,8 +88,12 @@ _DECIDES = re.compile(
     r"\b(?:only|best|closest|nearest|most (?!likely)\w+|recommend|choose|go with)\b|最|只有|只能",
     re.IGNORECASE,
 )
+# A capital letter alone, as labels are.
+_ANY_LABEL = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")
 _HEADING = 10
 """Characters at the beginning of a line in which the label of its item is."""
+_LEAST_LINES = 2
+"""Line breaks of a list of options."""
 _FARTHEST = 8
 """Sentences from the end in which a conclusion may stand."""
 
@@ -102,13 +107,15 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     if len(sample.labels) < 2:
         return Conclusion()  # a row that lost its options: whatever is named may be another
     whole, text = text.rstrip(), without_stub(text).rstrip()
-    text = _BROKEN_LABEL.sub("", text)
+    if text[-2:-1] in ("(", "["):
+        text = _BROKEN_LABEL.sub("", text)
     if "[LETTER]" in text or "following format" in text:
         text = _FORM.sub("", text).rstrip()
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
-    ended = is_ended(text) or _VERDICT_END.search(text) is not None
-    if not ended and len(text) > 2 * BRIEF:
+    ended = is_ended(text) or _VERDICT_END.search(text, max(0, len(text) - 12)) is not None
+    is_cut = not ended and len(text) > SHORT
+    if is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
         return Conclusion()
     tail = _ASIDE.sub("", _after_correction(tail_of(text), sample))
     if has_chinese(tail):
@@ -121,11 +128,10 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     if CHOSEN.search(tail) and len(chosen := verdicts_of(parts, sample).chosen) == 1:
         return Conclusion(chosen.pop(), rule="discussion", passage=tail[-SHORT:])
     how = _Form(ended, len(text) <= BRIEF, len(text) < len(whole))
-    is_cut = not ended and len(text) > SHORT
     label, passage = ("", "") if is_cut else _conclusion(parts, sample, how)
     if label:
         return Conclusion(label, rule="conclusion", passage=passage)
-    if label is None or not parts:
+    if label is None or not parts or not may_call_right(tail, sample):
         return Conclusion()
     verdicts = verdicts_of(parts, sample)
     if not ended and len(verdicts.right | verdicts.wrong) < len(sample.labels):
@@ -182,8 +188,11 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
         is_open = not part.item and (_NOT_LISTED.search(sentence) or UNDETERMINED.search(sentence))
         if is_open and not mentions(sentence, sample):
             return None, ""
-        named = judge(sentence, sample)
         is_conclusion = concludes(sentence) or _answers(sentence, sample)
+        says_nothing = number > 1 and not is_conclusion and not _CHOOSES.search(sentence)
+        if says_nothing and not _ANY_LABEL.search(sentence):
+            continue  # it neither concludes nor names an option by its label
+        named = judge(sentence, sample)
         labels = _concluded_labels(sentence, named, is_conclusion or "=" in sentence)
         chooses = is_conclusion or _CHOOSES.search(sentence) is not None
         counts = (number == 0 and not form.has_stub) or (number == 1 and form.brief) or chooses

@@ -214,14 +214,24 @@ def remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str]]]:
         inside = [each for each in named if start <= each.start < end]
         if end < len(sentence) and any(each.start < end < each.end for each in named):
             continue  # the comma of an option's text
-        said = "".join(
-            " "
-            if any(each.start <= at < text_end(sentence, each, sample) for each in inside)
-            else c
-            for at, c in enumerate(sentence[start:end], start)
-        )
+        said, place = "", start
+        for each in inside:
+            said += sentence[place : each.start] + " "
+            place = max(place, min(text_end(sentence, each, sample), end))
+        said += sentence[place:end]
         yield said, [each.label for each in inside if not each.by_text or len(inside) == 1]
         start = end
+
+
+def may_call_right(text: str, sample: Sample) -> bool:
+    """Whether a text may call an option right; most texts have no word for it."""
+    return sample.asks_for_wrong or bool(
+        RIGHT.search(text) or _CELLS.search(text) or _asked_for(sample)
+    )
+
+
+# `| yes |`, `— True`: a verdict in a cell.
+_CELLS = re.compile(r"\b(?:yes|true)\b|是|对", re.IGNORECASE)
 
 
 def called_right(verdicts: Verdicts, sample: Sample) -> str | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from keju.answers.decision import LINK, NEGATIVE, SUPPOSES, strength_of
@@ -334,9 +335,15 @@ def _is_rejected(sentence: str, mention: Mention, clause: str, sample: Sample) -
     return bool(is_wrong) and not sample.asks_for_wrong
 
 
+@lru_cache(maxsize=1024)
+def _spoken_text(label: str, choices: tuple[str, ...]) -> str:
+    """The text of an option as a sentence says it."""
+    return spoken(own_text(label, choices)).lower()
+
+
 def text_end(sentence: str, mention: Mention, sample: Sample) -> int:
     """Where a mention ends, with its option's own text where that follows the label."""
-    own = spoken(own_text(mention.label, sample.choices)).lower()
+    own = _spoken_text(mention.label, sample.choices)
     rest = sentence[mention.end :]
     begin = len(rest) - len(rest.lstrip(' .:、)*_"“'))
     if own and rest[begin:].lower().startswith(own):
@@ -412,7 +419,7 @@ _COUNTS = re.compile(
 
 def _is_counted(sentence: str, mention: Mention, sample: Sample) -> bool:
     """Whether a mention is a number that stands for an option with another text."""
-    own = spoken(own_text(mention.label, sample.choices)).lower()
+    own = _spoken_text(mention.label, sample.choices)
     written = sentence[mention.start : mention.end].lower()
     is_number = _QUANTITY.fullmatch(written) is not None
     is_there = _THERE_ARE.search(sentence, 0, mention.end) is not None
