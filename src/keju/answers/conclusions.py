@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from keju.answers.decision import CORRECTION, correction_in
+from keju.answers.decision import corrections_in
 from keju.answers.discussions import (
     ASKING,
     CHOSEN,
@@ -25,6 +25,7 @@ from keju.answers.discussions import (
     called_right,
     marked_right,
     may_call_right,
+    may_choose,
     remarks,
     sentences_of,
     verdicts_of,
@@ -117,15 +118,21 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     is_cut = not ended and len(text) > SHORT
     if is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
         return Conclusion()
-    tail = _ASIDE.sub("", _after_correction(tail_of(text), sample))
+    tail = tail_of(text)
+    if is_cut and tail.isascii() and not (may_choose(tail) or _names_all(tail, sample)):
+        return Conclusion()
+    tail = _ASIDE.sub("", _after_correction(tail, sample))
     if has_chinese(tail):
         tail = tail.replace("; ", ",")  # as it was before `normal_chinese` set remarks apart
     if "option" in tail or "choice" in tail or "alternative" in tail or "选项" in tail:
         tail = _ORDINAL.sub(lambda match: _named_by_place(match, sample), tail)
     if marked := marked_right(tail, len(sample.labels)):
         return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
+    is_chosen = may_choose(tail) and CHOSEN.search(tail)
+    if is_cut and not is_chosen and not _names_all(tail, sample):
+        return Conclusion()
     parts = sentences_of(tail, sample)
-    if CHOSEN.search(tail) and len(chosen := verdicts_of(parts, sample).chosen) == 1:
+    if is_chosen and len(chosen := verdicts_of(parts, sample).chosen) == 1:
         return Conclusion(chosen.pop(), rule="discussion", passage=tail[-SHORT:])
     how = _Form(ended, len(text) <= BRIEF, len(text) < len(whole))
     label, passage = ("", "") if is_cut else _conclusion(parts, sample, how)
@@ -139,6 +146,11 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     value = called_right(verdicts, sample)
     passage = parts[-1].text.strip()
     return Conclusion(value, rule="discussion", passage=passage) if value else Conclusion()
+
+
+def _names_all(text: str, sample: Sample) -> bool:
+    """Whether the letters of all labels are in a text, as in a discussion of all options."""
+    return all(map(text.__contains__, sample.labels))
 
 
 class _Form(NamedTuple):
@@ -168,9 +180,10 @@ _NEVER_DONE = re.compile(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
 
 def _after_correction(tail: str, sample: Sample) -> str:
     """What follows the last word of correction, where it names an option."""
-    if not correction_in(tail):
+    found = list(corrections_in(tail))
+    if not found:
         return tail
-    last = list(CORRECTION.finditer(tail))[-1]
+    last = found[-1]
     rest = tail[last.start() if last[0].startswith("改") else last.end() :]
     is_asked = last[0].split()[-1:] and last[0].split()[-1].lower() in sample.text.lower()
     if is_asked or _NEVER_DONE.search(tail, max(0, last.start() - 12), last.start()):

@@ -20,7 +20,7 @@ text between two answers decides (`decide`):
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from keju.answers.segments import AMBIGUOUS, Statement
@@ -324,16 +324,33 @@ _NO = re.compile(r"no ?[,.:;!—–-]")
 
 def correction_in(text: str) -> re.Match[str] | None:
     """The first word of correction in `text`."""
-    return CORRECTION.search(text) if has_chinese(text) or _may_correct(text.lower()) else None
+    return next(corrections_in(text), None)
 
 
-def _may_correct(small: str) -> bool:
-    """Whether a word of correction may stand in an English text of small letters."""
-    return (
-        any(map(small.__contains__, _STEMS))
-        or ("orrect" in small and any(map(small.__contains__, _OF_CORRECT)))
-        or _NO.search(small) is not None
-    )
+def corrections_in(text: str) -> Iterator[re.Match[str]]:
+    """Yield the words of correction in `text`."""
+    if has_chinese(text):
+        yield from CORRECTION.finditer(text)
+        return
+    small = text.lower()
+    start = _first_stem(small)
+    if start >= 0:
+        begin = max(0, start - _LONGEST_CORRECTION) if len(small) == len(text) else 0
+        yield from CORRECTION.finditer(text, begin)
+
+
+_LONGEST_CORRECTION = 40
+"""Characters of a match of `CORRECTION` before its stem."""
+
+
+def _first_stem(small: str) -> int:
+    """Where the first stem of a correction is in an English text of small letters; -1 without."""
+    places = [small.find(stem) for stem in _STEMS if stem in small]
+    if "orrect" in small:
+        places += [small.find(stem) for stem in _OF_CORRECT if stem in small]
+    if no := _NO.search(small):
+        places.append(no.start())
+    return min(places, default=-1)
 
 
 # Right after an answer's own sentence: `. However, `, `. But since`; `。但是`.

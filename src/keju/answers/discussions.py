@@ -67,9 +67,10 @@ def _heading_of(line: str, sample: Sample) -> str:
     heading = _ITEM.match(line)
     if heading:
         return heading[1] if heading[1] in sample.labels else ""
-    named = _TEXT_HEADING.match(line)
-    texts = option_texts(sample.choices).plain if named else ()
-    text = plain_text(named[1]) if named else ""
+    named = _TEXT_HEADING.match(line) if ":" in line or "：" in line else None
+    if named is None:
+        return ""
+    texts, text = option_texts(sample.choices).plain, plain_text(named[1])
     return sample.labels[texts.index(text)] if texts.count(text) == 1 else ""
 
 
@@ -84,7 +85,9 @@ def sentences_of(text: str, sample: Sample) -> list[Sentence]:
             item = label
         elif not line[:1].isspace() and line.lstrip()[:1] not in "-*•":
             item = ""
-        for each in clauses(_BOLD.sub("", _LIST_NUMBER.sub("", line, count=1))):
+        if number := _LIST_NUMBER.match(line):
+            line = line[number.end() :]
+        for each in clauses(_BOLD.sub("", line) if "**" in line else line):
             heading = _ITEM_INSIDE.match(each)
             if heading and (label := heading[1] or heading[2]) in sample.labels:
                 item = label
@@ -225,9 +228,25 @@ def remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str]]]:
 
 def may_call_right(text: str, sample: Sample) -> bool:
     """Whether a text may call an option right; most texts have no word for it."""
-    return sample.asks_for_wrong or bool(
-        RIGHT.search(text) or _CELLS.search(text) or _asked_for(sample)
-    )
+    if sample.asks_for_wrong or _asked_for(sample):
+        return True
+    if text.isascii() and not any(map(text.lower().__contains__, _RIGHT_STEMS)):
+        return False
+    return bool(RIGHT.search(text) or _CELLS.search(text))
+
+
+_RIGHT_STEMS = (
+    "correct", "right", "best", "likely", "accurate", "appropriate", "suitable", "the answer",
+    "true", "yes",
+)  # fmt: skip
+"""A part of each English match of `RIGHT` and `_CELLS`; quicker to find than a pattern."""
+_CHOSEN_STEMS = ("answer", "choice", "pick", "exception", "odd one")
+"""A part of each English match of `CHOSEN`."""
+
+
+def may_choose(text: str) -> bool:
+    """Whether `CHOSEN` may match in a text."""
+    return not text.isascii() or any(map(text.lower().__contains__, _CHOSEN_STEMS))
 
 
 # `| yes |`, `— True`: a verdict in a cell.

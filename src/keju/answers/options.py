@@ -66,10 +66,18 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
             index = forms.index(text)
             label = labels[index] if labels else chr(ord("A") + index)
             return label if forms.count(text) == 1 else None
-    if len(wanted) > LONGEST_SPELT or is_longer(wanted, choices, 30):
+    if len(wanted) > LONGEST_SPELT:
         return None
-    spelt = spellings(tuple(choices))
-    fits = _by_spelling(spelling(clean_segment(wanted)), spelt)
+    said = spelling(clean_segment(wanted))
+    if (
+        said[:1].isalpha()
+        and said[:2].casefold() not in _beginnings(tuple(choices))
+        and said.casefold() not in NUMBER_WORDS
+    ):
+        return None  # no option begins like it
+    if is_longer(wanted, choices, 30):
+        return None
+    fits = _by_spelling(said, spellings(tuple(choices)), tuple(choices))
     if len(fits) != 1:
         return None
     return labels[fits[0]] if labels else chr(ord("A") + fits[0])
@@ -92,6 +100,8 @@ _BEFORE_VALUE = re.compile(
     r"\A(?:(?:the|an?|about|approximately|approx\.?|roughly|around|exactly)\s++|[≈~=]\s*+)(?=\S)",
     re.I,
 )
+_BEGINS_VALUE = frozenset("tTaArReE≈~=")
+"""The first character of each of them."""
 _UNITS = (
     ("ohm", "ω", re.compile(r"(?<=\d)\s?[ΩωΩ]|(?<=\d) ?ohms?\b", re.I), " ohm"),
     ("degree", "", re.compile(r"\bdegrees?\b", re.I), "°"),
@@ -126,7 +136,9 @@ _BETWEEN = re.compile(
 
 def spoken(text: str) -> str:
     """A text without LaTeX, with one name for a unit and one form of a sign."""
-    plain = plain_numerals(text).replace("×", "x").replace("\u2013", "-")
+    plain = text
+    if not text.isascii():
+        plain = plain_numerals(text).replace("×", "x").replace("\u2013", "-")
     if "\\" in plain:
         plain = _ROOT.sub(r"√\1", plain)
         plain = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", plain)
@@ -136,8 +148,10 @@ def spoken(text: str) -> str:
     if "√" in plain:
         plain = _BEFORE_ROOT.sub("", plain)
     if _DIGIT.search(plain):
-        plain = _BETWEEN.sub(r"\1 to \2", plain)
         small, wide = plain.lower(), not plain.isascii()
+        if "between" in small or "from" in small:
+            plain = _BETWEEN.sub(r"\1 to \2", plain)
+            small = plain.lower()
         for stem, sign, unit, name in _UNITS:
             if stem in small or (wide and sign and sign in small):
                 plain = unit.sub(name, plain)
@@ -146,7 +160,10 @@ def spoken(text: str) -> str:
 
 def spelling(text: str) -> str:
     """What is spoken, without blanks, dressing and articles."""
-    said = _BEFORE_VALUE.sub("", spoken(text.strip(" .。")), count=1).translate(_NOTHING)
+    said = spoken(text.strip(" .。"))
+    if said[:1] in _BEGINS_VALUE:
+        said = _BEFORE_VALUE.sub("", said, count=1)
+    said = said.translate(_NOTHING)
     if "/" in said:
         said = _DATE.sub(_short_date, said)
     return said.rstrip(".")
@@ -164,14 +181,33 @@ def _short_date(date: re.Match[str]) -> str:
 def spellings(choices: tuple[str, ...]) -> _Spellings:
     """The options' texts in one spelling."""
     texts = tuple(map(spelling, choices))
-    return _Spellings(texts, tuple(map(_quantity, texts)), max(map(len, texts)))
+    return _Spellings(texts, tuple(map(str.casefold, texts)), max(map(len, texts)))
+
+
+@lru_cache(maxsize=1024)
+def _quantities(choices: tuple[str, ...]) -> tuple[tuple[Fraction, str] | None, ...]:
+    """The options as quantities, None for each that is none."""
+    return tuple(map(_quantity, spellings(choices).texts))
 
 
 @lru_cache(maxsize=1024)
 def _beginnings(choices: tuple[str, ...]) -> frozenset[str]:
-    """The first two characters of the options, in all forms, in small letters."""
-    forms = (*option_texts(choices).folded, *option_texts(choices).plain, *spellings(choices).texts)
-    return frozenset(form[:2].casefold() for form in forms)
+    """The first two letters of the options, in all forms, in small letters.
+
+    Most options begin with the same two letters in all forms, or with a digit in all of them.
+    """
+    starts = set()
+    for choice in choices:
+        start = choice[:2]
+        if start[:1].isdigit() or (start[:1] in _SIGNS and start[1:].isdigit()):
+            continue
+        is_regular = start.isalpha() and start.isascii() and "\\" not in choice
+        if is_regular and not (start[0] in _BEGINS_VALUE and _BEFORE_VALUE.match(choice)):
+            starts.add(start.lower())
+            continue
+        forms = (choice.strip(), plain_text(choice), spelling(choice))
+        starts.update(form[:2].casefold() for form in forms)
+    return frozenset(starts)
 
 
 # The first word of what may be an option, or a label, in other words: `the answer B`, `about 5`.
@@ -203,11 +239,16 @@ def is_other_prose(line: str, choices: tuple[str, ...]) -> bool:
     return start not in _MAY_LEAD_ON or not _LEADS_ON.match(line, at)
 
 
+_SIGNS = frozenset("+-.$(")
+"""What may be before the digits of an option."""
+
+
 class _Spellings(NamedTuple):
     """Options in one spelling."""
 
     texts: tuple[str, ...]
-    quantities: tuple[tuple[Fraction, str] | None, ...]
+    folded: tuple[str, ...]
+    """Letter case aside."""
     longest: int
 
 
@@ -218,9 +259,9 @@ def is_longer(text: str, choices: Sequence[str], spare: int) -> bool:
     """
     if not choices:
         return _exceeds(text, spare, 0)
-    # An ASCII option is not longer in another spelling, which need not be made then.
-    if _exceeds(text, spare, max(map(len, choices))) and "".join(choices).isascii():
-        return True
+    joined = "".join(choices)
+    if joined.isascii() and "\\" not in joined:  # another spelling has no blanks
+        return _exceeds(text, spare, max([len(each) - each.count(" ") for each in choices]))
     return _exceeds(text, spare, spellings(tuple(choices)).longest)
 
 
@@ -233,17 +274,17 @@ def _exceeds(text: str, spare: int, longest: int) -> bool:
     return len(text) - text.count(" ") > longest + spare
 
 
-def _by_spelling(text: str, options: _Spellings) -> list[int]:
+def _by_spelling(text: str, options: _Spellings, choices: tuple[str, ...]) -> list[int]:
     """The places of the options that are `text`, else of those that are the same quantity."""
     if not text:
         return []
-    same = [index for index, option in enumerate(options.texts) if option == text]
-    folded = text.casefold()
-    same = same or [i for i, option in enumerate(options.texts) if option.casefold() == folded]
-    if same or not any(options.quantities) or (wanted := _quantity(text)) is None:
-        return same
+    for forms, form in ((options.texts, text), (options.folded, text.casefold())):
+        if form in forms:
+            return [index for index, option in enumerate(forms) if option == form]
+    if (wanted := _quantity(text)) is None:
+        return []
     found = []
-    for index, value in enumerate(options.quantities):
+    for index, value in enumerate(_quantities(choices)):
         if value and value[0] == wanted[0] and ("" in (value[1], wanted[1]) or value == wanted):
             found.append(index)
     return found
@@ -251,7 +292,7 @@ def _by_spelling(text: str, options: _Spellings) -> list[int]:
 
 def _quantity(text: str) -> tuple[Fraction, str] | None:
     """The value and the unit of a spelt text that is a quantity: ``50%`` is one half."""
-    match = _QUANTITY.fullmatch(text)
+    match = _QUANTITY.fullmatch(text) if text[:1] in _BEGINS_NUMBER else None
     if match is None:
         word = NUMBER_WORDS.get(text.casefold())
         return None if word is None else (Fraction(word), "")
@@ -261,6 +302,9 @@ def _quantity(text: str) -> tuple[Fraction, str] | None:
         return None
     value *= Fraction(10) ** int(match[3] or 0)
     return value / (100 if match[4] else 1), match[5] or ""
+
+
+_BEGINS_NUMBER = frozenset("+-.0123456789")
 
 
 # --- options in a text -------------------------------------------------------------------------
@@ -398,7 +442,7 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
     ``There are 5 of them`` means ``five``, and ``27/40`` means ``0.675``. All options must be
     numbers, with the same unit or none. After a sign of equality only what follows counts.
     """
-    quantities = spellings(tuple(choices)).quantities if choices else ()
+    quantities = _quantities(tuple(choices)) if choices else ()
     if not all(quantities) or len({each[1] for each in quantities if each}) != 1:
         return None
     begin = max(sentence.rfind("="), sentence.rfind("≈"), 0)
