@@ -30,11 +30,13 @@ from keju.answers.discussions import (
     sentences_of,
     verdicts_of,
 )
+from keju.answers.eliminations import chosen_in, leaves_one, left_over
 from keju.answers.option_mentions import (
     AROUND,
     LOOKED_AT,
     RIGHT,
     WRONG,
+    Mention,
     Named,
     judge,
     mentions,
@@ -107,11 +109,7 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     """
     if len(sample.labels) < 2:
         return Conclusion()  # a row that lost its options: whatever is named may be another
-    whole, text = text.rstrip(), without_stub(text).rstrip()
-    if text[-2:-1] in ("(", "["):
-        text = _BROKEN_LABEL.sub("", text)
-    if "[LETTER]" in text or "following format" in text:
-        text = _FORM.sub("", text).rstrip()
+    whole, text = text.rstrip(), _complete_part(text)
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
     ended = is_ended(text) or _VERDICT_END.search(text, max(0, len(text) - 12)) is not None
@@ -121,11 +119,7 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     tail = tail_of(text)
     if is_cut and tail.isascii() and not (may_choose(tail) or _names_all(tail, sample)):
         return Conclusion()
-    tail = _ASIDE.sub("", _after_correction(tail, sample))
-    if has_chinese(tail):
-        tail = tail.replace("; ", ",")  # as it was before `normal_chinese` set remarks apart
-    if "option" in tail or "choice" in tail or "alternative" in tail or "选项" in tail:
-        tail = _ORDINAL.sub(lambda match: _named_by_place(match, sample), tail)
+    tail = _plain_tail(tail, sample)
     if marked := marked_right(tail, len(sample.labels)):
         return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
     is_chosen = may_choose(tail) and CHOSEN.search(tail)
@@ -140,6 +134,31 @@ def concluded(text: str, sample: Sample) -> Conclusion:
         return Conclusion(label, rule="conclusion", passage=passage)
     if label is None or not parts or not may_call_right(tail, sample):
         return Conclusion()
+    return _discussed(parts, sample, ended=ended)
+
+
+def _complete_part(text: str) -> str:
+    """A reply without a stub, a label that broke off and the form that was asked for."""
+    text = without_stub(text).rstrip()
+    if text[-2:-1] in ("(", "["):
+        text = _BROKEN_LABEL.sub("", text)
+    if "[LETTER]" in text or "following format" in text:
+        text = _FORM.sub("", text).rstrip()
+    return text
+
+
+def _plain_tail(tail: str, sample: Sample) -> str:
+    """The end of a reply after its last correction, without asides and with labels for places."""
+    tail = _ASIDE.sub("", _after_correction(tail, sample))
+    if has_chinese(tail):
+        tail = tail.replace("; ", ",")  # as it was before `normal_chinese` set remarks apart
+    if any(map(tail.__contains__, ("option", "choice", "alternative", "选项"))):
+        tail = _ORDINAL.sub(lambda match: _named_by_place(match, sample), tail)
+    return tail
+
+
+def _discussed(parts: Sequence[Sentence], sample: Sample, *, ended: bool) -> Conclusion:
+    """The option that a discussion leaves; a discussion that was cut off must be of all options."""
     verdicts = verdicts_of(parts, sample)
     if not ended and len(verdicts.right | verdicts.wrong) < len(sample.labels):
         return Conclusion()
@@ -191,63 +210,121 @@ def _after_correction(tail: str, sample: Sample) -> str:
     return rest if mentions(spoken(rest), sample) else ""
 
 
+class _Look(NamedTuple):
+    """A sentence near the end of a reply, and what it says."""
+
+    part: Sentence
+    place: int
+    """The number of sentences after it."""
+    sentence: str
+    named: Named
+    labels: set[str]
+    """The options that it asserts."""
+    concludes: bool
+    chooses: bool
+
+    @property
+    def mention(self) -> Mention:
+        """The mention that counts."""
+        return (self.named.asserted or self.named.discussed)[-1]
+
+
 def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple[str | None, str]:
     """The option that the last conclusion asserts; None where a reply leaves it open."""
     later: set[str] = set()
-    for number, part in enumerate(reversed(parts[-_FARTHEST:])):
+    for place, part in enumerate(reversed(parts[-_FARTHEST:])):
         sentence = spoken(part.text.strip())
-        if len(sentence) > 3 * SHORT or (number and not form.ended):
+        if len(sentence) > 3 * SHORT or (place and not form.ended):
             continue
-        is_open = not part.item and (_NOT_LISTED.search(sentence) or UNDETERMINED.search(sentence))
-        if is_open and not mentions(sentence, sample):
+        if label := chosen_in(sentence, sample):
+            return label, part.text.strip()
+        if leaves_one(sentence, sample):
+            return left_over(parts, sample), part.text.strip()
+        if not part.item and _is_left_open(sentence, sample):
             return None, ""
-        is_conclusion = concludes(sentence) or _answers(sentence, sample)
-        says_nothing = number > 1 and not is_conclusion and not _CHOOSES.search(sentence)
-        if says_nothing and not _ANY_LABEL.search(sentence):
-            continue  # it neither concludes nor names an option by its label
-        named = judge(sentence, sample)
-        labels = _concluded_labels(sentence, named, is_conclusion or "=" in sentence)
-        chooses = is_conclusion or _CHOOSES.search(sentence) is not None
-        counts = (number == 0 and not form.has_stub) or (number == 1 and form.brief) or chooses
-        if part.item and len(parts) > 1:
-            apart = [
-                each
-                for each in named.asserted
-                if each.label != part.item or (is_conclusion and each.start > _HEADING)
-            ]
-            counts = chooses and bool(apart) and not any(each.by_text for each in apart)
-        if not number and is_conclusion and not named.is_any and _answers(sentence, sample):
-            return None, ""  # it answers the question with something that is no option
-        if not counts:
-            later |= set() if part.item else labels
+        look = _look_at(part, place, sentence, sample)
+        if look is None:
             continue
-        if named.is_open or len(labels) > 1 or later - labels:
-            return None, ""
-        others = {each.label for each in named.discussed} - labels
-        may_mean = chooses and (not sample.asks_for_wrong or WRONG.search(sentence))
-        if not labels and len(others) == 1:
-            may_mean = may_mean and not named.discussed[0].by_text
-            if may_mean or _is_only_one(parts, named, form, sample):
-                labels, others = others, set()
-        if len(labels) != 1 or (others and not chooses):
+        if not _counts(look, form, alone=len(parts) == 1):
+            later |= set() if part.item else look.labels
             continue
-        if _calls_true(sentence, named, sample) is False:
-            continue
-        label = labels.pop()
-        last = (named.asserted or named.discussed)[-1]
-        at_end = not sentence[last.end :].strip(AROUND)
-        if not form.ended and not (at_end and _is_firm(sentence, named)):
+        if look.named.is_open or len(look.labels) > 1 or later - look.labels:
             return None, ""
-        is_number = last.by_text and any(map(str.isdigit, sentence[last.start : last.end]))
-        if is_number and not is_conclusion and not form.brief:
-            return None, ""  # a number on the way to another
-        earlier = parts[: len(parts) - number - 1]
-        decides_at = last.start if last.by_text else len(sentence)
-        is_firm = is_conclusion or _DECIDES.search(sentence, 0, decides_at)
-        if not is_firm and _says_other(earlier, label, sample, chooses=chooses):
+        label = _one_label(look, parts, form, sample)
+        if label and not _is_sure(look, label, parts, form, sample):
             return None, ""
-        return label, part.text.strip()
+        if label:
+            return label, part.text.strip()
     return "", ""
+
+
+def _is_left_open(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence says that no option is right, or that nothing can be said."""
+    is_open = _NOT_LISTED.search(sentence) or UNDETERMINED.search(sentence)
+    return bool(is_open) and not mentions(sentence, sample)
+
+
+def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _Look | None:
+    """What a sentence says; None where it neither concludes nor names an option by its label."""
+    answers = _answers(sentence, sample)
+    is_conclusion = answers or concludes(sentence)
+    chooses = is_conclusion or _CHOOSES.search(sentence) is not None
+    if place > 1 and not chooses and not _ANY_LABEL.search(sentence):
+        return None
+    named = judge(sentence, sample)
+    if not place and answers and not named.is_any:
+        named = Named(is_open=True)  # it answers the question with something that is no option
+    labels = _concluded_labels(sentence, named, is_conclusion or "=" in sentence)
+    return _Look(part, place, sentence, named, labels, is_conclusion, chooses)
+
+
+def _counts(look: _Look, form: _Form, *, alone: bool) -> bool:
+    """Whether a sentence is where a conclusion may be: it chooses, or it is the last one."""
+    if look.part.item and not alone:
+        apart = [
+            each
+            for each in look.named.asserted
+            if each.label != look.part.item or (look.concludes and each.start > _HEADING)
+        ]
+        return look.chooses and bool(apart) and not any(each.by_text for each in apart)
+    if look.place == 0 and not form.has_stub:
+        return True
+    return look.chooses or (look.place == 1 and form.brief)
+
+
+def _one_label(look: _Look, parts: Sequence[Sentence], form: _Form, sample: Sample) -> str:
+    """The one option that a sentence asserts, or the only one that it discusses."""
+    named, labels = look.named, look.labels
+    others = {each.label for each in named.discussed} - labels
+    if not labels and len(others) == 1:
+        may_mean = look.chooses and not named.discussed[0].by_text
+        if sample.asks_for_wrong:
+            may_mean = may_mean and WRONG.search(look.sentence) is not None
+        if may_mean or _is_only_one(parts, named, form, sample):
+            labels, others = others, set()
+    if len(labels) != 1 or (others and not look.chooses):
+        return ""
+    if _calls_true(look.sentence, look.mention, sample) is False:
+        return ""
+    return next(iter(labels))
+
+
+def _is_sure(
+    look: _Look, label: str, parts: Sequence[Sentence], form: _Form, sample: Sample
+) -> bool:
+    """Whether nothing speaks against the option that a sentence concludes."""
+    sentence, last = look.sentence, look.mention
+    at_end = not sentence[last.end :].strip(AROUND)
+    if not form.ended and not (at_end and _is_firm(sentence, last)):
+        return False
+    is_number = last.by_text and any(map(str.isdigit, sentence[last.start : last.end]))
+    if is_number and not (look.concludes or form.brief):
+        return False  # a number on the way to another
+    decides_at = last.start if last.by_text else len(sentence)
+    if look.concludes or _DECIDES.search(sentence, 0, decides_at):
+        return True
+    earlier = parts[: len(parts) - look.place - 1]
+    return not _says_other(earlier, label, sample, chooses=look.chooses)
 
 
 def _concluded_labels(sentence: str, named: Named, is_conclusion: bool) -> set[str]:
@@ -263,9 +340,8 @@ def _concluded_labels(sentence: str, named: Named, is_conclusion: bool) -> set[s
 _IS = re.compile(r"(?:\b(?:is|are|be|equals)|[:：=是为即])[\s*_\"“]*(?:the )?\Z")
 
 
-def _is_firm(sentence: str, named: Named) -> bool:
+def _is_firm(sentence: str, last: Mention) -> bool:
     """Whether the last mention of a sentence without a full stop is an answer: ``it is B``."""
-    last = (named.asserted or named.discussed)[-1]
     return not last.by_text or _IS.search(sentence, 0, last.start) is not None
 
 
@@ -317,7 +393,7 @@ def _answers(sentence: str, sample: Sample) -> bool:
     ) >= 3 * len(words)
 
 
-def _calls_true(sentence: str, named: Named, sample: Sample) -> bool | None:
+def _calls_true(sentence: str, last: Mention, sample: Sample) -> bool | None:
     """Whether a sentence about one option says what the question asks for; None if it does not say.
 
     Where the wrong statement is asked for, ``B is correct`` says that B is not the answer.
@@ -327,7 +403,6 @@ def _calls_true(sentence: str, named: Named, sample: Sample) -> bool | None:
     remark = " ".join(clause for clause, labels in remarks(sentence, sample) if labels)
     if WRONG.search(remark):
         return True
-    last = (named.asserted or named.discussed)[-1]
     is_end = not sentence[last.end :].strip(AROUND)
     return None if is_end and not RIGHT.search(remark) else False
 

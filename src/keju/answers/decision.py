@@ -462,12 +462,25 @@ def relation_of(
     ):
         return "beside"
     if same_line:
-        if _NUMBERED.search(between):
-            return "run-on"
-        if _OR.search(between):
-            return "beside"
-        side_by_side = len(between) <= _SIDE_BY_SIDE and previous.statement.value is not None
-        return "beside" if side_by_side else "corrected"
+        return _relation_in_line(between, previous)
+    return _relation_across_lines(text, chosen, later, between, before)
+
+
+def _relation_in_line(between: str, previous: Stated) -> Relation:
+    """The relation of two answers in one line."""
+    if _NUMBERED.search(between):
+        return "run-on"
+    if _OR.search(between):
+        return "beside"
+    side_by_side = len(between) <= _SIDE_BY_SIDE and previous.statement.value is not None
+    return "beside" if side_by_side else "corrected"
+
+
+def _relation_across_lines(
+    text: str, chosen: Stated, later: Stated, between: str, before: str
+) -> Relation:
+    """The relation of two answers in different lines; `before` is what precedes the first."""
+    end = later.start
     if _FINAL.search(text[max(0, end - _BEFORE) : end]) and not _FINAL.search(before):
         return "corrected"
     if _SO.match(text, chosen.start) and not _SO.match(text, end):

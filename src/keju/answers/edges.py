@@ -127,10 +127,8 @@ def leading_answer(
     if len(line) > BARE and not LABELLED.match(line):
         return None
     value = None if line.startswith("```") else kind.whole(line, sample)
-    if marked and (said := LABELLED.match(line)) and said[1] == marked[0].statement.value:
-        between = text[end : marked[0].start].strip()
-        if sample.choices and (len(between) <= 6 or between.lower() in HARMLESS):
-            return Stated(marked[0].statement, 0, 0, True)  # `D: two`, and then `选择D: two`
+    if marked and sample.choices and _is_announced_next(line, text[end:], end, marked[0]):
+        return Stated(marked[0].statement, 0, 0, True)  # `D: two`, and then `选择D: two`
     if value is None:
         return None
     is_item = not (start and start[0].strip())
@@ -139,9 +137,24 @@ def leading_answer(
     if is_item and _begins_a_list(text[end : end + 4 * LONGEST_LINE], value, kind, sample):
         return None
     statement = Statement(value)
-    gives_way = marked and marked[0].statement != statement
-    gives_way = gives_way and text[end : marked[0].start].strip().lower() in HARMLESS
+    gives_way = _gives_way(statement, text, end, marked)
     return Stated(statement, 0, end if gives_way else 0, not gives_way)
+
+
+def _gives_way(statement: Statement, text: str, end: int, marked: Sequence[Stated]) -> bool:
+    """Whether another answer is announced right after a first line that ends at `end`."""
+    if not marked or marked[0].statement == statement:
+        return False
+    return text[end : marked[0].start].strip().lower() in HARMLESS
+
+
+def _is_announced_next(line: str, rest: str, end: int, first: Stated) -> bool:
+    """Whether the label of a line that ends at `end` is announced right after it."""
+    label = LABELLED.match(line)
+    if label is None or label[1] != first.statement.value:
+        return False
+    between = rest[: max(0, first.start - end)].strip()
+    return len(between) <= 6 or between.lower() in HARMLESS
 
 
 # The options after an answer that stands apart: a blank line, then `A. ` and the next line `B. `.
@@ -266,20 +279,26 @@ def end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str 
         return None
     if kind.listed and ends_a_list(text, block, kind, sample, listed=listed):
         return None
-    parts = [block]
-    left, sign, right = block.rpartition("=" if "=" in block else "≈")
-    if sign and left[-1:] not in ("!", "<", ">"):
-        almost = _ALMOST.search(right)
-        right = right[: almost.start()] if almost else right
-        a_name = len(right) < 4 and right.strip(DRESSING + ".").isalpha()
-        a_name = a_name or BROKEN_NUMBER.fullmatch(block) is not None
-        if kind.evaluates(left, sample) if kind.equations else _is_whole(text, kind) and not a_name:
-            parts.append(right)
+    parts = [block, *_after_equals(block, text, kind, sample)]
     if len(block) <= LONGEST_LEAD or not is_longer(block, sample.choices, LONGEST_LEAD):
         parts += _announced_parts(clean_segment(block), kind)
     if len(text) <= longest and text.strip() != block:
         parts += [last_paragraph(text), text] if kind.paragraph else [text]
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
+
+
+def _after_equals(block: str, text: str, kind: Kind, sample: Sample) -> list[str]:
+    """What follows the last sign of equality of a last line, if it may be the answer."""
+    left, sign, right = block.rpartition("=" if "=" in block else "≈")
+    if not sign or left[-1:] in ("!", "<", ">"):
+        return []
+    almost = _ALMOST.search(right)
+    right = right[: almost.start()] if almost else right
+    if kind.equations:
+        return [right] if kind.evaluates(left, sample) else []
+    is_name = len(right) < 4 and right.strip(DRESSING + ".").isalpha()
+    is_name = is_name or BROKEN_NUMBER.fullmatch(block) is not None
+    return [right] if _is_whole(text, kind) and not is_name else []
 
 
 # `(A`: a list of options that broke off.

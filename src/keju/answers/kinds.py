@@ -23,6 +23,7 @@ from keju.answers.numbers import (
     plain_numerals,
     same_number,
 )
+from keju.answers.numbers import Number as FoundNumber
 from keju.answers.options import own_text
 from keju.answers.segments import (
     AMBIGUOUS,
@@ -232,28 +233,23 @@ class Number(Kind):
         after_sign = bare.rpartition("=")[2].strip(DRESSING)
         for part in (after_sign, bare) if "=" in bare else (bare,):
             part = without_lead(part, bullet=False) if part[:1].isalpha() else part
-            number = leading_number(part)
-            if number is None:
-                continue
-            end = number.end
-            value = number.plain
-            if self.anywhere and number_of(written := part[:end].lstrip("([ ")):
-                value = written
-            if end == len(part) and (self.anywhere or not number.percent):
-                return Statement(value)
-            is_share = number.percent and not self.anywhere
-            if is_share or not number.clear or _OTHER_NUMBER.search(part, end):
-                return AMBIGUOUS
-            link = LINK.match(part, end)
-            second = _SECOND_NUMBER.match(part, link.end()) if link and link[0] else None
-            if link and second:
-                strength = strength_of(link[0])
-                firm = strength == "either" or (strength == "joined" and not second[1])
-                if firm or FINAL.match(part, second.end()):
-                    return AMBIGUOUS
-            return Statement(value)
+            if number := leading_number(part):
+                return self._stated(part, number)
         last = _last_number(segment) if self.anywhere else None
         return Statement(last) if last else NO_ANSWER
+
+    def _stated(self, part: str, number: FoundNumber) -> Statement:
+        """What a text states that begins with a number."""
+        end = number.end
+        value = number.plain
+        if self.anywhere and number_of(written := part[:end].lstrip("([ ")):
+            value = written
+        is_share = number.percent and not self.anywhere
+        if end == len(part) and not is_share:
+            return Statement(value)
+        if is_share or not number.clear or _OTHER_NUMBER.search(part, end):
+            return AMBIGUOUS
+        return AMBIGUOUS if _offers_second(part, end) else Statement(value)
 
     def whole(self, text: str, sample: Sample) -> str | None:
         if self.anywhere:
@@ -280,6 +276,17 @@ class Number(Kind):
             return True
         first, second = number_of(value), number_of(target)
         return first is not None and second is not None and same_number(first, second)
+
+
+def _offers_second(part: str, end: int) -> bool:
+    """Whether a second number is joined to the one that ends at `end`: ``5 or 6``."""
+    link = LINK.match(part, end)
+    second = _SECOND_NUMBER.match(part, link.end()) if link and link[0] else None
+    if link is None or second is None:
+        return False
+    strength = strength_of(link[0])
+    is_firm = strength == "either" or (strength == "joined" and not second[1])
+    return is_firm or FINAL.match(part, second.end()) is not None
 
 
 _FIGURE = re.compile(r"[^A-Za-z ]")
@@ -377,18 +384,19 @@ class Verdict(Kind):
         value, end = self._values[match[1].lower()], match.end()
         if end == len(bare):
             return Statement(value)
-        if _QUESTION_MARK.match(bare, end):
+        if _QUESTION_MARK.match(bare, end) or _IN_EXPRESSION.match(bare, end):
             return NO_ANSWER
-        if _IN_EXPRESSION.match(bare, end):
-            return NO_ANSWER
+        return AMBIGUOUS if self._offers_other(bare, end, value) else Statement(value)
+
+    def _offers_other(self, bare: str, end: int, value: str) -> bool:
+        """Whether another verdict follows the one that ends at `end`: ``yes or no``."""
         link = LINK.match(bare, end)
         other = self._match_at(bare, link.end()) if link and link[0] else None
         is_second = link and other and counts_as_second(bare, link[0], other.end(), other.end())
         if other and is_second and self._values[other[1].lower()] != value:
-            return AMBIGUOUS
+            return True
         offered = self._alternative.search(bare, end)
-        differs = offered and self._values[offered[1].lower()] != value
-        return AMBIGUOUS if differs else Statement(value)
+        return offered is not None and self._values[offered[1].lower()] != value
 
     def _match_at(self, bare: str, position: int) -> re.Match[str] | None:
         """The verdict at `position`, where it is not part of a phrase such as ``no longer``."""

@@ -142,30 +142,12 @@ def read_label(
     """
     if segment[:1] == "{" and (field := FIELD.search(segment)):
         segment = segment[field.end() :].partition(",")[0].strip(' "}\n')
-    normal = segment if segment.isascii() else segment.translate(_WIDE)
-    if "\\boxed" in normal:
-        normal = _BOXED_LETTER.sub(r"(\1)", normal)
-    if normal[:1] in _QUOTES and (quoted := _QUOTED_LETTER.match(normal)):
-        normal = f"({quoted[1]}){normal[quoted.end() :]}"
-    bare = clean_segment(normal)
+    bare = _bare(segment)
     if len(bare) == 1 and bare.upper() in labels:
         return _label(bare, segment, choices)
     named = _label_at(bare, 0, choices)
     if named is None:
-        small = _SMALL.match(bare)
-        if small and small[1].upper() in labels and bare != "(i)":
-            return _label(small[1], segment, choices)
-        if by_text := option_by_text(segment, choices, labels):
-            return Statement(by_text)
-        listed = _LABEL_LIST.match(bare)
-        pair = {listed[1].upper(), listed[2].upper()} if listed else set()
-        if len(pair) == 2 and pair <= set(labels):
-            return AMBIGUOUS
-        if by_text := _leading_text(bare, choices, labels):
-            return Statement(by_text)
-        if "=" in bare and (by_text := option_by_text(bare.rpartition("=")[2], choices, labels)):
-            return Statement(by_text)
-        return _after_its_text(bare, labels, choices)
+        return _without_label(segment, bare, labels, choices)
     if choices and named.end < len(bare) and (by_text := option_by_text(segment, choices, labels)):
         return Statement(by_text)
     if named.label not in labels:
@@ -179,6 +161,34 @@ def read_label(
         ):
             return AMBIGUOUS
     return _label(named.raw, segment, choices)
+
+
+def _bare(segment: str) -> str:
+    """A segment in normal letters, with a boxed or quoted letter in brackets, cleaned."""
+    normal = segment if segment.isascii() else segment.translate(_WIDE)
+    if "\\boxed" in normal:
+        normal = _BOXED_LETTER.sub(r"(\1)", normal)
+    if normal[:1] in _QUOTES and (quoted := _QUOTED_LETTER.match(normal)):
+        normal = f"({quoted[1]}){normal[quoted.end() :]}"
+    return clean_segment(normal)
+
+
+def _without_label(segment: str, bare: str, labels: str, choices: Sequence[str]) -> Statement:
+    """What a segment states that begins with no label: a small letter, or an option's text."""
+    small = _SMALL.match(bare)
+    if small and small[1].upper() in labels and bare != "(i)":
+        return _label(small[1], segment, choices)
+    if by_text := option_by_text(segment, choices, labels):
+        return Statement(by_text)
+    listed = _LABEL_LIST.match(bare)
+    pair = {listed[1].upper(), listed[2].upper()} if listed else set()
+    if len(pair) == 2 and pair <= set(labels):
+        return AMBIGUOUS
+    if by_text := _leading_text(bare, choices, labels):
+        return Statement(by_text)
+    if "=" in bare and (by_text := option_by_text(bare.rpartition("=")[2], choices, labels)):
+        return Statement(by_text)
+    return _after_its_text(bare, labels, choices)
 
 
 # What ends an option's text that more follows: `, not the`, ` because`, `. It`; `,而不是`.
@@ -270,17 +280,22 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
     clean = clean_segment(line if line.isascii() else line.translate(_WIDE))
     for form in (clean, line) if clean != line else (line,):
         match = _ONLY_LABEL.fullmatch(form)
-        if match and form[match.start(1) - 1 : match.end(1)] == "(i":
-            continue  # a number
-        if match and (label := match[1].upper()) in labels:
-            if not match[2]:
-                return _label(match[1], line, choices).value
-            index = labels.index(label)
-            if index < len(choices) and option_by_text(match[2], (choices[index],)):
-                return label
-            if _begins_option(match[2], index, choices):
-                return label
+        if match is None or form[match.start(1) - 1 : match.end(1)] == "(i":
+            continue  # no label, or a number
+        if (label := match[1].upper()) not in labels:
+            continue
+        if not match[2]:
+            return _label(match[1], line, choices).value
+        if _is_text_of(match[2], labels.index(label), choices):
+            return label
     return option_by_text(line, choices, labels)
+
+
+def _is_text_of(said: str, index: int, choices: Sequence[str]) -> bool:
+    """Whether a text is that of one option, or its first part."""
+    if index < len(choices) and option_by_text(said, (choices[index],)):
+        return True
+    return _begins_option(said, index, choices)
 
 
 _PARTS = frozenset("\u3000 ，、；,;")
@@ -406,7 +421,11 @@ def _is_joined(bare: str, named: _LabelSpan, labels: str, choices: Sequence[str]
                 return True
             break
         position = after
-    position = max(begin, position)
+    return _is_offered(bare, named, labels, max(begin, position))
+
+
+def _is_offered(bare: str, named: _LabelSpan, labels: str, position: int) -> bool:
+    """Whether the rest of the sentence offers another label, neither rejected nor discussed."""
     discussed = False
     sentence = SENTENCE_END.search(bare, position)
     for mention in _MENTION.finditer(bare, position, sentence.start() if sentence else len(bare)):

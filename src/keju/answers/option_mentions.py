@@ -94,20 +94,7 @@ def mentions(sentence: str, sample: Sample) -> list[Mention]:
     A label and its own text next to it are one mention. A number is a mention where all options are
     numbers of things and the sentence has no other.
     """
-    named = [
-        Mention(label, start, end, True)
-        for start, end, label in texts_in(sentence.lower(), sample.choices)
-        if not UNDETERMINED.search(own_text(label, sample.choices))
-        or sentence[:start].rstrip(' "*').endswith((":", "：", "answer is", "答案是"))
-    ]
-    for pattern in _patterns_for(sentence):
-        for match in pattern.finditer(sentence):
-            label = match[match.lastindex or 0].upper()
-            start, end = match.span(pattern is not _LABEL)
-            inside = any(each.start <= start and end <= each.end for each in named)
-            if label in sample.labels and not inside:
-                named = [each for each in named if not start <= each.start < each.end <= end]
-                named.append(Mention(label, start, end, weak=pattern is _WEAK))
+    named = _with_labels(_by_texts(sentence, sample), sentence, sample)
     if (there := _THERE_ARE.search(sentence)) and (
         other := counted_option(there[1], sample.choices)
     ):
@@ -116,6 +103,34 @@ def mentions(sentence: str, sample: Sample) -> list[Mention]:
         named.append(Mention(*other, True))
     if not named and (other := counted_option(sentence, sample.choices)):
         named.append(Mention(*other, True))
+    return _merged(named, sentence) if len(named) > 1 else named
+
+
+def _by_texts(sentence: str, sample: Sample) -> list[Mention]:
+    """The options whose whole texts are in a sentence."""
+    return [
+        Mention(label, start, end, True)
+        for start, end, label in texts_in(sentence.lower(), sample.choices)
+        if not UNDETERMINED.search(own_text(label, sample.choices))
+        or sentence[:start].rstrip(' "*').endswith((":", "：", "answer is", "答案是"))
+    ]
+
+
+def _with_labels(named: list[Mention], sentence: str, sample: Sample) -> list[Mention]:
+    """`named` and the options whose labels are in a sentence; a label inside a text is none."""
+    for pattern in _patterns_for(sentence):
+        for match in pattern.finditer(sentence):
+            label = match[match.lastindex or 0].upper()
+            start, end = match.span(pattern is not _LABEL)
+            inside = any(each.start <= start and end <= each.end for each in named)
+            if label in sample.labels and not inside:
+                named = [each for each in named if not start <= each.start < each.end <= end]
+                named.append(Mention(label, start, end, weak=pattern is _WEAK))
+    return named
+
+
+def _merged(named: Sequence[Mention], sentence: str) -> list[Mention]:
+    """Mentions in order; a label and the text next to it are one."""
     merged: list[Mention] = []
     for mention in sorted(named, key=lambda mention: mention.start):
         last = merged[-1] if merged else None
@@ -386,16 +401,7 @@ def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
     if not rest.strip(AROUND):
         return True
     if not mention.by_text:
-        end = text_end(sentence, mention, sample)
-        if end > mention.end and _AFTER_TEXT.match(sentence, end):
-            return True
-        if sentence[: mention.start].endswith(("是", "为", "选", "即")):
-            return sentence[mention.end] in ":：,，。;.! (（)）*"
-        if _AFTER_LABEL.match(sentence, end):
-            return True
-        if _NAMES.search(sentence, 0, mention.start) and concludes(sentence[: mention.start]):
-            return True
-        return bool(RIGHT.search(sentence, end)) and not WRONG.search(sentence, end)
+        return _is_label_answer(sentence, mention, sample)
     if _is_counted(sentence, mention, sample):
         return _COUNTS.search(sentence, 0, mention.start) is not None
     if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(_AGAIN.sub("", rest)):
@@ -407,6 +413,20 @@ def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
     if after and after[1] and not _NAMES.search(sentence, 0, mention.start):
         return False  # `Create a line from 5 to 6`
     return after is not None
+
+
+def _is_label_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
+    """Whether a label is where an answer would be, by what follows it."""
+    end = text_end(sentence, mention, sample)
+    if end > mention.end and _AFTER_TEXT.match(sentence, end):
+        return True
+    if sentence[: mention.start].endswith(("是", "为", "选", "即")):
+        return sentence[mention.end] in ":：,，。;.! (（)）*"
+    if _AFTER_LABEL.match(sentence, end):
+        return True
+    if _NAMES.search(sentence, 0, mention.start) and concludes(sentence[: mention.start]):
+        return True
+    return bool(RIGHT.search(sentence, end)) and not WRONG.search(sentence, end)
 
 
 # Before a number of things that is the answer: `There are `, `is `, `a total of `, `= `.

@@ -69,11 +69,8 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
     if len(wanted) > LONGEST_SPELT:
         return None
     said = spelling(clean_segment(wanted))
-    if (
-        said[:1].isalpha()
-        and said[:2].casefold() not in _beginnings(tuple(choices))
-        and said.casefold() not in NUMBER_WORDS
-    ):
+    is_word = said[:1].isalpha() and said.casefold() not in NUMBER_WORDS
+    if is_word and said[:2].casefold() not in _beginnings(tuple(choices)):
         return None  # no option begins like it
     if is_longer(wanted, choices, 30):
         return None

@@ -32,6 +32,7 @@ from keju.answers.edges import (
 )
 from keju.answers.kinds import Choice, Kind
 from keju.answers.options import echoes_options, flatten_options, without_half_option
+from keju.answers.other_questions import about_this_question, opens_with_another, restated
 from keju.answers.reader import Reader
 from keju.answers.segments import (
     AMBIGUOUS,
@@ -42,7 +43,6 @@ from keju.answers.segments import (
     episodes,
     last_block,
     last_line,
-    opening_question,
     split_any_thinking,
 )
 from keju.answers.sentences import has_chinese, has_wide
@@ -200,12 +200,7 @@ class RobustReader(Reader):
 
     def _read(self, text: str, kind: Kind, sample: Sample) -> Answer:
         """The answer of the first stretch of the reply that has one and is about this question."""
-        opening = opening_question(text)
-        if (
-            opening >= 0
-            and not NEXT_QUESTION.search(text, opening)
-            and not _asks_the_same(text, Episode(0, len(text), opening), sample)
-        ):
+        if opens_with_another(text, sample):
             return Answer(reason="other_question")
         if answer := self._at_the_end(text, kind, sample):
             return answer
@@ -213,52 +208,75 @@ class RobustReader(Reader):
         if is_silent and type(kind) is Choice and is_one_long_line(text, kind, sample):
             answer = self._plainly(text, kind.plainly(text, sample), sample, ())
             return answer if answer.value or answer.reason else Answer(reason=kind.nothing)
-        chinese = self._tolerant is TOLERANT and has_chinese(text)
-        marked: list[Stated] = []
-        reason = ""
-        if chinese or not is_silent:
-            tolerant = CHINESE if chinese else self._tolerant
-            marked, reason = statements(text, self._strict, tolerant, kind, sample)
-        if leading := leading_answer(text, kind, sample, marked):
-            marked.insert(0, leading)
-        signs: tuple[Sign, ...] = ()
+        marked, reason = self._marked(text, kind, sample, is_silent=is_silent)
         if len(marked) > 2 and (after := self._after_replay(marked, kind, sample)):
-            signs, marked = ("replayed_examples",), marked[after : after + 1]
-            return _announced(text, marked, kind, signs)
-        runs_on = "\n" in text and NEXT_QUESTION.search(text)
-        stretches = episodes(text) if runs_on else [Episode(0, len(text), -1)]
-        if len(marked) > 1 and (again := _restated(text, marked[0], sample)):
-            signs = ("run_on",)
-            stretches = [Episode(again, len(text), again)]
-        elif len(stretches) > 1:
-            stretches, replays = self._about_this_question(text, stretches, sample)
-            signs = ("replayed_examples",) if replays else ()
-        if echoes_options(text, sample.choices):
-            signs += ("echoed_options",)
+            return _announced(text, marked[after : after + 1], kind, ("replayed_examples",))
+        stretches, signs = self._stretches(text, marked, sample)
         answer = Answer()
         for stretch in stretches[:MOST]:
             inside = [each for each in marked if stretch.start <= each.start < stretch.end]
-            answer = _announced(text, inside, kind, signs) if inside else Answer()
-            if answer.value is not None and (
-                later := self._corrected(text, inside, stretch, sample)
-            ):
-                both = (*signs, "two_answers") if later != answer.value else signs
-                answer = Answer(
-                    later, "tolerant", other=answer.value, signs=both, rule="correction"
-                )
+            answer = self._of_stretch(text, stretch, inside, kind, sample, signs)
             if answer.value is None and answer.reason != AMBIGUOUS.reason:
                 reason = answer.reason or reason
                 part = text[stretch.start : stretch.end]
                 answer = self._unannounced(part, kind, sample, signs)
             if answer.value is not None or answer.reason == AMBIGUOUS.reason:
-                if stretch is stretches[-1]:
-                    return answer
-                signs = answer.signs if "run_on" in answer.signs else (*answer.signs, "run_on")
-                return msgspec.structs.replace(answer, cut=True, signs=signs)
-        told = reason if self._explains or reason == INVALID_LABEL.reason else ""
+                return answer if stretch is stretches[-1] else _cut_off(answer)
+        why = reason if self._explains or reason == INVALID_LABEL.reason else ""
         if "echoed_options" in signs:
-            told = told or "echoed_options"
-        return Answer(reason=told or answer.reason or kind.nothing, signs=signs)
+            why = why or "echoed_options"
+        return Answer(reason=why or answer.reason or kind.nothing, signs=signs)
+
+    def _marked(
+        self, text: str, kind: Kind, sample: Sample, *, is_silent: bool
+    ) -> tuple[list[Stated], str]:
+        """All that is announced, and a first line that is an answer; why the last says nothing."""
+        is_chinese = self._tolerant is TOLERANT and has_chinese(text)
+        marked: list[Stated] = []
+        reason = ""
+        if is_chinese or not is_silent:
+            tolerant = CHINESE if is_chinese else self._tolerant
+            marked, reason = statements(text, self._strict, tolerant, kind, sample)
+        if leading := leading_answer(text, kind, sample, marked):
+            marked.insert(0, leading)
+        return marked, reason
+
+    def _stretches(
+        self, text: str, marked: Sequence[Stated], sample: Sample
+    ) -> tuple[list[Episode], tuple[Sign, ...]]:
+        """The stretches that may answer this question, and what is seen of the others."""
+        signs: tuple[Sign, ...] = ()
+        runs_on = "\n" in text and NEXT_QUESTION.search(text)
+        stretches = episodes(text) if runs_on else [Episode(0, len(text), -1)]
+        if len(marked) > 1 and (again := restated(text, marked[0], sample)):
+            signs = ("run_on",)
+            stretches = [Episode(again, len(text), again)]
+        elif len(stretches) > 1:
+            shown = self._shown(sample.subset) if self._shown else ""
+            stretches, replays = about_this_question(text, stretches, sample, shown)
+            signs = ("replayed_examples",) if replays else ()
+        if echoes_options(text, sample.choices):
+            signs += ("echoed_options",)
+        return stretches, signs
+
+    def _of_stretch(
+        self,
+        text: str,
+        stretch: Episode,
+        inside: Sequence[Stated],
+        kind: Kind,
+        sample: Sample,
+        signs: tuple[Sign, ...],
+    ) -> Answer:
+        """What a stretch announces; what it concludes after it took that back counts instead."""
+        answer = _announced(text, inside, kind, signs) if inside else Answer()
+        if answer.value is None:
+            return answer
+        later = self._corrected(text, inside, stretch, sample)
+        if later is None:
+            return answer
+        both = (*signs, "two_answers") if later != answer.value else signs
+        return Answer(later, "tolerant", other=answer.value, signs=both, rule="correction")
 
     def _at_the_end(self, text: str, kind: Kind, sample: Sample) -> Answer | None:
         """The answer of a reply that states one, in its last line, as most replies do.
@@ -269,15 +287,7 @@ class RobustReader(Reader):
         if at < 0 or kind.marker is not None:
             return None
         line = text.find("\n", at)
-        if line >= 0 and not text[line:].isspace():
-            return None
-        if text.count("nswer") > 1 or "NSWER" in text:
-            return None
-        if "orrect " in text and _CORRECT_OPTION.search(text):
-            return None
-        if "\\" in text and "boxed" in text:
-            return None
-        if not text.isascii() and has_wide(text) and _WIDE.search(text):
+        if (line >= 0 and not text[line:].isspace()) or _may_say_more(text):
             return None
         first_line = text.find("\n")
         if 0 <= first_line < at:
@@ -384,62 +394,9 @@ class RobustReader(Reader):
         )
         return n if is_bare and len(marked) == n + 1 and marked[0].start <= BARE else 0
 
-    def _about_this_question(
-        self, text: str, stretches: list[Episode], sample: Sample
-    ) -> tuple[list[Episode], bool]:
-        """The stretches without those that repeat worked examples, from this question's on."""
-        shown = self._shown(sample.subset) if self._shown else ""
-        own = sample.text.strip()[:HEADS]
-        kept, replays = [], False
-        for number, stretch in enumerate(stretches):
-            head = text[stretch.question : stretch.question + 2 * HEADS].lstrip(" *_\n")[:HEADS]
-            if stretch.question < 0 or len(head) < HEADS // 2:
-                kept.append(stretch)
-            elif own.startswith(head[: len(own)]) or head.startswith(own):
-                return [*kept, *stretches[number:]] if kept else stretches[number:], replays
-            elif head in shown and number < len(stretches) - 1:
-                replays = True
-            elif kept or _asks_the_same(text, stretch, sample):
-                kept.append(stretch)
-        return kept, replays
-
-
-def _asks_the_same(text: str, stretch: Episode, sample: Sample) -> bool:
-    """Whether the question that begins a stretch shares at least half its words with this one."""
-    head = text[stretch.question : stretch.end].lstrip(" *_\n").partition("\n")[0][: 5 * HEADS]
-    words = {word.lower() for word in _LONG_WORD.findall(head)}
-    if "?" not in head and "？" not in head and len(words) < HEADS // 10:
-        return True  # no question by itself
-    return 2 * len(words.intersection(_LONG_WORD.findall(sample.text.lower()))) >= len(words)
-
-
-def _restated(text: str, first: Stated, sample: Sample) -> int:
-    """Where this question stands in a reply that answers other questions before it; 0 if nowhere.
-
-    That is known by a question before the first answer that is not this one, or by words before it
-    that are not this question's.
-    """
-    own = sample.text.strip()[:HEADS]
-    at = text.find(own) if len(own) >= HEADS // 4 else -1
-    if at <= first.start:
-        return 0
-    if _ASKS.search(text, 0, first.start):
-        return at
-    words = set(_LONG_WORD.findall(sample.text))
-    is_whole = text.startswith(sample.text.strip()[: 5 * HEADS], at)
-    strange = 2 * len(words.intersection(_LONG_WORD.findall(text[:at]))) < len(words)
-    return at if is_whole and strange else 0
-
-
-_LONG_WORD = re.compile(r"\w{4,}")
-# `____`, `?`: a question.
-_ASKS = re.compile(r"_{2,}|[?？]")
-
 
 MOST = 50
 """Stretches that are looked at; a reply that has more of them without an answer is a loop."""
-HEADS = 40
-"""Characters by which a question is told from another."""
 LETTERS = "ABCDEFGHIJ"
 SHORT_ANSWER = 12
 """Characters of an announced answer that has no room for a correction."""
@@ -447,6 +404,23 @@ BEFORE_MARKER = 24
 """Characters before a marker that a passage shows."""
 LONGEST_PASSAGE = 160
 """Characters of the passage of a reading."""
+
+
+def _may_say_more(text: str) -> bool:
+    """Whether a reply with one ``answer is`` may announce something else as well."""
+    if text.count("nswer") > 1 or "NSWER" in text:
+        return True
+    if "orrect " in text and _CORRECT_OPTION.search(text):
+        return True
+    if "\\" in text and "boxed" in text:
+        return True
+    return not text.isascii() and has_wide(text) and _WIDE.search(text) is not None
+
+
+def _cut_off(answer: Answer) -> Answer:
+    """An answer after which the reply goes on to another question."""
+    signs = answer.signs if "run_on" in answer.signs else (*answer.signs, "run_on")
+    return msgspec.structs.replace(answer, cut=True, signs=signs)
 
 
 def _announced(text: str, stated: Sequence[Stated], kind: Kind, signs: tuple[Sign, ...]) -> Answer:

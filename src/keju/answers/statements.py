@@ -43,27 +43,16 @@ def statements(
     reason = ""
     limits = [(start, end) for start, end, _, _ in spans]
     for number, (start, end, longer, is_strict) in enumerate(spans):
-        may_list = text[end : end + 1] in _BEFORE_LIST
-        listed = _LISTS_OPTIONS.match(text, end) if may_list else None
-        if listed and listed[1] != listed[2]:
-            continue
-        listed = _LISTS_ON.match(text, end) if "选" in text[start:end] else None
-        if listed and listed[2] != "A":
+        if _begins_list(text, start, end):
             continue
         statement = NOTHING
         for until in (end, longer) if longer > end else (end,):
             limits[number] = (start, until)
             words = segment_at(text, limits, number, paragraph=kind.paragraph).text
-            # In a form that is filled in, `ANSWER: B?`, the mark is no doubt; in a sentence, `the
-            # answer is (B)?`, it stays and says that nothing was decided.
-            if is_strict and words.endswith(("?", "？")) and text[until - 1] in ":：":
-                form = _FILLED_IN.fullmatch(words)
-                words = form[1] if form else words
             if number == len(spans) - 1 and _is_torn(words, text, memory):
                 statement = NO_ANSWER
                 break
-            if words[:4] == "not " and (turned := _NOT_BUT.match(words)):
-                words = words[turned.end() :]
+            words = _plain_words(words, fills_form=is_strict and text[until - 1] in ":：")
             if (known := memory.get(words)) is None:
                 known = memory[words] = kind.read(words, sample)
             statement = known
@@ -82,6 +71,29 @@ def statements(
 
 
 NOTHING = Statement(None)
+
+
+def _begins_list(text: str, start: int, end: int) -> bool:
+    """Whether the options are listed after a marker, which states none of them."""
+    may_list = text[end : end + 1] in _BEFORE_LIST
+    listed = _LISTS_OPTIONS.match(text, end) if may_list else None
+    if listed and listed[1] != listed[2]:
+        return True
+    listed = _LISTS_ON.match(text, end) if "选" in text[start:end] else None
+    return listed is not None and listed[2] != "A"
+
+
+def _plain_words(words: str, *, fills_form: bool) -> str:
+    """What is announced, without a mark that only fills in a form, and without what is denied.
+
+    In a form that is filled in, `ANSWER: B?`, the mark is no doubt; in a sentence, `the answer is
+    (B)?`, it stays and says that nothing was decided.
+    """
+    if fills_form and words.endswith(("?", "？")) and (form := _FILLED_IN.fullmatch(words)):
+        words = form[1]
+    if words[:4] == "not " and (turned := _NOT_BUT.match(words)):
+        words = words[turned.end() :]
+    return words
 
 
 def _is_torn(words: str, text: str, before: Mapping[str, Statement]) -> bool:

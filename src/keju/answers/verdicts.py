@@ -94,23 +94,18 @@ def last_verdict(
             break
         if UNDETERMINED.search(whole) and not concludes(whole.rpartition(",")[2]):
             return NO_ANSWER
-        if number > 1 and not concludes(whole):
+        if (number > 1 and not concludes(whole)) or _says_nothing(whole, question):
             continue
-        if whole.endswith(("?", "？")) or _SUPPOSED.search(whole):
-            continue
-        if len(whole) > LONGEST_EXPRESSION and whole in question:
-            continue  # the question once more
         sentence = _without_expressions(whole, question)
-        about_it = not asked or any(name in sentence for name in asked)
         hedged = _HEDGED.search(sentence)
-        phrased = _REASON.split(sentence[: hedged.start()] if hedged else sentence)[0]
         named = [
             match
             for match in word.finditer(sentence)
             if _is_word(sentence, match) and at(sentence, match.start())
         ]
         statement = _verdict_of(sentence, named, values) if named else NO_ANSWER
-        if statement.value is None and about_it:
+        if statement.value is None and _is_about(sentence, asked):
+            phrased = _REASON.split(sentence[: hedged.start()] if hedged else sentence)[0]
             value = _phrase(phrased, phrases, ended=ended)
             if value and not concludes(whole) and number == 0:
                 value = _concluded_phrase(sentences[1:4], phrases, question, asked) or value
@@ -126,13 +121,24 @@ def last_verdict(
     return _of_the_asked(sentences, asked, phrases)
 
 
+def _says_nothing(sentence: str, question: str) -> bool:
+    """Whether a sentence asks, supposes, or is the question once more."""
+    if sentence.endswith(("?", "？")) or _SUPPOSED.search(sentence):
+        return True
+    return len(sentence) > LONGEST_EXPRESSION and sentence in question
+
+
+def _is_about(sentence: str, asked: set[str]) -> bool:
+    """Whether a sentence names what the question asks about, if that has a name."""
+    return not asked or any(name in sentence for name in asked)
+
+
 def _concluded_phrase(
     sentences: Sequence[str], phrases: Phrases, question: str, asked: set[str]
 ) -> str | None:
     """What a conclusion shortly before the last sentence says: ``So he did not cause it.``"""
     for whole in sentences:
-        is_about_it = not asked or any(name in whole for name in asked)
-        if concludes(whole) and is_about_it and not _HEDGED.search(whole):
+        if concludes(whole) and _is_about(whole, asked) and not _HEDGED.search(whole):
             sentence = _REASON.split(_without_expressions(whole, question))[0]
             if value := _phrase(sentence, phrases, ended=True):
                 return value

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from keju.answers.kinds import SOLVED
 from keju.answers.numbers import number_of, numbers_in, plain_numerals
 from keju.answers.options import labels_of_texts, names_any, resembles
-from keju.answers.robust import HEADS, RobustReader
+from keju.answers.other_questions import HEADS
+from keju.answers.robust import RobustReader
 from keju.answers.segments import last_line, split_any_thinking
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import EXACT, UNDECIDED

@@ -1,0 +1,87 @@
+"""The option that a sentence names as the one to choose, and the one that an elimination leaves.
+
+``D 是对的,要选的错误表述是 B``: two clauses speak of options, and the second says which one is
+asked for. ``Not A. Not C either. That leaves only one.``: the option that is left counts
+only where all others were rejected.
+
+Looked at: GPT-4 (Chinese), written replies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from keju.answers.discussions import Sentence, verdicts_of
+from keju.answers.option_mentions import judge, mentions, supposes
+from keju.answers.options import spoken
+from keju.types import Sample
+
+# A label: `(B)`, `B 项`, `option B`; the letter is a group.
+_LABEL_ZH = r"[\s*\"“(]*(?:选项 ?)?([A-Z])(?![A-Za-z0-9])"
+_LABEL = r"[\s*\"“(]*(?:option |statement |choice )?[(\[]?([A-Z])(?![A-Za-z0-9'’])"
+# `要选的错误表述是 B`, `该选的是 B 项`, `应选 B`; `the statement to choose is B`,
+# `makes (B) the one to pick`.
+_TO_CHOOSE = re.compile(
+    rf"(?:要|应该?|该|须|需要?|所)选(?:择|出)?的[^,，。;；]{{0,12}}?(?<!不)[是为]{_LABEL_ZH}"
+    rf"|\b(?:one|option|answer|statement|choice|letter) (?:that )?(?:to|we|I|you)"
+    rf"(?: (?:should|must|have to|need to|want to|be))?"
+    rf" (?:choose|pick|select|mark|chosen|picked|selected)(?: here)? is{_LABEL}"
+    r"|\b(?:makes?|making|leaves?|leaving)[\s*\"“(]*(?:option )?[(\[]?([A-Z])[)\]]? (?:as )?the"
+    r" (?:one|answer|option|exception|odd one|false|wrong|incorrect|correct)\b",
+)
+# `错误的表述是 C`, `不正确的是C`; `the statement that is not true is (C)`, `the false one is C`.
+_WRONG_ONE = re.compile(
+    rf"(?:错误|不正确|有误|不属于|不符合)[^,，。;；]{{0,12}}?(?<!不)[是为:：]{_LABEL_ZH}"
+    rf"|\b(?:false|wrong|incorrect|untrue) (?:statement|one|option|claim|choice)"
+    rf"(?: [a-z]+){{0,3}} is{_LABEL}"
+    rf"|\b(?:statement|one|option|claim)s? (?:that|which) (?:is|are) (?:not (?:true|correct|right)"
+    rf"|false|wrong|incorrect|untrue) is{_LABEL}"
+)
+# `That leaves only one.`, `leaving a single option`; `只剩一个`, `剩下最后一项`.
+_LEAVES_ONE = re.compile(
+    r"\b(?:leaves?|leaving|left with|remains?|is left)(?: us| me)?(?: with)?"
+    r"(?: only| just| exactly)? (?:one\b(?! of)|a single\b|the last\b)"
+    r"|\b(?:only|just) one (?:option |choice |answer )?(?:is left|remains)\b"
+    r"|(?:只|仅)剩下?了?(?:最后)?一[个项]|剩下(?:最后)?一[个项]",
+    re.IGNORECASE,
+)
+
+
+def chosen_in(sentence: str, sample: Sample) -> str:
+    """The one option that a sentence names as the one to choose; empty without one."""
+    patterns = (_TO_CHOOSE, _WRONG_ONE) if sample.asks_for_wrong else (_TO_CHOOSE,)
+    labels = {
+        match[match.lastindex or 0]
+        for pattern in patterns
+        for match in pattern.finditer(sentence)
+        if judge(sentence[match.end() :], sample).is_any is False
+    }
+    is_one = len(labels) == 1 and labels <= set(sample.labels)
+    return labels.pop() if is_one and not _is_doubtful(sentence, sample) else ""
+
+
+def _is_doubtful(sentence: str, sample: Sample) -> bool:
+    return sentence.rstrip("*_ ").endswith(("?", "？")) or supposes(sentence, sample)
+
+
+def leaves_one(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence says that one option is left without naming it."""
+    match = _LEAVES_ONE.search(sentence)
+    return match is not None and not mentions(sentence[match.end() :], sample)
+
+
+def left_over(parts: Sequence[Sentence], sample: Sample) -> str | None:
+    """The only option that was not ruled out; None where several are left.
+
+    Where the wrong statement is asked for, those that are called right are ruled out.
+    """
+    verdicts = verdicts_of(parts, sample)
+    if sample.asks_for_wrong:
+        gone = verdicts.right
+    else:
+        gone = set(verdicts.wrong)
+        for part in parts:
+            gone.update(judge(spoken(part.text.strip()), sample).rejected)
+    rest = set(sample.labels) - gone
+    return rest.pop() if len(rest) == 1 else None

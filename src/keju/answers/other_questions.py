@@ -1,0 +1,78 @@
+"""Text of a reply that belongs to another question: repeated worked examples, imagined tasks.
+
+A question is recognised by its beginning, or by the words that it shares with the sample's.
+Looked at: code-davinci-002, Mistral-7B, Llama-3.1-8B, the embedded model, gemini-1.5-pro.
+"""
+
+from __future__ import annotations
+
+import re
+
+from keju.answers.decision import Stated
+from keju.answers.segments import NEXT_QUESTION, Episode, opening_question
+from keju.types import Sample
+
+HEADS = 40
+"""Characters by which one question differs from another."""
+_LONG_WORD = re.compile(r"\w{4,}")
+# `____`, `?`: a question.
+_ASKS = re.compile(r"_{2,}|[?？]")
+
+
+def opens_with_another(text: str, sample: Sample) -> bool:
+    """Whether a reply is about one other question, with which it begins: ``Q: Who …``."""
+    opening = opening_question(text)
+    return (
+        opening >= 0
+        and not NEXT_QUESTION.search(text, opening)
+        and not _asks_the_same(text, Episode(0, len(text), opening), sample)
+    )
+
+
+def about_this_question(
+    text: str, stretches: list[Episode], sample: Sample, shown: str
+) -> tuple[list[Episode], bool]:
+    """The stretches from this question on, and whether any repeats a worked example.
+
+    `shown` is what the prompt shows before the question.
+    """
+    own = sample.text.strip()[:HEADS]
+    kept, replays = [], False
+    for number, stretch in enumerate(stretches):
+        head = text[stretch.question : stretch.question + 2 * HEADS].lstrip(" *_\n")[:HEADS]
+        if stretch.question < 0 or len(head) < HEADS // 2:
+            kept.append(stretch)
+        elif own.startswith(head[: len(own)]) or head.startswith(own):
+            return [*kept, *stretches[number:]] if kept else stretches[number:], replays
+        elif head in shown and number < len(stretches) - 1:
+            replays = True
+        elif kept or _asks_the_same(text, stretch, sample):
+            kept.append(stretch)
+    return kept, replays
+
+
+def _asks_the_same(text: str, stretch: Episode, sample: Sample) -> bool:
+    """Whether the question that begins a stretch shares at least half its words with this one."""
+    head = text[stretch.question : stretch.end].lstrip(" *_\n").partition("\n")[0][: 5 * HEADS]
+    words = {word.lower() for word in _LONG_WORD.findall(head)}
+    if "?" not in head and "？" not in head and len(words) < HEADS // 10:
+        return True  # no question by itself
+    return 2 * len(words.intersection(_LONG_WORD.findall(sample.text.lower()))) >= len(words)
+
+
+def restated(text: str, first: Stated, sample: Sample) -> int:
+    """Where this question is in a reply that answers other questions before it; 0 if nowhere.
+
+    A question before the first answer that is not this one shows it, or words before it that are
+    not this question's.
+    """
+    own = sample.text.strip()[:HEADS]
+    at = text.find(own) if len(own) >= HEADS // 4 else -1
+    if at <= first.start:
+        return 0
+    if _ASKS.search(text, 0, first.start):
+        return at
+    words = set(_LONG_WORD.findall(sample.text))
+    is_whole = text.startswith(sample.text.strip()[: 5 * HEADS], at)
+    strange = 2 * len(words.intersection(_LONG_WORD.findall(text[:at]))) < len(words)
+    return at if is_whole and strange else 0
