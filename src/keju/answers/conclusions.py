@@ -300,7 +300,7 @@ def _one_label(look: _Look, parts: Sequence[Sentence], form: _Form, sample: Samp
         may_mean = look.chooses and not named.discussed[0].by_text
         if sample.asks_for_wrong:
             may_mean = may_mean and WRONG.search(look.sentence) is not None
-        if may_mean or _is_only_one(parts, named, form, sample):
+        if may_mean or _is_only_one(look, parts, form, sample):
             labels, others = others, set()
     if len(labels) != 1 or (others and not look.chooses):
         return ""
@@ -352,10 +352,9 @@ _MAY_BE = re.compile(
 )
 
 
-def _is_only_one(parts: Sequence[Sentence], named: Named, form: _Form, sample: Sample) -> bool:
+def _is_only_one(look: _Look, parts: Sequence[Sentence], form: _Form, sample: Sample) -> bool:
     """Whether a short reply speaks of no other option than the one that it only discusses."""
-    mention = named.discussed[0]
-    sentence = spoken(parts[-1].text.strip())
+    mention, sentence = look.named.discussed[0], look.sentence
     is_said = not (mention.by_text or mention.weak) or _MAY_BE.search(sentence, 0, mention.start)
     is_looked_at = LOOKED_AT.search(sentence, 0, mention.start)
     if not (form.brief and form.ended and is_said) or is_looked_at:

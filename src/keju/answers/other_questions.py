@@ -46,7 +46,7 @@ def about_this_question(
             return [*kept, *stretches[number:]] if kept else stretches[number:], replays
         elif head in shown and number < len(stretches) - 1:
             replays = True
-        elif kept or _asks_the_same(text, stretch, sample):
+        elif _asks_the_same(text, stretch, sample):
             kept.append(stretch)
     return kept, replays
 

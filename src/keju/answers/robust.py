@@ -221,7 +221,7 @@ class RobustReader(Reader):
                 part = text[stretch.start : stretch.end]
                 answer = self._unannounced(part, kind, sample, signs)
             if answer.value is not None or answer.reason == AMBIGUOUS.reason:
-                return answer if stretch is stretches[-1] else _cut_off(answer)
+                return _cut_off(answer) if stretch.end < len(text) else answer
         why = reason if self._explains or reason == INVALID_LABEL.reason else ""
         if "echoed_options" in signs:
             why = why or "echoed_options"

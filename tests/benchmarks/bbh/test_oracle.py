@@ -70,7 +70,9 @@ def test_no_answer_is_never_right(exam: Exam, style: str) -> None:
 def test_options_may_be_named_in_many_ways(exam: Exam, style: str) -> None:
     rows = [s for s in exam.samples if s.choices and len(s.target) == 3]
     assert len(rows) == 4071
-    missed = [s.id for s in rows if not _right(exam, lettered(s, s.target[1])[style], s)]
+    # `(i)` is the number of a part, not option I
+    read = [s for s in rows if style != "lower case in brackets" or s.target != "(I)"]
+    missed = [s.id for s in read if not _right(exam, lettered(s, s.target[1])[style], s)]
     assert len(missed) <= (1 - SHARE) * len(rows), missed
     accepted = [
         s.id

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from keju.answers.edges import OPENING
 from keju.answers.kinds import LONGEST_LAST_LINE, Choice, Kind, Number, Verdict
+from keju.answers.option_mentions import supposes
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
@@ -17,7 +18,7 @@ from keju.answers.segments import (
     unwrap_latex,
     without_lead,
 )
-from keju.answers.sentences import last_sentences, without_stub
+from keju.answers.sentences import is_unsure, last_sentences, without_stub
 from keju.answers.verdicts import last_words
 from keju.benchmarks.bbh import facts
 from keju.benchmarks.bbh.facts import SUBSETS
@@ -329,7 +330,8 @@ class Words(Kind):
         for sentence in last_sentences(text):
             list_part = _plain_list(sentence.rpartition(":")[2])
             words = [word for word, _ in _words(list_part, wanted, LONGEST_LAST_LINE)]
-            if (value := last_words(words, wanted)) and value.split() != wanted:
+            value = last_words(words, wanted)
+            if value and value.split() != wanted and not _is_taken_back(sentence, value, sample):
                 return Conclusion(value, rule="word_list", passage=sentence)
         paragraphs = text.split("\n\n")[-_LAST_PARAGRAPHS:]
         for paragraph in reversed(paragraphs):  # a closing remark may follow the list
@@ -341,6 +343,12 @@ class Words(Kind):
 
     def same(self, value: str, target: str) -> bool:
         return value.split() == target.lower().split()
+
+
+def _is_taken_back(sentence: str, value: str, sample: Sample) -> bool:
+    """Whether a sentence denies or supposes the list with which it ends."""
+    lead = sentence[: sentence.lower().rfind(value.split()[0])]
+    return is_unsure(lead, sample) or supposes(lead, sample)
 
 
 # `1. Acuity`, `- acuity (noun)`: an item that is one word, perhaps with a remark.
