@@ -24,7 +24,7 @@ from keju.answers.numbers import (
     same_number,
 )
 from keju.answers.numbers import Number as FoundNumber
-from keju.answers.options import own_text
+from keju.answers.options import option_by_text, own_text
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
@@ -121,8 +121,10 @@ class Choice(Kind):
         if value := self.whole(sentence, sample):
             return value
         option = _AN_OPTION.fullmatch(sentence.strip())
-        is_option = option and option[1] in sample.labels and not _IS_SENTENCE.search(option[2])
-        return option[1] if option and is_option else None
+        if option is None or option[1] not in sample.labels:
+            return None
+        is_text = option_by_text(option[2], sample.choices) or not _IS_SENTENCE.search(option[2])
+        return option[1] if is_text else None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
         return concluded(text, sample)
