@@ -12,9 +12,13 @@ _CAUSE = "a reply that a limit of time has cut got the advice to raise max_token
 _UNEQUAL = "intervals of clusters of unequal size were too narrow"
 _ADJUSTED = "it was made from McNemar's mid-p and could be below the exact `p` next to it"
 
+_REPLAYED = "repeated worked examples without their questions were not recognised"
+
 CHANGES: tuple[Change, ...] = (
     Change("errors", "*/benchmarks/0/n", _GRADED),
     Change("errors", "*/benchmarks/0/subsets/*/n", _GRADED),
+    Change("imported", "/results/benchmarks/2/signs/replayed_examples", _REPLAYED),
+    Change("imported", "/*/signs", _REPLAYED),
     Change("limits", "*/benchmarks/1/notices/0", _CAUSE),
     Change("limits", "*/benchmarks/1/warnings/0", _CAUSE),
     Change("notebook", "*/benchmarks/0/*ci95/?", _UNEQUAL),

@@ -186,9 +186,9 @@ def leading_sentence(text: str, kind: Kind, sample: Sample) -> str | None:
     first = next(clauses(text[start : start + LONGEST_LINE]), "")
     if first.startswith("```"):
         return None
-    if text[start : start + 1] in ("(", "[") and len(text) <= 2 * LONGEST_LINE:
-        if value := kind.leading(text.strip(), sample):
-            return value  # a label and an option's text of several sentences
+    is_brief = text[start : start + 1] in ("(", "[") and len(text) <= 2 * LONGEST_LINE
+    if is_brief and (value := kind.leading(text.strip(), sample)):
+        return value  # a label and an option's text of several sentences
     rest = start + len(first)
     if _NEXT_LABEL.match(text[rest : rest + BARE]) or len(first) > LONGEST_LINE:
         return None
