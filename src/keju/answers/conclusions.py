@@ -91,8 +91,6 @@ _DECIDES = re.compile(
     r"\b(?:only|best|closest|nearest|most (?!likely)\w+|recommend|choose|go with)\b|最|只有|只能",
     re.IGNORECASE,
 )
-# A capital letter alone, as labels are.
-_ANY_LABEL = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")
 _HEADING = 10
 """Characters at the beginning of a line in which the label of its item is."""
 _LEAST_LINES = 2
@@ -163,8 +161,15 @@ def _discussed(parts: Sequence[Sentence], sample: Sample, *, ended: bool) -> Con
     if not ended and len(verdicts.right | verdicts.wrong) < len(sample.labels):
         return Conclusion()
     value = called_right(verdicts, sample)
-    passage = parts[-1].text.strip()
-    return Conclusion(value, rule="discussion", passage=passage) if value else Conclusion()
+    if value is None or any(_leaves_open(part, sample) for part in parts[-_FARTHEST:]):
+        return Conclusion()
+    return Conclusion(value, rule="discussion", passage=parts[-1].text.strip())
+
+
+def _leaves_open(part: Sentence, sample: Sample) -> bool:
+    """Whether a sentence apart from the list of options says that nothing can be concluded."""
+    sentence = spoken(part.text.strip())
+    return not part.item and _is_left_open(sentence) and not mentions(sentence, sample)
 
 
 def _names_all(text: str, sample: Sample) -> bool:
@@ -230,21 +235,28 @@ class _Look(NamedTuple):
 
 
 def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple[str | None, str]:
-    """The option that the last conclusion asserts; None where a reply leaves it open."""
+    """The option that the last conclusion asserts; None where a reply leaves it open.
+
+    A sentence that names no option can only leave the answer open, which is looked at when another
+    sentence names one.
+    """
     later: set[str] = set()
+    silent: list[str] = []
     for place, part in enumerate(reversed(parts[-_FARTHEST:])):
         sentence = spoken(part.text.strip())
         if len(sentence) > 3 * SHORT or (place and not form.ended):
             continue
-        if label := chosen_in(sentence, sample):
-            return label, part.text.strip()
-        if leaves_one(sentence, sample):
-            return left_over(parts, sample), part.text.strip()
-        if not part.item and _is_left_open(sentence, sample):
-            return None, ""
-        look = _look_at(part, place, sentence, sample)
-        if look is None:
+        if not mentions(sentence, sample):
+            if leaves_one(sentence, sample):
+                return left_over(parts, sample), part.text.strip()
+            if not place and _answers(sentence, sample):
+                return None, ""  # it answers the question with something that is no option
+            if not part.item:
+                silent.append(sentence)
             continue
+        if label := chosen_in(sentence, sample):
+            return _unless_open(label, part, silent)
+        look = _look_at(part, place, sentence, sample)
         if not _counts(look, form, alone=len(parts) == 1):
             later |= set() if part.item else look.labels
             continue
@@ -254,23 +266,25 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
         if label and not _is_sure(look, label, parts, form, sample):
             return None, ""
         if label:
-            return label, part.text.strip()
+            return _unless_open(label, part, silent)
     return "", ""
 
 
-def _is_left_open(sentence: str, sample: Sample) -> bool:
-    """Whether a sentence says that no option is right, or that nothing can be said."""
-    is_open = _NOT_LISTED.search(sentence) or UNDETERMINED.search(sentence)
-    return bool(is_open) and not mentions(sentence, sample)
+def _unless_open(label: str, part: Sentence, silent: Sequence[str]) -> tuple[str | None, str]:
+    """What a sentence concludes, unless a later one says that nothing can be concluded."""
+    return (None, "") if any(map(_is_left_open, silent)) else (label, part.text.strip())
 
 
-def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _Look | None:
-    """What a sentence says; None where it neither concludes nor names an option by its label."""
+def _is_left_open(sentence: str) -> bool:
+    """Whether a sentence without an option says that none is right, or that nothing is known."""
+    return bool(_NOT_LISTED.search(sentence) or UNDETERMINED.search(sentence))
+
+
+def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _Look:
+    """What a sentence that names an option says."""
     answers = _answers(sentence, sample)
     is_conclusion = answers or concludes(sentence)
     chooses = is_conclusion or _CHOOSES.search(sentence) is not None
-    if place > 1 and not chooses and not _ANY_LABEL.search(sentence):
-        return None
     named = judge(sentence, sample)
     if not place and answers and not named.is_any:
         named = Named(is_open=True)  # it answers the question with something that is no option

@@ -47,6 +47,9 @@ _LEAVES_ONE = re.compile(
     re.IGNORECASE,
 )
 
+_ONE_LEFT = (" one", "a single", "the last", "剩")
+"""A part of each of them; quicker to find than a pattern."""
+
 
 def chosen_in(sentence: str, sample: Sample) -> str:
     """The one option that a sentence names as the one to choose; empty without one."""
@@ -67,6 +70,8 @@ def _is_doubtful(sentence: str, sample: Sample) -> bool:
 
 def leaves_one(sentence: str, sample: Sample) -> bool:
     """Whether a sentence says that one option is left without naming it."""
+    if not any(map(sentence.__contains__, _ONE_LEFT)):
+        return False
     match = _LEAVES_ONE.search(sentence)
     return match is not None and not mentions(sentence[match.end() :], sample)
 

@@ -27,7 +27,7 @@ from keju.answers.sentences import (
     has_chinese,
     is_unsure,
 )
-from keju.types import Sample
+from keju.types import LABELS, Sample
 
 
 class Mention(NamedTuple):
@@ -88,42 +88,47 @@ _MAY_BE_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z][)\]])")
 WORD = re.compile(r"\w")
 
 
-def mentions(sentence: str, sample: Sample) -> list[Mention]:
+def mentions(sentence: str, sample: Sample) -> tuple[Mention, ...]:
     """The options that a spoken sentence names, in order.
 
     A label and its own text next to it are one mention. A number is a mention where all options are
     numbers of things and the sentence has no other.
     """
-    named = _with_labels(_by_texts(sentence, sample), sentence, sample)
-    if (there := _THERE_ARE.search(sentence)) and (
-        other := counted_option(there[1], sample.choices)
-    ):
-        return [Mention(other[0], there.start(1), there.end(1), True)]
-    if not named and (other := framed_option(sentence, sample.choices)):
-        named.append(Mention(*other, True))
-    if not named and (other := counted_option(sentence, sample.choices)):
-        named.append(Mention(*other, True))
-    return _merged(named, sentence) if len(named) > 1 else named
+    return _mentions(sentence, sample.choices)
 
 
-def _by_texts(sentence: str, sample: Sample) -> list[Mention]:
+@lru_cache(maxsize=32)
+def _mentions(sentence: str, choices: tuple[str, ...]) -> tuple[Mention, ...]:
+    """The same; several rules ask for the mentions of one sentence."""
+    named = _with_labels(_by_texts(sentence, choices), sentence, LABELS[: len(choices)])
+    if "here" in sentence and (there := _THERE_ARE.search(sentence)):
+        other = counted_option(there[1], choices)
+        if other:
+            return (Mention(other[0], there.start(1), there.end(1), True),)
+    if not named:
+        other = framed_option(sentence, choices) or counted_option(sentence, choices)
+        return (Mention(*other, True),) if other else ()
+    return tuple(_merged(named, sentence)) if len(named) > 1 else tuple(named)
+
+
+def _by_texts(sentence: str, choices: tuple[str, ...]) -> list[Mention]:
     """The options whose whole texts are in a sentence."""
     return [
         Mention(label, start, end, True)
-        for start, end, label in texts_in(sentence.lower(), sample.choices)
-        if not UNDETERMINED.search(own_text(label, sample.choices))
+        for start, end, label in texts_in(sentence.lower(), choices)
+        if not UNDETERMINED.search(own_text(label, choices))
         or sentence[:start].rstrip(' "*').endswith((":", "：", "answer is", "答案是"))
     ]
 
 
-def _with_labels(named: list[Mention], sentence: str, sample: Sample) -> list[Mention]:
+def _with_labels(named: list[Mention], sentence: str, labels: str) -> list[Mention]:
     """`named` and the options whose labels are in a sentence; a label inside a text is none."""
     for pattern in _patterns_for(sentence):
         for match in pattern.finditer(sentence):
             label = match[match.lastindex or 0].upper()
             start, end = match.span(pattern is not _LABEL)
             inside = any(each.start <= start and end <= each.end for each in named)
-            if label in sample.labels and not inside:
+            if label in labels and not inside:
                 named = [each for each in named if not start <= each.start < each.end <= end]
                 named.append(Mention(label, start, end, weak=pattern is _WEAK))
     return named

@@ -225,20 +225,21 @@ def is_ended(text: str) -> bool:
 
     An open bracket, an open formula or a loop says that the text was cut off.
     """
+    end = text[-8:].rstrip()
+    is_label = "A" <= end[-1:] <= "Z"
+    if not is_label and not ENDED.search(end):
+        return False
     line = text[-2 * SHORT :].rpartition("\n")[2].strip()
-    if line.count("(") > line.count(")") or _OPEN_FORMULA.search(line):
+    if line.count("(") > line.count(")") or (end[-1] == "$" and _OPEN_FORMULA.search(line)):
         return False
     tail = text[-TAIL:]
     if tail.count("$$") % 2 or tail.count("\\[") > tail.count("\\]"):
         return False
     if len(text) > BRIEF and text[-BRIEF:].count(text[-_LOOP:]) > _MOST_TURNS:
         return False
-    end = text[-8:].rstrip()
-    if end[-1:] == "." and end[-2:-1].isdigit():
+    if end[-1] == "." and end[-2:-1].isdigit():
         return BROKEN_NUMBER.fullmatch(line) is None
-    if "A" <= end[-1:] <= "Z":
-        return _LABEL_END.search(line[-_LOOP:]) is not None
-    return ENDED.search(end) is not None
+    return not is_label or _LABEL_END.search(line[-_LOOP:]) is not None
 
 
 _MOST_TURNS = 3
