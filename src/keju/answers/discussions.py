@@ -143,7 +143,7 @@ def verdicts_of(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
     """What all sentences call right and wrong, supposed sentences aside."""
     verdicts = Verdicts(set(), set(), set(), set())
     asked_for = _asked_for(sample)
-    for part in parts:
+    for part in dict.fromkeys(parts):  # a loop says the same again
         sentence = spoken(part.text)
         if supposes(sentence, sample) or sentence.rstrip().endswith(("?", "？")):
             continue

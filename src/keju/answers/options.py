@@ -256,10 +256,16 @@ def is_longer(text: str, choices: Sequence[str], spare: int) -> bool:
     """
     if not choices:
         return _exceeds(text, spare, 0)
+    return _exceeds(text, spare, _longest(tuple(choices)))
+
+
+@lru_cache(maxsize=64)
+def _longest(choices: tuple[str, ...]) -> int:
+    """Characters of the longest option in any spelling."""
     joined = "".join(choices)
     if joined.isascii() and "\\" not in joined:  # another spelling has no blanks
-        return _exceeds(text, spare, max([len(each) - each.count(" ") for each in choices]))
-    return _exceeds(text, spare, spellings(tuple(choices)).longest)
+        return max([len(each) - each.count(" ") for each in choices])
+    return spellings(choices).longest
 
 
 def _exceeds(text: str, spare: int, longest: int) -> bool:
@@ -444,11 +450,15 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
         return None
     begin = max(sentence.rfind("="), sentence.rfind("≈"), 0)
     numbers = list(_QUANTITIES.finditer(sentence, begin))
-    values = {_quantity(number[0].casefold().replace(",", "")) for number in numbers}
-    if len(values) != 1 or None in values:
+    values: set[tuple[Fraction, str] | None] = set()
+    for written in dict.fromkeys(number[0].casefold().replace(",", "") for number in numbers):
+        values.add(_quantity(written))
+        if len(values) > 1:
+            return None
+    value = values.pop() if values else None
+    if value is None:
         return None
-    value = values.pop()
-    fits = [i for i, other in enumerate(quantities) if other and value and other[0] == value[0]]
+    fits = [i for i, other in enumerate(quantities) if other and other[0] == value[0]]
     if len(fits) != 1:
         return None
     return chr(ord("A") + fits[0]), numbers[-1].start(), numbers[-1].end()

@@ -75,13 +75,19 @@ def tail_of(text: str) -> str:
 
 def last_sentences(text: str, n: int = 1) -> list[str]:
     """The last `n` sentences of a text that have words, the last one first."""
-    last: list[str] = []
-    for sentence in reversed(list(clauses(tail_of(text)))):
-        if sentence.strip(AROUND):
-            last.append(sentence.strip())
-        if len(last) == n:
-            break
-    return last
+    tail = tail_of(text)
+    span = 2 * SHORT * n
+    while True:
+        begin = max(0, len(tail) - span)
+        parts = list(clauses(tail[begin:]))
+        last = [part.strip() for part in reversed(parts[1:] if begin else parts) if _has_words(part)]
+        if len(last) >= n or not begin:
+            return last[:n]
+        span *= 4
+
+
+def _has_words(sentence: str) -> bool:
+    return bool(sentence.strip(AROUND))
 
 
 # --- what concludes ----------------------------------------------------------------------------

@@ -328,6 +328,8 @@ class Words(Kind):
         """The last list that has nearly all words of the question, in whatever order."""
         wanted = self._wanted(sample)
         for sentence in last_sentences(text):
+            if not all(map(sentence.lower().__contains__, wanted)):
+                continue
             list_part = _plain_list(sentence.rpartition(":")[2])
             words = [word for word, _ in _words(list_part, wanted, LONGEST_LAST_LINE)]
             value = last_words(words, wanted)
