@@ -125,14 +125,18 @@ SUPPOSES = re.compile(
 _WOULD = re.compile(r"[Aa]nswer would\b")
 
 
+STATED = (". The ", ". So the ")
+"""What most often comes before a marker; it states what follows."""
+
+
 def standing_of(text: str, start: int) -> Standing:
     """What the sentence before the marker at `start` makes of it.
 
     ``It is not the case that the answer is`` denies what follows, ``if the answer is`` supposes it;
     ``otherwise the answer is`` is one branch of two.
     """
-    if text.endswith((". The ", ". So the "), 0, start):
-        return "stated"  # the usual cases, at once
+    if text.endswith(STATED, 0, start):
+        return "stated"
     if start < 2 or text[start - 2] in _SENTENCE_ENDS or text[start - 1] == "\n":
         return "stated"
     before = text[max(0, start - REACH) : start]

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import msgspec
 
-from keju.answers.decision import Stated, correction_in, decide, standing_of
+from keju.answers.decision import STATED, Stated, correction_in, decide, standing_of
 from keju.answers.edges import (
     BARE,
     LABELLED,
@@ -185,18 +185,17 @@ class RobustReader(Reader):
             return None
         if "\n" in line or "<" in line or ":" in line[:4] or ("[" in line and "[THINK]" in line):
             return None
-        if line.count("nswer") > 1 or "NSWER" in line or "orrect " in line:
-            return None
         at = len(line) - _ENDING
-        if ("\\" in line and "boxed" in line) or standing_of(line, at) != "stated":
+        if line.find("nswer") < at or "NSWER" in line or "orrect " in line:
             return None
-        is_strict = self._is_strict(line, at)
-        return Answer(
-            LABELS[place],
-            "strict" if is_strict else TOLERATED,
-            rule="marker" if is_strict else "wording",
-            passage=line[max(0, at - BEFORE_MARKER) :],
-        )
+        if "\\" in line and "boxed" in line:
+            return None
+        if not line.endswith(STATED, 0, at) and standing_of(line, at) != "stated":
+            return None
+        passage = line[-BEFORE_MARKER - _ENDING :]
+        if self._strict is ANSWER_IS or self._is_strict(line, at):
+            return Answer(LABELS[place], "strict", rule="marker", passage=passage)
+        return Answer(LABELS[place], TOLERATED, rule="wording", passage=passage)
 
     def _read(self, text: str, kind: Kind, sample: Sample) -> Answer:
         """The answer of the first stretch of the reply that has one and is about this question."""

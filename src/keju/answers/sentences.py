@@ -80,7 +80,9 @@ def last_sentences(text: str, n: int = 1) -> list[str]:
     while True:
         begin = max(0, len(tail) - span)
         parts = list(clauses(tail[begin:]))
-        last = [part.strip() for part in reversed(parts[1:] if begin else parts) if _has_words(part)]
+        last = [
+            part.strip() for part in reversed(parts[1:] if begin else parts) if _has_words(part)
+        ]
         if len(last) >= n or not begin:
             return last[:n]
         span *= 4
