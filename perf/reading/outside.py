@@ -1,4 +1,4 @@
-"""Labelled and written replies that the folder of real data holds: shares, and the rules at work.
+"""Labelled and written replies of the data folder and of `tests/readers`: shares, rules at work.
 
 ``labels_3`` is weighted as the README of the data says; contested rows are left out, and the
 stratum `agree_not_plain` is listed but not counted in the shares. All others are counted as they
@@ -11,6 +11,7 @@ import gzip
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,13 @@ import msgspec
 from keju.answers.segments import split_thinking
 from keju.benchmarks.base import Exam
 from keju.types import Sample
-from perf.reading.replies import exam_of, samples_of
+from perf.measure import ROOT
+from perf.reading.replies import MORE, RECORDINGS, exam_of, recorded, samples_of
 from perf.reading.values import AMBIGUOUS, kind_of, value_of
 
+READERS = ROOT / "tests" / "readers"
+WRITTEN_HERE = ("polarity.jsonl", "styles.jsonl")
+"""Written for the reader: questions that ask for the wrong statement, and other styles."""
 ERRORS = ("misread", "missed", "invented")
 WORD_LIST = "WL"
 """The label of a reply that states a list of words, whichever."""
@@ -123,14 +128,41 @@ def _written(row: Mapping[str, Any], data: Path) -> tuple[Exam, Sample, str]:
     return exam, sample, row["output"]
 
 
-def print_written(path: Path, data: Path) -> None:
-    """Print the shares of a file of written replies."""
+def tally_written(path: Path, data: Path) -> Tally:
+    """What is made of a file of written replies."""
     tally = Tally()
     for row in rows_of(path):
         exam, sample, text = _written(row, data)
         tally.add(*_read(exam, sample, text, row["label"]))
+    return tally
+
+
+def print_written(path: Path, data: Path) -> None:
+    """Print the shares of a file of written replies."""
+    tally = tally_written(path, data)
     if tally.weight:
         tally.print(path.name.split(".")[0])
+
+
+BLIND = READERS / "blind_labels.jsonl"
+"""Labels of recorded replies that were given before the reader saw them; the texts are in the data
+folder, and `sha256` says which they are."""
+
+
+def tally_blind(data: Path) -> dict[str, Tally]:
+    """What is made of the replies that were labelled before the reader saw them, by model."""
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    rows = {row["key"]: row for row in rows_of(BLIND) if not row.get("contested")}
+    recordings = {recording.model: recording for recording in (*RECORDINGS, *MORE)}
+    for model in dict.fromkeys(key.partition("/")[0] for key in rows):
+        if not (data / recordings[model].file).is_file():
+            continue
+        for reply in recorded(recordings[model], data):
+            row = rows.get(reply.key)
+            if row and sha256(reply.text.encode()).hexdigest().startswith(row["sha256"]):
+                verdict, rule = _read(reply.exam, reply.sample, reply.text, row["label"])
+                tallies[model].add(verdict, rule)
+    return tallies
 
 
 # `A. `, `B．`: where an option begins inside a question.
@@ -184,3 +216,7 @@ def print_outside(data: Path) -> None:
     print_polarity(folder / "gaokao_not_questions.jsonl.gz", data)
     for name in ("written_2.jsonl.gz", "adversarial.jsonl"):
         print_written(folder / name, data)
+    for name in WRITTEN_HERE:
+        print_written(READERS / name, data)
+    for model, tally in tally_blind(data).items():
+        tally.print(f"{BLIND.stem}: {model}")

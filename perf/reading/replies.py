@@ -76,6 +76,28 @@ RECORDINGS = (
     ),
 )
 
+MORE = (
+    Recording(
+        "code-davinci-002 (answer only)",
+        "bbh",
+        "answer-only",
+        "golden/bbh/code-davinci-002_answer_only_predictions.jsonl.gz",
+    ),
+    Recording(
+        "Yi-6b-Chat",
+        "mmlu_pro",
+        "official",
+        "recorded/mmlu_pro/Yi-6b-Chat_predictions.jsonl.gz",
+    ),
+    Recording(
+        "Llama-3.2-3B-Instruct",
+        "bbh",
+        "paper",
+        "recorded/bbh/llama-3.2-3b-instruct_zeroshot_predictions.jsonl.gz",
+    ),
+)
+"""Recordings without labels of the corpus, next to `RECORDINGS`."""
+
 
 def recorded(recording: Recording, data: Path) -> Iterator[Written]:
     """All replies of a recording, in the order of the file."""

@@ -14,29 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keju.answers.segments import split_thinking
-from perf.reading.replies import RECORDINGS, Recording, Written, embedded, recorded
-
-MORE = (
-    Recording(
-        "code-davinci-002 (answer only)",
-        "bbh",
-        "answer-only",
-        "golden/bbh/code-davinci-002_answer_only_predictions.jsonl.gz",
-    ),
-    Recording(
-        "Yi-6b-Chat",
-        "mmlu_pro",
-        "official",
-        "recorded/mmlu_pro/Yi-6b-Chat_predictions.jsonl.gz",
-    ),
-    Recording(
-        "Llama-3.2-3B-Instruct",
-        "bbh",
-        "paper",
-        "recorded/bbh/llama-3.2-3b-instruct_zeroshot_predictions.jsonl.gz",
-    ),
-)
-"""Recordings without labels of the corpus, next to `RECORDINGS`."""
+from perf.reading.replies import MORE, RECORDINGS, Written, embedded, recorded
 
 
 class Cell(NamedTuple):
