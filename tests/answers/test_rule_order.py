@@ -119,3 +119,16 @@ def test_the_answer_after_the_worked_examples_counts(answers: str) -> None:
 @pytest.mark.parametrize("answers", ["ACDBBB", "BBBEFC", "FEDCAB", "ACDEF"])
 def test_other_answers_are_no_worked_examples(answers: str) -> None:
     assert "replayed_examples" not in replay(answers).signs
+
+
+def test_the_number_of_an_item_that_never_came_is_no_answer() -> None:
+    sample = Sample(id="x", subset="s", index=0, text="?", target="", choices=("3", "4", "20"))
+    assert QUICK.read("1. One\n2. Two\n3", sample).value is None
+    assert QUICK.read("1. One\n2. Two\n\n4", sample).value == "B"
+
+
+def test_the_wrong_answer_is_none_even_where_the_wrong_statement_is_asked_for() -> None:
+    text = "下列说法错误的是____"
+    sample = Sample(id="x", subset="s", index=0, text=text, target="", choices=NAMES)
+    assert QUICK.read("错误答案是C", sample).value is None
+    assert QUICK.read("错误的说法是C。", sample).value == "C"

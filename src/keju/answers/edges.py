@@ -282,12 +282,22 @@ def end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str 
         return None
     if kind.listed and ends_a_list(text, block, kind, sample, listed=listed):
         return None
+    if block.isdecimal() and _numbers_next(text, block):
+        return None
     parts = [block, *_after_equals(block, text, kind, sample)]
     if len(block) <= LONGEST_LEAD or not is_longer(block, sample.choices, LONGEST_LEAD):
         parts += _announced_parts(clean_segment(block), kind)
     if len(text) <= longest and text.strip() != block:
         parts += [last_paragraph(text), text] if kind.paragraph else [text]
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
+
+
+def _numbers_next(text: str, block: str) -> bool:
+    """Whether a last line is the number of a list's next item, which never came: ``19. So\n20``."""
+    lines = text.rstrip()[: -len(block)].rstrip().rpartition("\n")
+    return block != "1" and lines[2].lstrip().startswith(
+        (f"{int(block) - 1}.", f"{int(block) - 1})")
+    )
 
 
 def _after_equals(block: str, text: str, kind: Kind, sample: Sample) -> list[str]:

@@ -30,9 +30,10 @@ _TO_CHOOSE = re.compile(
     r"|\b(?:makes?|making|leaves?|leaving)[\s*\"“(]*(?:option )?[(\[]?([A-Z])[)\]]? (?:as )?the"
     r" (?:one|answer|option|exception|odd one|false|wrong|incorrect|correct)\b",
 )
-# `错误的表述是 C`, `不正确的是C`; `the statement that is not true is (C)`, `the false one is C`.
+# `错误的表述是 C`, `不正确的是C`, not `错误答案是C`; `the statement that is not true is (C)`, `the
+# false one is C`.
 _WRONG_ONE = re.compile(
-    rf"(?:错误|不正确|有误|不属于|不符合)[^,，。;；]{{0,12}}?(?<!不)[是为:：]{_LABEL_ZH}"
+    rf"(?:错误|不正确|有误|不属于|不符合)(?!的?答案)[^,，。;；]{{0,12}}?(?<!不)[是为:：]{_LABEL_ZH}"
     rf"|\b(?:false|wrong|incorrect|untrue) (?:statement|one|option|claim|choice)"
     rf"(?: [a-z]+){{0,3}} is{_LABEL}"
     rf"|\b(?:statement|one|option|claim)s? (?:that|which) (?:is|are) (?:not (?:true|correct|right)"
