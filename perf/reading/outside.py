@@ -21,7 +21,7 @@ from keju.answers.segments import split_thinking
 from keju.benchmarks.base import Exam
 from keju.types import Sample
 from perf.measure import ROOT
-from perf.reading.replies import MORE, RECORDINGS, exam_of, recorded, samples_of
+from perf.reading.replies import OTHERS, RECORDINGS, exam_of, recorded, samples_of
 from perf.reading.values import AMBIGUOUS, kind_of, value_of
 
 READERS = ROOT / "tests" / "readers"
@@ -153,7 +153,7 @@ def tally_blind(data: Path) -> dict[str, Tally]:
     """What is made of the replies that were labelled before the reader saw them, by model."""
     tallies: dict[str, Tally] = defaultdict(Tally)
     rows = {row["key"]: row for row in rows_of(BLIND) if not row.get("contested")}
-    recordings = {recording.model: recording for recording in (*RECORDINGS, *MORE)}
+    recordings = {recording.model: recording for recording in (*RECORDINGS, *OTHERS)}
     for model in dict.fromkeys(key.partition("/")[0] for key in rows):
         if not (data / recordings[model].file).is_file():
             continue

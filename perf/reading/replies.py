@@ -76,7 +76,7 @@ RECORDINGS = (
     ),
 )
 
-MORE = (
+OTHERS = (
     Recording(
         "code-davinci-002 (answer only)",
         "bbh",

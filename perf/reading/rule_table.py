@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keju.answers.segments import split_thinking
-from perf.reading.replies import MORE, RECORDINGS, Written, embedded, recorded
+from perf.reading.replies import OTHERS, RECORDINGS, Written, embedded, recorded
 
 
 class Cell(NamedTuple):
@@ -70,7 +70,7 @@ def counts_of(replies: Iterable[Written]) -> Counts:
 def print_rules(data: Path) -> None:
     """Print the table of rules and models."""
     columns: dict[str, dict[str, Cell]] = {}
-    for recording in (*RECORDINGS, *MORE):
+    for recording in (*RECORDINGS, *OTHERS):
         if (data / recording.file).is_file():
             columns[recording.model] = dict(counts_of(recorded(recording, data)).cells())
     columns["embedded"] = dict(counts_of(embedded(data)).cells())
