@@ -111,28 +111,31 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
     ended = is_ended(text) or _VERDICT_END.search(text, max(0, len(text) - 12)) is not None
-    is_cut = not ended and len(text) > SHORT
-    if is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
+    form = _Form(ended, len(text) <= BRIEF, len(text) < len(whole), not ended and len(text) > SHORT)
+    if form.is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
         return Conclusion()
     tail = tail_of(text)
-    if is_cut and tail.isascii() and not (may_choose(tail) or _names_all(tail, sample)):
+    if form.is_cut and tail.isascii() and not (may_choose(tail) or _names_all(tail, sample)):
         return Conclusion()
-    tail = _plain_tail(tail, sample)
+    return _of_tail(_plain_tail(tail, sample), sample, form)
+
+
+def _of_tail(tail: str, sample: Sample, form: _Form) -> Conclusion:
+    """What the end of a reply concludes: an option with a tick, a chosen one, a conclusion."""
     if marked := marked_right(tail, len(sample.labels)):
         return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
     is_chosen = may_choose(tail) and CHOSEN.search(tail)
-    if is_cut and not is_chosen and not _names_all(tail, sample):
+    if form.is_cut and not is_chosen and not _names_all(tail, sample):
         return Conclusion()
     parts = sentences_of(tail, sample)
     if is_chosen and len(chosen := verdicts_of(parts, sample).chosen) == 1:
         return Conclusion(chosen.pop(), rule="discussion", passage=tail[-SHORT:])
-    how = _Form(ended, len(text) <= BRIEF, len(text) < len(whole))
-    label, passage = ("", "") if is_cut else _conclusion(parts, sample, how)
+    label, passage = ("", "") if form.is_cut else _conclusion(parts, sample, form)
     if label:
         return Conclusion(label, rule="conclusion", passage=passage)
     if label is None or not parts or not may_call_right(tail, sample):
         return Conclusion()
-    return _discussed(parts, sample, ended=ended)
+    return _discussed(parts, sample, ended=form.ended)
 
 
 def _complete_part(text: str) -> str:
@@ -184,6 +187,8 @@ class _Form(NamedTuple):
     brief: bool
     has_stub: bool
     """Whether the beginning of a further sentence was cut off."""
+    is_cut: bool = False
+    """Whether it is long and breaks off; only a discussion of all options counts then."""
 
 
 # `'ANSWER: [LETTER]', where [LETTER] is one of A, B.`, `of the following format: 'one'`: the form
@@ -331,6 +336,8 @@ def _is_sure(
     at_end = not sentence[last.end :].strip(AROUND)
     if not form.ended and not (at_end and _is_firm(sentence, last)):
         return False
+    if not at_end and _NOT_LISTED.search(sentence, last.end):
+        return False  # `it is 3.2 V, but this is not an option`
     is_number = last.by_text and any(map(str.isdigit, sentence[last.start : last.end]))
     if is_number and not (look.concludes or form.brief):
         return False  # a number on the way to another

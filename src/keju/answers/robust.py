@@ -211,8 +211,27 @@ class RobustReader(Reader):
         if len(marked) > 2 and (after := self._after_replay(marked, kind, sample)):
             return _announced(text, marked[after : after + 1], kind, ("replayed_examples",))
         stretches, signs = self._stretches(text, marked, sample)
-        answer = Answer()
-        for stretch in stretches[:MOST]:
+        answer = self._first_answer(text, stretches[:MOST], marked, sample, signs)
+        if answer.value is not None or answer.reason == AMBIGUOUS.reason:
+            return answer
+        reason = answer.reason or reason
+        why = reason if self._explains or reason == INVALID_LABEL.reason else ""
+        if "echoed_options" in signs:
+            why = why or "echoed_options"
+        return Answer(reason=why or answer.reason or kind.nothing, signs=signs)
+
+    def _first_answer(
+        self,
+        text: str,
+        stretches: Sequence[Episode],
+        marked: Sequence[Stated],
+        sample: Sample,
+        signs: tuple[Sign, ...],
+    ) -> Answer:
+        """The answer of the first stretch that has one; the last reason where none has."""
+        kind = self._kind_of(sample)
+        reason = ""
+        for stretch in stretches:
             inside = [each for each in marked if stretch.start <= each.start < stretch.end]
             answer = self._of_stretch(text, stretch, inside, kind, sample, signs)
             if answer.value is None and answer.reason != AMBIGUOUS.reason:
@@ -221,10 +240,8 @@ class RobustReader(Reader):
                 answer = self._unannounced(part, kind, sample, signs)
             if answer.value is not None or answer.reason == AMBIGUOUS.reason:
                 return _cut_off(answer) if stretch.end < len(text) else answer
-        why = reason if self._explains or reason == INVALID_LABEL.reason else ""
-        if "echoed_options" in signs:
-            why = why or "echoed_options"
-        return Answer(reason=why or answer.reason or kind.nothing, signs=signs)
+            reason = reason or answer.reason
+        return Answer(reason=reason)
 
     def _marked(
         self, text: str, kind: Kind, sample: Sample, *, is_silent: bool

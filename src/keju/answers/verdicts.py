@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from keju.answers.numbers import NUMBER_WORDS, numbers_in, plain_numerals
 from keju.answers.segments import NO_ANSWER, Statement
@@ -86,8 +87,8 @@ def last_verdict(
     if text.rstrip("*_ \n").endswith((":", "：")):
         return NO_ANSWER  # what it announces never came
     text = without_stub(text).rstrip()
+    words = _Words(word, values, at, phrases, question, _asked(question))
     ended = ENDED.search(text) is not None
-    asked = _asked(question)
     sentences = last_sentences(text, 12)
     for number, whole in enumerate(sentences):
         if len(whole) > 3 * SHORT or (number and not ended):
@@ -96,29 +97,54 @@ def last_verdict(
             return NO_ANSWER
         if (number > 1 and not concludes(whole)) or _says_nothing(whole, question):
             continue
-        sentence = _without_expressions(whole, question)
-        hedged = _HEDGED.search(sentence)
-        named = [
-            match
-            for match in word.finditer(sentence)
-            if _is_word(sentence, match) and at(sentence, match.start())
-        ]
-        statement = _verdict_of(sentence, named, values) if named else NO_ANSWER
-        if statement.value is None and _is_about(sentence, asked):
-            phrased = _REASON.split(sentence[: hedged.start()] if hedged else sentence)[0]
-            value = _phrase(phrased, phrases, ended=ended)
-            if value and not concludes(whole) and number == 0:
-                value = _concluded_phrase(sentences[1:4], phrases, question, asked) or value
-            if value:
-                return Statement(value)
-        if not named:
-            continue
-        if not hedged:
+        before = sentences[1:4] if number == 0 else ()
+        statement = _of_sentence(whole, before, words, text, ended=ended)
+        if statement is not None:
             return statement
-        given = {values[match[1].lower()] for match in word.finditer(text)}
-        if len(given) == 1 and len(text) <= BRIEF:
-            return statement  # what could be counts where it is all that is said
-    return _of_the_asked(sentences, asked, phrases)
+    return _of_the_asked(sentences, words.names, phrases)
+
+
+class _Words(NamedTuple):
+    """What says a verdict, and the question that it answers."""
+
+    word: re.Pattern[str]
+    values: Mapping[str, str]
+    at: Callable[[str, int], re.Match[str] | None]
+    phrases: Phrases
+    question: str
+    names: set[str]
+    """The names that the question asks about."""
+
+
+def _of_sentence(
+    whole: str, before: Sequence[str], words: _Words, text: str, *, ended: bool
+) -> Statement | None:
+    """The verdict of one sentence; None where the sentence before it may have one.
+
+    A phrase without a conclusion gives way to a conclusion in one of the sentences `before`.
+    """
+    sentence = _without_expressions(whole, words.question)
+    hedged = _HEDGED.search(sentence)
+    named = [
+        match
+        for match in words.word.finditer(sentence)
+        if _is_word(sentence, match) and words.at(sentence, match.start())
+    ]
+    statement = _verdict_of(sentence, named, words.values) if named else NO_ANSWER
+    if statement.value is None and _is_about(sentence, words.names):
+        phrased = _REASON.split(sentence[: hedged.start()] if hedged else sentence)[0]
+        value = _phrase(phrased, words.phrases, ended=ended)
+        if value and before and not concludes(whole):
+            value = _concluded_phrase(before, words) or value
+        if value:
+            return Statement(value)
+    if not named:
+        return None
+    if not hedged:
+        return statement
+    given = {words.values[match[1].lower()] for match in words.word.finditer(text)}
+    # what could be counts where it is all that is said
+    return statement if len(given) == 1 and len(text) <= BRIEF else None
 
 
 def _says_nothing(sentence: str, question: str) -> bool:
@@ -133,14 +159,12 @@ def _is_about(sentence: str, asked: set[str]) -> bool:
     return not asked or any(name in sentence for name in asked)
 
 
-def _concluded_phrase(
-    sentences: Sequence[str], phrases: Phrases, question: str, asked: set[str]
-) -> str | None:
+def _concluded_phrase(sentences: Sequence[str], words: _Words) -> str | None:
     """What a conclusion shortly before the last sentence says: ``So he did not cause it.``"""
     for whole in sentences:
-        if concludes(whole) and _is_about(whole, asked) and not _HEDGED.search(whole):
-            sentence = _REASON.split(_without_expressions(whole, question))[0]
-            if value := _phrase(sentence, phrases, ended=True):
+        if concludes(whole) and _is_about(whole, words.names) and not _HEDGED.search(whole):
+            sentence = _REASON.split(_without_expressions(whole, words.question))[0]
+            if value := _phrase(sentence, words.phrases, ended=True):
                 return value
     return None
 
