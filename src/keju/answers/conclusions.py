@@ -251,9 +251,9 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
         sentence = spoken(part.text.strip())
         if len(sentence) > 3 * SHORT or (place and not form.ended):
             continue
+        if leaves_one(sentence, sample):
+            return left_over(parts, sample), part.text.strip()
         if not mentions(sentence, sample):
-            if leaves_one(sentence, sample):
-                return left_over(parts, sample), part.text.strip()
             if not place and _answers(sentence, sample):
                 return None, ""  # it answers the question with something that is no option
             if not part.item:

@@ -153,6 +153,10 @@ _OF_THE_ANSWER = re.compile(r"\banswer\b|答案|选(?!项)", re.IGNORECASE)
 _ANSWER = re.compile(r"\banswer\b", re.IGNORECASE)
 
 
+_BEFORE_OPTION = " ([*_\"“"
+"""What may come right before an option."""
+
+
 def is_unsure(clause: str, sample: Sample) -> bool:
     """Whether a clause takes back what it says; words of the question itself do not count."""
     matches = list(_UNSURE.finditer(clause))
@@ -166,6 +170,8 @@ def is_unsure(clause: str, sample: Sample) -> bool:
             continue
         if _ANSWER.search(clause, match.end()):
             return True  # `I don't believe the answer is`: whatever the question's own words are
+        if not clause[match.end() :].strip(_BEFORE_OPTION):
+            return True  # `The answer is not (`: right before the option
         around = clause[match.start() : match.end() + 3].strip()
         if len(around) < 3 or around not in sample.text:
             return True
