@@ -116,9 +116,14 @@ def _by_texts(sentence: str, choices: tuple[str, ...]) -> list[Mention]:
     return [
         Mention(label, start, end, True)
         for start, end, label in texts_in(sentence.lower(), choices)
+        if sentence[start : end + 1] not in _PRONOUN
         if not UNDETERMINED.search(own_text(label, choices))
         or sentence[:start].rstrip(' "*').endswith((":", "：", "answer is", "答案是"))
     ]
+
+
+_PRONOUN = frozenset({"I ", "A ", "a "})
+"""The pronoun and the article, where an option is that letter."""
 
 
 def _with_labels(named: list[Mention], sentence: str, labels: str) -> list[Mention]:
