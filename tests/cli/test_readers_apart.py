@@ -205,3 +205,25 @@ def test_a_letter_with_another_options_text_is_not_told_as_a_lack_of_a_marker(
     shown = keju("show", "r", "--sample", "demo_multistep_arithmetic_0").out
     (line,) = [line for line in shown.splitlines() if line.startswith("marker:")]
     assert "a letter and another option's text" in line
+
+
+def test_a_published_rule_says_that_think_blocks_were_removed(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    exam, _ = prepare_exam("bbh", {"subset_list": ["snarks"]}, data_dir=str(data_dir))
+    rows = [
+        {"subset": "snarks", "index": index, "output": f"<think>Hm.</think>{sample.target}"}
+        for index, sample in enumerate(exam.samples[:40])
+    ]
+    path = tmp_path / "p.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    named = ("--datasets", "bbh", "--protocol", "answer-only")
+    argv = ("score", *named, "--predictions", str(path), "--data-dir", str(data_dir))
+    (entry,) = keju(*argv, "--json").json["benchmarks"]
+    told = {notice["code"]: notice["values"] for notice in entry["notices"]}["thinking_cut"]
+    assert told == {"replies": 40, "reader": "answer-only"}
+    assert "--reader answer-only@raw" in keju(*argv).out
+    (raw,) = keju(*argv, "--reader", "answer-only@raw", "--json").json["benchmarks"]
+    assert "thinking_cut" not in {notice["code"] for notice in raw["notices"]}
+    # the script of the authors compares the whole text, think block and all
+    assert (entry["metrics"]["accuracy"]["value"], raw["metrics"]["accuracy"]["value"]) == (1, 0)
