@@ -386,19 +386,22 @@ _PLURALS = {"on": "a", "us": "i", "um": "a", "ty": "ties", "ry": "ries", "cy": "
 _ITS_VERB = re.compile(r"it ([a-z]{4,})s")
 # The beginning of `It was the employee's performance`.
 _IT_IS = re.compile(r"(?:it|they|there|this|these) (?:is|are|was|were) ")
+_IT_OR_THEY = ("it", "th")
+"""The first letters of both of them."""
 # The reason in `No, because the goods were late`.
 _REASON = re.compile(r"\b(?:because|since) (.{20,})")
 
 
 def _other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
     """Another form in which a sentence names an option: a plural, or a reason that is its alone."""
-    if reason := _REASON.search(text):
+    if ("because " in text or "since " in text) and (reason := _REASON.search(text)):
         part = reason[1].rstrip(".")
         return part if sum(part in other for other, _ in options) == 1 else ""
-    if verb := _ITS_VERB.fullmatch(text):
-        return verb[1]
-    if (there := _IT_IS.match(text)) and len(text) - there.end() >= LEAST_PART:
-        return text[there.end() :]
+    if text[:2] in _IT_OR_THEY:
+        if verb := _ITS_VERB.fullmatch(text):
+            return verb[1]
+        if (there := _IT_IS.match(text)) and len(text) - there.end() >= LEAST_PART:
+            return text[there.end() :]
     return text[:-2] + _PLURALS[text[-2:]] if len(text) > 4 and text[-2:] in _PLURALS else ""
 
 
@@ -445,7 +448,9 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
     ``There are 5 of them`` means ``five``, and ``27/40`` means ``0.675``. All options must be
     numbers, with the same unit or none. After a sign of equality only what follows counts.
     """
-    quantities = _quantities(tuple(choices)) if choices else ()
+    if not choices or not _is_number_like(choices[0]):
+        return None
+    quantities = _quantities(tuple(choices))
     if not all(quantities) or len({each[1] for each in quantities if each}) != 1:
         return None
     begin = max(sentence.rfind("="), sentence.rfind("≈"), 0)
@@ -464,11 +469,21 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
     return chr(ord("A") + fits[0]), numbers[-1].start(), numbers[-1].end()
 
 
+def _is_number_like(option: str) -> bool:
+    """Whether an option may be a number; seen at once for most that are not."""
+    return _DIGIT.search(option) is not None or option.strip(" .").casefold() in NUMBER_WORDS
+
+
 # `the`, `finished`: words that say nothing of which option is meant.
 _COMMON_WORDS = frozenset({"the", "a", "an", "is", "are", "was", "of", "from", "to", "in", "on"})
 _WORDS = re.compile(r"\w+")
 # `first`, `last`, `leftmost`, `cheapest`: the place in an order.
 _PLACE = re.compile(r"\w*(?:first|second|third|fourth|fifth|sixth|seventh|last|most|est)")
+
+
+def _own_words(text: str) -> frozenset[str]:
+    """The words of an option that say something."""
+    return frozenset(_WORDS.findall(text)) - _COMMON_WORDS
 
 
 @lru_cache(maxsize=1024)
@@ -477,10 +492,11 @@ def _frame(choices: tuple[str, ...]) -> tuple[frozenset[str], tuple[frozenset[st
 
     ``Rob finished first`` and ``Eve finished first`` share ``finished first``.
     """
-    words = [
-        frozenset(_WORDS.findall(text)) - _COMMON_WORDS for text in option_texts(choices).plain
-    ]
-    shared = frozenset.intersection(*words) if len(words) > 2 else frozenset()
+    texts = option_texts(choices).plain
+    if len(texts) < 3 or not _own_words(texts[0]) & _own_words(texts[1]):
+        return None
+    words = list(map(_own_words, texts))
+    shared = frozenset.intersection(*words)
     rest = tuple(each - shared for each in words)
     is_frame = shared and all(0 < len(each) <= 3 for each in rest) and len(set(rest)) == len(rest)
     return (shared, rest) if is_frame else None

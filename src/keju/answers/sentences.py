@@ -153,7 +153,7 @@ _OF_THE_ANSWER = re.compile(r"\banswer\b|答案|选(?!项)", re.IGNORECASE)
 _ANSWER = re.compile(r"\banswer\b", re.IGNORECASE)
 
 
-_BEFORE_OPTION = " ([*_\"“"
+_BEFORE_OPTION = ' ([*_"“'
 """What may come right before an option."""
 
 
