@@ -132,3 +132,16 @@ def test_the_wrong_answer_is_none_even_where_the_wrong_statement_is_asked_for() 
     sample = Sample(id="x", subset="s", index=0, text=text, target="", choices=NAMES)
     assert QUICK.read("错误答案是C", sample).value is None
     assert QUICK.read("错误的说法是C。", sample).value == "C"
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("It is unclear whether the answer is (B).", None),
+        ("The wrong answer is (B).", None),
+        ("I do not think that the answer is (B), so it must be (C).", "C"),
+        ("It makes proteins, so it must be (C). Suppose the answer is (B).", "C"),
+    ],
+)
+def test_what_a_sentence_takes_back_is_read_by_no_rule(reply: str, label: str | None) -> None:
+    assert read(reply).value == label

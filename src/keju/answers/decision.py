@@ -155,6 +155,33 @@ def _denies(clause: str) -> bool:
     return _DENIAL.search(clause) is not None
 
 
+# `answer is`, `Answer would be`; `答案是`: what a sentence may take back.
+_MARKER = re.compile(r"\b[Aa]nswer (?:is|was|would be|could be|might be|must be)\b|答案应?[是为]")
+# What ends the part of a sentence that a denial reaches: `, so`, `。`; not the comma of `1,000`.
+_PART_END = re.compile(r"[,;](?=\s)|[.!?](?=[\s*_\"'”’)]|\Z)|[，；。！？\n]|,(?=[\u4e00-\u9fff])")
+
+
+def without_denied(text: str) -> str:
+    """A text without the parts of sentences that take back, or only suppose, what they announce.
+
+    ``I do not think that the answer is No.`` leaves nothing in which a rule could find ``No``.
+    """
+    if "nswer" not in text and "答案" not in text:
+        return text
+    kept: list[str] = []
+    place = 0
+    for marker in _MARKER.finditer(text):
+        at = marker.start()
+        if at < place or standing_of(text, at) != "denied":
+            continue
+        nearest = max(place, at - REACH)
+        begin = max(text.rfind(end, nearest, at) for end in _SENTENCE_ENDS) + 1
+        part = _PART_END.search(text, at)
+        kept.append(text[place : begin or nearest])
+        place = part.start() if part else len(text)
+    return "".join([*kept, text[place:]]) if kept else text
+
+
 # --- between two answers and after them -------------------------------------------------------
 
 Strength = Literal["either", "joined", "apart"]

@@ -16,7 +16,14 @@ from itertools import pairwise
 
 import msgspec
 
-from keju.answers.decision import STATED, Stated, correction_in, decide, standing_of
+from keju.answers.decision import (
+    STATED,
+    Stated,
+    correction_in,
+    decide,
+    standing_of,
+    without_denied,
+)
 from keju.answers.edges import (
     BARE,
     LABELLED,
@@ -236,7 +243,7 @@ class RobustReader(Reader):
             answer = self._of_stretch(text, stretch, inside, kind, sample, signs)
             if answer.value is None and answer.reason != AMBIGUOUS.reason:
                 reason = answer.reason or reason
-                part = text[stretch.start : stretch.end]
+                part = without_denied(text[stretch.start : stretch.end])
                 answer = self._unannounced(part, kind, sample, signs)
             if answer.value is not None or answer.reason == AMBIGUOUS.reason:
                 return _cut_off(answer) if stretch.end < len(text) else answer

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from keju.answers.edges import OPENING
 from keju.answers.kinds import LONGEST_LAST_LINE, Choice, Kind, Number, Verdict
-from keju.answers.option_mentions import supposes
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
@@ -18,7 +17,7 @@ from keju.answers.segments import (
     unwrap_latex,
     without_lead,
 )
-from keju.answers.sentences import is_unsure, last_sentences, without_stub
+from keju.answers.sentences import last_sentences, without_stub
 from keju.answers.verdicts import last_words
 from keju.benchmarks.bbh import facts
 from keju.benchmarks.bbh.facts import SUBSETS
@@ -163,6 +162,13 @@ _WRAPPER = re.compile(r"[\s$*]*+\\(?:boxed|fbox|text|texttt|mathrm|mathtt|textbf
 _DELIMITER = re.compile(r"[\s*]*+\\([(\[])")
 # `, or `: a second run of brackets is offered.
 _ANOTHER_RUN = re.compile(r"[\s,;|]*+(?:or|vs|versus|alternatively|otherwise)\b", re.IGNORECASE)
+# What says that the rest follows: `so you need `, `append`, `补上:`.
+_NEEDED = re.compile(r"\b(?:needs?|add|append)\b|补[上全齐]|添加|加上|需要", re.IGNORECASE)
+# `)]`, "`] }`", `")", "]"`: closing brackets that end a sentence, with no opening one before them.
+_CLOSING_RUN = re.compile(
+    r"[^(\[{<)\]}>\n]*?(?<![\w(\[{<])([)\]}>](?:[\s,、，\"'`“”]*(?:and\s+)?[\"'`“”]?[)\]}>])*)"
+    r"[^(\[{<)\]}>\n]*"
+)
 # `The completed sequence is`, `the full word would be`: a line that gives the whole sequence.
 _WHOLE_SEQUENCE = re.compile(
     r"\b(?:complet\w+|correct\w*|final|full|whole|closed|resulting|would be)\b|完整|最终",
@@ -217,10 +223,11 @@ class Brackets(Kind):
         return " ".join(brackets.removeprefix(self._opened(sample).replace(" ", ""))) or None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        """The rest of the whole sequence that one of the last lines gives.
+        """The rest of a whole sequence, or the closing brackets that the last line asks to add.
 
-        Looked at: Llama-3.2-3B-Instruct, code-davinci-002, written replies. A run of closing
-        brackets alone is no answer: it was right in 0 of 16 replies of Llama-3.2-3B-Instruct.
+        Looked at: Llama-3.2-3B-Instruct, code-davinci-002, written replies. Closing brackets after
+        an opening one are a step on the way: none of 15 such replies of Llama-3.2-3B-Instruct was
+        right.
         """
         text = without_stub(text).rstrip()
         lines = [line for line in text.split("\n")[-_LAST_LINES:] if line.strip()]
@@ -231,7 +238,11 @@ class Brackets(Kind):
             for start in _starts(line, opened):
                 if (value := self.read(line[start:], sample).value) and value != opened:
                     return Conclusion(value, rule="sequence", passage=line)
-        return Conclusion()
+        line = lines[-1] if lines else ""
+        needed = _NEEDED.search(line)
+        run = _CLOSING_RUN.fullmatch(line, needed.end()) if needed else None
+        value = " ".join(run[1].translate(_NOT_BRACKETS).replace("and", "")) if run else ""
+        return Conclusion(value, rule="closing_brackets", passage=line) if value else Conclusion()
 
     def same(self, value: str, target: str) -> bool:
         return value.replace(" ", "") == target.replace(" ", "")
@@ -319,7 +330,7 @@ class Words(Kind):
             list_part = _plain_list(sentence.rpartition(":")[2])
             words = [word for word, _ in _words(list_part, wanted, LONGEST_LAST_LINE)]
             value = last_words(words, wanted)
-            if value and value.split() != wanted and not _is_taken_back(sentence, value, sample):
+            if value and value.split() != wanted:
                 return Conclusion(value, rule="word_list", passage=sentence)
         paragraphs = text.split("\n\n")[-_LAST_PARAGRAPHS:]
         for paragraph in reversed(paragraphs):  # a closing remark may follow the list
@@ -331,12 +342,6 @@ class Words(Kind):
 
     def same(self, value: str, target: str) -> bool:
         return value.split() == target.lower().split()
-
-
-def _is_taken_back(sentence: str, value: str, sample: Sample) -> bool:
-    """Whether a sentence denies or supposes the list with which it ends."""
-    lead = sentence[: sentence.lower().rfind(value.split()[0])]
-    return is_unsure(lead, sample) or supposes(lead, sample)
 
 
 # `1. Acuity`, `- acuity (noun)`: an item that is one word, perhaps with a remark.
