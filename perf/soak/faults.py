@@ -48,11 +48,11 @@ def _attack(mode: Mode, folder: Path) -> str:
 
     words = ("--datasets", "demo", "--work-dir", ".", "--run-id", "r", "--json", "--quiet")
     settings = {"demo": {"size": QUESTIONS, "subset_list": ["boolean_expressions"]}}
-    pace = ("--timeout", str(SECONDS), "--retry-interval", "0.01", "--attempts", "3")
+    pace = ["--timeout", str(SECONDS), "--retry-interval", "0.01", "--attempts", "3"]
+    if mode.fate == "limit":
+        pace += ["--give-up-after", str(PATIENCE)]
     with FaultyEndpoint(Plan(answers=CALM, raw=raw)) as endpoint:
         exam = (*words, "--dataset-args", json.dumps(settings), *pace)
-        if mode.fate == "limit":
-            exam += ("--give-up-after", str(PATIENCE))
         ended = keju(folder, "eval", "--model", "m", "--api-url", endpoint.url, *exam)
     if ended.broken:
         return ended.broken

@@ -405,7 +405,7 @@ def _modes() -> Iterator[Mode]:
             yield Mode(f"{then} after {share:.0%}", Raw(data=data, then=then), "retry")
     for status in (429, 500, 502, 503, 529):
         raw = Raw(data=message(status, ERRORS["openai"]))
-        fate: Fate = "limit" if status in (429, 529) else "retry"
+        fate = "limit" if status in (429, 529) else "retry"
         yield Mode(f"status {status} for ever", raw, fate, lasts=True)
     for name in ("nothing", "html", "content nested", "choices empty", "cut in the middle"):
         raw = Raw(data=message(200, SHAPES[name][0]))
