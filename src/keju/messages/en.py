@@ -1279,6 +1279,7 @@ TEXTS: dict[str, str] = {
     "compare_stopped": "'{run}' was stopped early by a rule that looks often: intervals and p here "
     "are those of a number of questions that was fixed before, and are too sure of themselves",
     "compare_itself": "{base} is compared with itself",
+    "compare_doubt": "{run} ({exam}): {notice}",
     "compare_unread": "{part} of {whole} replies ({share:.2 %}) of {name} hold no answer that its "
     "reader can find, and count as wrong: keju audit {run} shows which, and why",
     "compare_unread_of_file": "{part} of {whole} replies ({share:.2 %}) of {name} hold no answer "

@@ -1127,6 +1127,7 @@ TEXTS: dict[str, str] = {
     "compare_stopped": "“{run}”是按多次查看的规则提前停止的：这里的区间和 p 以题数事先固定为前提，"
     "因而过于乐观",
     "compare_itself": "{base} 是在与自己比较",
+    "compare_doubt": "{run}（{exam}）：{notice}",
     "compare_unread": "{name} 的 {whole} 个回复中有 {part} 个（{share:.2 %}）未能读出答案，按错计："
     "keju audit {run} 列出这些回复及原因",
     "compare_unread_of_file": "{name} 的 {whole} 个回复中有 {part} 个（{share:.2 %}）未能读出答案，"
