@@ -1314,6 +1314,13 @@ TEXTS: dict[str, str] = {
     # keju view
     "view_where": "this condition cannot be put: {problem}",
     "view_where_memory": "this condition needs more than {most} MiB of memory, so Keju stopped it",
+    "view_where_killed": "the system killed the process that evaluates this condition (SIGKILL). "
+    "It does so when the machine has no memory left: try again, or write a simpler condition",
+    "view_where_died": "the process that evaluates this condition crashed ({how}): write a simpler "
+    "condition",
+    "view_where_long": "the answer to this condition is too long: write a simpler condition",
+    "view_where_start": "the process that evaluates conditions did not start within {seconds:g} "
+    "seconds, so the condition was not evaluated: try again when the machine is less busy",
     "view_where_slow": "this condition takes more than {seconds:g} seconds, and was stopped",
     "view_run_damaged": "a file of this run is damaged, or it has just changed ({problem})",
     "view_address": "this address has '{name}={value}', and the run has no such {name}{hint}",

@@ -1157,6 +1157,12 @@ TEXTS: dict[str, str] = {
     # keju view
     "view_where": "无法执行该条件：{problem}",
     "view_where_memory": "该条件需要超过 {most} MiB 内存，已停止",
+    "view_where_killed": "系统终止了计算该条件的进程（SIGKILL），通常是因为机器内存不足："
+    "请稍后再试，或写一个更简单的条件",
+    "view_where_died": "计算该条件的进程崩溃了（{how}）：请写一个更简单的条件",
+    "view_where_long": "该条件的结果过长：请写一个更简单的条件",
+    "view_where_start": "计算条件的进程未能在 {seconds:g} 秒内启动，条件没有执行："
+    "请在机器不忙时再试",
     "view_where_slow": "该条件用时超过 {seconds:g} 秒，已停止",
     "view_run_damaged": "该运行的某个文件已损坏，或在读取时被改动（{problem}）",
     "view_address": "此地址含有“{name}={value}”，而该运行没有这样的 {name}{hint}",
