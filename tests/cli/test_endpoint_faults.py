@@ -208,7 +208,9 @@ def test_commands_that_use_the_number_of_a_run_repeat_its_faults(
         assert told == [repeated]
     (audited,) = keju("audit", "r", "--json").json["exams"]
     assert audited["notices"][0] == fault
-    assert audited["warnings"][0] in " ".join(keju("audit", "r").out.split())
+    printed = " ".join(keju("audit", "r").out.split())
+    assert audited["warnings"][0] in printed
+    assert ("no text, only reasoning: … It is B." in printed) == (code == "replies_in_reasoning")
     for words in (("gate", "sound", "--at-least", "0.1"), ("audit", "sound")):
         assert code not in keju(*words, "--json").out
 
@@ -273,6 +275,16 @@ def test_a_sound_endpoint_gets_no_notice(
             Plan(tokens=lambda _: {"A": 0.7, "B": -1.0}),
             ("--protocol", "letters"),
             "returns log-probabilities above 0",
+        ),
+        (
+            Plan(answers=message(reasoning_content="It is B.")),
+            (),
+            "the reply to the first call has no text: what the model wrote is in the field for",
+        ),
+        (
+            Plan(answers=well_reasoned, prompt_cap=2),
+            (),
+            "it counted 2 tokens for a first prompt of 31 bytes",
         ),
     ],
 )
@@ -349,6 +361,8 @@ def test_a_fault_of_the_questions_is_reported_before_and_after(
     (sentence,) = [each for each in text if each.startswith("faulty:")]
     for said in (planned.out + planned.err, ran.err, ran.out):
         assert sentence[:40] in " ".join(said.split())
+    everything = " ".join((planned.out + planned.err + ran.err).split())
+    assert "word for word" not in everything  # one notice for one pair
 
 
 def test_free_answers_that_share_a_right_one_do_not_contradict(keju: Keju, tmp_path: Path) -> None:

@@ -243,6 +243,12 @@ TEXTS: dict[str, str] = {
     "'{reported}'",
     "several_choices_at_start": "the endpoint returns {most} choices for one request; only the "
     "first is read",
+    "replies_in_reasoning_at_start": "the reply to the first call has no text: what the model "
+    "wrote is in the field for reasoning (reasoning_content), which is not read as an answer. "
+    "Check the reasoning parser of the server",
+    "prompt_tokens_capped_at_start": "the server seems to cut prompts: it counted {tokens} "
+    "{tokens:token|tokens} for a first prompt of {size} bytes. Check the server's limit on the "
+    "length of prompts",
     "logprobs_nan_at_start": "the endpoint returns log-probabilities that are not numbers (NaN)",
     "logprobs_positive_at_start": "the endpoint returns log-probabilities above 0",
     "default_limit_replaced": "the server cuts replies at {tokens} tokens where no limit is sent, "
