@@ -1448,6 +1448,8 @@ TEXTS: dict[str, str] = {
     "format_no_list": "{where} holds no list of rows",
     "format_line_not_utf8": "{where}, line {number} is not UTF-8: {problem}",
     "format_not_csv": "{where} is not valid CSV: {problem}",
+    "format_open_quote": "{where}, line {number}: a quote that is opened in the row that begins "
+    "here is not closed. Close it, or write a quote inside a quoted value twice",
     "format_no_value": "{where}, row {number}: no value for column {names}",
     "format_row": "{where}, row {number}: {problem}",
     "format_not_utf8": "{where} is not UTF-8: {problem}",
@@ -2772,6 +2774,7 @@ LABELS: dict[str, str] = {
     "audit.also": "also",
     "audit.also_means": "replies that are listed under another cause, and have this one too",
     "audit.meaning": "what it means",
+    "audit.in_reasoning": "no text, only reasoning: {end}",
     "audit.listed": "{cause} ({n}): {explanation}",
     "audit.more": "… and {n} more: --json lists all",
     "audit.disagree": "First those whose score depends on the reader:",

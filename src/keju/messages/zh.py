@@ -1275,6 +1275,8 @@ TEXTS: dict[str, str] = {
     "format_no_list": "{where} 中没有行的列表",
     "format_line_not_utf8": "{where} 第 {number} 行不是 UTF-8：{problem}",
     "format_not_csv": "{where} 不是有效的 CSV：{problem}",
+    "format_open_quote": "{where} 第 {number} 行：从这一行开始的记录中有未闭合的引号。"
+    "请补上引号；带引号的值中的引号要写两次",
     "format_no_value": "{where} 第 {number} 行：列 {names} 没有值",
     "format_row": "{where} 第 {number} 行：{problem}",
     "format_not_utf8": "{where} 不是 UTF-8：{problem}",
@@ -2520,6 +2522,7 @@ LABELS: dict[str, str] = {
     "audit.also": "兼有",
     "audit.also_means": "列在其他原因之下、但也有此原因的回复",
     "audit.meaning": "含义",
+    "audit.in_reasoning": "没有正文，只有推理：{end}",
     "audit.listed": "{cause}（{n}）：{explanation}",
     "audit.more": "……另有 {n} 个：--json 列出全部",
     "audit.disagree": "先列得分取决于读取器的回复：",

@@ -89,6 +89,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     """Shows the whole reply."""
     epoch: int = 0
+    in_reasoning: bool = False
+    """Whether the reply has no text, so that `end` is that of its reasoning."""
 
 
 class CauseRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -309,7 +311,8 @@ class _Desk:
         if not suspect and not (unit in self._guessed and len(self._guessed) <= self._bearable):
             return
         cause, *also = causes_of(case)
-        end = reply.text.rstrip()[-END:]
+        in_reasoning = not reply.text.strip() and bool(reply.reasoning.strip())
+        end = (reply.reasoning if in_reasoning else reply.text).rstrip()[-END:]
         if reply.error is not None:
             end = f"{reply.error.kind}: {reply.error.message}"[:END]
         arm = f" --arm {job.arm}" if job.arm else ""
@@ -325,6 +328,7 @@ class _Desk:
             end=end,
             command=f"keju show {self._run} --sample {sample.id}{arm}",
             epoch=record.epoch,
+            in_reasoning=in_reasoning and reply.error is None,
         )
 
     def _note_label(self, labels: bytearray, unit: int, sample: Sample, answer: str | None) -> None:

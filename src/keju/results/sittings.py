@@ -31,6 +31,7 @@ from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import GRADED
 from keju.benchmarks.samples import DigestTable
 from keju.config import Price, TaskConfig
+from keju.config.address import key_flag
 from keju.config.load import data_folder, runs_folder
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, StoredScores
@@ -136,6 +137,8 @@ class Sitting:
     """What commands call the run; empty for what is none."""
     manifest: Path | None = None
     """Of a run that lies here and can be gone on with."""
+    key_flag: str = ""
+    """What a command that goes on with the run has to say about its key; never the key itself."""
     has_exam_limit: bool = False
     """Whether the exam's own settings limit its questions, not ``--limit``."""
     changed: str = ""
@@ -302,6 +305,9 @@ def sittings_of_run(
             command=command_name(run.folder),
             manifest=run.folder / MANIFEST if own and not read.changed else None,
             changed=read.changed,
+            key_flag=key_flag(
+                run.manifest.config.get("model"), has_key=bool(run.manifest.endpoint.get("has_key"))
+            ),
             doubts=partial(doubts_of, job, run.manifest),
             said=partial(read.said, place),
         )
