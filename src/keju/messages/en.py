@@ -1006,6 +1006,9 @@ TEXTS: dict[str, str] = {
     "config_pair_form": "{flag}: expected KEY=VALUE or JSON at character {position}",
     "config_replace": "replace needs the run_id of a run, and has no place beside resume",
     "config_required": "'{path}' is required{more}",
+    "agent_without_tools": "{names}: no effect without tools. Give the tools (--tools python, or "
+    "--arms), or leave the setting out",
+    "agent_idle": "{names}: no effect, since this run has no tools",
     "config_sample_without_limit": (
         "sample: '{sample}' has an effect only with limit or total: give --limit N"
     ),

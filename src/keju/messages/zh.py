@@ -889,6 +889,9 @@ TEXTS: dict[str, str] = {
     "config_pair_form": "{flag}：在第 {position} 个字符处应为 KEY=VALUE 或 JSON",
     "config_replace": "replace 需要给出运行的 run_id，且不能与 resume 同时使用",
     "config_required": "缺少“{path}”{more}",
+    "agent_without_tools": "{names}：没有工具时不起作用。请给出工具（--tools python 或 --arms），"
+    "或去掉该设置",
+    "agent_idle": "{names}：本次运行没有工具，该设置不起作用",
     "config_sample_without_limit": "sample：“{sample}”只有与 limit 一起才有作用：请给出 --limit N",
     "config_too_deep": "{path}，第 1 行：嵌套过深",
     "config_two_spellings": "{origin}“{path}”以两种拼写给出了两次",
