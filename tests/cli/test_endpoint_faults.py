@@ -208,11 +208,11 @@ def test_commands_that_use_the_number_of_a_run_repeat_its_faults(
         assert told == [repeated]
     (audited,) = keju("audit", "r", "--json").json["exams"]
     assert audited["notices"][0] == fault
-    printed = " ".join(keju("audit", "r").out.split())
-    assert audited["warnings"][0] in printed
-    assert ("no text, only reasoning: … It is B." in printed) == (code == "replies_in_reasoning")
-    for words in (("gate", "sound", "--at-least", "0.1"), ("audit", "sound")):
-        assert code not in keju(*words, "--json").out
+    shown = " ".join(keju("audit", "r").out.split())
+    assert audited["warnings"][0] in shown
+    assert ("no text, only reasoning: … It is B." in shown) == (code == "replies_in_reasoning")
+    for sound in (("gate", "sound", "--at-least", "0.1"), ("audit", "sound")):
+        assert code not in keju(*sound, "--json").out
 
 
 def test_predictions_that_lost_a_row_are_found(keju: Keju, exam: Path, tmp_path: Path) -> None:
