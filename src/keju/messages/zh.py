@@ -224,7 +224,7 @@ TEXTS: dict[str, str] = {
     "replies_in_reasoning_at_start": "第一次请求的回复没有正文：模型的输出在推理字段"
     "（reasoning_content）中，该字段不作为答案读取。请检查服务器的推理解析器",
     "prompt_tokens_capped_at_start": "服务器似乎截断了提示词：第一个提示词有 {size} 字节，"
-    "服务器只计为 {tokens} 个 token。请检查服务器的提示词长度上限",
+    "服务器只计为 {tokens} 个词元。请检查服务器的提示词长度上限",
     "logprobs_nan_at_start": "接口返回的对数概率不是数字（NaN）",
     "logprobs_positive_at_start": "接口返回的对数概率大于 0",
     "default_limit_replaced": "不发送长度限制时，服务会在 {tokens} 个词元处截断回复，因此 Keju "
