@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import heapq
 import math
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -44,8 +45,8 @@ PRICE = {"input": 50.0, "output": 110.0}
 INPUT = 20
 LABELS = "AAAB"
 """Letters that the model draws from."""
-CLOCKS = ("keju.engine.channel.monotonic", "keju.solvers.turn_clock.monotonic")
-"""Where the engine reads the time of replies and calls."""
+TIMED = ("keju.engine.", "keju.solvers.")
+"""Packages whose modules read the time of replies and calls with `monotonic`."""
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
@@ -135,8 +136,9 @@ def simulated(model: Model) -> Iterator[None]:
             return 0.0
 
     with ExitStack() as stack:
-        for name in CLOCKS:
-            stack.enter_context(mock.patch(name, clock))
+        for name, module in [*sys.modules.items()]:
+            if name.startswith(TIMED) and hasattr(module, "monotonic"):
+                stack.enter_context(mock.patch.object(module, "monotonic", clock))
         stack.enter_context(mock.patch.object(session, "_new_loop", SimulatedLoop))
         stack.enter_context(mock.patch("keju.task.make_model", return_value=model))
         stack.enter_context(mock.patch.object(workshop, "sources_of", return_value=[_Unused()]))

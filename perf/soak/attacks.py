@@ -1,7 +1,8 @@
 """Attacks of a model's code on a real sandbox, in random order, for as long as it may take.
 
-``python -m perf.soak attacks --minutes 20 --seed 3`` runs the list ``attacks_sandbox.txt`` again
-and again, as root and as a normal user, and `perf.soak.attacks_viewer` between the rounds. Each
+``python -m perf.soak.attacks 20 3 FOLDER ""`` runs the list ``attacks_sandbox.txt`` again and again
+for 20 minutes with the seed 3, and once with 0 minutes. ``python -m perf.soak outbreaks`` runs it
+as root and as a normal user, and `perf.soak.attacks_viewer` too. Each
 attempt is an episode of the tool ``python``. It fails if something of the host was reached, if
 more than the limits was held, if the episode would not be graded, if Keju raised an error, or if
 anything is left behind.

@@ -814,4 +814,6 @@ def attack_viewer(folder: Path, seed: int, names: list[str]) -> dict[str, list[s
 
 
 if __name__ == "__main__":
-    print(json.dumps(attack_viewer(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]), indent=1))
+    found = attack_viewer(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    print(json.dumps(found, indent=1))
+    sys.exit(bool(found))

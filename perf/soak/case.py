@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from perf.measure import ROOT
 
-PARTS = ("faults", "inputs", "kills", "episodes", "hostile")
+PARTS = ("faults", "inputs", "kills", "episodes", "hostile", "outbreaks")
 LONGEST = 120.0
 """Seconds after which a command hangs; none of them needs a tenth of it on a busy machine."""
 INTERNAL_ERROR, HUNG = 70, -1

@@ -23,11 +23,13 @@ from perf.soak.zygote import keju
 QUESTIONS: Final = 4
 CALM: Final = "So the answer is (B)."
 """What the endpoint answers when it behaves: another text than that of its odd replies."""
-EXITS: Final[dict[Fate, int]] = {"answer": 0, "retry": 0, "final": 4, "stop": 5}
+EXITS: Final[dict[Fate, int]] = {"answer": 0, "retry": 0, "final": 4, "stop": 5, "limit": 4}
 PREFLIGHT: Final = "Answer with one letter"
 """How the preflight's question begins."""
 SECONDS: Final = 2.0
 """For one attempt, so that silence is given up soon."""
+PATIENCE: Final = 3.0
+"""Seconds after which a run ends whose endpoint refuses every request because of a rate limit."""
 
 
 def cases() -> list[Case]:
@@ -46,7 +48,9 @@ def _attack(mode: Mode, folder: Path) -> str:
 
     words = ("--datasets", "demo", "--work-dir", ".", "--run-id", "r", "--json", "--quiet")
     settings = {"demo": {"size": QUESTIONS, "subset_list": ["boolean_expressions"]}}
-    pace = ("--timeout", str(SECONDS), "--retry-interval", "0.01", "--attempts", "3")
+    pace = ["--timeout", str(SECONDS), "--retry-interval", "0.01", "--attempts", "3"]
+    if mode.fate == "limit":
+        pace += ["--give-up-after", str(PATIENCE)]
     with FaultyEndpoint(Plan(answers=CALM, raw=raw)) as endpoint:
         exam = (*words, "--dataset-args", json.dumps(settings), *pace)
         ended = keju(folder, "eval", "--model", "m", "--api-url", endpoint.url, *exam)
@@ -70,7 +74,7 @@ def _loss(mode: Mode, results: dict[str, Any], journal: Path) -> str:
     times = Counter(record["id"] for record in records)
     if max(times.values(), default=0) > 1:
         return f"records twice: {times}"
-    if mode.fate == "stop":
+    if mode.fate in ("stop", "limit"):
         return ""  # questions without a record are asked when the run is resumed
     answered = not mode.lasts and mode.fate in ("answer", "retry")
     outcomes = results["benchmarks"][0]["outcomes"]

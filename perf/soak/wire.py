@@ -16,8 +16,9 @@ from typing import Any, Final, Literal
 
 from tests.support.replies import Raw
 
-Fate = Literal["answer", "retry", "final", "stop"]
-"""The reply counts; another attempt is made; it is the sample's error; the run stops."""
+Fate = Literal["answer", "retry", "final", "stop", "limit"]
+"""The reply counts; another attempt is made; it is the sample's error; the run stops; the run waits
+until it gives up."""
 TEXT: Final = "So the answer is (A)."
 DEEP: Final = 100_000
 CHOICE: Final[dict[str, Any]] = {
@@ -404,7 +405,8 @@ def _modes() -> Iterator[Mode]:
             yield Mode(f"{then} after {share:.0%}", Raw(data=data, then=then), "retry")
     for status in (429, 500, 502, 503, 529):
         raw = Raw(data=message(status, ERRORS["openai"]))
-        yield Mode(f"status {status} for ever", raw, "retry", lasts=True)
+        fate = "limit" if status in (429, 529) else "retry"
+        yield Mode(f"status {status} for ever", raw, fate, lasts=True)
     for name in ("nothing", "html", "content nested", "choices empty", "cut in the middle"):
         raw = Raw(data=message(200, SHAPES[name][0]))
         yield Mode(f"reply, {name}, for ever", raw, "retry", lasts=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,7 +14,8 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
-from keju.config.address import provider_of
+from keju.config.address import key_flag
+from keju.config.arms import Agent
 from keju.config.load import load, merge
 from keju.engine.channel import Limits
 from keju.engine.display import Display
@@ -143,6 +143,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
         jobs = make_jobs(graded)
     model = _model(config, display)
     _check_executor(config, jobs)
+    idle = _idle_settings(config, jobs, is_resumed=stored is not None)
     stage = judge_stage(config if asks else graded, jobs)
     if stage is not None and asks:
         stage.check()
@@ -158,7 +159,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     if place.replaced is not None:
         say(Notice("run_replaced", {"aside": place.replaced}))
     try:
-        for notice in (*hints_of(jobs), *_equip(config, jobs, folder)):
+        for notice in (*hints_of(jobs), *idle, *_equip(config, jobs, folder)):
             say(notice)
         with Journal(folder) as journal:
             grader = None if asks else earlier
@@ -264,13 +265,14 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     jobs = make_jobs(config)
     model = _model(config)
     _check_executor(config, jobs)
+    idle = _idle_settings(config, jobs, is_resumed=stored is not None)
     _equip(config, jobs, Path(config.work_dir))
     for job in jobs:
         job.solver.check(model)
     stage = judge_stage(config, jobs)
     if stage is not None:
         stage.check()
-    said = hints_of(jobs)
+    said = [*hints_of(jobs), *idle]
     if config.stops_early:
         said.append(Notice("dry_run_until"))
     if any(arm.acts for arm in config.arms):
@@ -310,6 +312,27 @@ def _equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice
     from keju.solvers.workshop import equip
 
     return equip(config, jobs, folder)
+
+
+ACTING = ("max_iterations", "max_result_chars", "protocol", "hide_old_env_states", "arm_order")
+"""Settings of `agent` that say how a model acts; the others hold without tools too."""
+
+
+def _idle_settings(config: TaskConfig, jobs: Sequence[Job], *, is_resumed: bool) -> list[Notice]:
+    """Refuse settings of `agent` that need tools where there are none.
+
+    Version 1.0 accepted them, so that a run that is resumed gets a notice instead.
+    """
+    if config.arms or any(job.acts for job in jobs):
+        return []
+    usual = Agent()
+    names = [name for name in ACTING if getattr(config.agent, name) != getattr(usual, name)]
+    if not names:
+        return []
+    values = {"names": [f"agent.{name}" for name in names]}
+    if is_resumed:
+        return [Notice("agent_idle", values)]
+    raise ConfigError("agent_without_tools", **values)
 
 
 def _other_versions(file: ManifestFile) -> list[Notice]:
@@ -402,9 +425,7 @@ def resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> 
     """The command that goes on with a run; empty where that would change nothing."""
     if isinstance(stop, FinalErrors) or not (folder / MANIFEST).is_file():
         return ""
-    key = ""
-    if config.api_key is not None and not os.environ.get(provider_of(config.model).key_variable):
-        key = " --api-key YOUR_KEY"
+    key = key_flag(config.model, has_key=config.api_key is not None)
     who = ""
     if config.executor == "ray":
         settings = config.ray.model_dump(exclude_defaults=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from keju.engine.reply_checks import is_same_model
+from keju.errors import Notice
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan
@@ -62,10 +63,10 @@ def half_right(asked: Asked) -> str:
     return letter if int(asked.key, 16) % 2 else LABELS[LABELS.index(letter) - 1]
 
 
-def sit(keju: Keju, plan: Plan, exam: Path | str, *more: str) -> Ran:
+def sit(keju: Keju, plan: Plan, exam: Path | str, *more: str, run: str = "r") -> Ran:
     with FaultyEndpoint(plan) as endpoint:
         words = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(exam))
-        return keju("eval", *words, "--run-id", "r", "--quiet", "--no-report", *more)
+        return keju("eval", *words, "--run-id", run, "--quiet", "--no-report", *more)
 
 
 def codes(document: Any) -> set[str]:
@@ -175,6 +176,45 @@ def test_a_run_that_was_resumed_or_merged_has_the_notice_of_all_its_replies(
         assert notices["several_choices"] == {"part": SIZE, "whole": SIZE, "most": 2}
 
 
+@pytest.mark.parametrize(
+    ("plan", "code"),
+    [
+        (Plan(answers="The sky is blue, so the answer is B."), "same_reply"),
+        (Plan(answers=shifted()), "replies_shifted"),
+        (Plan(answers=well_reasoned, prompt_cap=300), "prompt_tokens_capped"),
+        (Plan(answers=well_reasoned, model_name="another"), "other_model"),
+        (Plan(answers=message(reasoning_content="It is B.")), "replies_in_reasoning"),
+    ],
+)
+def test_commands_that_use_the_number_of_a_run_repeat_its_faults(
+    plan: Plan, code: str, keju: Keju, exam: Path, tmp_path: Path
+) -> None:
+    assert sit(keju, plan, exam).code == 0
+    assert sit(keju, Plan(answers=well_reasoned), exam, run="sound").code == 0
+    (fault,) = [n for n in stored(tmp_path)["benchmarks"][0]["notices"] if n["code"] == code]
+    repeated = {"run": "r", "exam": "exam", "notice": fault}
+    gates = (
+        ("gate", "r", "--baseline", "sound", "--margin", "0.1"),
+        ("gate", "sound", "--baseline", "r", "--margin", "0.1", "--at-least", "0.1"),
+        ("gate", "r", "--at-least", "0.1"),
+    )
+    for words in (("compare", "sound", "r"), *gates):
+        printed = keju(*words)
+        assert f"warning: r (exam): {Notice(**fault).text()}" in " ".join(printed.out.split())
+        document = keju(*words, "--json").json
+        if words[0] == "compare":
+            (document,) = document["comparisons"]
+        told = [each["values"] for each in document["notices"] if each["code"] == "compare_doubt"]
+        assert told == [repeated]
+    (audited,) = keju("audit", "r", "--json").json["exams"]
+    assert audited["notices"][0] == fault
+    shown = " ".join(keju("audit", "r").out.split())
+    assert audited["warnings"][0] in shown
+    assert ("no text, only reasoning: … It is B." in shown) == (code == "replies_in_reasoning")
+    for sound in (("gate", "sound", "--at-least", "0.1"), ("audit", "sound")):
+        assert code not in keju(*sound, "--json").out
+
+
 def test_predictions_that_lost_a_row_are_found(keju: Keju, exam: Path, tmp_path: Path) -> None:
     letters = [question(number)["answer"] for number in range(SIZE)]
     for name, lost, expected in (("whole", 0, set()), ("lost", 1, {"replies_shifted"})):
@@ -235,6 +275,16 @@ def test_a_sound_endpoint_gets_no_notice(
             Plan(tokens=lambda _: {"A": 0.7, "B": -1.0}),
             ("--protocol", "letters"),
             "returns log-probabilities above 0",
+        ),
+        (
+            Plan(answers=message(reasoning_content="It is B.")),
+            (),
+            "the reply to the first call has no text: what the model wrote is in the field for",
+        ),
+        (
+            Plan(answers=well_reasoned, prompt_cap=2),
+            (),
+            "it counted 2 tokens for a first prompt of 31 bytes",
         ),
     ],
 )
@@ -311,6 +361,8 @@ def test_a_fault_of_the_questions_is_reported_before_and_after(
     (sentence,) = [each for each in text if each.startswith("faulty:")]
     for said in (planned.out + planned.err, ran.err, ran.out):
         assert sentence[:40] in " ".join(said.split())
+    everything = " ".join((planned.out + planned.err + ran.err).split())
+    assert "word for word" not in everything  # one notice for one pair
 
 
 def test_free_answers_that_share_a_right_one_do_not_contradict(keju: Keju, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ SECRET_REPLY = "Zeppelin. The answer is (A)."
 
 @pytest.fixture
 def endpoint() -> Iterator[FaultyEndpoint]:
-    plan = Plan(key=KEY, answers=SECRET_REPLY, faults={"500": 0.3}, first_faults=("429",))
+    plan = Plan(key=KEY, answers=SECRET_REPLY, faults={"500": 0.3}, first_faults=("500",))
     with FaultyEndpoint(plan) as running:
         yield running
 
@@ -71,10 +71,9 @@ def test_every_answer_and_every_fault_is_told_once(
     assert len({(each["exam"], each["id"], each["epoch"]) for each in samples}) == len(samples) == n
     outcomes = Counter(each["outcome"] for each in samples)
     assert outcomes == +Counter(ran.json["benchmarks"][0]["outcomes"])
-    # Each prompt met one 429 at least; the preflight is no question, and no event.
+    # Each prompt met one fault at least; the preflight is no question, and no event.
     faults = Counter(each["status"] for each in told if each["event"] == "fault")
-    assert faults[429] == n
-    assert faults[500] == sum(each["faults"].count("server") for each in samples) > 0
+    assert faults[500] == sum(each["faults"].count("server") for each in samples) > n
     assert sum(each["requests"] for each in samples) == n + faults.total()
     last = [each for each in told if each["event"] == "progress"][-1]
     assert (last["done"], last["total"], last["requests"]) == (n, n, n + faults.total())

@@ -13,6 +13,8 @@ from keju import gate
 from tests.cli.conftest import Keju
 from tests.cli.test_compare import Sit, sit
 from tests.runs01.cases import HERE
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
 
 __all__ = ["sit"]
 
@@ -319,6 +321,32 @@ def test_a_run_that_is_not_finished_is_told_how_to_go_on(keju: Keju, sit: Sit) -
     assert keju(*shlex.split(go_on)[1:], "-q", "--no-report").code == 0
     done = keju("gate", "half", *asked, "--json")
     assert (done.code, done.json["next"]) == (0, ["keju compare base half"])
+
+
+def test_a_run_with_a_key_is_told_to_give_it_again(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-a-key-that-is-not-shown"
+    with FaultyEndpoint(Plan(key=key, answers="The answer is A.")) as endpoint:
+        where = (
+            "--model",
+            "m",
+            "--api-url",
+            endpoint.url,
+            "--datasets",
+            "demo",
+            "--run-id",
+            "half",
+        )
+        more = ("--api-key", key, "--budget", "requests=20", "--quiet", "--no-report")
+        assert keju("eval", *where, *more).code == 4
+    go_on = "keju eval --config runs/half/manifest.json --resume"
+    ran = keju("gate", "half", "--at-least", "0.01", "--json")
+    assert ran.json["next"][0] == f"{go_on} --api-key YOUR_KEY"
+    assert f"{go_on} --api-key YOUR_KEY" in " ".join(keju("list", "runs").err.split())
+    assert key not in ran.out + Path("runs/half/manifest.json").read_text()
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    assert keju("gate", "half", "--at-least", "0.01", "--json").json["next"][0] == go_on
 
 
 def test_runs_with_other_seeds_grow_only_where_they_draw_the_same(keju: Keju, sit: Sit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -382,9 +383,10 @@ def test_scores_of_0_1_are_never_believed(sit: Sit, keju: Keju) -> None:
     """Lines without a checksum, whose texts say otherwise than their scores."""
     honest = accuracy(sit("--limit", "20").json)
     lines = without_checksums((RUN / FILE).read_bytes().splitlines(keepends=True))
-    (RUN / FILE).write_bytes(b"".join(edited(lines, 8)))
+    lines = [re.sub(rb"So the answer is .[A-D].", b"I do not know", line) for line in lines]
+    (RUN / FILE).write_bytes(b"".join(lines))
     scored = accuracy(keju("score", "r", "--json").json)
-    assert scored != honest
+    assert scored < honest
     resumed = sit("--limit", "20")
     assert accuracy(resumed.json) == scored
     rows = keju("export", "r", "--format", "jsonl").out.splitlines()

@@ -102,6 +102,22 @@ def test_a_flag_with_a_value_is_given_once_unless_it_is_a_list(command: Command,
     assert once[name] == (row.kind(value) if row.kind in (int, float) else expected)
 
 
+def test_settings_of_tools_are_refused_without_tools(keju: Keju) -> None:
+    """Version 1.0 accepted them: a run that has begun goes on, with a warning."""
+    words = ("eval", "--model", "scripted", "--datasets", "demo", "--limit", "1", "--run-id", "r")
+    idle = ("--agent", "max_iterations=3,protocol=text")
+    for more in (idle, (*idle, "--dry-run")):
+        refused = keju(*words, *more)
+        assert refused.code == 2
+        assert "agent.max_iterations, agent.protocol: no effect without tools" in refused.err
+        assert "--tools python" in refused.err
+        assert not Path("runs").exists()
+    assert keju(*words, "--agent", "timeout_seconds=60", "--no-report").code == 0
+    again = keju(*words, "--agent", "timeout_seconds=60,max_iterations=3", "--no-report")
+    assert again.code == 0
+    assert "agent.max_iterations: no effect, since this run has no tools" in again.err
+
+
 def test_given_twice_is_one_line(keju: Keju) -> None:
     ran = keju("eval", "--protocol", "a", "--protocol=b", "-m", "x", "--datasets", "d")
     assert (ran.code, ran.out) == (2, "")

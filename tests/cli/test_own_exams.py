@@ -314,7 +314,7 @@ def test_a_kind_that_the_exam_file_says_is_named(keju: Keju, cap: Path) -> None:
     [
         ("Who?,Ann\n2+2?,4\nWhere?,here\n", "1 of 3 right answers (33.33 %) are numbers"),
         (
-            "Who?,Ann\nWhere?,here\nWho?,Bob\nWho?,Ann\n",
+            "Who?,Ann\nWhere?,here\nWho?,Ann\nWho?,Ann\n",
             "2 questions repeat another word for word, and are asked and counted again; the first "
             "is own.csv, row 3, the same as own.csv, row 1",
         ),

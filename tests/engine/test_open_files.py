@@ -23,7 +23,7 @@ def test_a_run_with_more_requests_than_open_files_ends_well(
 ) -> None:
     """The soft limit is raised; where the hard limit is too low, fewer requests are in flight."""
     settings = {"demo": {"size": 400, "subset_list": ["boolean_expressions"]}}
-    with FaultyEndpoint(Plan(answers="So the answer is (A).", latency=0.3)) as endpoint:
+    with FaultyEndpoint(Plan(answers="So the answer is (A).", latency=3.0)) as endpoint:
         words = ["eval", "--model", "m", "--api-url", endpoint.url, "--datasets", "demo"]
         words += ["--dataset-args", json.dumps(settings), "--work-dir", str(tmp_path)]
         words += ["--run-id", "r", "--eval-batch-size", str(IN_FLIGHT), "--quiet"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import resource
+import signal
 from array import array
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from keju.errors import UsageError
 from keju.runs.run import Run
 from keju.types import Fault, Reply
+from keju.viewer.condition import Task, evaluation
 from keju.viewer.damage import Stopped
 from keju.viewer.filters import Selection, Sort, find, in_order
 from keju.viewer.index import Details, Index, Keys, Lines, Part
@@ -239,6 +241,25 @@ def test_a_condition_that_takes_too_much_memory_is_stopped_outside_this_process(
         assert refused.value.code == "view_where_memory"
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "words"),
+    [
+        (signal.SIGSEGV, "view_where_died", "crashed (SIGSEGV)"),
+        (signal.SIGKILL, "view_where_killed", "no memory left"),
+    ],
+)
+def test_a_child_that_dies_is_not_said_to_need_memory_without_a_sign_of_it(
+    tmp_path: Path, number: signal.Signals, code: str, words: str
+) -> None:
+    task = Task("true", str(tmp_path / "lines"), "SELECT {where}", "{}", 1 << 30)
+    with evaluation(task, lambda: False) as running:
+        running._process.send_signal(number)
+        with pytest.raises(UsageError) as refused:
+            running.accepted(1)
+    assert refused.value.code == code
+    assert words in str(refused.value)
 
 
 def test_a_condition_is_stopped_when_the_browser_has_left(tmp_path: Path) -> None:

@@ -71,23 +71,25 @@ class QuestionChecks:
         """A checksum of the right answers of each question."""
         self._faults: dict[str, QuestionFault] = {}
 
-    def see(self, sample: Sample, where: str, first: int, find: Find) -> None:
-        """Look at the next question.
+    def see(self, sample: Sample, where: str, first: int, find: Find) -> bool:
+        """Look at the next question; return whether it contradicts the first that asks the same.
 
         `first` is the number of the first question that asks the same, perhaps its own; `find`
         gives the question of a number and its place.
         """
         answers = right_answers(sample, self._accepted)
         checksum = crc32("\0".join(sorted(answers)).encode("utf-8", "replace"))
-        number = len(self._answers)
+        number, is_contrary = len(self._answers), False
         self._answers.append(checksum)
         if first != number and answers and self._answers[first] != checksum:
             earlier, other = find(first)
             right = right_answers(earlier, self._accepted)
             if right and right.isdisjoint(answers):
                 self._count("two_right_answers", where, other)
+                is_contrary = True
         if labels := equal_options(sample):
             self._count("right_option_twice", where, labels)
+        return is_contrary
 
     def see_shots(self, shots: Iterable[Sample], samples: Iterable[Sample]) -> None:
         """Count the questions that are also worked examples."""

@@ -203,13 +203,16 @@ def _at_hand(name: str) -> bool:
 
 def _of_newest(folder: Path, *, complete: bool) -> str:
     """The command that goes on with a run that is not finished, or shows one that is."""
+    from keju.config.address import key_flag
     from keju.files import typed_path
-    from keju.runs.manifest import MANIFEST
+    from keju.runs.manifest import MANIFEST, Manifest
     from keju.runs.run import command_name
 
     if complete:
         return f"keju report {command_name(folder)}"
-    return f"keju eval --config {shlex.quote(typed_path(folder / MANIFEST))} --resume"
+    stored = Manifest.read(folder)
+    key = key_flag(stored.config.get("model"), has_key=bool(stored.endpoint.get("has_key")))
+    return f"keju eval --config {shlex.quote(typed_path(folder / MANIFEST))} --resume{key}"
 
 
 def _with_arms(row: Row, arms: list[str]) -> Row:

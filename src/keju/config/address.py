@@ -7,6 +7,7 @@ a full one when settings are read, so that a run asks, stores and resumes one an
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -142,6 +143,15 @@ def provider_of(model: object) -> Provider:
     """The provider of the model that a setting names."""
     before = model.strip().partition(":")[0] if isinstance(model, str) and ":" in model else ""
     return PROVIDERS.get(before, OPENAI)
+
+
+def key_flag(model: object, *, has_key: bool) -> str:
+    """Return the flag that a command needs for a key that no variable holds, with a blank before.
+
+    The key is never part of it.
+    """
+    is_needed = has_key and not os.environ.get(provider_of(model).key_variable)
+    return " --api-key YOUR_KEY" if is_needed else ""
 
 
 def full_name(model: str) -> str:

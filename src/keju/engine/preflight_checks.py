@@ -8,7 +8,7 @@ from typing import NamedTuple
 from keju.engine.reply_checks import is_same_model
 from keju.errors import Notice
 from keju.models.base import Model
-from keju.types import Reply
+from keju.types import CUT, Reply
 
 
 class Trial(NamedTuple):
@@ -19,6 +19,12 @@ class Trial(NamedTuple):
     """The name of the model that was asked for."""
     declared: Collection[str]
     """Names that the settings allow endpoints to report for the model."""
+    size: int
+    """Bytes of its prompt."""
+
+
+MOST_BYTES = 12
+"""Bytes for each token that no prompt of English words has on average."""
 
 
 def preflight_notices(model: Model, declared: Collection[str] = ()) -> Iterator[Notice]:
@@ -27,7 +33,7 @@ def preflight_notices(model: Model, declared: Collection[str] = ()) -> Iterator[
     `declared` are names that the settings allow endpoints to report for the model.
     """
     if model.trial is not None:
-        trial = Trial(model.trial, model.name, declared)
+        trial = Trial(model.trial, model.name, declared, model.trial_bytes)
         for check in TRIAL_CHECKS:
             yield from check(trial)
     yield from model.learnt
@@ -52,8 +58,26 @@ def _logprob_issue(trial: Trial) -> Iterator[Notice]:
         yield Notice(f"logprobs_{trial.reply.logprob_issue}_at_start")
 
 
+def _text_elsewhere(trial: Trial) -> Iterator[Notice]:
+    """Yield that a reply that was not cut off is only in the field for reasoning."""
+    reply = trial.reply
+    is_empty = reply.label_logprobs is None and not reply.text.strip() and reply.finish != CUT
+    if is_empty and reply.reasoning and not reply.raw and not reply.refused:
+        yield Notice("replies_in_reasoning_at_start")
+
+
+def _prompt_tokens(trial: Trial) -> Iterator[Notice]:
+    """Yield that the endpoint counts far fewer tokens than the prompt has."""
+    usage = trial.reply.usage
+    if 0 < usage.input * MOST_BYTES < trial.size and not usage.cached:
+        values = {"tokens": usage.input, "size": trial.size}
+        yield Notice("prompt_tokens_capped_at_start", values)
+
+
 TRIAL_CHECKS: tuple[Callable[[Trial], Iterator[Notice]], ...] = (
     _other_model,
     _several_choices,
+    _text_elsewhere,
+    _prompt_tokens,
     _logprob_issue,
 )

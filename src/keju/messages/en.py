@@ -247,6 +247,12 @@ TEXTS: dict[str, str] = {
     "'{reported}'",
     "several_choices_at_start": "the endpoint returns {most} choices for one request; only the "
     "first is read",
+    "replies_in_reasoning_at_start": "the reply to the first call has no text: what the model "
+    "wrote is in the field for reasoning (reasoning_content), which is not read as an answer. "
+    "Check the reasoning parser of the server",
+    "prompt_tokens_capped_at_start": "the server seems to cut prompts: it counted {tokens} "
+    "{tokens:token|tokens} for a first prompt of {size} bytes. Check the server's limit on the "
+    "length of prompts",
     "logprobs_nan_at_start": "the endpoint returns log-probabilities that are not numbers (NaN)",
     "logprobs_positive_at_start": "the endpoint returns log-probabilities above 0",
     "default_limit_replaced": "the server cuts replies at {tokens} tokens where no limit is sent, "
@@ -1004,6 +1010,9 @@ TEXTS: dict[str, str] = {
     "config_pair_form": "{flag}: expected KEY=VALUE or JSON at character {position}",
     "config_replace": "replace needs the run_id of a run, and has no place beside resume",
     "config_required": "'{path}' is required{more}",
+    "agent_without_tools": "{names}: no effect without tools. Give the tools (--tools python, or "
+    "--arms), or leave the setting out",
+    "agent_idle": "{names}: no effect, since this run has no tools",
     "config_sample_without_limit": (
         "sample: '{sample}' has an effect only with limit or total: give --limit N"
     ),
@@ -1283,6 +1292,7 @@ TEXTS: dict[str, str] = {
     "compare_stopped": "'{run}' was stopped early by a rule that looks often: intervals and p here "
     "are those of a number of questions that was fixed before, and are too sure of themselves",
     "compare_itself": "{base} is compared with itself",
+    "compare_doubt": "{run} ({exam}): {notice}",
     "compare_unread": "{part} of {whole} replies ({share:.2 %}) of {name} hold no answer that its "
     "reader can find, and count as wrong: keju audit {run} shows which, and why",
     "compare_unread_of_file": "{part} of {whole} replies ({share:.2 %}) of {name} hold no answer "
@@ -1317,6 +1327,13 @@ TEXTS: dict[str, str] = {
     # keju view
     "view_where": "this condition cannot be put: {problem}",
     "view_where_memory": "this condition needs more than {most} MiB of memory, so Keju stopped it",
+    "view_where_killed": "the system killed the process that evaluates this condition (SIGKILL). "
+    "It does so when the machine has no memory left: try again, or write a simpler condition",
+    "view_where_died": "the process that evaluates this condition crashed ({how}): write a simpler "
+    "condition",
+    "view_where_long": "the answer to this condition is too long: write a simpler condition",
+    "view_where_start": "the process that evaluates conditions did not start within {seconds:g} "
+    "seconds, so the condition was not evaluated: try again when the machine is less busy",
     "view_where_slow": "this condition takes more than {seconds:g} seconds, and was stopped",
     "view_run_damaged": "a file of this run is damaged, or it has just changed ({problem})",
     "view_address": "this address has '{name}={value}', and the run has no such {name}{hint}",
@@ -1438,6 +1455,8 @@ TEXTS: dict[str, str] = {
     "format_no_list": "{where} holds no list of rows",
     "format_line_not_utf8": "{where}, line {number} is not UTF-8: {problem}",
     "format_not_csv": "{where} is not valid CSV: {problem}",
+    "format_open_quote": "{where}, line {number}: a quote that is opened in the row that begins "
+    "here is not closed. Close it, or write a quote inside a quoted value twice",
     "format_no_value": "{where}, row {number}: no value for column {names}",
     "format_row": "{where}, row {number}: {problem}",
     "format_not_utf8": "{where} is not UTF-8: {problem}",
@@ -2764,6 +2783,7 @@ LABELS: dict[str, str] = {
     "audit.also": "also",
     "audit.also_means": "replies that are listed under another cause, and have this one too",
     "audit.meaning": "what it means",
+    "audit.in_reasoning": "no text, only reasoning: {end}",
     "audit.listed": "{cause} ({n}): {explanation}",
     "audit.more": "… and {n} more: --json lists all",
     "audit.disagree": "First those whose score depends on the reader:",

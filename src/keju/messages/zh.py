@@ -225,6 +225,10 @@ TEXTS: dict[str, str] = {
     "请求的是“{asked}”，报告的是“{reported}”",
     "other_model_at_start": "请求的模型是“{asked}”，接口报告的却是“{reported}”",
     "several_choices_at_start": "接口对一次请求返回 {most} 个 choices；只读取第一个",
+    "replies_in_reasoning_at_start": "第一次请求的回复没有正文：模型的输出在推理字段"
+    "（reasoning_content）中，该字段不作为答案读取。请检查服务器的推理解析器",
+    "prompt_tokens_capped_at_start": "服务器似乎截断了提示词：第一个提示词有 {size} 字节，"
+    "服务器只计为 {tokens} 个词元。请检查服务器的提示词长度上限",
     "logprobs_nan_at_start": "接口返回的对数概率不是数字（NaN）",
     "logprobs_positive_at_start": "接口返回的对数概率大于 0",
     "default_limit_replaced": "不发送长度限制时，服务会在 {tokens} 个词元处截断回复，因此 Keju "
@@ -889,6 +893,9 @@ TEXTS: dict[str, str] = {
     "config_pair_form": "{flag}：在第 {position} 个字符处应为 KEY=VALUE 或 JSON",
     "config_replace": "replace 需要给出运行的 run_id，且不能与 resume 同时使用",
     "config_required": "缺少“{path}”{more}",
+    "agent_without_tools": "{names}：没有工具时不起作用。请给出工具（--tools python 或 --arms），"
+    "或去掉该设置",
+    "agent_idle": "{names}：本次运行没有工具，该设置不起作用",
     "config_sample_without_limit": "sample：“{sample}”只有与 limit 一起才有作用：请给出 --limit N",
     "config_too_deep": "{path}，第 1 行：嵌套过深",
     "config_two_spellings": "{origin}“{path}”以两种拼写给出了两次",
@@ -1131,6 +1138,7 @@ TEXTS: dict[str, str] = {
     "compare_stopped": "“{run}”是按多次查看的规则提前停止的：这里的区间和 p 以题数事先固定为前提，"
     "因而过于乐观",
     "compare_itself": "{base} 是在与自己比较",
+    "compare_doubt": "{run}（{exam}）：{notice}",
     "compare_unread": "{name} 的 {whole} 个回复中有 {part} 个（{share:.2 %}）未能读出答案，按错计："
     "keju audit {run} 列出这些回复及原因",
     "compare_unread_of_file": "{name} 的 {whole} 个回复中有 {part} 个（{share:.2 %}）未能读出答案，"
@@ -1160,6 +1168,12 @@ TEXTS: dict[str, str] = {
     # keju view
     "view_where": "无法执行该条件：{problem}",
     "view_where_memory": "该条件需要超过 {most} MiB 内存，已停止",
+    "view_where_killed": "系统终止了计算该条件的进程（SIGKILL），通常是因为机器内存不足："
+    "请稍后再试，或写一个更简单的条件",
+    "view_where_died": "计算该条件的进程崩溃了（{how}）：请写一个更简单的条件",
+    "view_where_long": "该条件的结果过长：请写一个更简单的条件",
+    "view_where_start": "计算条件的进程未能在 {seconds:g} 秒内启动，条件没有执行："
+    "请在机器不忙时再试",
     "view_where_slow": "该条件用时超过 {seconds:g} 秒，已停止",
     "view_run_damaged": "该运行的某个文件已损坏，或在读取时被改动（{problem}）",
     "view_address": "此地址含有“{name}={value}”，而该运行没有这样的 {name}{hint}",
@@ -1268,6 +1282,8 @@ TEXTS: dict[str, str] = {
     "format_no_list": "{where} 中没有行的列表",
     "format_line_not_utf8": "{where} 第 {number} 行不是 UTF-8：{problem}",
     "format_not_csv": "{where} 不是有效的 CSV：{problem}",
+    "format_open_quote": "{where} 第 {number} 行：从这一行开始的记录中有未闭合的引号。"
+    "请补上引号；带引号的值中的引号要写两次",
     "format_no_value": "{where} 第 {number} 行：列 {names} 没有值",
     "format_row": "{where} 第 {number} 行：{problem}",
     "format_not_utf8": "{where} 不是 UTF-8：{problem}",
@@ -2515,6 +2531,7 @@ LABELS: dict[str, str] = {
     "audit.also": "兼有",
     "audit.also_means": "列在其他原因之下、但也有此原因的回复",
     "audit.meaning": "含义",
+    "audit.in_reasoning": "没有正文，只有推理：{end}",
     "audit.listed": "{cause}（{n}）：{explanation}",
     "audit.more": "……另有 {n} 个：--json 列出全部",
     "audit.disagree": "先列得分取决于读取器的回复：",

@@ -91,6 +91,8 @@ class Model(ABC):
     """What is started before it, and ended after it."""
     trial: Reply | None = None
     """The reply to the preflight's last call, where that came from an endpoint."""
+    trial_bytes: int = 0
+    """The length of the prompt of that call."""
     learnt: tuple[Notice, ...] = ()
     """What the preflight found out that the user has to know."""
 

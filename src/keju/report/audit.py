@@ -185,7 +185,10 @@ def _listed(screen: Screen, findings: Sequence[Finding], exam: ExamAudit, labels
             )
             target = shorten(each.target, _ANSWER)
             screen.line(f"{each.id} · {labels('audit.gold')} {target} · {read}", indent=4)
-            screen.line(f"… {' '.join(each.end.split())[-_END:]}", indent=6, style="dim")
+            end = f"… {' '.join(each.end.split())[-_END:]}"
+            if each.in_reasoning:
+                end = labels("audit.in_reasoning", end=end)
+            screen.line(end, indent=6, style="dim")
             screen.commands([(each.command, "")], indent=6)
         if len(own) > len(shown):
             screen.line(labels("audit.more", n=count(len(own) - len(shown))), indent=4)

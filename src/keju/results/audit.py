@@ -7,7 +7,8 @@ on, or that holds no answer, is listed under its likely cause (`keju.results.cau
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import combinations
 
 import msgspec
@@ -21,6 +22,7 @@ from keju.engine.resume import JobRequests, StoredReply, read_anew, stored_repli
 from keju.errors import DataError, Notice, UsageError
 from keju.judges import judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
+from keju.results.doubts import doubts_of
 from keju.results.metrics import accuracy_of
 from keju.results.schema import InNotebook
 from keju.results.sittings import Sitting, Source, config_of_exam, path_of, sittings_of
@@ -91,6 +93,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """By reader: the rule that decided, where a reader has several."""
     passages: dict[str, str] = {}
     """By reader: the words in which the answer was read."""
+    in_reasoning: bool = False
+    """Whether the reply has no text, so that `end` is that of its reasoning."""
 
 
 class CauseRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,7 +221,11 @@ def audit(
     stage = judge_stage(config, jobs)
     facts = exams_of(jobs)
     changed = changed_files(stored.manifest, facts)
-    desks = {id(job): _Desk(job, command_name(stored.folder), stage is not None) for job in jobs}
+    name, is_judged = command_name(stored.folder), stage is not None
+    desks = {
+        id(job): _Desk(job, name, is_judged, partial(doubts_of, job, stored.manifest))
+        for job in jobs
+    }
     replies = stored_replies(stored, JobRequests(jobs), match_keys=not changed)
     for reply, readings in read_anew(replies, jobs):
         desks[id(reply.job)].see(reply, readings)
@@ -258,8 +266,11 @@ def _all_readers(exam: Exam, first: Sequence[Reader]) -> list[Reader]:
 class _Desk:
     """Where the replies of one job are looked at, one by one."""
 
-    def __init__(self, job: Job, run: str, judged: bool) -> None:
+    def __init__(
+        self, job: Job, run: str, judged: bool, doubts: Callable[[], Sequence[Notice]]
+    ) -> None:
         self._job = job
+        self._doubts = doubts
         self._run = run
         self._judged = judged
         self._forms: Forms = {}
@@ -304,7 +315,8 @@ class _Desk:
         if not suspect and not (unit in self._guessed and len(self._guessed) <= self._bearable):
             return
         cause, *also = causes_of(case)
-        end = reply.text.rstrip()[-END:]
+        in_reasoning = not reply.text.strip() and bool(reply.reasoning.strip())
+        end = (reply.reasoning if in_reasoning else reply.text).rstrip()[-END:]
         if reply.error is not None:
             end = f"{reply.error.kind}: {reply.error.message}"[:END]
         arm = f" --arm {job.arm}" if job.arm else ""
@@ -322,6 +334,7 @@ class _Desk:
             epoch=record.epoch,
             rules={each.reader: each.answer.rule for each in readings if each.answer.rule},
             passages={each.reader: each.answer.passage for each in readings if each.answer.passage},
+            in_reasoning=in_reasoning and reply.error is None,
         )
 
     def _note_label(self, labels: bytearray, unit: int, sample: Sample, answer: str | None) -> None:
@@ -340,7 +353,7 @@ class _Desk:
         order = {code: place for place, code in enumerate(CODES)}
         findings = [self._findings[unit] for unit in sorted(self._findings)]
         findings.sort(key=lambda each: (not each.decides, order[each.cause]))
-        notices = [*_far_readers(rows)]
+        notices = [*self._doubts(), *_far_readers(rows)]
         if job.missing:
             notices += missing_notices(job.tallies[0].done, job.units)
         if systematic:

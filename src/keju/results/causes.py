@@ -282,8 +282,11 @@ def _tier(reader: Reader, form: str, sample: Sample | None) -> str | None:
     if sample is None:
         return None
     bare = sample.target.strip("()") if "({})" in form else sample.target
-    answer = reader.read(form.format(bare), sample)
-    found = answer.value is not None and reader.matches(answer.value, sample)
+    try:
+        answer = reader.read(form.format(bare), sample)
+        found = answer.value is not None and reader.matches(answer.value, sample)
+    except Exception:  # a reader with a bug reads nothing; the replies it fails on are faults
+        return None
     return answer.tier if found and answer.tier != "fallback" else None
 
 

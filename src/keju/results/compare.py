@@ -320,7 +320,11 @@ def compare_pair(
 
 def _side_by_side(named: dict[str, Any], base: Sitting, arm: Sitting) -> Comparison:
     """Two scores that are not comparable: each on its own questions, and nothing beside them."""
-    notices = [*unfinished(base, named["base"]), *unfinished(arm, named["arm"])]
+    notices = [
+        notice
+        for name, own in ((named["base"], base), (named["arm"], arm))
+        for notice in (*doubts(own, name), *unfinished(own, name))
+    ]
     if {own.field for own in named["unlike"] if own.decisive} <= {"reader", "reader version"}:
         notices.append(Notice("compare_read_alike", {"reader": named["reader"]}))
     rates = [accuracy_of(own.exam, own.job.tallies[own.place]).value for own in (base, arm)]
@@ -429,6 +433,12 @@ def unfinished(own: Sitting, name: str) -> Iterator[Notice]:
         yield Notice("compare_stopped", {"run": name})
 
 
+def doubts(own: Sitting, name: str) -> Iterator[Notice]:
+    """Yield the notices of a sitting that make its number doubtful, each with its name."""
+    for notice in own.doubts():
+        yield Notice("compare_doubt", {"run": name, "exam": own.exam.benchmark, "notice": notice})
+
+
 def unread(own: Sitting, name: str) -> Iterator[Notice]:
     """That in many replies of a sitting no answer was found, which counts as wrong."""
     outcomes = own.job.tallies[own.place].outcome_counts()
@@ -470,6 +480,7 @@ def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> It
     for name, own in ((found.base, base), (found.arm, arm)):
         if own.partial:
             yield Notice("compare_partly_known", {"name": name})
+        yield from doubts(own, name)
         yield from unfinished(own, name)
         yield from unread(own, name)
     if pairs.other_gold and not varied_conditions(base, arm):

@@ -86,7 +86,7 @@ def reasons(
 def _resumed(run: Sitting) -> str:
     """The command that goes on with a run."""
     assert run.manifest is not None
-    return f"keju eval --config {shlex.quote(typed_path(run.manifest))} --resume"
+    return f"keju eval --config {shlex.quote(typed_path(run.manifest))} --resume{run.key_flag}"
 
 
 def _rest(sides: Sequence[Sequence[Sitting]]) -> list[str]:
@@ -216,7 +216,7 @@ def _anew(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Anew 
             if each.has_exam_limit
         ]
         args = ",".join([*settings, *limits])
-        commands.append(f"keju eval {where} --dataset-args {args}{asked} {named}")
+        commands.append(f"keju eval {where} --dataset-args {args}{asked} {named}{run.key_flag}")
     flags = [f"--baseline {name}" for name in names[1:]]
     for row in rows:
         flags.append(f"--{'at-least' if row.gate == AT_LEAST else 'margin'} {abs(row.limit):g}")

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from keju.errors import Hint, KejuError, Notice, UsageError
-from keju.results.compare import compare_pair, matched, unfinished, unread
+from keju.results.compare import compare_pair, doubts, matched, unfinished, unread
 from keju.results.deciding import Share, Step, is_itself, reasons, shares_of, steps
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
 from keju.results.pairs import pairs_of, unanswered
@@ -124,8 +124,9 @@ def gate(
         refuse_unused(own, **how)
     if least is not None:
         gates += [_at_least(sitting, least) for sitting in own]
-        if baseline is None:
-            for each in own:
+        for each in own:
+            notices += doubts(each, each.name)
+            if baseline is None:
                 notices += [*unfinished(each, each.name), *unread(each, each.name)]
     rows = _decided(gates)
     notices += reasons(own, base, rows)

@@ -13,10 +13,11 @@ from keju.engine.resume import JobRequests, read_anew, stored_replies
 from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_json
 from keju.judges import judge_stage
+from keju.results.doubts import declared_names
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_document
 from keju.results.sittings import config_of_exam
-from keju.results.summarise import declared_names, entries_of, results_of, tools_of
+from keju.results.summarise import entries_of, results_of, tools_of
 from keju.runs.run import RESULTS, Run, command_name, damage_notices
 from keju.runs.sameness import changed_files, other_versions
 from keju.types import Reading, Sample

@@ -31,11 +31,12 @@ from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import GRADED
 from keju.benchmarks.samples import DigestTable
 from keju.config import Price, TaskConfig
+from keju.config.address import key_flag
 from keju.config.load import data_folder, runs_folder
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, StoredScores
 from keju.engine.tally import PENDING
-from keju.errors import ConfigError, DataError, UsageError, did_you_mean
+from keju.errors import ConfigError, DataError, Notice, UsageError, did_you_mean
 from keju.files import is_there
 from keju.judges import judge_stage
 from keju.results.conditions import (
@@ -48,6 +49,7 @@ from keju.results.conditions import (
     manner_of_reading,
     questions_asked,
 )
+from keju.results.doubts import doubts_of
 from keju.results.metrics import cluster_of
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import DATA, Unlike
@@ -135,11 +137,16 @@ class Sitting:
     """What commands call the run; empty for what is none."""
     manifest: Path | None = None
     """Of a run that lies here and can be gone on with."""
+    key_flag: str = ""
+    """What a command that goes on with the run has to say about its key; never the key itself."""
     has_exam_limit: bool = False
     """Whether the exam's own settings limit its questions, not ``--limit``."""
     changed: str = ""
     """The file of its data that is not what it was, so that replies to other questions are left
     out; empty where none is."""
+    doubts: Callable[[], Sequence[Notice]] = tuple
+    """Returns what makes the number doubtful, as the results list it; nothing for an arm of a run
+    whose results are being made."""
     said: Callable[[Collection[int]], dict[int, Said]] = lambda _: {}
     """Reads the source once more, for what was said to some questions."""
 
@@ -298,6 +305,10 @@ def sittings_of_run(
             command=command_name(run.folder),
             manifest=run.folder / MANIFEST if own and not read.changed else None,
             changed=read.changed,
+            key_flag=key_flag(
+                run.manifest.config.get("model"), has_key=bool(run.manifest.endpoint.get("has_key"))
+            ),
+            doubts=partial(doubts_of, job, run.manifest),
             said=partial(read.said, place),
         )
         for place, job in enumerate(read.jobs)
@@ -499,6 +510,7 @@ def _of_predictions(
         partial=True,
         targets=read.golds.targets,
         file=path,
+        doubts=partial(doubts_of, job),
         said=lambda items: {item: Said(reply) for item, reply in read.replies(items)},
     )
 

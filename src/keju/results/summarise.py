@@ -10,7 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from keju.engine.job import Job
 from keju.errors import KejuError, Notice
 from keju.results.causes import readers_of_form
 from keju.results.cuts import CUT_REPLIES, cut_notices, ignored_limit_notices
+from keju.results.doubts import declared_names, several_models
 from keju.results.metrics import (
     Cell,
     accuracy_of,
@@ -157,12 +158,6 @@ def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
     arms: Mapping[str, Mapping[str, Any]] = manifest.arms or {}
     stubs = [arm["name"] for arm in manifest.config.get("arms", ()) if arm.get("stub_tools")]
     return {**arms.get(job.arm, {}), **({"placebo": True} if job.arm in stubs else {})}
-
-
-def declared_names(manifest: Manifest) -> set[str]:
-    """Names that settings let endpoints of the run report for its model."""
-    endpoints = chain.from_iterable(session.endpoints or () for session in manifest.sessions)
-    return {name for endpoint in endpoints for name in endpoint.declared}
 
 
 def entries_of(
@@ -312,10 +307,7 @@ def _notices_of_run(job: Job, declared: Collection[str]) -> Iterator[Notice]:
         yield job.stopping.notice
     if job.missing:
         yield from missing_notices(job.tallies[0].done, job.units)
-    names = Counter({name: n for name, n in job.reported.items() if n and name not in declared})
-    if len(names) > 1:
-        counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())
-        yield Notice("reported_models", {"models": len(names), "counts": counts})
+    yield from several_models(job, declared)
     reader, thoughts = job.readers[0], sum(job.thoughts_cut)
     if thoughts and reader.scores_cut and not reader.raw:
         yield Notice("thinking_cut", {"replies": thoughts, "reader": reader.name})

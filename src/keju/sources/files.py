@@ -208,6 +208,7 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
             raise DataError("format_separator", where=where, found=named)
         lines.end_row()
         for number, row in enumerate(reader, 1):
+            lines.refuse_open_quote()
             lines.end_row()
             if None in row:  # where DictReader keeps the values that no column is left for
                 text = "more values than columns; check the quotes"
@@ -236,14 +237,32 @@ class _TableLines(Iterator[str]):
             match[0] for chunk in lines_of(stream, where) for match in _ONE_LINE.finditer(chunk)
         )
         self._number = 0
+        self._is_over = False
+        """Whether all lines have been read."""
         self.end_row()
 
     def end_row(self) -> None:
         """Begin to count again: a row is complete."""
         self._size = self._commas = self._blank = 0
+        self._row: list[str] = []
+
+    def refuse_open_quote(self) -> None:
+        """Raise DataError if the row is the last one and a quote in it is not closed."""
+        if not self._is_over:
+            return
+        try:
+            list(csv.reader(self._row, strict=True))
+        except csv.Error as error:
+            if str(error) == "unexpected end of data":
+                first = self._number - len(self._row) + 1
+                raise DataError("format_open_quote", where=self._where, number=first) from None
 
     def __next__(self) -> str:
-        line = next(self._lines)
+        try:
+            line = next(self._lines)
+        except StopIteration:
+            self._is_over = True
+            raise
         self._number += 1
         self._size += len(line)
         self._commas += line.count(b",")
@@ -262,6 +281,7 @@ class _TableLines(Iterator[str]):
             ) from None
         if "\0" in text:
             raise DataError("file_nul", where=where, line=number)
+        self._row.append(text)
         return text
 
 

@@ -12,7 +12,9 @@ The child answers the task and each block with a `Verdict`, also one line of JSO
 from __future__ import annotations
 
 import os
+import re
 import selectors
+import signal
 import subprocess
 import sys
 import threading
@@ -40,6 +42,13 @@ _LOOK: Final = 0.1
 """Seconds between two checks whether the browser has left."""
 _ANSWER_LIMIT: Final = 1 << 26
 """Bytes that one answer of the child may have."""
+_END: Final = 5.0
+"""Seconds until a child whose output has ended is gone."""
+_ERRORS_LIMIT: Final = 1 << 14
+"""Bytes of the child's last words that are looked at."""
+# What a process without memory writes before it ends: `MemoryError`, `std::bad_alloc`,
+# `Out of Memory Error`, `Cannot allocate memory`.
+_MEMORY_ENDED: Final = re.compile(rb"MemoryError|bad_alloc|out of memory|annot allocate", re.I)
 _DEATH_SIGNAL: Final = 1
 """PR_SET_PDEATHSIG of Linux: the kernel kills the child when the viewer dies."""
 
@@ -76,14 +85,17 @@ class Evaluation:
     ) -> None:
         self._process = process
         self._has_left = has_left
+        self._is_ready = False
         self._seconds = START
         self._verdict(msgspec.json.encode(task) + b"\n")  # answered when the child is ready
+        self._is_ready = True
         self._seconds = PATIENCE
 
     def accepted(self, buffer: int) -> list[int]:
         """Return the numbers that the condition accepts in the present block.
 
-        Raises UsageError if the condition is not valid, takes too long or needs too much memory.
+        Raises UsageError if the condition is not valid, takes too long, needs too much memory or
+        ends the child in another way.
         """
         started = monotonic()
         numbers = self._verdict(b"%d\n" % buffer)
@@ -94,12 +106,26 @@ class Evaluation:
         try:
             verdict = msgspec.json.decode(self._answer(line), type=Verdict)
         except (BrokenPipeError, EOFError, msgspec.DecodeError):
-            raise UsageError("view_where_memory", most=MEMORY >> 20) from None
+            raise self._death() from None
         if verdict.is_out_of_memory:
             raise UsageError("view_where_memory", most=MEMORY >> 20)
         if verdict.problem:
             raise UsageError("view_where", problem=verdict.problem)
         return verdict.numbers
+
+    def _death(self) -> UsageError:
+        """Return why a child that gave no answer has ended."""
+        process = self._process
+        try:
+            code = process.wait(_END)
+        except subprocess.TimeoutExpired:  # it wrote more than an answer may have
+            return UsageError("view_where_long")
+        errors = process.stderr.read(_ERRORS_LIMIT) if process.stderr is not None else b""
+        if _MEMORY_ENDED.search(errors or b""):
+            return UsageError("view_where_memory", most=MEMORY >> 20)
+        if code == -signal.SIGKILL:
+            return UsageError("view_where_killed")
+        return UsageError("view_where_died", how=_signal_name(code))
 
     def _answer(self, line: bytes) -> bytes:
         """Send a line and return the child's line, within the seconds that are left."""
@@ -112,6 +138,8 @@ class Evaluation:
             selector.register(stdout, selectors.EVENT_READ)
             while not answer.endswith(b"\n"):
                 if monotonic() > end:
+                    if not self._is_ready:
+                        raise UsageError("view_where_start", seconds=START)
                     raise UsageError("view_where_slow", seconds=PATIENCE)
                 if self._has_left():
                     raise Stopped
@@ -134,7 +162,7 @@ def evaluation(task: Task, has_left: Callable[[], bool]) -> Iterator[Evaluation]
             [sys.executable, "-P", "-m", "keju.viewer.condition"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             bufsize=0,
             env=_environment(),
         ) as process:
@@ -144,6 +172,13 @@ def evaluation(task: Task, has_left: Callable[[], bool]) -> Iterator[Evaluation]
                 process.kill()
     finally:
         _turn.release()
+
+
+def _signal_name(code: int) -> str:
+    """Return how a process ended: ``SIGSEGV``, or ``exit code 1``."""
+    with suppress(ValueError):
+        return signal.Signals(-code).name
+    return f"exit code {code}"
 
 
 def _environment() -> dict[str, str]:
@@ -162,7 +197,6 @@ def _limit(memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError, AttributeError, TypeError):
         import ctypes
-        import signal
 
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 

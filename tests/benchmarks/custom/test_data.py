@@ -134,6 +134,16 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
     "yaml text": ("q.yaml", "words", "q.yaml holds no list of rows"),
     "csv cells": ("q.csv", "question,answer\nq?\n", "row 1: no value for column answer"),
     "csv quotes": ("q.csv", "question,answer\nq?,a,b\n", "more values than columns"),
+    "csv open quote": (
+        "q.csv",
+        'question,answer\n"one\nmore?",a\nq?,"b\nr?,c\n',
+        "q.csv, line 4: a quote that is opened in the row that begins here is not closed",
+    ),
+    "csv open quote in a question": (
+        "q.csv",
+        'question,answer\n"q?,b\nr?,c\n',
+        "q.csv, line 2: a quote that is opened",
+    ),
     "csv gap": ("q.csv", "question,A,B,C,answer\nq?,x,,z,A\n", "row 1: option B is empty"),
     "not utf-8": ("q.csv", b"question,answer\n\xff,x\n", "is not UTF-8"),
     "gzip": ("q.jsonl.gz", b"nothing", "not a whole gzip file"),

@@ -222,6 +222,7 @@ def test_facts() -> None:
         "server": "keju-test",
         "reported_model": "m-2025",
         "routes": ["chat", "completion"],
+        "has_key": True,
     }
 
 

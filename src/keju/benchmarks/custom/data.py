@@ -176,7 +176,7 @@ class QuestionBank:
         self.parts: dict[str, Part] = {}
         """By subset, in the order of their first question."""
         self.repeated = 0
-        """Questions that ask what one before them asks, word for word."""
+        """Questions that ask what one before them asks, word for word, with the same answer."""
         self.repeat: Repeat | None = None
         """The first of them."""
         self.checks = QuestionChecks(exam, ACCEPTED)
@@ -204,14 +204,15 @@ class QuestionBank:
                     first = contents.add(question.content)
                     if first != row:
                         contents.add(text_digest(f"\0{row}"))
-                        self.repeated += 1
-                        self.repeat = self.repeat or Repeat(question.where, place(first))
                     subset = question.subset or (_stem(name) if len(names) > 1 else EVERYTHING)
                     part = self.parts.get(subset)
                     if part is None:
                         part = self.parts[subset] = Part(frozenset(question.fields))
                     sample = _sample(exam, subset, len(part.rows), question)
-                    self.checks.see(sample, question.where, first, find)
+                    is_contrary = self.checks.see(sample, question.where, first, find)
+                    if first != row and not is_contrary:  # else it has its own notice
+                        self.repeated += 1
+                        self.repeat = self.repeat or Repeat(question.where, place(first))
                     self.samples.append(sample)
                     part.rows.append(row)
                     if not part.columns <= question.fields.keys():

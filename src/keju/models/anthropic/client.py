@@ -92,6 +92,7 @@ class AnthropicModel(HttpModel):
             preflight_timeout,
         )
         self.settings = settings
+        self._has_key = bool(key)
         self.fixed_history = settings.gate is None or settings.gate.bound
         self._info: dict[str, Any] | None = None
         self._kept: dict[tuple[int, bool], tuple[Prefix, asyncio.Event]] = {}
@@ -218,6 +219,8 @@ class AnthropicModel(HttpModel):
             "known": self.settings.gate is not None,
             "reasoning": "summary",
         } | ({"model_info": info} if info else {})
+        if self._has_key:
+            self._facts["has_key"] = True
         if self.settings.gate is not None:
             effort = (sampling.extra.get("output_config") or {}).get("effort")
             self._facts["effort"] = effort or self.settings.gate.default_effort

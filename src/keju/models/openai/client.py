@@ -185,6 +185,7 @@ class OpenAIModel(HttpModel):
         self.bodies = BodyBuilder(name)
         self.spaces = False
         """Whether the server is known to write the space before a token; seen in the preflight."""
+        self._has_key = bool(key)
         self._probed_default = False
         self._routes = {form: self.address.route(form) for form in PATHS}
 
@@ -216,6 +217,7 @@ class OpenAIModel(HttpModel):
             else:
                 raise await self._explanation(sampling, fault)
         self.trial = self.read(reply, Request(PROMPT, trial, hash="", labels=LABELS))
+        self.trial_bytes = len(PROMPT.text.encode())
         await self._find_default_limit(sampling)
         document = document_of(reply.body)
         if self.slots is None and reply.header("server") == LLAMA:
@@ -231,6 +233,7 @@ class OpenAIModel(HttpModel):
             "top_logprobs": bodies.top_logprobs if labels else None,
             "limit_field": bodies.limit_field if bodies.limit_field != "max_tokens" else None,
             "default_limit": bodies.default_limit,
+            "has_key": self._has_key,
         }
         self._facts |= {
             name: self.redact(value) if isinstance(value, str) else value
