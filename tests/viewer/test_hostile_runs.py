@@ -72,13 +72,24 @@ def test_numbers_of_any_size_in_a_journal(tmp_path: Path, was: str, now: str) ->
     visit(tmp_path, "odd")
 
 
-def test_a_journal_of_seventy_thousand_exams(tmp_path: Path) -> None:
-    folder = write(tmp_path / "odd", [])
-    lines = [LINE.replace('"bbh"', f'"exam-{n}"') for n in range(70_000)]
-    (folder / "records.jsonl").write_text("\n".join(lines) + "\n")
-    client = client_of(tmp_path)
-    assert client.get("/runs/odd/samples?exam=exam-69999").status_code == 200
-    assert client.get("/runs/odd").text.count("exam-69999") == 0  # the first 500 are shown
+def write_exams(root: Path, count: int) -> None:
+    """Write a run ``odd`` with one record in each of ``count`` exams."""
+    lines = [LINE.replace('"bbh"', f'"exam-{n}"') for n in range(count)]
+    (write(root / "odd", []) / "records.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def test_more_exams_than_sixteen_bits_can_number(tmp_path: Path) -> None:
+    write_exams(tmp_path, 70_000)
+    page = client_of(tmp_path).get("/runs/odd/samples?exam=exam-69999")
+    assert page.status_code == 200
+    assert "exam-69999" in page.text
+
+
+def test_the_overview_shows_the_first_five_hundred_exams(tmp_path: Path) -> None:
+    write_exams(tmp_path, 1_000)
+    page = client_of(tmp_path).get("/runs/odd")
+    assert page.status_code == 200
+    assert "exam-999" not in page.text
 
 
 @pytest.mark.parametrize("file", ["records.jsonl", "manifest.json", "results.json"])
