@@ -98,7 +98,11 @@ def check_resume(laid: LaidRun, keju: Keju) -> None:
 
 
 def _without_times(document: Any) -> Any:
-    """A copy without measured times, which the replies of this machine change."""
+    """A copy without measured times, which the replies of this machine change.
+
+    They are `seconds`, `seconds_p95` and their like, and `queued`: the seconds that calls of tools
+    waited.
+    """
     if isinstance(document, list):
         return [_without_times(value) for value in document]
     if not isinstance(document, dict):
@@ -106,7 +110,7 @@ def _without_times(document: Any) -> Any:
     return {
         key: _without_times(value)
         for key, value in document.items()
-        if not key.startswith("seconds")
+        if not key.startswith("seconds") and key != "queued"
     }
 
 
