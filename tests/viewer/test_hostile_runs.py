@@ -135,6 +135,23 @@ def test_a_line_without_an_end_is_passed_over(
     assert [block.end for block in blocks(file, 0, 100)] == [4]
 
 
+def test_holes_of_a_sparse_file_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keju.viewer.blocks.LONGEST_LINE", 1000)
+    path = tmp_path / "records.jsonl"
+    size = 1 << 40
+    with path.open("wb") as file:
+        file.write(b"one\n")
+        file.truncate(size)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\ntwo\n")
+        file.truncate(2 * size)
+    made = list(blocks(path, 0, 100))
+    assert [line for block in made for _, line in block.lines()] == [b"one\n", b"two\n"]
+    assert [block.end for block in made] == [4, size + 1, size + 5, 2 * size]
+
+
 def test_pages_come_while_conditions_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty conditions wait for each other; a list without a condition waits for none of them."""
     from concurrent.futures import ThreadPoolExecutor
