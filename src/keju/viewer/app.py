@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import hmac
 import secrets
 import socket
@@ -301,6 +302,13 @@ def _share_one_heap() -> None:
         ctypes.CDLL(None).mallopt(ARENAS, 1)
 
 
+def _pass_over_full(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say nothing if too many files are open for another connection: asyncio tries again in 1 s."""
+    error = context.get("exception")
+    if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
+        loop.default_exception_handler(context)
+
+
 async def _serving(
     shelf: Shelf, token: str, own: socket.socket, address: str, on_start: Callable[[str], None]
 ) -> None:
@@ -320,7 +328,9 @@ async def _serving(
         server.should_exit = True
         stop.set()
 
-    with calling(end, asyncio.get_running_loop()):
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_pass_over_full)
+    with calling(end, loop):
         task = asyncio.create_task(server.serve(sockets=[own]))
         while not server.started and not task.done():
             await asyncio.sleep(0.01)
