@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -164,6 +165,45 @@ def test_a_password_is_hidden_in_every_form_in_which_it_is_sent(
     inner = base64.b64encode(b"xy" + PASSWORD.encode()).decode()[3:-4]
     secrets = {*FORMS.values(), inner} - {FORMS["in Base64, behind other text"]}
     assert not [form for form in secrets if form in written]
+
+
+class ListedModels(BaseHTTPRequestHandler):
+    """An endpoint that knows no model and writes the key that it got into its list of models."""
+
+    def do_GET(self) -> None:
+        self._send(200, {"data": [{"id": f"model-{KEY}"}, {"id": KEY}]})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._send(404, {"error": {"type": "not_found_error", "message": "no such model"}})
+
+    def _send(self, status: int, document: Any) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.parametrize("model", ["m", "anthropic:claude-other"])
+def test_a_key_in_the_list_of_models_is_hidden(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), ListedModels) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/v1"
+            words = _words(url, "--api-key", KEY)
+            words[words.index("m")] = model
+            ran = keju(*words)
+        finally:
+            server.shutdown()
+    assert ran.code == 5
+    assert "model-[redacted]" in ran.err
+    assert KEY not in ran.out + ran.err + stored(tmp_path)
 
 
 def _words(url: str, *more: str) -> list[str]:

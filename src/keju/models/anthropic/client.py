@@ -13,8 +13,7 @@ import msgspec
 from keju.config import TaskConfig
 from keju.config.address import ANTHROPIC, MESSAGES, SHORT_NAMES, messages_address
 from keju.config.address import AS_OF as NAMES_AS_OF
-from keju.errors import ConfigError, EndpointError, Notice, nearest
-from keju.messages import first_of
+from keju.errors import ConfigError, EndpointError
 from keju.models.anthropic.sampling import (
     AS_OF,
     NO_SAMPLING_SINCE,
@@ -25,7 +24,6 @@ from keju.models.anthropic.sampling import (
 from keju.models.anthropic.wire import PAUSED, Body, Unsendable, body_of, joined, normalise, say
 from keju.models.base import BRIEF, NotReady, fault_text
 from keju.models.openai.client import (
-    LISTED_MODELS,
     PREFLIGHT_SECONDS,
     TRANSIENT,
     HttpModel,
@@ -231,10 +229,14 @@ class AnthropicModel(HttpModel):
             url = self.address.model(self.name)
             reply = await self.transport.get(url, self.preflight_timeout)
             document = document_of(reply.body) if reply.status == 200 else None
-        except (TransportError, ValueError):
+        except (TransportError, ValueError, RecursionError):
             document = None
-        told = document if isinstance(document, dict) else {}
-        return {name: told[name] for name in INFO if isinstance(told.get(name), str | int)}
+        info = document if isinstance(document, dict) else {}
+        known = {name: info[name] for name in INFO if isinstance(info.get(name), str | int)}
+        return {
+            name: self.redact(value) if isinstance(value, str) else value
+            for name, value in known.items()
+        }
 
     def _unreached(self, error: TransportError) -> EndpointError:
         message = self.redact(error.message)
@@ -254,29 +256,11 @@ class AnthropicModel(HttpModel):
             return endpoint_error("endpoint_elsewhere", self, fault.message)
         if fault.kind != "not_found":
             return endpoint_error("endpoint_refused_request", self, fault_text(fault))
-        offered = await self._offered()
-        if self.name in offered or not offered:
-            code = "endpoint_without_model_or_route"
-            return endpoint_error(code, self, fault_text(fault), model=self.name)
-        near = nearest(self.name, offered)
-        return endpoint_error(
-            "endpoint_without_model",
-            self,
-            "",
-            model=self.name,
-            hint=Notice("did_you_mean", {"name": near}) if near else "",
-            names=first_of(offered, LISTED_MODELS),
-            more=Notice("in_all", {"n": len(offered)}) if len(offered) > LISTED_MODELS + 1 else "",
-        )
-
-    async def _offered(self) -> list[str]:
-        """The models that the service lists; none where it does not tell."""
-        try:
-            reply = await self.transport.get(self.address.models, self.preflight_timeout)
-            listed = document_of(reply.body)["data"]
-            return [entry["id"] for entry in listed if isinstance(entry["id"], str)]
-        except (TransportError, ValueError, LookupError, TypeError):
-            return []
+        offered = await self.offered_models()
+        if offered and self.name not in offered:
+            return self.without_model(offered)
+        code = "endpoint_without_model_or_route"
+        return endpoint_error(code, self, fault_text(fault), model=self.name)
 
 
 def _codes(body: bytes) -> list[str]:

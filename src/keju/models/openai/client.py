@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from time import perf_counter
 from typing import Any
@@ -117,6 +117,30 @@ class HttpModel(Model):
     def refusal(self, reply: HttpReply) -> Fault:
         """The fault behind a reply whose status is not a success."""
         return refusal(reply.status, reply.body, reply.header, self.redact)
+
+    async def offered_models(self) -> list[str]:
+        """Return the models that the endpoint lists, without secrets; [] if it lists none."""
+        try:
+            reply = await self.transport.get(self.address.models, self.preflight_timeout)
+            listed = document_of(reply.body)["data"]
+            names = [entry["id"] for entry in listed if isinstance(entry["id"], str)]
+        except (TransportError, ValueError, LookupError, TypeError, RecursionError):
+            return []
+        return [self.redact(name) for name in names]
+
+    def without_model(self, offered: Sequence[str]) -> EndpointError:
+        """Return the error of an endpoint that offers other models than the one asked for."""
+        near = nearest(self.name, offered)
+        is_cut = len(offered) > LISTED_MODELS + 1
+        return endpoint_error(
+            "endpoint_without_model",
+            self,
+            "",
+            model=self.name,
+            hint=Notice("did_you_mean", {"name": near}) if near else "",
+            names=first_of(offered, LISTED_MODELS),
+            more=Notice("in_all", {"n": len(offered)}) if is_cut else "",
+        )
 
     @abstractmethod
     def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
@@ -305,32 +329,14 @@ class OpenAIModel(HttpModel):
                 return endpoint_error("endpoint_no_logprobs", self, fault.message)
             return endpoint_error("endpoint_refused_request", self, fault_text(fault))
         # The list of models tells a missing model from a missing route.
-        name = self.name
-        try:
-            reply = await self.transport.get(self.address.models, self.preflight_timeout)
-            listed = document_of(reply.body)["data"]
-            offered = [entry["id"] for entry in listed if isinstance(entry["id"], str)]
-        except (TransportError, ValueError, LookupError, TypeError, RecursionError):
-            offered = []  # the endpoint does not tell
-        if offered and name not in offered:
-            near = nearest(name, offered)
-            return endpoint_error(
-                "endpoint_without_model",
-                self,
-                "",
-                model=name,
-                hint=Notice("did_you_mean", {"name": near}) if near else "",
-                names=first_of(offered, LISTED_MODELS),
-                more=Notice("in_all", {"n": len(offered)})
-                if len(offered) > LISTED_MODELS + 1
-                else "",
-            )
+        offered = await self.offered_models()
+        if offered and self.name not in offered:
+            return self.without_model(offered)
         if offered:
             other = ANOTHER_ROUTE[sampling.form]
             return endpoint_error("endpoint_refused_route", self, fault_text(fault), other=other)
-        return endpoint_error(
-            "endpoint_without_model_or_route", self, fault_text(fault), model=name
-        )
+        code = "endpoint_without_model_or_route"
+        return endpoint_error(code, self, fault_text(fault), model=self.name)
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one attempt; where no label was among the likeliest tokens, look further down."""
