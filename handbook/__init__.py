@@ -9,7 +9,9 @@
 | ``settings`` | ``reference-configuration``, from the settings and the strings below their fields |
 | ``results`` | ``reference-results``, from the structs of ``results.json`` |
 | ``names`` | ``reference-python``, from the public names of ``keju`` |
-| ``chinese``, ``fields`` | nothing: Chinese of docstrings, and fields that have none |
+| ``fields`` | nothing: texts of fields that have no docstring |
 | ``navigation`` | ``llms.txt``, from ``mkdocs.yml`` and the lines of ``docs/index.md`` |
 | ``site`` | the site: what mkdocs is told beyond ``mkdocs.yml`` |
+
+Chinese of docstrings is in ``messages/zh/documentation.json``.
 """

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import cycle
 
-from handbook.chinese import TEXTS
 from handbook.fields import PLAIN
 from keju.config.docs import field_docs
-from keju.messages import Language
+from keju.messages import Language, store
 from keju.results.schema import LISTED, NO_GOLD
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -55,18 +54,29 @@ def one_line(text: str) -> str:
     return plain(" ".join(text.split()))
 
 
+untranslated: set[str] = set()
+"""English texts that `in_language` found no Chinese for in messages/zh/documentation.json."""
+
+
 def in_language(text: str, language: Language) -> str:
-    """What stands in the code in English, in a language; KeyError where it has no Chinese."""
+    """Return a text of the code in a language; English if it has no Chinese yet."""
     sentence = " ".join(text.split())
-    said = sentence if language == "en" or not sentence else TEXTS[sentence]
-    return plain(_for_files(said))
+    if language == "en" or not sentence:
+        return plain(_for_files(sentence))
+    chinese = store.texts(language, "documentation").get(sentence)
+    if chinese is None:
+        untranslated.add(sentence)
+    return plain(_for_files(chinese or sentence))
 
 
 def meaning(kind: type, name: str, language: Language) -> str:
-    """What a field means; KeyError where nobody says it."""
+    """Return the description of a field: its docstring, or its text in handbook/fields.py."""
     if text := field_docs(kind).get(name):
         return in_language(text, language)
-    english, chinese = PLAIN.get(f"{kind.__name__}.{name}") or PLAIN[name]
+    described = PLAIN.get(f"{kind.__name__}.{name}") or PLAIN.get(name)
+    if described is None:
+        raise LookupError(f"{kind.__name__}.{name} has no docstring and no text in {__file__}")
+    english, chinese = described
     return _for_files(english if language == "en" else chinese)
 
 

@@ -139,11 +139,11 @@ def test_one_exam_of_several_is_audited_with_predictions_beside_it(keju: Keju) -
     row = {"id": "demo_word_sorting_0", "output": "The answer is (Z)."}
     Path("p.jsonl").write_text(json.dumps(row), "utf-8")
     ran = keju("audit", "both", "--beside", "p.jsonl")
-    assert (ran.code, "name the exam that it answers with --datasets" in ran.err) == (2, True)
+    assert (ran.code, "name its exam with --datasets" in ran.err) == (2, True)
     ran = keju("audit", "both", "--beside", "p.jsonl", "--datasets", "demo", "--json")
     assert ran.code == 0, ran.err
     assert [exam["name"] for exam in ran.json["exams"]] == ["demo"]
-    assert "both did not sit bbh" in keju("audit", "both", "--datasets", "bbh").err
+    assert "both does not include bbh" in keju("audit", "both", "--datasets", "bbh").err
 
 
 def test_predictions_stand_beside_a_run_also_where_no_question_is_left(keju: Keju) -> None:

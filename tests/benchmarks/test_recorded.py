@@ -21,10 +21,13 @@ OPTIONS = list(SAMPLE.choices)
         ({"choices": "xy"}, "'choices' should be a list of texts"),
         ({"choices": ["x", 1]}, "'choices' should be a list of texts"),
         ({"choices": ["x"]}, "'choices': 1 option;"),
-        ({"answer": "Q"}, "'answer' is 'Q', which is no label of ABC"),
-        ({"answer": 1}, "'answer' is 1, which is no label of ABC"),
+        ({"answer": "Q"}, "'answer' is 'Q', which is not one of the labels ABC"),
+        ({"answer": 1}, "'answer' is 1, which is not one of the labels ABC"),
         ({"target": "AB"}, "'target' is 'AB'"),
-        ({"choices": ["x", "y"], "answer": "C"}, "'answer' is 'C', which is no label of AB"),
+        (
+            {"choices": ["x", "y"], "answer": "C"},
+            "'answer' is 'C', which is not one of the labels AB",
+        ),
     ],
 )
 def test_what_cannot_have_been_is_refused(row: dict[str, Any], message: str) -> None:

@@ -173,7 +173,7 @@ def test_consistency_has_the_bounds_that_replies_without_a_grade_leave() -> None
 
 def test_exams_without_labelled_options_are_refused() -> None:
     exam = make_exam({"a": 2})
-    with pytest.raises(ConfigError, match="the options stand in the question's text"):
+    with pytest.raises(ConfigError, match="the options are part of the question's text"):
         rotated(exam, 2)
     exam.samples = [make_sample("a", 0, choices=0)]
     with pytest.raises(ConfigError, match="questions without options, such as fake_a_0"):
@@ -182,7 +182,7 @@ def test_exams_without_labelled_options_are_refused() -> None:
 
 def test_bbh_is_refused_and_mmlu_pro_is_rotated(data_dir: Path) -> None:
     bbh, _ = prepare_exam("bbh", {"subset_list": ["snarks"]}, data_dir=str(data_dir))
-    with pytest.raises(ConfigError, match="bbh: the options stand in the question's text"):
+    with pytest.raises(ConfigError, match="bbh: the options are part of the question's text"):
         rotated(bbh, 2)
     pro, _ = prepare_exam("mmlu_pro", {"subset_list": ["history"]}, data_dir=str(data_dir))
     turned = rotated(pro, 3)

@@ -444,12 +444,12 @@ def test_the_time_of_a_cell_is_the_exam_s_or_the_sandbox_s_and_is_recorded(
 @pytest.mark.parametrize(
     ("settings", "flags", "problem"),
     [
-        ({}, ["--sandbox", "backend=bwrap"], "ask for a container and those of the sandbox for 'b"),
-        ({}, ["--unsafe-no-sandbox"], "ask for a container and those of the sandbox for 'none'"),
+        ({}, ["--sandbox", "backend=bwrap"], "ask for a container, the sandbox's settings for 'b"),
+        ({}, ["--unsafe-no-sandbox"], "ask for a container, the sandbox's settings for 'none'"),
         (
             {"docker_image": "x:1"},
             ["--sandbox", "backend=podman,image=y:1"],
-            "name the image 'x:1' and those of the sandbox 'y:1'",
+            "name the image 'x:1', the sandbox's settings 'y:1'",
         ),
     ],
 )

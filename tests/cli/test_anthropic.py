@@ -122,7 +122,7 @@ REFUSALS = {
     "take thinking 'disabled', only: adaptive, between_tools",
     ("--api", "completions"): "Anthropic's API takes conversations alone: give --api chat",
     ("-s", "model_args.version=1"): "unknown key 'version'",
-    ("-s", "model_args.like=gpt-5"): "'gpt-5' is no model whose settings are known",
+    ("-s", "model_args.like=gpt-5"): "the settings of 'gpt-5' are not known",
 }
 
 

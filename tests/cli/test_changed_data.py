@@ -30,9 +30,7 @@ def edited(keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text(ROWS.replace("Capital of France", "The French capital"))
 
 
-TOLD = (
-    "the data has changed since 'one' was made (q.csv): the numbers here are of {} that still fit"
-)
+TOLD = "the data has changed since 'one' was made (q.csv): the numbers here cover the {} that still fit"
 
 
 @pytest.mark.usefixtures("edited")

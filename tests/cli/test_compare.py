@@ -213,7 +213,7 @@ def test_an_exam_beside_those_that_are_compared_is_told_once(keju: Keju, sit: Si
     sit("one", "1", exams=("demo", "bbh"))
     sit("two", "2")
     told = keju("compare", "one", "two").out
-    assert told.count("did not both sit all of bbh") == 1
+    assert told.count("do not both include all of bbh") == 1
 
 
 def test_a_reader_for_all_makes_runs_comparable(keju: Keju, sit: Sit) -> None:
@@ -448,7 +448,7 @@ def test_one_exam_of_several_has_a_reader_that_the_others_lack(keju: Keju, sit: 
     assert [pair["reader"] for pair in ran.json["comparisons"]] == ["paper"]
     sit("alone")
     ran = keju("gate", "alone", "--at-least", "0.1", "--datasets", "bbh", "--reader", "paper")
-    assert "alone did not sit bbh" in ran.err
+    assert "alone does not include bbh" in ran.err
 
 
 def test_questions_without_labels_say_nothing(keju: Keju, sit: Sit) -> None:

@@ -223,7 +223,7 @@ def test_a_filled_letter_is_asked_for_and_recorded(
 def test_other_exams_have_no_submission(keju: Keju, run: str) -> None:
     ran = keju("export", run, "--format", "submission")
     assert (ran.code, ran.out) == (2, "")
-    assert "only ceval has a submission format; this run sat demo" in ran.err
+    assert "only ceval has a submission format; this run has demo" in ran.err
 
 
 @pytest.mark.parametrize("sign", [*"=+-@\t\r\n", "\uff1d", "\uff20"])

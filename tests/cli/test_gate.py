@@ -146,7 +146,7 @@ def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(keju: Keju
     assert demo["p_holm"] == pytest.approx(2 * demo["p"])
     sit("half", "1")
     ran = keju("gate", "half", "--baseline", "base", "--margin", "0.05")
-    assert (ran.code, "did not sit bbh" in ran.err) == (2, True)
+    assert (ran.code, "does not include bbh" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ def test_settings_that_the_plugin_does_not_take_are_refused(plugin: Plugin) -> N
 
 BROKEN = {
     "import nothing_of_that_name": "cannot be loaded: ModuleNotFoundError",
-    "class Chess: pass": "is no keju.Benchmark",
-    "Chess = print": "is no keju.Benchmark",
+    "class Chess: pass": "is not a keju.Benchmark",
+    "Chess = print": "is not a keju.Benchmark",
     "": "cannot be loaded: AttributeError",
 }
 

@@ -322,7 +322,7 @@ def test_replies_without_a_grade_leave_a_range(
     assert (figure in page) is not has_value
     told = f"from all wrong to all right: {lost} of {whole} replies have no grade"
     if has_value:
-        told = f"{low}–{high} % whatever the {lost} without a grade are worth"
+        told = f"{low}–{high} %, depending on the {lost} without a grade"
     headline = ran.out.splitlines()[1]
     assert f"{low}–{high} %" in headline
     assert told in headline

@@ -110,7 +110,7 @@ def test_arguments_that_do_not_fit_are_told_in_plain_words(
     told = keju(*call, "--json").json["call"]["text"]
     assert "validation error" in told
     for language, head, words in (
-        ("en", "a model that calls it so is told by the server:", english),
+        ("en", "a model that calls it like this gets this reply from the server:", english),
         ("zh", "模型这样调用时，服务器会告诉它：", chinese),
     ):
         ran = keju(*call, "--language", language)
@@ -238,8 +238,8 @@ def test_a_script_that_is_missing_is_named_before_anything_starts(
         ("eval", "-c", file, "-q", "--no-report"),
     ]
     told = {
-        "en": f"arm 'tooled': the file server.py of MCP server 's' is missing: it is looked for in "
-        f"the current folder ({tmp_path}), then beside the config file",
+        "en": f"arm 'tooled': the file server.py of MCP server 's' is missing: Keju looks in "
+        f"the current folder ({tmp_path}), then in the folder of the config file",
         "zh": f"实验组“tooled”：MCP 服务器“s”的文件 server.py 不存在：先在当前文件夹（{tmp_path}）",
     }
     for command in commands:

@@ -258,7 +258,7 @@ def test_a_journal_that_somebody_cuts_is_never_complete(tmp_path: Path) -> None:
 
     code, out, err = disturbed(tmp_path, cut)
     assert code == 4
-    assert "records.jsonl was changed by somebody else" in err
+    assert "records.jsonl was changed by another program" in err
     assert "--resume" in err
     assert document(out)["complete"] is False
     assert not (tmp_path / "runs" / "r" / "results.json").exists()

@@ -118,7 +118,7 @@ def test_a_copy_is_not_written_to(keju: Keju) -> None:
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("memory://bucket/runs/none", "there is no run at memory://bucket/runs/none"),
+        ("memory://bucket/runs/none", "no run at memory://bucket/runs/none"),
         ("nosuch://bucket/run", "nosuch://bucket/run cannot be read"),
         ("ftp://me:secret@127.0.0.1/run", "is refused"),
         ("s3://", ""),

@@ -173,7 +173,7 @@ def test_another_benchmark_leaves_out_the_settings_of_the_file_s_own(keju: Keju)
         ran = keju("run", "-c", "config.yaml", "--benchmark", "fresh_bbh", "-n", "2", "--json")
         assert ran.code == 0, ran.err
         assert [entry["name"] for entry in ran.json["benchmarks"]] == ["fresh_bbh"]
-        assert "left out, since another benchmark is sat: dataset_args.demo\n" in ran.err
+        assert "left out, since another benchmark is run: dataset_args.demo\n" in ran.err
     both = {"datasets": ["demo"], "benchmark": "demo", "model": "scripted"}
     Path("config.yaml").write_text(json.dumps(both))
     assert "'benchmark' is given twice" in keju("run", "-c", "config.yaml").err

@@ -196,8 +196,8 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_checkpoint(tmp_path: Path) -> None:
-    assert "holds no config.json" in refusal(f"hf:{tmp_path}")
-    assert "there is no file" in refusal(f"hf:{tmp_path}/none.gguf")
+    assert "has no config.json" in refusal(f"hf:{tmp_path}")
+    assert "does not exist" in refusal(f"hf:{tmp_path}/none.gguf")
 
 
 def test_a_broken_checkpoint(tmp_path: Path) -> None:

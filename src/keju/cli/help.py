@@ -1,7 +1,7 @@
 """Help pages, in the language of the terminal and as wide as it is.
 
 English stands where a flag or a command is declared: the text of its row, the function's docstring,
-the line in `keju.cli.COMMANDS`. Chinese stands in `keju.messages.zh_help` under the same name, so
+the line in `keju.cli.COMMANDS`. Chinese stands in ``messages/zh/cli.json`` under the same name, so
 ``flag.api_url``, ``command.eval`` and ``line.eval``. A wide character takes two cells of a
 terminal, and a Chinese text may break between any two of them: see `keju.messages.wrapping`.
 """

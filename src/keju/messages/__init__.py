@@ -13,16 +13,18 @@ sentences of its own, such as an exam's, adds them when it is imported.
 from __future__ import annotations
 
 import errno
-import importlib
 import io
 import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, TextIO, TypeVar, cast
+from pathlib import Path
+from typing import Any, TextIO, TypeVar, cast
 
-Language = Literal["en", "zh"]
+from keju.messages import store
+from keju.messages.store import Language as Language
+
 Item = TypeVar("Item")
 
 # Escapes of terminals, the other control characters but the tab and the line end, and marks that
@@ -86,16 +88,32 @@ def add_help(texts: Mapping[str, str]) -> None:
     _added_help.update(texts)
 
 
+def add_folder(folder: Path) -> None:
+    """Add the texts of a package: ``en.json`` and ``zh.json`` of a folder; see `store`."""
+    for language in store.LANGUAGES:
+        sections = store.read(folder / f"{language}.json")
+        add(language, sections["messages"])
+        add_help(sections.get("help", {}))
+
+
 def catalogue(language: Language) -> dict[str, str]:
-    """All codes of a language with their templates."""
-    own: dict[str, str] = importlib.import_module(f"keju.messages.{language}").TEXTS
-    return own | _added[language]
+    """Return all codes of a language with their templates."""
+    return {**store.texts(language, "messages"), **_added[language]}
 
 
+def template_of(code: str, language: Language) -> str | None:
+    """Return the template of a code; in English if the language lacks it."""
+    for tongue in dict.fromkeys((language, "en")):
+        template = _added[tongue].get(code) or store.texts(tongue, "messages").get(code)
+        if template is not None:
+            return template
+    return None
+
+
+@cache
 def labels(language: Language) -> Mapping[str, str]:
-    """The words of the reports in a language, by name."""
-    words: dict[str, str] = importlib.import_module(f"keju.messages.{language}").LABELS
-    return words
+    """Return the words of reports and of the terminal, by name; English if a language lacks one."""
+    return {**store.texts("en", "labels"), **store.texts(language, "labels")}
 
 
 def said(word: str, **values: Any) -> str:
@@ -111,8 +129,7 @@ def helped(name: str, english: str) -> str:
     """
     if spoken() == "en":
         return english
-    texts: dict[str, str] = importlib.import_module("keju.messages.zh_help").HELP
-    return texts.get(name) or _added_help.get(name, english)
+    return store.texts("zh", "help").get(name) or _added_help.get(name, english)
 
 
 def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> str:
@@ -120,12 +137,11 @@ def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> 
 
     What is in no catalogue is a sentence already: plug-ins may say what they like.
     """
-    for tongue in dict.fromkeys((language, "en")):
-        template = catalogue(tongue).get(code)
-        if template is not None:
-            own = _facts(values, language) if code in _OF_FACTS else values
-            return fill(template, _in_language(own, language))
-    return code
+    template = template_of(code, language)
+    if template is None:
+        return code
+    named = _facts(values, language) if code in _OF_FACTS else values
+    return fill(template, _in_language(named, language))
 
 
 LEAST_SHOWN_P = 0.001
@@ -303,14 +319,14 @@ _STATUS = re.compile(r"(?P<status>[1-5]\d\d): (?P<rest>.+)", re.DOTALL)
 @cache
 def _of_the_system() -> Mapping[str, str]:
     """What is said in Chinese where the operating system refuses something, by its own words."""
-    words = importlib.import_module("keju.messages.zh").SYSTEM
+    words = store.texts("zh", "system")
     return {os.strerror(getattr(errno, name)).casefold(): text for name, text in words.items()}
 
 
 @cache
 def _of_programs() -> Mapping[re.Pattern[str], str]:
     """The same for what other programs say often, by patterns of their words."""
-    words = importlib.import_module("keju.messages.zh").FOREIGN
+    words = store.texts("zh", "patterns")
     return {re.compile(pattern, re.IGNORECASE | re.DOTALL): text for pattern, text in words.items()}
 
 

@@ -157,7 +157,7 @@ class _Hub:
                 text = f"{host} refuses {name}: accept its terms there and set MODELSCOPE_API_TOKEN"
             elif error.status == 404:
                 revision = self._source.revision
-                text = f"there is no data set {name} with revision '{revision}' on {host}"
+                text = f"data set {name} does not exist with revision '{revision}' on {host}"
             raise DataError(text) from None
 
 

@@ -119,7 +119,7 @@ def test_templates_that_contradict_each_other_are_refused(lay: Lay) -> None:
     with pytest.raises(ConfigError, match="has no effect without worked examples"):
         prepare(lay(BOTH), {"few_shot_num": 0, "few_shot_prompt_template": whole})
     both = {"prompt_template": "{question} {choices}", "few_shot_prompt_template": whole}
-    with pytest.raises(ConfigError, match="has no effect beside few_shot_prompt_template"):
+    with pytest.raises(ConfigError, match="has no effect together with few_shot_prompt_template"):
         prepare(lay(BOTH), both)
     with pytest.raises(ConfigError, match=r"unknown placeholder '\{cuntry\}'"):
         prepare(lay(BOTH), {"prompt_template": "{question} {choices} {cuntry}"})

@@ -195,5 +195,5 @@ def test_examples_that_are_drawn_are_as_hard_as_the_questions_and_none_of_them()
     assert len(shown[2.0]) > 3 * len(shown[0.25])
     more = exam_of(**args, difficulty=0.25, seed=8)
     assert more.render(more.samples[0]).prefix.lead == shown[0.25]
-    with pytest.raises(ConfigError, match="worked examples beside them"):
+    with pytest.raises(ConfigError, match="too few questions for n"):
         exam_of(protocol="short", difficulty=0.5, n=20, few_shot_num=3)

@@ -197,7 +197,7 @@ def test_two_runs_are_compared_at_each_difficulty(
     assert [pair["base"].rpartition(" · ")[2] for pair in pairs] == ARMS
     alone = run("compare", "one")
     assert alone.code == 2
-    assert "questions of its own" in alone.err
+    assert "the difficulties have different questions" in alone.err
     assert run("plot", "one", "two", "--kind", "curve", "-o", "both.svg").code == 0
     assert run("gate", "two", "--baseline", "one", "--margin", "0.4", "--json").code == 0
 
@@ -238,7 +238,7 @@ def test_without_curves_there_is_no_figure(keju: Keju, monkeypatch: pytest.Monke
         ({"args": {"difficulty": []}}, "must be a number"),
         ({"args": {"difficulty": [1, 5]}}, "must be a number"),
         ({"args": {"difficulty": [1, 1.0]}}, "twice"),
-        ({"args": {"difficulty": [1, 2]}, "arms": [{"name": "plain"}]}, "arms of their own"),
+        ({"args": {"difficulty": [1, 2]}, "arms": [{"name": "plain"}]}, "define arms"),
         ({"args": {"difficulty": [1, 2]}, "until_ci": 0.1}, "leave out the arms"),
     ],
 )

@@ -141,7 +141,7 @@ def test_a_system_prompt_is_a_message_of_its_own(prepare: Prepare) -> None:
                 "few_shot_prompt_template": "{examples}{question}{choices}",
                 "prompt_template": "{question}{choices}",
             },
-            "no effect beside few_shot_prompt_template",
+            "no effect together with few_shot_prompt_template",
         ),
         ({"protocol": "official", "prompt_template": "{question}{choices}"}, "fixed prompt"),
         ({"protocol": "official-api", "few_shot_prompt_template": "x"}, "fixed prompt"),

@@ -121,7 +121,7 @@ def test_rows_of_other_tasks_are_listed(imported: Import, log: Callable[[str], P
     document = imported(folder)
     assert exam_of(document, "bbh")["rows"] == 6
     assert len(document["unmatched"]) == 6
-    assert "no exam of Keju's" in document["unmatched"][0]["reason"]
+    assert "Keju has no exam for its task" in document["unmatched"][0]["reason"]
 
 
 def test_another_gold_answer_is_told(imported: Import, log: Callable[[str], Path]) -> None:

@@ -114,7 +114,7 @@ def test_the_test_split_beside_val_is_told_not_mixed_in(imported: Import) -> Non
     assert len(document["unmatched"]) == 3
     for row in document["unmatched"]:
         assert "ceval-test-" in row["where"]
-        assert row["reason"].startswith("the log has another split of the exam too")
+        assert row["reason"].startswith("the log contains another split of the exam too")
 
 
 def test_the_test_split_alone_has_no_verdicts(imported: Import, log: Log, tmp_path: Path) -> None:

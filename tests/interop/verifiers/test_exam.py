@@ -66,7 +66,7 @@ def test_an_exam_is_loaded_once() -> None:
     ("benchmark", "settings", "line"),
     [
         ("ceval", {"protocol": "tutorial"}, "compares log-probabilities of labels"),
-        ("ceval", {"split": "test"}, "published without their answers"),
+        ("ceval", {"split": "test"}, "published without answers"),
         ("mmlu_pro", {"protocol": "official"}, "environments only chat"),
         ("bbh", {"protocl": "paper"}, "unknown key 'protocl'"),
     ],
@@ -96,7 +96,7 @@ def test_undecided_answers_without_any_judge_are_no_zeros(
 ) -> None:
     monkeypatch.delenv("JUDGE_KEY", raising=False)
     spec = ExamSpec("bixbench", OPEN | {"no_judge": "ungraded"}, str(data_dir))
-    with pytest.raises(Ungraded, match="no rule decides this answer"):
+    with pytest.raises(Ungraded, match="the rules cannot decide this answer"):
         read(spec, UNDECIDED)
 
 

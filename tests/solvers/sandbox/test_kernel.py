@@ -232,7 +232,7 @@ def test_the_environment_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"backend": "none"}, "unsafe-no-sandbox"),
         ({"backend": "bwrap", "unsafe": True}, "contradict"),
         ({"image": "x"}, "image has an effect only"),
-        ({"memory": "much"}, "is no size"),
+        ({"memory": "much"}, "is not a size"),
         ({"memory": 0}, "greater than 0"),
     ],
 )

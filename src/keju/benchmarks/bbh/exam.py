@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from keju import messages
 from keju.benchmarks.base import Benchmark, Exam
 from keju.benchmarks.bbh.facts import (
     ABOUT,
@@ -27,7 +29,6 @@ from keju.benchmarks.bbh.facts import (
 )
 from keju.benchmarks.bbh.protocols import PROTOCOLS, BBHArgs, BBHProtocol
 from keju.benchmarks.bbh.readers import READERS
-from keju.benchmarks.bbh.sentences import ENGLISH
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.wording import Wording
 from keju.errors import ConfigError, DataError, Hint
@@ -231,10 +232,12 @@ def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
     return usual | {name: value for name, value in own.items() if value}
 
 
+messages.add_folder(Path(__file__).parent / "texts")
+
 BBH = Benchmark(
     name="bbh",
     title="BBH",
-    about=ENGLISH["about_exam_bbh"],
+    about=messages.text_of("about_exam_bbh", {}),
     aliases=("bigbench-hard",),
     alias_protocols={"bigbench-hard": "mcpbr"},
     subset_about=ABOUT,

@@ -9,10 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from keju import messages
 from keju.answers.segments import split_any_thinking
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Reader, Scores, Subset
 from keju.benchmarks.bixbench import agentic, open_answers, readers
@@ -31,7 +33,6 @@ from keju.benchmarks.bixbench.data import (
 )
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.bixbench.protocols import AGENTIC, PROTOCOLS, BixBenchProtocol
-from keju.benchmarks.bixbench.sentences import ENGLISH
 from keju.benchmarks.choices import recorded_gold, shuffle_order
 from keju.benchmarks.grading import EXACT, GRADED, LOST, REFUSAL
 from keju.benchmarks.kit import Questions, choose_protocol, count_warnings, fingerprint
@@ -380,10 +381,12 @@ def _mean(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> 
     return Estimate(mean.value, mean.ci95, mean.n, mean.method, title=title, bounds=mean.bounds)
 
 
+messages.add_folder(Path(__file__).parent / "texts")
+
 BIXBENCH = Benchmark(
     name="bixbench",
     title="BixBench",
-    about=ENGLISH["about_exam_bixbench"],
+    about=messages.text_of("about_exam_bixbench", {}),
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
     golden=GOLDEN,

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from keju import messages
 from keju.benchmarks.base import Benchmark, Exam
 from keju.benchmarks.ceval.facts import (
     AVERAGES,
@@ -33,7 +35,6 @@ from keju.benchmarks.ceval.protocols import (
     PromptForm,
 )
 from keju.benchmarks.ceval.readers import readers_for
-from keju.benchmarks.ceval.sentences import ENGLISH
 from keju.benchmarks.facts import Submission
 from keju.benchmarks.kit import (
     Questions,
@@ -346,10 +347,12 @@ def prediction_files(exam: Exam, answers: Mapping[str, str | None]) -> dict[str,
     return files
 
 
+messages.add_folder(Path(__file__).parent / "texts")
+
 CEVAL = Benchmark(
     name="ceval",
     title="C-Eval",
-    about=ENGLISH["about_exam_ceval"],
+    about=messages.text_of("about_exam_ceval", {}),
     aliases=("c-eval",),
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from keju import messages
 from keju.benchmarks.base import (
     Benchmark,
     DataFacts,
@@ -89,6 +90,9 @@ def custom_exam(path: Path, taken: Sequence[str]) -> Benchmark:
         readers=readers,
         make=custom.make,
     )
+
+
+messages.add_folder(Path(__file__).parent / "texts")
 
 
 class CustomExam(Exam):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from keju import messages
@@ -133,27 +134,7 @@ def _wording(call: str) -> Wording:
 
 
 ABOUT = "generated reasoning questions with certain answers; needs no data"
-messages.add(
-    "en",
-    {
-        "about_exam_demo": ABOUT,
-        "about_reader_demo_marker": "the letter after the last 'the answer is', else the one that "
-        "begins the last line",
-    },
-)
-messages.add(
-    "zh",
-    {
-        "about_exam_demo": "生成的推理题，答案确定；不需要数据",
-        "about_reader_demo_marker": "最后一个“the answer is”之后的字母，没有则取最后一行开头的字母",
-    },
-)
-messages.add_help(
-    {
-        "protocol.demo.letters": "3 个示例，按对数概率取最可能的选项字母",
-        "protocol.demo.text": "3 个示例，取 'the answer is' 之后的字母",
-    }
-)
+messages.add_folder(Path(__file__).parent / "texts")
 
 DEMO = Benchmark(
     name="demo",

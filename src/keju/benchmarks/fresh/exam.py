@@ -8,10 +8,12 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import field_validator
 
+from keju import messages
 from keju.benchmarks.base import Benchmark, Exam, Mean, Subset
 from keju.benchmarks.bbh.exam import (
     FREE_FORM,
@@ -27,7 +29,6 @@ from keju.benchmarks.bbh.protocols import BBHArgs
 from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.fresh.making import VERSION, make_questions
 from keju.benchmarks.fresh.protocols import CHINESE_PROTOCOLS, PROTOCOLS
-from keju.benchmarks.fresh.sentences import ENGLISH
 from keju.benchmarks.fresh.task import Language
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.worked import MARKS
@@ -218,10 +219,12 @@ def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
     return bbh_settings(setup, wording) | own | {"generator": VERSION}
 
 
+messages.add_folder(Path(__file__).parent / "texts")
+
 FRESH_BBH = Benchmark(
     name=NAME,
     title="Fresh BBH",
-    about=ENGLISH["about_exam_fresh_bbh"],
+    about=messages.text_of("about_exam_fresh_bbh", {}),
     aliases=("fresh-bbh",),
     fresh_of="bbh",
     subset_names=tuple(TASKS),

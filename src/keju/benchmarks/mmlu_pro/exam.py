@@ -13,8 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from keju import messages
 from keju.benchmarks.base import Benchmark, Exam, Mean, Scores
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.kit import Questions, Setup, arrange, usual_settings
@@ -28,7 +30,6 @@ from keju.benchmarks.mmlu_pro.facts import (
 )
 from keju.benchmarks.mmlu_pro.protocols import PROTOCOLS
 from keju.benchmarks.mmlu_pro.readers import readers_of
-from keju.benchmarks.mmlu_pro.sentences import ENGLISH
 from keju.benchmarks.wording import Wording
 from keju.bounds import whole_number
 from keju.config import DatasetArgs
@@ -304,10 +305,12 @@ def questions(setup: Setup) -> Questions:
     return made
 
 
+messages.add_folder(Path(__file__).parent / "texts")
+
 MMLU_PRO = Benchmark(
     name="mmlu_pro",
     title="MMLU-Pro",
-    about=ENGLISH["about_exam_mmlu_pro"],
+    about=messages.text_of("about_exam_mmlu_pro", {}),
     aliases=("mmlu-pro",),
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
