@@ -194,7 +194,7 @@ def test_one_cluster_gives_no_interval_and_says_why() -> None:
     mean = mean_of([1, 0, 1, 1, 0], ["a"] * 5)
     assert (mean.se, mean.interval, mean.t_interval) == (None, None, None)
     gathered = Gathered(clustered=True)
-    gathered.add(1.0, "a", many=7)
+    gathered.add(1.0, "a", count=7)
     assert gathered.estimate().ci95 is None
     assert gathered.estimate().withheld == "one_cluster"
 

@@ -87,7 +87,7 @@ def test_nothing_and_one_cluster_have_no_interval() -> None:
     assert paired_difference([]) is None
     one = paired_difference(PAIRS, ["a"] * 12)
     assert one is not None
-    assert (one.se, one.interval, one.apart) == (None, None, False)
+    assert (one.se, one.interval, one.is_significant) == (None, None, False)
 
 
 @given(st.lists(st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 1.0])] * 2), min_size=1))

@@ -44,7 +44,7 @@ class Server(Protocol):
     folder: Path
     """Where its log is written."""
 
-    async def start(self, down: Callable[[Any], None], lost: Callable[[KejuError], None]) -> None:
+    async def start(self, on_down: Callable[[Any], None], on_lost: Callable[[KejuError], None]) -> None:
         """Start it and wait until it answers; raise EndpointError in one line.
 
         Later `down` is told why it does not answer at present, and `lost` why it never will.
@@ -250,20 +250,20 @@ def refusal(
 ) -> Fault:
     """The fault behind a reply whose status is not a success."""
     if 300 <= status < 400:
-        message = f"the address redirects {_target(header('location') or '')}"
+        message = f"the address redirects {_redirect_target(header('location') or '')}"
         return Fault("not_found", one_line(redact(message)), status)
     message, code = error_of(body)
-    asked = header("retry-after-ms"), header("retry-after")
-    wait = retry_after(*asked)
+    wait_headers = header("retry-after-ms"), header("retry-after")
+    wait = retry_after(*wait_headers)
     kind = kind_of(status, message, code)
-    if kind == "server" and status == 503 and any(asked):
+    if kind == "server" and status == 503 and any(wait_headers):
         kind = "rate_limit"
-    odd = "" if wait is not None else one_line(redact(asked[0] or asked[1] or ""))[:ODD_WAIT]
-    shown = one_line(redact(message or f"status {status}"))
-    return Fault(kind, shown, status, wait, odd_wait=odd)
+    unreadable_wait = "" if wait is not None else one_line(redact(wait_headers[0] or wait_headers[1] or ""))[:ODD_WAIT]
+    message_line = one_line(redact(message or f"status {status}"))
+    return Fault(kind, message_line, status, wait, odd_wait=unreadable_wait)
 
 
-def _target(location: str) -> str:
+def _redirect_target(location: str) -> str:
     """Where a redirect leads, without the credentials and the query of the address."""
     try:
         parts = urlsplit(location)
@@ -277,13 +277,13 @@ def kind_of(status: int, message: str, code: str) -> FaultKind:
     """Sort a refusal; a kind decides whether another attempt makes sense."""
     if code in BY_CODE:
         return BY_CODE[code]
-    searched = message[:SEARCHED_LENGTH]
-    by_message = next((kind for kind, p in BY_MESSAGE.items() if p.search(searched)), None)
+    searched_text = message[:SEARCHED_LENGTH]
+    by_message = next((kind for kind, p in BY_MESSAGE.items() if p.search(searched_text)), None)
     # A 403 is about the key, unless its message is about the content.
     if status in BY_STATUS and not (status == 403 and by_message == "content_filter"):
         return BY_STATUS[status]
     if status >= 500:
-        return "rate_limit" if OVERLOADED.search(searched) else "server"
+        return "rate_limit" if OVERLOADED.search(searched_text) else "server"
     return by_message or "bad_request"
 
 

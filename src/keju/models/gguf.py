@@ -102,7 +102,7 @@ def template_hash(template: str) -> str:
     return digest[:TEMPLATE_HASH_LENGTH] if template else ""
 
 
-class _Cut(Exception):
+class _DamagedHeader(Exception):
     """The file ends inside its header, or the header makes no sense."""
 
 
@@ -114,10 +114,10 @@ def read_gguf(path: Path) -> Gguf:
     try:
         size = path.stat().st_size
         with open_file(path) as file:
-            return _Reader(file, path, size).read()
+            return _Reader(file, path, size).read_header()
     except OSError as error:
         raise DataError("gguf_unreadable", path=path, problem=error.strerror) from None
-    except _Cut:
+    except _DamagedHeader:
         raise DataError("gguf_cut", path=path) from None
 
 
@@ -128,22 +128,22 @@ class _Reader:
         self._file = file
         self._path = path
         self._size = size
-        self._left = LONGEST_HEADER
+        self._remaining = LONGEST_HEADER
         """Bytes that the header may still have, so that neither memory nor patience runs out."""
 
-    def read(self) -> Gguf:
+    def read_header(self) -> Gguf:
         if self._file.read(4) != MAGIC:
             raise DataError("gguf_no_gguf", path=self._path)
-        version = self._number("I")
+        version = self._read_number("I")
         if version not in VERSIONS:
             raise DataError("gguf_version", path=self._path, version=version)
-        tensors, entries = self._length(), self._length()
+        tensors, entries = self._read_length(), self._read_length()
         # An entry is its name, the number of its type, and the value.
-        facts = {self._string(): self._value(self._number("I")) for _ in range(entries)}
+        facts = {self._read_string(): self._read_value(self._read_number("I")) for _ in range(entries)}
         alignment = facts.get("general.alignment", DEFAULT_ALIGNMENT)
         if type(alignment) is not int or not 0 < alignment <= LARGEST_ALIGNMENT:
             raise DataError("gguf_alignment", path=self._path)
-        weights = self._tensors(tensors, alignment)
+        weights = self._read_tensors(tensors, alignment)
         name = str(facts.get("general.architecture", ""))
         context, tokens = facts.get(f"{name}.context_length"), facts.get("tokenizer.ggml.tokens")
         return Gguf(
@@ -157,17 +157,17 @@ class _Reader:
             words=str(facts.get("tokenizer.ggml.pre", "")),
         )
 
-    def _tensors(self, count: int, alignment: int) -> Counter[str]:
+    def _read_tensors(self, count: int, alignment: int) -> Counter[str]:
         """Bytes by type; DataError if the file ends before the last tensor does."""
         weights: Counter[str] = Counter()
         end = 0
         for _ in range(count):
-            self._string()
-            dimensions = self._number("I")
+            self._read_string()
+            dimensions = self._read_number("I")
             if dimensions > MOST_DIMENSIONS:
-                raise _Cut
-            shape = [self._number("Q") for _ in range(dimensions)]
-            kind, offset = self._number("I"), self._number("Q")
+                raise _DamagedHeader
+            shape = [self._read_number("Q") for _ in range(dimensions)]
+            kind, offset = self._read_number("I"), self._read_number("Q")
             end = max(end, offset)
             if kind in TENSOR_TYPES:
                 name, values, size = TENSOR_TYPES[kind]
@@ -179,52 +179,52 @@ class _Reader:
             raise DataError("gguf_short", path=self._path, size=self._size, needed=start + end)
         return weights
 
-    def _value(self, kind: int) -> Any:
+    def _read_value(self, kind: int) -> Any:
         """A value; of an array only its length, since no long list is needed here.
 
         An array of arrays is damage: llama.cpp takes none.
         """
         if kind == _STRING:
-            return self._string()
+            return self._read_string()
         if kind != _ARRAY:
-            return self._number(_format(kind))
-        kind, count = self._number("I"), self._length()
+            return self._read_number(_scalar_format(kind))
+        kind, count = self._read_number("I"), self._read_length()
         if kind == _STRING:
             self._spend(count * TEXT_COST)
             for _ in range(count):
-                self._string()
+                self._read_string()
         else:
-            self._take(count * struct.calcsize(_format(kind)))
+            self._read_bytes(count * struct.calcsize(_scalar_format(kind)))
         return count
 
-    def _string(self) -> str:
-        return self._take(self._length()).decode("utf-8", "replace")
+    def _read_string(self) -> str:
+        return self._read_bytes(self._read_length()).decode("utf-8", "replace")
 
-    def _length(self) -> int:
+    def _read_length(self) -> int:
         """A number of bytes or entries, each of at least one byte; one beyond the header's end is
         damage."""
-        length = self._number("Q")
+        length = self._read_number("Q")
         if length > LONGEST_HEADER:
-            raise _Cut
+            raise _DamagedHeader
         return int(length)
 
-    def _number(self, form: str) -> Any:
-        return struct.unpack(f"<{form}", self._take(struct.calcsize(form)))[0]
+    def _read_number(self, form: str) -> Any:
+        return struct.unpack(f"<{form}", self._read_bytes(struct.calcsize(form)))[0]
 
     def _spend(self, count: int) -> None:
-        self._left -= count
-        if self._left < 0:
-            raise _Cut
+        self._remaining -= count
+        if self._remaining < 0:
+            raise _DamagedHeader
 
-    def _take(self, count: int) -> bytes:
+    def _read_bytes(self, count: int) -> bytes:
         self._spend(count)
         data = self._file.read(count)
         if len(data) < count:
-            raise _Cut
+            raise _DamagedHeader
         return data
 
 
-def _format(kind: int) -> str:
+def _scalar_format(kind: int) -> str:
     if kind not in _SCALARS:
-        raise _Cut
+        raise _DamagedHeader
     return _SCALARS[kind]

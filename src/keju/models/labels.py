@@ -28,17 +28,17 @@ def plain(token: str) -> str:
     return unicodedata.normalize("NFKC", token).strip().lstrip(WORD_MARKS)
 
 
-def common_length(first: Sequence[int], second: Sequence[int]) -> int:
+def common_length(left_tokens: Sequence[int], right_tokens: Sequence[int]) -> int:
     """How many leading tokens two sequences have in common."""
-    least = min(len(first), len(second))
-    if first[:least] == second[:least]:
-        return least
-    return next((place for place in range(least) if first[place] != second[place]), least)
+    shorter = min(len(left_tokens), len(right_tokens))
+    if left_tokens[:shorter] == right_tokens[:shorter]:
+        return shorter
+    return next((place for place in range(shorter) if left_tokens[place] != right_tokens[place]), shorter)
 
 
-def shows_spaces(logprobs: Any) -> bool:
+def has_spaced_tokens(logprobs: Any) -> bool:
     """Whether a server writes the space before a token; some leave it out of all of them."""
-    return any(_is_spaced(token) for each in _positions(logprobs) for token, _ in each.likeliest)
+    return any(_is_spaced(token) for position in _positions(logprobs) for token, _ in position.likeliest)
 
 
 def _is_spaced(token: str) -> bool:
@@ -62,7 +62,7 @@ def label_values(
         return None
     position: _Position | None = positions[0]
     if request.sampling.form == "chat" and not request.continues_cue:
-        position = _first_label(positions, request.labels)
+        position = _find_label(positions, request.labels)
     if position is None:
         return {}, None
     shares: dict[str, float] = {}
@@ -70,8 +70,8 @@ def label_values(
     if request.sampling.label_lead:
         # A server that decodes tokens one by one may leave the space out of all of them. One that
         # is known to show it may have no such token among the likeliest: then there is no label.
-        spaced = [entry for entry in likeliest if _is_spaced(entry[0])]
-        likeliest = spaced if spaced or spaces else likeliest
+        spaced_tokens = [entry for entry in likeliest if _is_spaced(entry[0])]
+        likeliest = spaced_tokens if spaced_tokens or spaces else likeliest
     for token, value in likeliest:
         label = plain(token)
         if len(label) == 1 and label in request.labels:
@@ -108,7 +108,7 @@ def _raw_values(logprobs: Any) -> Iterator[Any]:
         yield from shares.values()
 
 
-def _first_label(positions: list[_Position], labels: str) -> _Position | None:
+def _find_label(positions: list[_Position], labels: str) -> _Position | None:
     thinking = False
     for position in positions:
         label = plain(position.token)
@@ -144,11 +144,11 @@ def _positions(logprobs: Any) -> Iterator[_Position]:
             ]
             yield _Position(str(entry.get("token", "")), numbers)
         return
-    tokens, own, tops = (
+    tokens, token_values, tops = (
         value if isinstance(value, list) else []
         for value in map(logprobs.get, ("tokens", "token_logprobs", "top_logprobs"))
     )
-    for token, value, top in zip_longest(tokens, own, _objects(tops)):
+    for token, value, top in zip_longest(tokens, token_values, _objects(tops)):
         shares = {str(name): share for name, share in (top or {}).items()}
         if token is not None:
             shares.setdefault(str(token), value)

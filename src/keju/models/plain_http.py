@@ -61,19 +61,19 @@ class TransportError(Exception):
         """A server is there, but its certificate is not trusted."""
 
 
-def timed_out(seconds: float) -> TransportError:
+def timeout_error(seconds: float) -> TransportError:
     """What became of a request that had no reply in time."""
     return TransportError("timeout", f"no reply within {seconds:g} s", reached=True)
 
 
-def damaged(problem: str) -> TransportError:
+def damaged_reply(problem: str) -> TransportError:
     """What became of a reply that cannot be used."""
     return TransportError("malformed", problem, reached=True)
 
 
-def too_long() -> TransportError:
+def too_long_reply() -> TransportError:
     """What became of a reply without an end."""
-    return damaged(f"the reply is longer than {bounds.LONGEST_REPLY // bounds.MIB} MiB")
+    return damaged_reply(f"the reply is longer than {bounds.LONGEST_REPLY // bounds.MIB} MiB")
 
 
 class Target(NamedTuple):
@@ -98,18 +98,18 @@ def plain_target(url: str) -> Target | None:
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         lines += f"authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
-    named = parts.username is not None
-    return Target(parts.hostname, parts.port or 80, lines.encode(), named)
+    has_credentials = parts.username is not None
+    return Target(parts.hostname, parts.port or 80, lines.encode(), has_credentials)
 
 
 class PlainPool:
     """The connections of one client; they belong to the loop on which they were made."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        own = {name.lower(): value for name, value in headers.items()}
-        own = {"user-agent": "keju", "accept": "*/*", "accept-encoding": ENCODINGS} | own
-        self._lines = _lines(own)
-        self._lines_without_key = _lines({n: v for n, v in own.items() if n != "authorization"})
+        default_headers = {name.lower(): value for name, value in headers.items()}
+        default_headers = {"user-agent": "keju", "accept": "*/*", "accept-encoding": ENCODINGS} | default_headers
+        self._lines = _header_lines(default_headers)
+        self._lines_without_key = _header_lines({n: v for n, v in default_headers.items() if n != "authorization"})
         self._heads: dict[Target, bytes] = {}
         self._idle: dict[tuple[str, int], list[_Connection]] = {}
         self._busy: set[_Connection] = set()
@@ -129,17 +129,17 @@ class PlainPool:
         if loop is not self._loop:
             self._loop, self._idle, self._busy, self._outbox = loop, {}, set(), []
         started = loop.time()
-        connection = self._kept(target) or await self._connect(loop, target, timeout)
+        connection = self._take_idle(target) or await self._connect(loop, target, timeout)
         self._busy.add(connection)
         head = self._heads.get(target)
         if head is None:
             lines = self._lines_without_key if target.authorized else self._lines
             head = self._heads[target] = target.head + lines
         if headers:
-            head += _lines({name.lower(): value for name, value in headers.items()})
-        sent = b"%s %scontent-length: %d\r\n\r\n%s" % (method.encode(), head, len(body), body)
+            head += _header_lines({name.lower(): value for name, value in headers.items()})
+        message = b"%s %scontent-length: %d\r\n\r\n%s" % (method.encode(), head, len(body), body)
         try:
-            return await connection.ask(sent, started + timeout, timeout)
+            return await connection.ask(message, started + timeout, timeout)
         except asyncio.CancelledError:
             connection.abort()
             raise
@@ -148,12 +148,12 @@ class PlainPool:
             if connection.usable:
                 self._idle.setdefault(target[:2], []).append(connection)
 
-    def _kept(self, target: Target) -> _Connection | None:
+    def _take_idle(self, target: Target) -> _Connection | None:
         """A connection that is open and free, the one that was used last."""
         idle = self._idle.get(target[:2])
         while idle:
             connection = idle.pop()
-            if connection.usable and not connection.ended():
+            if connection.usable and not connection.is_ended_by_server():
                 return connection
             connection.abort()
         return None
@@ -163,13 +163,13 @@ class PlainPool:
     ) -> _Connection:
         try:
             async with asyncio.timeout(min(CONNECT_SECONDS, timeout)):
-                made = _Connection(self._outbox)
-                await loop.create_connection(lambda: made, target.host, target.port)
+                connection = _Connection(self._outbox)
+                await loop.create_connection(lambda: connection, target.host, target.port)
         except TimeoutError:
             raise TransportError("connection", NO_HANDSHAKE, reached=False) from None
         except OSError as error:
             raise TransportError("connection", _cause(error), reached=False) from None
-        return made
+        return connection
 
     def close(self) -> None:
         """Close all connections; what is in flight fails."""
@@ -181,7 +181,7 @@ class PlainPool:
         self._idle = {}
 
 
-def _lines(headers: Mapping[str, str]) -> bytes:
+def _header_lines(headers: Mapping[str, str]) -> bytes:
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
 
 
@@ -193,8 +193,8 @@ def _cause(error: OSError) -> str:
     """Why no connection was made, without the address: "connection refused"."""
     if isinstance(error, socket.gaierror):
         return f"the host is not known ({error.strerror})"
-    found = _NUMBER.search(str(error))
-    number = error.errno or (int(found[1]) if found else 0)
+    match = _NUMBER.search(str(error))
+    number = error.errno or (int(match[1]) if match else 0)
     text = os.strerror(number) if number else "no connection could be made"
     return text[:1].lower() + text[1:]
 
@@ -240,7 +240,7 @@ class _Connection(asyncio.Protocol):
         self._status = self._head_size = self._wire_size = self._header_count = 0
         self._headers: dict[bytes, bytes] = {}
         self._body = bytearray()
-        self._whole = False
+        self._is_complete = False
         # What is sent at the same moment goes out together: a server that falls asleep between
         # two requests costs more to wake than the request itself.
         if not self._outbox:
@@ -251,9 +251,9 @@ class _Connection(asyncio.Protocol):
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(self._due, self._ring)
+        self._timer = self._loop.call_at(self._due, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         """The timer of this request, or of an earlier one on this connection, is over."""
         self._timer = None
         if self._waiting is None:
@@ -261,7 +261,7 @@ class _Connection(asyncio.Protocol):
         if self._loop.time() < self._due:
             self._set_timer()
         else:
-            self.fail(timed_out(self._patience))
+            self.fail(timeout_error(self._patience))
 
     @property
     def usable(self) -> bool:
@@ -269,7 +269,7 @@ class _Connection(asyncio.Protocol):
         open_ = self._transport is not None and not self._transport.is_closing()
         return open_ and self._waiting is None
 
-    def ended(self) -> bool:
+    def is_ended_by_server(self) -> bool:
         """Whether the server has ended a connection on which nothing was asked.
 
         The loop may not have seen it yet. A request that is sent then is lost, and looks as if
@@ -293,12 +293,12 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        plug = transport.get_extra_info("socket")
+        sock = transport.get_extra_info("socket")
         self._poll = select.poll()
-        self._poll.register(plug.fileno(), select.POLLIN)
-        plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._poll.register(sock.fileno(), select.POLLIN)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_KEEPIDLE"):
-            plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEP_ALIVE_SECONDS)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEP_ALIVE_SECONDS)
 
     def data_received(self, data: bytes) -> None:
         if self._waiting is None:
@@ -312,14 +312,14 @@ class _Connection(asyncio.Protocol):
                 TransportError("malformed", "the server changed the protocol", reached=True)
             )
         except httptools.HttpParserError:
-            if not (self._whole and self._status in BODILESS):
+            if not (self._is_complete and self._status in BODILESS):
                 return self.fail(TransportError("malformed", "the reply is no HTTP", reached=True))
-            self._kept = False  # what is wrong came after the reply
+            self._is_kept_alive = False  # what is wrong came after the reply
         if len(self._body) == before:  # headers, trailers, or framing without data
             self._head_size += len(data)
         if self._is_too_long:
-            return self.fail(too_long())
-        if self._whole:
+            return self.fail(too_long_reply())
+        if self._is_complete:
             self._deliver()
         return None
 
@@ -338,11 +338,11 @@ class _Connection(asyncio.Protocol):
             self._timer.cancel()
         if self._waiting is None:
             return None
-        ended = b"content-length" not in self._headers and b"transfer-encoding" not in self._headers
-        if self._status and ended and exc is None:
+        ends_with_connection = b"content-length" not in self._headers and b"transfer-encoding" not in self._headers
+        if self._status and ends_with_connection and exc is None:
             return self._deliver()  # such a reply ends where the server ends it
-        told = "connection reset by the server" if exc else "the server closed the connection"
-        self.fail(TransportError("connection", f"{told} before its reply was whole", reached=True))
+        problem = "connection reset by the server" if exc else "the server closed the connection"
+        self.fail(TransportError("connection", f"{problem} before its reply was whole", reached=True))
         return None
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -361,19 +361,19 @@ class _Connection(asyncio.Protocol):
         if self._status < 200:  # "100 Continue": the reply itself is still to come
             self._status, self._headers = 0, {}
         else:
-            self._whole = True
-            self._kept = self._parser.should_keep_alive()
+            self._is_complete = True
+            self._is_kept_alive = self._parser.should_keep_alive()
 
     def _deliver(self) -> None:
         """Hand the whole reply over."""
         waiting, self._waiting = self._waiting, None
-        if self._transport is not None and not self._kept:
+        if self._transport is not None and not self._is_kept_alive:
             self._transport.close()
         if waiting is None or waiting.done():
             return
         body, headers = bytes(self._body), self._headers
         try:
-            body = decoded(body, headers.get(b"content-encoding", b""))
+            body = decode_body(body, headers.get(b"content-encoding", b""))
         except TransportError as error:
             waiting.set_exception(error)
             return
@@ -385,11 +385,11 @@ class _Connection(asyncio.Protocol):
         waiting.set_result(HttpReply(self._status, body, header))
 
 
-def decoded(body: bytes, encoding: bytes) -> bytes:
+def decode_body(body: bytes, encoding: bytes) -> bytes:
     """A body as it was before the server packed it; TransportError where that cannot be known."""
     try:
         return bounds.unpacked_body(body, encoding.decode("latin-1"))
     except bounds.TooLong:
-        raise too_long() from None
+        raise too_long_reply() from None
     except bounds.Damaged as error:
-        raise damaged(str(error)) from None
+        raise damaged_reply(str(error)) from None

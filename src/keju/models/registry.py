@@ -47,7 +47,7 @@ class Extra:
     @property
     def missing(self) -> list[str]:
         """The modules that are not installed."""
-        return [module for module in self.modules if not _is_there(module)]
+        return [module for module in self.modules if not _is_installed(module)]
 
     @property
     def installed(self) -> bool:
@@ -60,7 +60,7 @@ class Extra:
         return f"pip install 'keju[{self.name}]'"
 
 
-def _is_there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     """Whether a module can be imported; that of ``a.b`` needs ``a``."""
     try:
         return find_spec(module) is not None
@@ -161,14 +161,14 @@ KINDS = (
 
 
 @cache
-def _plugins() -> dict[str, metadata.EntryPoint]:
+def _plugin_entry_points() -> dict[str, metadata.EntryPoint]:
     return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
 
 
 def all_kinds() -> list[ModelKind]:
     """All kinds of models, Keju's own first."""
-    own = {kind.name for kind in KINDS}
-    return [*KINDS, *(_load(point) for name, point in _plugins().items() if name not in own)]
+    keju_names = {kind.name for kind in KINDS}
+    return [*KINDS, *(_load_plugin(point) for name, point in _plugin_entry_points().items() if name not in keju_names)]
 
 
 def kind_of(model: str) -> ModelKind:
@@ -178,10 +178,10 @@ def kind_of(model: str) -> ModelKind:
         if kind.name == before and bool(kind.argument) == bool(colon):
             return kind
     # Names such as qwen:7b have a colon too, so plug-ins are looked up only for those with one.
-    return _load(_plugins()[before]) if colon and before in _plugins() else ENDPOINT
+    return _load_plugin(_plugin_entry_points()[before]) if colon and before in _plugin_entry_points() else ENDPOINT
 
 
-def near_name(model: str) -> str | None:
+def nearest_spelling(model: str) -> str | None:
     """How a model that needs no address is written, where `model` is nearly one; else None.
 
     ``embeded`` and ``smollm2``, the weights of the embedded model, are ``embedded``; ``gguff:a`` is
@@ -193,7 +193,7 @@ def near_name(model: str) -> str | None:
     before, colon, after = name.partition(":")
     if colon:
         with_colon = [kind.name for kind in KINDS if kind.name and kind.argument]
-        near = nearest(before, [*with_colon, *_plugins()])
+        near = nearest(before, [*with_colon, *_plugin_entry_points()])
         return f"{near}:{after}" if near else None
     if name.endswith(".gguf"):
         return f"gguf:{name}"
@@ -201,11 +201,11 @@ def near_name(model: str) -> str | None:
         return f"hf:{name}"
     if name.startswith("claude-"):
         return f"anthropic:{name}"
-    meant = {kind.name: kind.spelling for kind in KINDS if kind.name}
-    meant |= {short.partition(":")[2]: short for short in SHORT_NAMES}
-    meant |= dict.fromkeys(weights.KNOWN, EMBEDDED)
-    near = nearest(name, meant)
-    return meant[near] if near else None
+    spelling_of = {kind.name: kind.spelling for kind in KINDS if kind.name}
+    spelling_of |= {short.partition(":")[2]: short for short in SHORT_NAMES}
+    spelling_of |= dict.fromkeys(weights.ALL_WEIGHTS, EMBEDDED)
+    near = nearest(name, spelling_of)
+    return spelling_of[near] if near else None
 
 
 def is_local(model: object) -> bool:
@@ -213,7 +213,7 @@ def is_local(model: object) -> bool:
     return isinstance(model, str) and kind_of(model).local
 
 
-def idle_settings(model: object) -> tuple[str, ...]:
+def settings_without_effect(model: object) -> tuple[str, ...]:
     """The settings that would do nothing for a model of this name."""
     if not isinstance(model, str) or not model.strip():
         return ()
@@ -239,14 +239,14 @@ def _make_model(config: TaskConfig) -> Model:
     if not name:
         raise ConfigError("model_empty")
     kind = kind_of(name)
-    for setting in idle_settings(name):
+    for setting in settings_without_effect(name):
         if attrgetter(setting)(config):
             raise ConfigError("model_no_effect", setting=setting, name=name)
     fields = [config.generation_config.extra_body, config.model_args, config.dataset_args]
     if has_masked(fields):
         raise ConfigError("secret_not_stored")
     try:
-        model = cast(Model, _function(kind.factory)(config))
+        model = cast(Model, _load_function(kind.factory)(config))
         if (redact := getattr(model, "redact", None)) is not None:
             redact.add(secrets_in(fields))
         return model
@@ -264,22 +264,22 @@ def endpoint_tasks(config: TaskConfig) -> list[TaskConfig]:
     if not config.endpoints or is_local(config.model):
         return [config]
     tasks = []
-    for place, endpoint in enumerate(config.endpoints):
-        own: dict[str, Any] = {"api_url": endpoint.url, "endpoints": []}
+    for index, endpoint in enumerate(config.endpoints):
+        endpoint_settings: dict[str, Any] = {"api_url": endpoint.url, "endpoints": []}
         if endpoint.model is not None:
-            own["model"] = endpoint.model
+            endpoint_settings["model"] = endpoint.model
             if kind_of(endpoint.model) is not kind_of(config.model):
-                names = {"place": place, "name": endpoint.model, "model": config.model}
+                names = {"place": index, "name": endpoint.model, "model": config.model}
                 raise ConfigError("endpoint_other_kind", **names)
         if variable := endpoint.api_key_var:
             if not os.environ.get(variable):
                 raise ConfigError("endpoint_key_unset", url=endpoint.shown, variable=variable)
-            own["api_key"] = SecretStr(os.environ[variable])
-        tasks.append(config.model_copy(update=own))
+            endpoint_settings["api_key"] = SecretStr(os.environ[variable])
+        tasks.append(config.model_copy(update=endpoint_settings))
     return tasks
 
 
-def fit_sampling(config: TaskConfig, asked: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
+def fit_sampling(config: TaskConfig, requested: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
     """Sampling as the model is sent it, and what results must say of it.
 
     A temperature that nobody asked for, which is None in `asked`, is 0 unless the kind of model
@@ -287,14 +287,14 @@ def fit_sampling(config: TaskConfig, asked: Sampling) -> tuple[Sampling, tuple[N
     """
     kind = kind_of(config.model)
     if kind.fit:
-        return cast(tuple[Sampling, tuple[Notice, ...]], _function(kind.fit)(config, asked))
-    usual = DEFAULT_TEMPERATURE if asked.temperature is None else asked.temperature
-    return msgspec.structs.replace(asked, temperature=usual), ()
+        return cast(tuple[Sampling, tuple[Notice, ...]], _load_function(kind.fit)(config, requested))
+    temperature = DEFAULT_TEMPERATURE if requested.temperature is None else requested.temperature
+    return msgspec.structs.replace(requested, temperature=temperature), ()
 
 
-def _function(place: str) -> Callable[..., Any]:
+def _load_function(path: str) -> Callable[..., Any]:
     """What ``module:function`` names."""
-    module, _, function = place.partition(":")
+    module, _, function = path.partition(":")
     return cast(Callable[..., Any], getattr(importlib.import_module(module), function))
 
 
@@ -304,7 +304,7 @@ def model_name(config: TaskConfig) -> str:
     return make_model(config).name if name and kind_of(name).names_itself else name
 
 
-def _load(point: metadata.EntryPoint) -> ModelKind:
+def _load_plugin(point: metadata.EntryPoint) -> ModelKind:
     """The kind behind an entry point; ConfigError says which plug-in is broken, and how."""
     where = Hint("place_plugin", name=point.name, value=point.value)
     try:

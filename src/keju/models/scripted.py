@@ -59,13 +59,13 @@ class ScriptedModel(Model):
         answer = self._script(request) if callable(self._script) else self._script
         if isinstance(answer, Reply):
             return answer
-        if answer is None and (call := _call(request)) is not None:
-            usage = Usage(_asked(request), text_tokens(call["arguments"]))
+        if answer is None and (call := _choose_call(request)) is not None:
+            usage = Usage(_request_tokens(request), text_tokens(call["arguments"]))
             calls: tuple[dict[str, Any], ...] = ({"id": "call_0", "function": call},)
             return Reply(finish="tool_calls", usage=usage, model=self.name, tool_calls=calls)
         guess = FINAL_LINES[int(_draw(request, "line" + self._salt) * len(FINAL_LINES))]
-        text = (_told(request) or guess) if answer is None else answer
-        usage = Usage(_asked(request), text_tokens(text))
+        text = (_tool_answer(request) or guess) if answer is None else answer
+        usage = Usage(_request_tokens(request), text_tokens(text))
         if request.sampling.decode != "labels" or not request.labels:
             return Reply(text=text, finish="stop", usage=usage, model=self.name)
         # Log-probabilities over the labels that sum to 1 and depend on hash and seed alone.
@@ -92,7 +92,7 @@ def make(config: TaskConfig) -> ScriptedModel:
     return ScriptedModel(config.model.strip(), seed=config.seed)
 
 
-def _call(request: Request) -> dict[str, str] | None:
+def _choose_call(request: Request) -> dict[str, str] | None:
     """The call of a tool that takes one text, with the question's last calculation.
 
     None where there is no such tool or calculation, or where a tool has answered already.
@@ -100,15 +100,15 @@ def _call(request: Request) -> dict[str, str] | None:
     answered = any(turn.role == "tool" for turn in request.turns)
     if not request.tools or request.tool_choice == "none" or answered:
         return None
-    found = [text.strip() for text in _SIGNS.findall(request.prompt.tail) if _SUM.search(text)]
-    named = ((tool.name, _text_of(tool)) for tool in request.tools)
-    name, parameter = next((each for each in named if each[1]), ("", ""))
-    if not found or not name:
+    calculations = [text.strip() for text in _SIGNS.findall(request.prompt.tail) if _SUM.search(text)]
+    text_tools = ((tool.name, _text_parameter(tool)) for tool in request.tools)
+    tool_name, parameter = next((text_tool for text_tool in text_tools if text_tool[1]), ("", ""))
+    if not calculations or not tool_name:
         return None
-    return {"name": name, "arguments": msgspec.json.encode({parameter: found[-1]}).decode()}
+    return {"name": tool_name, "arguments": msgspec.json.encode({parameter: calculations[-1]}).decode()}
 
 
-def _text_of(tool: Tool) -> str:
+def _text_parameter(tool: Tool) -> str:
     """The parameter of a tool that needs one text and nothing else; empty for other tools."""
     schema = tool.parameters
     parameters = schema.get("properties", {})
@@ -118,7 +118,7 @@ def _text_of(tool: Tool) -> str:
     return str(needed[0]) if about.get("type") == "string" else ""
 
 
-def _told(request: Request) -> str:
+def _tool_answer(request: Request) -> str:
     """The answer that a tool gave as a number; empty where none did."""
     results = [turn.text.strip() for turn in request.turns if turn.role == "tool"]
     return ANSWER.format(results[-1]) if results and _NUMBER.fullmatch(results[-1]) else ""
@@ -130,10 +130,10 @@ def _draw(request: Request, salt: str) -> float:
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
-def _asked(request: Request) -> int:
+def _request_tokens(request: Request) -> int:
     """The tokens of a request, so that budgets have something to count: its prompt, its tools and
     what was said since."""
-    said = [
+    later_texts = [
         part for turn in request.turns for part in (turn.text, *(c.arguments for c in turn.calls))
     ]
-    return schema_tokens(request.tools) + sum(map(text_tokens, (request.prompt.text, *said)))
+    return schema_tokens(request.tools) + sum(map(text_tokens, (request.prompt.text, *later_texts)))

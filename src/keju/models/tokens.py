@@ -18,11 +18,11 @@ def text_tokens(text: str) -> int:
 
 def schema_tokens(tools: tuple[Tool, ...]) -> int:
     """About how many tokens the tools' definitions take in every request: the sum of all."""
-    return sum(text_tokens(_definition(tool)) for tool in tools)
+    return sum(text_tokens(_definition_text(tool)) for tool in tools)
 
 
-def _definition(tool: Tool) -> str:
+def _definition_text(tool: Tool) -> str:
     """What endpoints are told of a tool."""
     about = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    whole = {"type": "function", "function": about}
-    return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+    definition = {"type": "function", "function": about}
+    return json.dumps(definition, ensure_ascii=False, separators=(",", ":"))

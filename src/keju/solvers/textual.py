@@ -58,15 +58,15 @@ class Textual:
     def __init__(self) -> None:
         self._list: tuple[tuple[Tool, ...], Turn] | None = None
 
-    def asked(
+    def encode_request(
         self, request: Request, tools: tuple[Tool, ...], turns: tuple[Turn, ...], choice: ToolChoice
     ) -> Request:
         """The request of a turn: the list of tools comes first."""
         if self._list is None or self._list[0] is not tools:
-            self._list = (tools, _listed(tools))
+            self._list = (tools, _list_tools(tools))
         return replace(request, turns=(self._list[1], *turns))
 
-    def said(self, reply: Reply) -> Turn:
+    def decode_reply(self, reply: Reply) -> Turn:
         """The model's own turn, up to where it begins to make up results."""
         text = reply.text.partition(_RESULT)[0].rstrip()
         return Turn(
@@ -78,11 +78,11 @@ class Textual:
             usage=reply.usage,
         )
 
-    def sent(self, turn: Turn) -> Turn:
+    def encode_turn(self, turn: Turn) -> Turn:
         """That turn as it is sent back: its calls stand in its text."""
         return replace(turn, calls=())
 
-    def told(self, answers: Sequence[Turn]) -> Sequence[Turn]:
+    def encode_results(self, answers: Sequence[Turn]) -> Sequence[Turn]:
         """The results as the user's turn; pictures come with it."""
         blocks = [f'{_RESULT} id="{turn.call}">{turn.text}</tool_result>' for turn in answers]
         images = tuple(image for turn in answers for image in turn.images)
@@ -91,11 +91,11 @@ class Textual:
 
 def calls_in(text: str) -> tuple[ToolCall, ...]:
     """The calls that a text holds; one that cannot be read has no name."""
-    found = enumerate(_found(text), 1)
-    return tuple(ToolCall(f"call_{number}", name, given) for number, (name, given) in found)
+    calls = enumerate(_find_calls(text), 1)
+    return tuple(ToolCall(f"call_{number}", name, arguments) for number, (name, arguments) in calls)
 
 
-def _found(text: str) -> Iterator[tuple[str, str]]:
+def _find_calls(text: str) -> Iterator[tuple[str, str]]:
     """Name and arguments of each call, in order; no name, and its text, where it is malformed."""
     position = 0
     while opening := _OPENING.search(text, position):
@@ -108,33 +108,33 @@ def _found(text: str) -> Iterator[tuple[str, str]]:
         end = (_TAG_END if opening["tag"] else _FENCE_END).search(text, position)
         assert end is not None  # the text's own end matches
         body, position = text[begin : end.start()].strip(), end.end()
-        if opening["tag"] or _has_form(value, body):
-            yield from _said(value) or [("", body)]
+        if opening["tag"] or _is_call(value, body):
+            yield from _read_calls(value) or [("", body)]
 
 
-def _has_form(value: Any, body: str) -> bool:
+def _is_call(value: Any, body: str) -> bool:
     """Whether JSON, or what was to be JSON, is a call although it stands in no tags."""
     if value is None:
         return '"name"' in body and any(f'"{key}"' in body for key in _ARGUMENTS)
-    return bool(_said(value)) and all(
+    return bool(_read_calls(value)) and all(
         each.keys() <= _MEMBERS and not each.keys().isdisjoint(_ARGUMENTS)
         for each in (value if isinstance(value, list) else [value])
     )
 
 
-def _said(value: Any) -> list[tuple[str, str]]:
+def _read_calls(value: Any) -> list[tuple[str, str]]:
     """The call, or the calls of a list, that JSON says; empty where it says anything else."""
     calls = []
-    for each in value if isinstance(value, list) else [value]:
-        if not isinstance(each, dict) or not isinstance(name := each.get("name"), str):
+    for entry in value if isinstance(value, list) else [value]:
+        if not isinstance(entry, dict) or not isinstance(name := entry.get("name"), str):
             return []
-        given: Any = next((each[key] for key in _ARGUMENTS if key in each), {})
-        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        arguments: Any = next((entry[key] for key in _ARGUMENTS if key in entry), {})
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         calls.append((name, text))
     return calls
 
 
-def _listed(tools: tuple[Tool, ...]) -> Turn:
+def _list_tools(tools: tuple[Tool, ...]) -> Turn:
     lines = [
         f"- {tool.name}: {' '.join(tool.description.split())}\n"
         f"  arguments: {msgspec.json.encode(tool.parameters).decode()}"

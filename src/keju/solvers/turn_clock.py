@@ -68,8 +68,8 @@ class TurnClock:
         """Set the deadline of all calls; there is none while the clock does not run."""
         if self.limit is None:
             return
-        left = max(0.0, self.limit - self.seconds)
-        deadline = asyncio.get_running_loop().time() + left if self._running else None
+        remaining = max(0.0, self.limit - self.seconds)
+        deadline = asyncio.get_running_loop().time() + remaining if self._running else None
         for timeout in self._timeouts:
             if not timeout.expired():
                 timeout.reschedule(deadline)

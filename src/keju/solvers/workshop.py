@@ -87,21 +87,21 @@ def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -> list[
     for job in jobs:
         own, task = arms.get(job.arm), job.exam.notebook
         if task is not None:
-            place = folder and folder / EPISODES / job.arm
-            tools = ArmTools(notebook_sources(job, task, own, workshop, place), workshop)
+            notebook_folder = folder and folder / EPISODES / job.arm
+            tools = ArmTools(notebook_sources(job, task, own, workshop, notebook_folder), workshop)
             agent = config.agent
             if "max_iterations" not in agent.model_fields_set:
                 agent = agent.model_copy(update={"max_iterations": task.max_turns})
             job.solver = ToolLoop(tools, agent, config.price)
         elif own is not None:
             if own.name not in shared:
-                tools = ArmTools(sources_of(own, workshop), workshop)
+                tools = ArmTools(arm_sources(own, workshop), workshop)
                 shared[own.name] = ToolLoop(tools, config.agent, config.price)
             job.solver = shared[own.name]
     return workshop.notices
 
 
-def sources_of(arm: Arm, workshop: Workshop) -> Iterator[ToolSource]:
+def arm_sources(arm: Arm, workshop: Workshop) -> Iterator[ToolSource]:
     """The sources of an arm's tools, not yet started."""
     for server in arm.servers:
         yield server_tools(server, workshop.supervisor, os.environ, listed_only=arm.stub_tools)
@@ -114,31 +114,31 @@ def notebook_sources(
     job: Job, task: NotebookTask, arm: Arm | None, workshop: Workshop, place: Path | None
 ) -> Iterator[ToolSource]:
     """The notebook of an exam, and an arm's tools beside it."""
-    workplaces = workshop.workplaces(sandbox_for(task, workshop.config.sandbox))
+    workplaces = workshop.workplaces(sandbox_settings_for(task, workshop.config.sandbox))
     yield NotebookSource(task, job.exam.samples, workplaces, place)
     if arm is not None:
-        yield from sources_of(arm, workshop)
+        yield from arm_sources(arm, workshop)
 
 
-def sandbox_for(task: NotebookTask, settings: SandboxSettings) -> SandboxSettings:
+def sandbox_settings_for(task: NotebookTask, settings: SandboxSettings) -> SandboxSettings:
     """The sandbox's settings with those that the exam itself has for its notebooks.
 
     ConfigError where the two contradict each other: none of them is to go without effect.
     """
-    own: dict[str, Any] = {}
+    exam_settings: dict[str, Any] = {}
     if task.cell_timeout is not None:
-        own["cell_timeout"] = task.cell_timeout
+        exam_settings["cell_timeout"] = task.cell_timeout
     if task.image:
         if settings.unsafe or settings.backend not in ("auto", "docker", "podman"):
             raise ConfigError("notebook_not_contained", backend=settings.chosen)
         if task.image_named and settings.image not in (None, task.image):
             raise ConfigError("notebook_two_images", first=task.image, second=settings.image)
-        own["backend"] = _engine() if settings.backend == "auto" else settings.backend
-        own["image"] = settings.image or task.image
-    return settings.model_copy(update=own)
+        exam_settings["backend"] = _default_engine() if settings.backend == "auto" else settings.backend
+        exam_settings["image"] = settings.image or task.image
+    return settings.model_copy(update=exam_settings)
 
 
-def _engine() -> str:
+def _default_engine() -> str:
     """The container engine that is meant where none is named: Docker, unless it cannot answer."""
-    answers = os.environ.get("DOCKER_HOST") or Path("/var/run/docker.sock").exists()
-    return "podman" if shutil.which("podman") and not answers else "docker"
+    docker_answers = os.environ.get("DOCKER_HOST") or Path("/var/run/docker.sock").exists()
+    return "podman" if shutil.which("podman") and not docker_answers else "docker"

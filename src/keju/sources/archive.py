@@ -45,23 +45,23 @@ class Archive:
         refuse_long_directory(path, str(path))
         try:
             with zipfile.ZipFile(path) as archive:
-                listed = [entry for entry in archive.infolist() if not entry.is_dir()]
+                entries = [entry for entry in archive.infolist() if not entry.is_dir()]
         except (*_DAMAGE, NotImplementedError) as error:
             raise DataError("archive_broken", where=path, problem=error) from None
-        if len(listed) > bounds.MOST_ENTRIES:
+        if len(entries) > bounds.MOST_ENTRIES:
             raise DataError("archive_too_many", where=path, most=bounds.MOST_ENTRIES)
-        names = Counter(entry.filename for entry in listed)
-        if twice := next((name for name, many in names.items() if many > 1), None):
-            raise DataError("archive_twice", where=path, name=twice)
-        self.entries = {entry.filename: entry for entry in listed}
+        names = Counter(entry.filename for entry in entries)
+        if repeated_name := next((name for name, many in names.items() if many > 1), None):
+            raise DataError("archive_twice", where=path, name=repeated_name)
+        self.entries = {entry.filename: entry for entry in entries}
 
     def read(self, name: str) -> bytes:
         """What an entry holds; DataError if it cannot be read, or should not be."""
-        entry, where = self._admitted(name, METHODS, bounds.MOST_ENTRY_BYTES, bounds.MOST_BYTES)
+        entry, where = self._check_entry(name, METHODS, bounds.MOST_ENTRY_BYTES, bounds.MOST_BYTES)
         size = entry.file_size
         try:
             # Not by zipfile, which would read the list of all entries again.
-            packed = self._stored(entry)
+            packed = self._packed_bytes(entry)
             if entry.compress_type == ZSTANDARD:
                 content = b"".join(_zstandard(packed, entry))
             elif entry.compress_type == zipfile.ZIP_DEFLATED:
@@ -74,7 +74,7 @@ class Archive:
             raise DataError("file_unreadable", where=where, problem=Hint("it_is_damaged"))
         return content
 
-    def _stored(self, entry: zipfile.ZipInfo) -> bytes:
+    def _packed_bytes(self, entry: zipfile.ZipInfo) -> bytes:
         """The bytes of an entry as they stand in the file, behind a header of its own."""
         with self.path.open("rb") as file:
             file.seek(entry.header_offset)
@@ -90,7 +90,7 @@ class Archive:
 
         For data files, which may be far larger than what is read into memory.
         """
-        entry, where = self._admitted(
+        entry, where = self._check_entry(
             name, PLAIN_METHODS, bounds.MOST_UNPACKED, bounds.MOST_UNPACKED
         )
         try:
@@ -103,8 +103,8 @@ class Archive:
         except _DAMAGE as error:
             raise DataError("file_unreadable", where=where, problem=error) from None
 
-    def _admitted(
-        self, name: str, methods: Sequence[int], most: int, most_in_all: int
+    def _check_entry(
+        self, name: str, methods: Sequence[int], max_bytes: int, max_total_bytes: int
     ) -> tuple[zipfile.ZipInfo, str]:
         """An entry that may be unpacked, and how to call it; DataError says why it may not."""
         entry, where = self.entries[name], f"{self.path}, {name}"
@@ -113,7 +113,7 @@ class Archive:
         if entry.compress_type not in methods:
             raise DataError("archive_method", where=where, method=entry.compress_type)
         size, packed = entry.file_size, entry.compress_size
-        if size > most or self._read + size > most_in_all:
+        if size > max_bytes or self._read + size > max_total_bytes:
             raise DataError("archive_too_large", where=where, size=size)
         refuse_bomb(self._read + size, self._packed + packed, where)
         self._read, self._packed = self._read + size, self._packed + packed
@@ -149,11 +149,11 @@ def _zstandard(packed: bytes, entry: zipfile.ZipInfo) -> Iterator[bytes]:
     except ImportError:
         raise MissingExtra(f"reading {entry.filename}", "logs") from None
     unpacking = zstandard.ZstdDecompressor(max_window_size=bounds.UNPACKING_MEMORY)
-    left = entry.file_size + 1
+    remaining = entry.file_size + 1
     try:
         with unpacking.stream_reader(io.BytesIO(packed), read_across_frames=True) as stream:
-            while left > 0 and (chunk := stream.read(min(left, _CHUNK))):
-                left -= len(chunk)
+            while remaining > 0 and (chunk := stream.read(min(remaining, _CHUNK))):
+                remaining -= len(chunk)
                 yield chunk
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from None

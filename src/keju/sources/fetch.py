@@ -64,13 +64,13 @@ def host_of(url: str) -> str:
 
 def get(url: str, secrets: Mapping[str, str]) -> bytes:
     """The body of a small document; `secrets` are headers for this host only."""
-    most = bounds.LONGEST_LISTING
+    max_bytes = bounds.LONGEST_LISTING
     with _open(url, secrets) as response:
         content = bytearray()
-        while chunk := _read(response, url, _CHUNK):
+        while chunk := _read_chunk(response, url, _CHUNK):
             content += chunk
-            if len(content) > most:
-                raise Unreachable(f"{host_of(url)}: more than {most // bounds.MIB} MiB")
+            if len(content) > max_bytes:
+                raise Unreachable(f"{host_of(url)}: more than {max_bytes // bounds.MIB} MiB")
         return bytes(content)
 
 
@@ -89,18 +89,18 @@ def download(
         total = size
         if total is None and announced and announced.isascii() and announced.isdecimal():
             total = int(announced)
-        most = bounds.MOST_UNPACKED if total is None else min(total, bounds.MOST_UNPACKED)
+        max_bytes = bounds.MOST_UNPACKED if total is None else min(total, bounds.MOST_UNPACKED)
         received, digest, last_line = 0, hashlib.sha256(), time.monotonic()
-        while chunk := _read(response, url, _CHUNK):
+        while chunk := _read_chunk(response, url, _CHUNK):
             file.write(chunk)
             digest.update(chunk)
             received += len(chunk)
-            if received > most:
-                raise Damaged(f"more than {most} bytes arrive")
+            if received > max_bytes:
+                raise Damaged(f"more than {max_bytes} bytes arrive")
             if say and time.monotonic() - last_line > _SECONDS_BETWEEN_LINES:
                 last_line = time.monotonic()
-                of = f" of {total / 1e6:.1f}" if total else ""
-                say(f"{target.name}: {received / 1e6:.1f}{of} MB")
+                total_note = f" of {total / 1e6:.1f}" if total else ""
+                say(f"{target.name}: {received / 1e6:.1f}{total_note} MB")
         if total is not None and received != total:
             raise Damaged(f"{received} of {total} bytes arrived")
         if sha256 is not None and digest.hexdigest() != sha256:
@@ -163,7 +163,7 @@ class _Framed:
         return getattr(self._stream, name)
 
 
-def _read(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
+def _read_chunk(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
     try:
         return response.read(size)
     except _BROKEN as error:
@@ -206,7 +206,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         """One short line for manifests and tables."""
         return f"{self.hub} {self.repo}@{self.commit[:_SHOWN_COMMIT]}"
 
-    def damage(self) -> str:
+    def find_damage(self) -> str:
         """The first file that is gone or has another size; empty if all is there."""
         for name, stored in self.files.items():
             file = Path(self.path) / name
@@ -216,8 +216,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
     def folder(self, layout: Layout) -> DataFolder:
         """The pulled files, ready to be read."""
-        asked = "" if self.revision == self.commit else f" (asked for as {self.revision})"
-        pulled = f"pulled from {self.hub} {self.repo} at {self.commit}{asked}"
+        revision_note = "" if self.revision == self.commit else f" (asked for as {self.revision})"
+        pulled = f"pulled from {self.hub} {self.repo} at {self.commit}{revision_note}"
         return DataFolder(
             Path(self.path),
             layout,
@@ -236,7 +236,7 @@ def cache_root(environ: Mapping[str, str]) -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "keju"
 
 
-def receipts(benchmark: str, hub: HubName | None, environ: Mapping[str, str]) -> list[Receipt]:
+def load_receipts(benchmark: str, hub: HubName | None, environ: Mapping[str, str]) -> list[Receipt]:
     """The receipts of `benchmark` from `hub`, or from any hub; unreadable ones are left out."""
     stored = []
     for name in HUB_NAMES if hub is None else (hub,):

@@ -49,7 +49,7 @@ class Files(Protocol):
     def read(self, name: str) -> bytes:
         """The bytes of `name`; DataError if that is impossible."""
         with self.open(name) as stream:
-            return whole(stream, self.where(name))
+            return read_whole(stream, self.where(name))
 
 
 class DiskFiles(Files):
@@ -128,9 +128,9 @@ class ZipFiles(Files):
             raise
         for entry in archive.entries.values():  # such as ../x, /x, C:/x, or a link
             name = entry.orig_filename.replace("\\", "/")
-            link = stat.S_ISLNK(entry.external_attr >> 16)
-            leaves = name.startswith("/") or ".." in name.split("/") or ":" in name.split("/")[0]
-            if leaves or link:
+            is_link = stat.S_ISLNK(entry.external_attr >> 16)
+            is_outside = name.startswith("/") or ".." in name.split("/") or ":" in name.split("/")[0]
+            if is_outside or is_link:
                 raise DataError("source_leaves", path=self.path, name=entry.filename)
         return archive
 
@@ -203,9 +203,9 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
     try:
         reader = csv.DictReader(lines)
         header = reader.fieldnames or ()
-        if len(header) == 1 and (other := next((c for c in ";\t|" if c in header[0]), "")):
-            named = "tab" if other == "\t" else other
-            raise DataError("format_separator", where=where, found=named)
+        if len(header) == 1 and (separator := next((c for c in ";\t|" if c in header[0]), "")):
+            separator_name = "tab" if separator == "\t" else separator
+            raise DataError("format_separator", where=where, found=separator_name)
         lines.end_row()
         for number, row in enumerate(reader, 1):
             lines.refuse_open_quote()
@@ -213,8 +213,8 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
             if None in row:  # where DictReader keeps the values that no column is left for
                 text = "more values than columns; check the quotes"
                 raise DataError("format_row", where=where, number=number, problem=text)
-            if lacking := [column for column, value in row.items() if value is None]:
-                raise DataError("format_no_value", where=where, number=number, names=lacking)
+            if empty_columns := [column for column, value in row.items() if value is None]:
+                raise DataError("format_no_value", where=where, number=number, names=empty_columns)
             yield row
     except csv.Error as error:
         raise DataError("format_not_csv", where=where, problem=error) from None
@@ -254,8 +254,8 @@ class _TableLines(Iterator[str]):
             list(csv.reader(self._row, strict=True))
         except csv.Error as error:
             if str(error) == "unexpected end of data":
-                first = self._number - len(self._row) + 1
-                raise DataError("format_open_quote", where=self._where, number=first) from None
+                first_line = self._number - len(self._row) + 1
+                raise DataError("format_open_quote", where=self._where, number=first_line) from None
 
     def __next__(self) -> str:
         try:
@@ -269,8 +269,8 @@ class _TableLines(Iterator[str]):
         self._blank += not line.strip()
         number, where = self._number, self._where
         if self._size > bounds.LONGEST_LINE:
-            most = bounds.LONGEST_LINE // bounds.MIB
-            raise DataError("file_line_too_long", where=where, line=number, most=most)
+            limit = bounds.LONGEST_LINE // bounds.MIB
+            raise DataError("file_line_too_long", where=where, line=number, most=limit)
         if self._commas > bounds.MOST_COLUMNS or self._blank > bounds.MOST_BLANK_LINES:
             raise DataError("format_odd_table", where=where, number=number)
         try:
@@ -296,14 +296,14 @@ def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, An
     if plain.endswith(".jsonl"):
         yield from jsonl_rows(stream, where)
     elif plain.endswith(".json"):
-        yield from _listed_rows(as_json(whole(stream, where), where), where)
+        yield from _listed_rows(as_json(read_whole(stream, where), where), where)
     elif plain.endswith(".csv"):
         yield from csv_rows(stream, where)
     else:
         yield from _parquet_rows(stream, where)
 
 
-def whole(stream: io.BufferedIOBase, where: str) -> bytes:
+def read_whole(stream: io.BufferedIOBase, where: str) -> bytes:
     """Return all that a stream holds; DataError if that is too much for one document."""
     try:
         return bounds.read_whole(stream, where)
@@ -342,8 +342,8 @@ def _parquet_rows(stream: io.BufferedIOBase, where: str) -> Iterator[dict[str, A
             while batch := cursor.fetchmany(batch_size):
                 yield from (dict(zip(columns, row, strict=True)) for row in batch)
         except duckdb.OutOfMemoryException:
-            most = bounds.TABLE_MEMORY // bounds.MIB
-            raise DataError("format_parquet_memory", where=where, most=most) from None
+            limit = bounds.TABLE_MEMORY // bounds.MIB
+            raise DataError("format_parquet_memory", where=where, most=limit) from None
         except duckdb.Error:
             raise DataError("format_not_parquet", where=where) from None
 
@@ -364,8 +364,8 @@ def _batch_size(cursor: DuckDBPyConnection, file: Path, where: str) -> int:
     )
     longest, total = cursor.fetchall()[0]
     if (longest or 0) > bounds.LONGEST_LINE:
-        most = bounds.LONGEST_LINE // bounds.MIB
-        raise DataError("format_parquet_row", where=where, most=most)
+        limit = bounds.LONGEST_LINE // bounds.MIB
+        raise DataError("format_parquet_row", where=where, most=limit)
     bounds.refuse_bomb(int(total or 0), file.stat().st_size, where)
     return max(1, min(_BATCH, bounds.LONGEST_BATCH // max(1, int(longest or 0))))
 

@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple
 
 from keju.bounds import unpacking
 from keju.errors import DataError, Hint, joined
-from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles, as_json, table_rows, whole
+from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles, as_json, read_whole, table_rows
 
 HubName = Literal["huggingface", "modelscope"]
 HUB_NAMES: tuple[HubName, ...] = ("huggingface", "modelscope")
@@ -113,10 +113,10 @@ class Layout:
 
     def wants(self, path: str) -> bool:
         """Whether `path` of a repository is one of the files that the tables are read from."""
-        own_name = path in self.archives or path in self.texts
+        is_listed_file = path in self.archives or path in self.texts
         if self.with_capsules and fnmatchcase(path, self.capsules):
             return True
-        return own_name or stem_of(path) in self._wanted_stems
+        return is_listed_file or stem_of(path) in self._wanted_stems
 
     @cached_property
     def _wanted_stems(self) -> frozenset[str]:
@@ -134,7 +134,7 @@ def stem_of(path: str) -> str | None:
     return _SHARD.sub("", path.removesuffix(suffix)) if suffix else None
 
 
-def matching(stem: str, names: Iterable[str]) -> list[list[str]]:
+def match_files(stem: str, names: Iterable[str]) -> list[list[str]]:
     """The files among `names` that are the table `stem`: one list of parts for each suffix."""
     parts: dict[str, list[str]] = {}
     for name in sorted(names):
@@ -143,7 +143,7 @@ def matching(stem: str, names: Iterable[str]) -> list[list[str]]:
     return [parts[suffix] for suffix in SUFFIXES if suffix in parts]
 
 
-def missing_parts(names: list[str]) -> int:
+def count_missing_parts(names: list[str]) -> int:
     """How many parts of a table that is split into numbered parts are not among `names`."""
     numbers = [_SHARD.search(name.removesuffix(suffix_of(name))) for name in names]
     totals = [int(match[2]) for match in numbers if match]
@@ -211,7 +211,7 @@ class DataFolder:
         if not name.endswith(".gz"):
             return raw
         where = place.where(name)
-        return whole(unpacking(io.BytesIO(raw), where), where)
+        return read_whole(unpacking(io.BytesIO(raw), where), where)
 
     def text(self, name: str) -> str:
         """The content of `name` as UTF-8 text, line ends kept as they are."""
@@ -254,8 +254,8 @@ class DataFolder:
         """The files behind the logical table `stem`; DataError if there are none."""
         table = self._find(stem)
         if table is None:
-            shown = [f"{s}.*" for s in self.layout.stems_of(stem) or [stem]]
-            raise DataError("source_no_table", path=self.path, stem=stem, shown=shown)
+            tried_patterns = [f"{s}.*" for s in self.layout.stems_of(stem) or [stem]]
+            raise DataError("source_no_table", path=self.path, stem=stem, shown=tried_patterns)
         return table
 
     def name_of(self, stem: str) -> str:
@@ -288,14 +288,14 @@ class DataFolder:
     def _find(self, stem: str) -> Table | None:
         stems = dict.fromkeys([*self.layout.stems_of(stem), stem])
         for place in self._places:
-            groups = [g for s in stems for g in matching(s, place.listing(_parent(s)))]
+            groups = [g for s in stems for g in match_files(s, place.listing(_parent(s)))]
             if not groups:
                 continue
-            names, *others = groups
-            if lacking := missing_parts(names):
-                raise DataError("source_parts_missing", where=place.where(names[0]), n=lacking)
-            for other in others:
-                self.note(f"{names[0]} was read, {other[0]} beside it was not")
+            names, *other_groups = groups
+            if missing_count := count_missing_parts(names):
+                raise DataError("source_parts_missing", where=place.where(names[0]), n=missing_count)
+            for group in other_groups:
+                self.note(f"{names[0]} was read, {group[0]} beside it was not")
             return Table(place, tuple(names))
         return None
 
@@ -353,26 +353,26 @@ def locate(
     environ = os.environ if environ is None else environ
     if local_path is not None:
         setting = f"dataset_args.{benchmark}.local_path"
-        return _folder_at(Path(local_path).expanduser(), benchmark, layout or Layout(), setting)
+        return _open_folder(Path(local_path).expanduser(), benchmark, layout or Layout(), setting)
     if layout is None:
         return NoFolder(benchmark)
     tried = []
     if top := data_dir or environ.get("KEJU_DATA_DIR"):
         setting = "--data-dir" if data_dir else "KEJU_DATA_DIR"
-        folder = _below(Path(top).expanduser(), benchmark, layout, setting)
+        folder = _find_below(Path(top).expanduser(), benchmark, layout, setting)
         if folder is not None:
             return folder
-        hint = _own_folder_hint(Path(top).expanduser(), benchmark, layout)
+        hint = _folder_hint(Path(top).expanduser(), benchmark, layout)
         tried.append(Hint("data_no_folder_in", benchmark=benchmark, top=top, hint=hint))
     if layout.bundled is not None:
         return DataFolder(layout.bundled, layout, origin="bundled")
     if not layout.tables:
         return NoFolder(benchmark, origin="none")
-    from keju.sources.fetch import receipts
+    from keju.sources.fetch import load_receipts
 
-    stored = receipts(benchmark, hub, environ)
+    stored = load_receipts(benchmark, hub, environ)
     for receipt in stored:
-        damage = receipt.damage()
+        damage = receipt.find_damage()
         if not damage:
             return receipt.folder(layout)
         tried.append(Hint("data_damaged", damage=damage))
@@ -388,7 +388,7 @@ def locate(
     raise DataError("data_none", benchmark=benchmark, **values)
 
 
-def at_hand(benchmark: str, layout: Layout | None, *, data_dir: str | None = None) -> bool:
+def is_data_available(benchmark: str, layout: Layout | None, *, data_dir: str | None = None) -> bool:
     """Whether `locate` finds the data of `benchmark` without pulling it."""
     try:
         locate(benchmark, layout, data_dir=data_dir, offline=True)
@@ -397,7 +397,7 @@ def at_hand(benchmark: str, layout: Layout | None, *, data_dir: str | None = Non
     return True
 
 
-def _own_folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
+def _folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
     """What to say where the folder of the benchmark itself was given for the one above it."""
     if not DataFolder(path, layout).holds_data():
         return ""
@@ -406,43 +406,43 @@ def _own_folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
     return Hint(code, path=path, benchmark=benchmark)
 
 
-def _folder_at(path: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder:
+def _open_folder(path: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder:
     if not path.exists():
         raise DataError("data_no_path", setting=setting, path=path)
     if not path.is_dir():
         raise DataError("data_no_folder", setting=setting, path=path)
-    path = _snapshot(path, setting)
+    path = _resolve_snapshot(path, setting)
     folder = DataFolder(path, layout)
     if layout.tables and not folder.holds_data():
-        shown = layout.stems_of(layout.tables[0])[0]
+        expected_path = layout.stems_of(layout.tables[0])[0]
         raise DataError(
-            "data_none_of", setting=setting, path=path, benchmark=benchmark, shown=shown
+            "data_none_of", setting=setting, path=path, benchmark=benchmark, shown=expected_path
         )
     return folder
 
 
-def _below(data_dir: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder | None:
+def _find_below(data_dir: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder | None:
     if not data_dir.is_dir():
         raise DataError("data_no_folder", setting=setting, path=data_dir)
     # The Hugging Face client calls the folder of OWNER/NAME in its cache datasets--OWNER--NAME.
     repos = [hub.repo.replace("/", "--") for hub in layout.hubs.values()]
-    others = (*layout.folders, *(f"datasets--{repo}" for repo in repos))
-    if data_dir.name in others and (data_dir / SNAPSHOTS).is_dir():
-        return _folder_at(data_dir, benchmark, layout, setting)
-    for name in (benchmark, *others):
+    folder_names = (*layout.folders, *(f"datasets--{repo}" for repo in repos))
+    if data_dir.name in folder_names and (data_dir / SNAPSHOTS).is_dir():
+        return _open_folder(data_dir, benchmark, layout, setting)
+    for name in (benchmark, *folder_names):
         if (data_dir / name).is_dir():
-            return _folder_at(data_dir / name, benchmark, layout, setting)
+            return _open_folder(data_dir / name, benchmark, layout, setting)
     return None
 
 
-def _snapshot(path: Path, setting: str) -> Path:
+def _resolve_snapshot(path: Path, setting: str) -> Path:
     """`path` itself or, if it is a data set in a hub's cache, the snapshot to read there.
 
     That is the one ``refs/main`` names, or the only one.
     """
     if not (path / SNAPSHOTS).is_dir():
         return path
-    present = sorted(each for each in (path / SNAPSHOTS).iterdir() if each.is_dir())
+    present = sorted(folder for folder in (path / SNAPSHOTS).iterdir() if folder.is_dir())
     main = path / "refs" / "main"
     current = path / SNAPSHOTS / main.read_text("utf-8").strip() if main.is_file() else None
     if current in present:

@@ -42,15 +42,15 @@ def pull(
 ) -> Receipt:
     """Bring the benchmark's files at `source` into Keju's cache, whole and checked."""
     hub = _Hub(source, environ)
-    with hub.explained():
-        wanted = [entry for entry in hub.listing() if layout.wants(entry.path)]
-        if not wanted:
+    with hub.explaining_errors():
+        wanted_entries = [entry for entry in hub.listing() if layout.wants(entry.path)]
+        if not wanted_entries:
             raise DataError("hub_holds_none", repo=source.repo, host=hub.host, benchmark=benchmark)
-        say(f"{source.repo}: {len(wanted)} files")
-        lines = (f"{e.path} {e.size} {e.sha256}" for e in sorted(wanted, key=lambda e: e.path))
+        say(f"{source.repo}: {len(wanted_entries)} files")
+        lines = (f"{e.path} {e.size} {e.sha256}" for e in sorted(wanted_entries, key=lambda e: e.path))
         repo = source.repo.replace("/", "--")
         folder = cache_root(environ) / "modelscope" / repo / _digest(lines)
-        files = {entry.path: hub.bring(entry, folder / entry.path, say) for entry in wanted}
+        files = {entry.path: hub.fetch_file(entry, folder / entry.path, say) for entry in wanted_entries}
     return Receipt(
         benchmark=benchmark,
         hub="modelscope",
@@ -65,9 +65,9 @@ def pull(
 
 def endpoint(environ: Mapping[str, str]) -> str:
     """Where the hub is."""
-    other = environ.get("MODELSCOPE_ENDPOINT") or environ.get("MODELSCOPE_DOMAIN")
-    place = (other or DEFAULT_ENDPOINT).rstrip("/")
-    return place if "://" in place else f"https://{place}"
+    configured = environ.get("MODELSCOPE_ENDPOINT") or environ.get("MODELSCOPE_DOMAIN")
+    address = (configured or DEFAULT_ENDPOINT).rstrip("/")
+    return address if "://" in address else f"https://{address}"
 
 
 class _Hub:
@@ -85,11 +85,11 @@ class _Hub:
     def listing(self) -> list[_Entry]:
         """All files of the data set."""
         try:
-            entries = list(self._pages(LISTING))
+            entries = list(self._entries_of_pages(LISTING))
         except fetch.Refused as error:
             if error.status != 404:
                 raise
-            entries = list(self._pages(OTHER_LISTING))
+            entries = list(self._entries_of_pages(OTHER_LISTING))
         files = [entry for entry in entries if entry.type != "tree"]
         for entry in files:  # a hub may not choose where files are written: ../x, /x, a\\b
             path = PurePosixPath(entry.path)
@@ -97,7 +97,7 @@ class _Hub:
                 raise DataError("source_leaves", path=self._source.repo, name=entry.path)
         return files
 
-    def bring(self, entry: _Entry, target: Path, say: Say) -> Stored:
+    def fetch_file(self, entry: _Entry, target: Path, say: Say) -> Stored:
         """Bring one file, unless a whole one is there already."""
         if entry.sha256 and target.is_file() and fetch.sha256_of(target) == entry.sha256:
             return Stored(size=target.stat().st_size, sha256=entry.sha256)
@@ -116,9 +116,9 @@ class _Hub:
             raise DataError(text) from None
         return Stored(size=target.stat().st_size, sha256=digest)
 
-    def _pages(self, path: str) -> Iterator[_Entry]:
+    def _entries_of_pages(self, path: str) -> Iterator[_Entry]:
         """The entries of all pages: some deployments send the last page again and again."""
-        seen: set[str] = set()
+        listed_paths: set[str] = set()
         for page in range(1, 1_000):
             query = {
                 "Revision": self._source.revision,
@@ -137,14 +137,14 @@ class _Hub:
                 entries = msgspec.convert(files or [], type=list[_Entry])
             except msgspec.MsgspecError:
                 raise DataError("hub_no_listing", host=self.host, repo=self._source.repo) from None
-            fresh = [entry for entry in entries if entry.path not in seen]
-            seen.update(entry.path for entry in fresh)
+            fresh = [entry for entry in entries if entry.path not in listed_paths]
+            listed_paths.update(entry.path for entry in fresh)
             yield from fresh
             if len(entries) < _PAGE or not fresh:
                 return
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def explaining_errors(self) -> Iterator[None]:
         """Turn the host's answers into one line that says what to do."""
         name, host = self._source.repo, self.host
         try:

@@ -57,8 +57,8 @@ def tar_names(path: Path) -> Iterator[str]:
                 while (entry := archive.next()) is not None:
                     count += 1
                     if count > bounds.MOST_ENTRIES:
-                        most = bounds.MOST_ENTRIES
-                        raise DataError("archive_too_many", where=path.name, most=most)
+                        limit = bounds.MOST_ENTRIES
+                        raise DataError("archive_too_many", where=path.name, most=limit)
                     cast(Any, archive).members.clear()  # else it keeps every entry
                     yield entry.name
         except DataError as error:
@@ -78,8 +78,8 @@ class _Unpacked(io.RawIOBase):
         where: str,
     ) -> None:
         self._packed, self._make, self._where = packed, make, where
-        self._unpack, self._rest = make(), b""
-        self._read = self._made = 0
+        self._unpack, self._input = make(), b""
+        self._read = self._unpacked_bytes = 0
 
     def readable(self) -> bool:
         return True
@@ -88,22 +88,22 @@ class _Unpacked(io.RawIOBase):
         data = b""
         while not data:
             if self._unpack.eof:
-                self._rest, self._unpack = self._unpack.unused_data, self._make()
-            if self._unpack.needs_input and not self._rest:
-                self._rest = self._packed.read(_CHUNK)
-                self._read += len(self._rest)
-                if not self._rest:
+                self._input, self._unpack = self._unpack.unused_data, self._make()
+            if self._unpack.needs_input and not self._input:
+                self._input = self._packed.read(_CHUNK)
+                self._read += len(self._input)
+                if not self._input:
                     return 0
             try:
-                data = self._unpack.decompress(self._rest, len(buffer))
+                data = self._unpack.decompress(self._input, len(buffer))
             except lzma.LZMAError as error:
                 if "limit" in str(error):  # `Memory usage limit exceeded`
-                    most = bounds.UNPACKING_MEMORY // bounds.MIB
-                    raise DataError("archive_memory", where=self._where, most=most) from None
+                    limit = bounds.UNPACKING_MEMORY // bounds.MIB
+                    raise DataError("archive_memory", where=self._where, most=limit) from None
                 raise EOFError from None
-            self._rest = b""
-        self._made += len(data)
-        bounds.refuse_bomb(self._made, self._read, self._where)
+            self._input = b""
+        self._unpacked_bytes += len(data)
+        bounds.refuse_bomb(self._unpacked_bytes, self._read, self._where)
         buffer[: len(data)] = data
         return len(data)
 
@@ -127,8 +127,8 @@ class _Forward(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= bounds.LONGEST_ENTRY_HEADER:
-            most = bounds.LONGEST_ENTRY_HEADER // bounds.MIB
-            raise DataError("archive_header", where=self._where, most=most)
+            limit = bounds.LONGEST_ENTRY_HEADER // bounds.MIB
+            raise DataError("archive_header", where=self._where, most=limit)
         data = self._stream.read(size)
         self._position += len(data)
         return data

@@ -64,12 +64,12 @@ class Verification:
             for status, group in names.items()
             if group
         ]
-        wrong = [*names["changed"], *names["missing"]]
+        wrong_names = [*names["changed"], *names["missing"]]
         values: dict[str, Any] = {"name": self.benchmark, "parts": parts}
-        if not wrong:
+        if not wrong_names:
             return Notice("data_summary", values)
-        shown = [*wrong[:3], *(["…"] if len(wrong) > 3 else [])]
-        return Notice("data_summary_wrong", values | {"shown": shown})
+        shown_names = [*wrong_names[:3], *(["…"] if len(wrong_names) > 3 else [])]
+        return Notice("data_summary_wrong", values | {"shown": shown_names})
 
     def document(self) -> dict[str, Any]:
         """The verification as JSON shows it."""
@@ -92,19 +92,19 @@ def verify(benchmark: str, folder: DataFolder) -> Verification:
     result = Verification(benchmark, folder.origin, str(folder.path))
     for table in layout.tables:
         if table not in layout.optional or folder.has(table):
-            result.items.append(_table(folder, table))
+            result.items.append(_check_table(folder, table))
     for name in layout.texts:
         if not folder.exists(name):
             result.items.append(Item(name, "missing"))
             continue
         folder.bytes(name)
-        hashes = _hashes(folder, [name], [folder.hashes[name]])
+        hashes = _compare_hashes(folder, [name], [folder.hashes[name]])
         status: Status = "changed" if hashes == "other" else "ok"
         result.items.append(Item(name, status, (name,), sha256=hashes))
     return result
 
 
-def _table(folder: DataFolder, table: str) -> Item:
+def _check_table(folder: DataFolder, table: str) -> Item:
     published = folder.layout.rows.get(table)
     if not folder.has(table):
         return Item(table, "missing", published_rows=published)
@@ -113,12 +113,12 @@ def _table(folder: DataFolder, table: str) -> Item:
         count = sum(1 for _ in folder.rows(table))
     except DataError as error:
         return Item(table, "changed", names, published_rows=published, detail=str(error))
-    hashes = _hashes(folder, names, [sha256(files.read(name)).hexdigest() for name in names])
-    same = published in (None, count) and hashes != "other"
-    return Item(table, "ok" if same else "changed", names, count, published, hashes)
+    hashes = _compare_hashes(folder, names, [sha256(files.read(name)).hexdigest() for name in names])
+    is_unchanged = published in (None, count) and hashes != "other"
+    return Item(table, "ok" if is_unchanged else "changed", names, count, published, hashes)
 
 
-def _hashes(folder: DataFolder, names: Sequence[str], present: list[str]) -> Hashes:
+def _compare_hashes(folder: DataFolder, names: Sequence[str], present: list[str]) -> Hashes:
     """Whether the hashes of the files `names` are the official ones, or those that were pulled."""
     official = [folder.layout.sha256(name) or folder.recorded.get(name) for name in names]
     if None in official:

@@ -35,10 +35,10 @@ def cohens_kappa(table: Sequence[Sequence[int]]) -> Kappa:
     return Kappa(observed, expected, (observed - expected) / (1 - expected))
 
 
-def kappa_of_labels(first: Sequence[Hashable], second: Sequence[Hashable]) -> Kappa:
+def kappa_of_labels(first_labels: Sequence[Hashable], second_labels: Sequence[Hashable]) -> Kappa:
     """Kappa of two raters' labels of the same items."""
-    names = list(dict.fromkeys([*first, *second]))
-    pairs = Counter(zip(first, second, strict=True))
+    names = list(dict.fromkeys([*first_labels, *second_labels]))
+    pairs = Counter(zip(first_labels, second_labels, strict=True))
     return cohens_kappa([[pairs[a, b] for b in names] for a in names])
 
 
@@ -86,12 +86,12 @@ def rogan_gladen(share: float, n: float, judge: JudgeQuality) -> Corrected:
         labelled = {"positives": judge.positives, "negatives": judge.negatives}
         raise UsageError("judge_needs_labels", n=n, **labelled)
     true = min(1.0, max(0.0, (share + judge.specificity - 1) / gain))
-    own = share * (1 - share) / n
-    missed = true**2 * judge.sensitivity * (1 - judge.sensitivity) / judge.positives
-    passed = (1 - true) ** 2 * judge.specificity * (1 - judge.specificity) / judge.negatives
+    sampling_variance = share * (1 - share) / n
+    sensitivity_variance = true**2 * judge.sensitivity * (1 - judge.sensitivity) / judge.positives
+    specificity_variance = (1 - true) ** 2 * judge.specificity * (1 - judge.specificity) / judge.negatives
     low, high = _score_interval(share, n, judge)
     interval = Interval(min(low, true), max(high, true))
-    return Corrected(true, math.sqrt(own + missed + passed) / gain, interval)
+    return Corrected(true, math.sqrt(sampling_variance + sensitivity_variance + specificity_variance) / gain, interval)
 
 
 def _score_interval(share: float, n: float, judge: JudgeQuality) -> Interval:
@@ -103,24 +103,24 @@ def _score_interval(share: float, n: float, judge: JudgeQuality) -> Interval:
     sides: 40 of 40 is not never wrong.
     """
     rights, wrongs = judge.positives + 2, judge.negatives + 2
-    hit = (judge.sensitivity * judge.positives + 1) / rights
-    pass_ = 1 - (judge.specificity * judge.negatives + 1) / wrongs
+    hit_rate = (judge.sensitivity * judge.positives + 1) / rights
+    false_positive_rate = 1 - (judge.specificity * judge.negatives + 1) / wrongs
 
-    def above(true: float) -> float:
+    def standard_errors_above(true: float) -> float:
         """By how many standard errors the judged share lies above what `true` foretells."""
-        called = true * hit + (1 - true) * pass_
+        called = true * hit_rate + (1 - true) * false_positive_rate
         variance = called * (1 - called) / n
-        variance += true**2 * hit * (1 - hit) / rights
-        variance += (1 - true) ** 2 * pass_ * (1 - pass_) / wrongs
+        variance += true**2 * hit_rate * (1 - hit_rate) / rights
+        variance += (1 - true) ** 2 * false_positive_rate * (1 - false_positive_rate) / wrongs
         return (share - called) / math.sqrt(variance)
 
-    def where(errors: float) -> float:
+    def find_root(errors: float) -> float:
         low, high = 0.0, 1.0
         for _ in range(50):
             middle = (low + high) / 2
-            low, high = (middle, high) if above(middle) > errors else (low, middle)
+            low, high = (middle, high) if standard_errors_above(middle) > errors else (low, middle)
         return (low + high) / 2
 
-    low = 0.0 if above(0.0) <= Z95 else where(Z95)
-    high = 1.0 if above(1.0) >= -Z95 else where(-Z95)
+    low = 0.0 if standard_errors_above(0.0) <= Z95 else find_root(Z95)
+    high = 1.0 if standard_errors_above(1.0) >= -Z95 else find_root(-Z95)
     return Interval(low, high)

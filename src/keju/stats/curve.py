@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from keju.stats.intervals import Z90, Z95, floored, normal_survival
+from keju.stats.intervals import Z90, Z95, floor_p, normal_survival
 
 STEPS = 400
 """Places between the easiest and the hardest difficulty at which half of the way is looked for."""
@@ -62,13 +62,13 @@ def trend(strata: Iterable[Sequence[Level]]) -> Trend | None:
         middle = math.fsum(level.n * level.place for level in levels) / n
         share = right / n
         score += math.fsum((lv.place - middle) * lv.n * lv.rate for lv in levels)
-        own = math.fsum(level.n * (level.place - middle) ** 2 for level in levels)
-        spread += own
-        variance += own * share * (1 - share) * n / (n - 1)
+        place_spread = math.fsum(level.n * (level.place - middle) ** 2 for level in levels)
+        spread += place_spread
+        variance += place_spread * share * (1 - share) * n / (n - 1)
     if variance <= 0:
         return None
     z = score / math.sqrt(variance)
-    return Trend(score / spread, z, floored(2 * normal_survival(abs(z))))
+    return Trend(score / spread, z, floor_p(2 * normal_survival(abs(z))))
 
 
 class HalfPoint(NamedTuple):
@@ -90,10 +90,10 @@ def half_point(levels: Sequence[Level]) -> HalfPoint:
     those before them. The interval holds all places at which the skill may be half of the first
     one: Fieller's method, exact for normal errors, which needs no fall to be steep.
     """
-    first, last = levels[0], levels[-1]
-    if first.skill <= Z90 * math.sqrt(first.variance):
+    easiest, hardest = levels[0], levels[-1]
+    if easiest.skill <= Z90 * math.sqrt(easiest.variance):
         return HalfPoint("at_chance")
-    fitted = _falling(levels)
+    fitted = _pooled_skills(levels)
     aim, place = fitted[0] / 2, None
     for number in range(1, len(levels)):
         before, after = fitted[number - 1], fitted[number]
@@ -102,27 +102,27 @@ def half_point(levels: Sequence[Level]) -> HalfPoint:
             start, end = levels[number - 1].place, levels[number].place
             place = start + share * (end - start)
             break
-    possible = [at for at, z in _distances(levels) if abs(z) <= Z95]
+    possible = [at for at, z in _distances_from_half(levels) if abs(z) <= Z95]
     if place is None:
         return HalfPoint("beyond", None, min(possible, default=None))
     low, high = min([place, *possible]), max([place, *possible])
-    return HalfPoint("reached", place, low, high if high < last.place else None)
+    return HalfPoint("reached", place, low, high if high < hardest.place else None)
 
 
-def _falling(levels: Sequence[Level]) -> list[float]:
+def _pooled_skills(levels: Sequence[Level]) -> list[float]:
     """The skills, those that rise pooled with their neighbours until none does."""
     blocks: list[tuple[float, int, int]] = []  # skill, questions, levels
     for level in levels:
         block = (level.skill, level.n, 1)
         while blocks and blocks[-1][0] <= block[0]:
-            skill, n, many = blocks.pop()
+            skill, n, level_count = blocks.pop()
             pooled = (skill * n + block[0] * block[1]) / (n + block[1])
-            block = (pooled, n + block[1], many + block[2])
+            block = (pooled, n + block[1], level_count + block[2])
         blocks.append(block)
     return [skill for skill, _, many in blocks for _ in range(many)]
 
 
-def _distances(levels: Sequence[Level]) -> Iterable[tuple[float, float]]:
+def _distances_from_half(levels: Sequence[Level]) -> Iterable[tuple[float, float]]:
     """Places between the levels, and how many standard errors the skill is from half there."""
     for number in range(1, len(levels)):
         start, end = levels[number - 1], levels[number]

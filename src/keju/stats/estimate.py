@@ -92,30 +92,30 @@ def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)
     clusters = _residuals(parts)
     bunched = 0 < len(clusters) < n
     unseen = [1.0 if bunched else stratum.unseen for stratum in strata]
-    own = [stratum.moments.variance for stratum in strata]
-    lent = _lent_variances(parts)
-    scale = [w * w * left / s.moments.n for (w, s), left in zip(parts, unseen, strict=True)]
-    sizes = _sizes(parts, value, scale, lent)
+    sample_variances = [stratum.moments.variance for stratum in strata]
+    shrunk_variances = _shrunk_variances(parts)
+    scale = [w * w * unseen_share / s.moments.n for (w, s), unseen_share in zip(parts, unseen, strict=True)]
+    sizes = _sizes(parts, value, scale, shrunk_variances)
     binary = all(stratum.moments.binary for stratum in strata)
     z = Z95 if binary or n < 2 else student_t_quantile(0.975, n - 1)
-    variances = [seen or given for seen, given in zip(own, lent, strict=True)]
-    spread = math.fsum(each * v for each, v in zip(scale, variances, strict=True))
-    alone = StratifiedMean(
+    variances = [sample_variance or shrunk_variance for sample_variance, shrunk_variance in zip(sample_variances, shrunk_variances, strict=True)]
+    spread = math.fsum(scale_factor * v for scale_factor, v in zip(scale, variances, strict=True))
+    unclustered = StratifiedMean(
         value,
         math.sqrt(spread) if n > 1 else None,
-        bunched_wilson(value, sizes.answers, sizes.items, sizes.answers / sizes.effective, z),
+        bunched_wilson(value, sizes.answers, sizes.plain_items, sizes.answers / sizes.effective, z),
         n,
         sizes.effective,
-        sum(not variance for variance in own),
-        any(left < 1 for left in unseen),
+        sum(not variance for variance in sample_variances),
+        any(unseen_share < 1 for unseen_share in unseen),
     )
-    mean = alone
+    mean = unclustered
     if bunched:
-        mean = _with_clusters(alone, sizes, clusters, imbalance(_cluster_sizes(parts)), z)
+        mean = _with_clusters(unclustered, sizes, clusters, imbalance(_cluster_sizes(parts)), z)
     return mean if n >= FEWEST else mean._replace(interval=None, t_interval=None)
 
 
-def _lent_variances(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
+def _shrunk_variances(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
     """The variance of one item of each stratum, from its own items and `BORROWED` ones.
 
     A stratum of two items that are both right would claim to have no variance, one of a single
@@ -124,19 +124,19 @@ def _lent_variances(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
     the whole exam's variance, and strata of many items with their own.
     """
     mean = math.fsum(weight * stratum.moments.mean for weight, stratum in parts)
-    second = math.fsum(weight * stratum.moments.second for weight, stratum in parts)
-    alike = _variance_if_alike(parts)
+    mean_square = math.fsum(weight * stratum.moments.mean_square for weight, stratum in parts)
+    pooled_variance = _pooled_variance(parts)
     variances = []
-    for weight, (own, *_) in parts:
-        total = own.n + BORROWED
-        centre = (own.n * own.mean + BORROWED * mean) / total
-        spread = (own.n * own.second + BORROWED * second) / total - centre**2
-        left = 1 - (own.n + 2 * BORROWED * weight + BORROWED**2 * alike) / total**2
-        variances.append(max(0.0, spread) / left if left > 1e-9 else 0.0)
+    for weight, (moments, *_) in parts:
+        total = moments.n + BORROWED
+        centre = (moments.n * moments.mean + BORROWED * mean) / total
+        spread = (moments.n * moments.mean_square + BORROWED * mean_square) / total - centre**2
+        expected_share = 1 - (moments.n + 2 * BORROWED * weight + BORROWED**2 * pooled_variance) / total**2
+        variances.append(max(0.0, spread) / expected_share if expected_share > 1e-9 else 0.0)
     return variances
 
 
-def _variance_if_alike(parts: Sequence[tuple[float, Stratum]]) -> float:
+def _pooled_variance(parts: Sequence[tuple[float, Stratum]]) -> float:
     """The variance of the mean, in those of one item, if all items came from one pot."""
     return math.fsum(weight * weight / stratum.moments.n for weight, stratum in parts)
 
@@ -144,7 +144,7 @@ def _variance_if_alike(parts: Sequence[tuple[float, Stratum]]) -> float:
 class _Sizes(NamedTuple):
     """In how many items a mean is as unsure as it is."""
 
-    items: float
+    plain_items: float
     """If all items came from one pot, asked once."""
     answers: float
     """If the repeats of an item had nothing in common."""
@@ -165,29 +165,29 @@ def _sizes(
     """
     n = sum(stratum.moments.n for _, stratum in parts)
     drawn = sum(stratum.draws for _, stratum in parts)
-    items = 1 / math.fsum(scale)
-    answers = items * max(1.0, drawn / n)
-    variance = math.fsum(each * own for each, own in zip(scale, variances, strict=True))
+    item_count = 1 / math.fsum(scale)
+    answers = item_count * max(1.0, drawn / n)
+    variance = math.fsum(factor * item_variance for factor, item_variance in zip(scale, variances, strict=True))
     if n < 2 or value in (0.0, 1.0):
-        return _Sizes(items, answers, items)
+        return _Sizes(item_count, answers, item_count)
     if variance < 1e-15:
-        return _Sizes(items, answers, answers)
-    size = value * (1 - value) / (1 - _variance_if_alike(parts)) / variance
-    if math.isclose(size, items, rel_tol=1e-12):
-        size = items  # as for yes-or-no items of one stratum, but for rounding
+        return _Sizes(item_count, answers, answers)
+    size = value * (1 - value) / (1 - _pooled_variance(parts)) / variance
+    if math.isclose(size, item_count, rel_tol=1e-12):
+        size = item_count  # as for yes-or-no items of one stratum, but for rounding
     if drawn and not all(stratum.moments.binary for _, stratum in parts):
         size = min(size, answers)
-    return _Sizes(items, max(answers, size), size)
+    return _Sizes(item_count, max(answers, size), size)
 
 
 def _residuals(parts: Sequence[tuple[float, Stratum]]) -> dict[str, float]:
     """What each cluster adds to the weighted mean beyond what its items would on average."""
     residuals: dict[str, float] = {}
     for weight, stratum in parts:
-        own = stratum.moments
+        moments = stratum.moments
         for name, cluster in (stratum.clusters or {}).items():
-            apart = weight * (cluster.total - cluster.n * own.mean) / own.n
-            residuals[name] = residuals.get(name, 0.0) + apart
+            residual = weight * (cluster.total - cluster.n * moments.mean) / moments.n
+            residuals[name] = residuals.get(name, 0.0) + residual
     return residuals
 
 
@@ -221,10 +221,10 @@ def _with_clusters(
     se = math.sqrt(count / (count - 1) * squares)
     deff = (se / alone.se) ** 2 if alone.se else None
     t = student_t_quantile(0.975, count - 1)
-    seen = max(1.0, deff or 1.0)
+    observed_effect = max(1.0, deff or 1.0)
     # Items of one cluster can have no more in common than everything.
-    most = max(seen, sizes.answers / unequal.effective)
-    effect = min(seen * unequal.factor, most) if seen > 1 else seen
+    largest_effect = max(observed_effect, sizes.answers / unequal.effective)
+    effect = min(observed_effect * unequal.factor, largest_effect) if observed_effect > 1 else observed_effect
     size = alone.n_eff / effect
     wider = student_t_quantile(0.975, unequal.df)
     reach = z + (max(z, wider) - z) * (1 - effect**-2)
@@ -323,13 +323,13 @@ class Gathered:
         self.draws = 0
         """Answers behind the values; 0 where the values are no shares of answers."""
 
-    def add(self, value: float, group: str = "", *, many: int = 1, draws: int = 1) -> None:
+    def add(self, value: float, group: str = "", *, count: int = 1, draws: int = 1) -> None:
         """Take in `many` items of one value, each the mean of `draws` yes-or-no answers."""
-        self.counts[value] += many
-        self.draws += many * draws
+        self.counts[value] += count
+        self.draws += count * draws
         if self.clusters is not None:
             n, total = self.clusters.get(group, (0, 0.0))
-            self.clusters[group] = Cluster(n + many, total + many * value)
+            self.clusters[group] = Cluster(n + count, total + count * value)
 
     def moments(self) -> Moments | None:
         """Mean and variance over items; None if there are none."""
@@ -342,40 +342,40 @@ class Gathered:
             return None
         return Stratum(moments, population, self.clusters, self.draws)
 
-    def estimate(self, **more: Any) -> Estimate:
+    def estimate(self, **fields: Any) -> Estimate:
         """The mean over items with the interval that fits how they were drawn.
 
         `more` are further fields of the estimate, such as its title.
         """
         stratum = self.stratum()
-        return Estimate(None, None, 0, **more) if stratum is None else estimate([stratum], **more)
+        return Estimate(None, None, 0, **fields) if stratum is None else estimate([stratum], **fields)
 
 
-def estimate(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,), **more: Any) -> Estimate:
+def estimate(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,), **fields: Any) -> Estimate:
     """The weighted mean of strata as an estimate; `more` are further fields of it."""
     mean = stratified_mean(strata, weights)
-    several = len(strata) > 1
-    if several:
-        more |= {"strata": len(strata), "strata_by_wilson": mean.without_spread}
+    is_stratified = len(strata) > 1
+    if is_stratified:
+        fields |= {"strata": len(strata), "strata_by_wilson": mean.without_spread}
     elif mean.clusters is not None or mean.n_eff != mean.n:
-        more["n_eff"] = mean.n_eff
-    method = "stratified" if several else "wilson"
+        fields["n_eff"] = mean.n_eff
+    method = "stratified" if is_stratified else "wilson"
     if mean.clusters is not None:
         method = "clustered"
-        more |= {"clusters": mean.clusters, "deff": mean.deff}
-        if not several:
-            more |= {"t_interval": mean.t_interval, "t_df": mean.clusters - 1}
+        fields |= {"clusters": mean.clusters, "deff": mean.deff}
+        if not is_stratified:
+            fields |= {"t_interval": mean.t_interval, "t_df": mean.clusters - 1}
     if mean.interval is None:
-        more["withheld"] = FEW_QUESTIONS if mean.n < FEWEST else ONE_CLUSTER
-    more["finite_population"] = mean.finite
-    return Estimate(mean.value, mean.interval, mean.n, method, mean.se, **more)
+        fields["withheld"] = FEW_QUESTIONS if mean.n < FEWEST else ONE_CLUSTER
+    fields["finite_population"] = mean.finite
+    return Estimate(mean.value, mean.interval, mean.n, method, mean.se, **fields)
 
 
 class Bounded:
     """The values of items, and what they come to if all that lacks a grade is wrong, or right."""
 
     def __init__(self, *, clustered: bool) -> None:
-        self.seen = Gathered(clustered=clustered)
+        self.graded = Gathered(clustered=clustered)
         self.worst, self.best = Gathered(clustered=False), Gathered(clustered=False)
 
     def add(
@@ -384,19 +384,19 @@ class Bounded:
         bounds: tuple[float, float],
         group: str = "",
         *,
-        many: int = 1,
+        count: int = 1,
         draws: int = 1,
     ) -> None:
         """Take in `many` items; the value is None where too little of an item has a grade."""
         if value is not None:
-            self.seen.add(value, group, many=many, draws=draws)
-        for end, worth in zip((self.worst, self.best), bounds, strict=True):
-            end.add(worth, many=many)
+            self.graded.add(value, group, count=count, draws=draws)
+        for end, end_value in zip((self.worst, self.best), bounds, strict=True):
+            end.add(end_value, count=count)
 
-    def estimate(self, **more: Any) -> Estimate:
+    def estimate(self, **fields: Any) -> Estimate:
         """The mean over items within its bounds; `more` are further fields of the estimate."""
         worst, best = self.worst.moments(), self.best.moments()
-        return self.seen.estimate(**more).within(worst and worst.mean, best and best.mean)
+        return self.graded.estimate(**fields).within(worst and worst.mean, best and best.mean)
 
 
 class Repeats(NamedTuple):
@@ -404,20 +404,20 @@ class Repeats(NamedTuple):
 
     group: str
     values: Sequence[float]
-    lost: int
+    ungraded: int
 
 
-def mean_of_items(items: Iterable[Repeats], *, clustered: bool, draws: bool = False) -> Estimate:
+def mean_of_items(questions: Iterable[Repeats], *, clustered: bool, draws: bool = False) -> Estimate:
     """The mean over items, each the mean of its repeats, within the bounds that lost ones leave.
 
     With `draws` values are answers of yes or no.
     """
     bounded = Bounded(clustered=clustered)
-    for group, values, lost in items:
-        total, size = math.fsum(values), len(values) + lost
+    for group, values, ungraded in questions:
+        total, size = math.fsum(values), len(values) + ungraded
         if size:
             mean = total / len(values) if values else None
-            bounds = (total / size, (total + lost) / size)
+            bounds = (total / size, (total + ungraded) / size)
             bounded.add(mean, bounds, group, draws=len(values) if draws else 0)
     return bounded.estimate()
 
@@ -436,9 +436,9 @@ def difference_estimate(predictions: Sequence[float], scores: Mapping[int, float
     `scores` are the scores of the sample by position. Bad predictions widen the interval and do
     not make it wrong.
     """
-    missed = Moments.of(score - predictions[place] for place, score in scores.items())
-    if missed is None:
+    errors = Moments.of(score - predictions[place] for place, score in scores.items())
+    if errors is None:
         raise ValueError("a mean cannot be corrected without a single score")
-    value = (mean(predictions) or 0.0) + missed.mean
-    unseen = 1 - missed.n / len(predictions)
-    return Predicted(value, None if missed.se is None else math.sqrt(unseen) * missed.se)
+    value = (mean(predictions) or 0.0) + errors.mean
+    unseen = 1 - errors.n / len(predictions)
+    return Predicted(value, None if errors.se is None else math.sqrt(unseen) * errors.se)

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from keju.stats.intervals import (
     binomial_at_least,
     binomial_at_least_log10,
-    floored,
+    floor_p,
     log10_p,
     normal_quantile,
     normal_survival,
@@ -73,64 +73,64 @@ def decide(p: float, p_fail: float, level: float = LEVEL) -> Verdict:
     return "pass" if p <= level else "fail" if p_fail <= level else "inconclusive"
 
 
-def no_worse_by(apart: Difference, margin: float, *, binary: bool, level: float = LEVEL) -> Gated:
+def decide_no_worse(difference: Difference, margin: float, *, binary: bool, level: float = LEVEL) -> Gated:
     """Whether first minus second is shown to be above ``-margin``.
 
     Yes-or-no scores have Tango's score test (1998), with clusters on as many items as these are
     worth, and Student's t where that is more cautious: the one passes too little, the other fails
     too little, where few items differ.
     """
-    n, value, limit = apart.worth, apart.value, -margin
-    se, df = apart.corrected_se, apart.df
-    spread = null_spread = (se or 0.0) * math.sqrt(apart.n)
-    tests = [_by_t(value, se, limit, df, level, n)]
+    n, value, limit = difference.worth, difference.value, -margin
+    se, df = difference.corrected_se, difference.df
+    spread = null_spread = (se or 0.0) * math.sqrt(difference.n)
+    tests = [_t_bounds(value, se, limit, df, level, n)]
     if binary and df:
-        share = n / apart.n
-        score = _Tango(apart.first_only * share, apart.second_only * share, n)
-        df = df if apart.clusters is not None else math.inf
+        share = n / difference.n
+        score = _Tango(difference.first_only * share, difference.second_only * share, n)
+        df = df if difference.clusters is not None else math.inf
         quantile = _quantile(level, df)
         low = _root(lambda at: score(at) - quantile, -1.0, value)
         high = _root(lambda at: score(at) + quantile, value, 1.0)
         tests.append(_Bounds(low, high, *_survivals(score(limit), df)))
-        null_spread = max(spread, math.sqrt(score.variance(limit) * apart.n) / n)
+        null_spread = max(spread, math.sqrt(score.variance(limit) * difference.n) / n)
     test = _most_cautious(tests)
-    needed = _needed(apart.n, spread, value - limit, level)
-    planned = _planned(apart.n, (null_spread, spread), value - limit, level, binary=binary)
+    needed = _needed_items(difference.n, spread, value - limit, level)
+    planned = _planned_items(difference.n, (null_spread, spread), value - limit, level, binary=binary)
     if not spread and value != limit:
-        needed = max(apart.n + 1, math.ceil(_alike(value - limit, level) * apart.n / n))
+        needed = max(difference.n + 1, math.ceil(_equal_items_needed(value - limit, level) * difference.n / n))
         planned = needed
-    return _gated(test, value, (-1.0, 1.0), level, (needed, planned))
+    return _make_decision(test, value, (-1.0, 1.0), level, (needed, planned))
 
 
-def at_least(own: Difference, least: float, *, binary: bool, level: float = LEVEL) -> Gated:
+def decide_at_least(score: Difference, minimum: float, *, binary: bool, level: float = LEVEL) -> Gated:
     """Whether a mean score, given as a difference from 0, is shown to be at least `least`.
 
     Yes-or-no scores have the exact binomial test; with clusters on as many items as these are
     worth, and Student's t where that is more cautious.
     """
-    n, value, se = own.worth, own.value, own.corrected_se
-    tests = [_exact(value, n, least, level)] if binary else []
-    if not binary or own.clusters is not None:
-        tests.append(_by_t(value, se, least, own.df, level, n))
+    n, value, se = score.worth, score.value, score.corrected_se
+    tests = [_exact_bounds(value, n, minimum, level)] if binary else []
+    if not binary or score.clusters is not None:
+        tests.append(_t_bounds(value, se, minimum, score.df, level, n))
     test = _most_cautious(tests)
-    spread = (se or 0.0) * math.sqrt(own.n)
-    null_spread = max(spread, math.sqrt(least * (1 - least) * own.deff))
-    needed = _needed(own.n, null_spread, value - least, level)
-    planned = _planned(own.n, (null_spread, spread), value - least, level, binary=binary)
-    return _gated(test, value, (0.0, 1.0), level, (needed, planned))
+    spread = (se or 0.0) * math.sqrt(score.n)
+    null_spread = max(spread, math.sqrt(minimum * (1 - minimum) * score.deff))
+    needed = _needed_items(score.n, null_spread, value - minimum, level)
+    planned = _planned_items(score.n, (null_spread, spread), value - minimum, level, binary=binary)
+    return _make_decision(test, value, (0.0, 1.0), level, (needed, planned))
 
 
-def _gated(
+def _make_decision(
     test: _Bounds,
     value: float,
     limits: tuple[float, float],
     level: float,
-    items: tuple[int | None, int | None],
+    item_counts: tuple[int | None, int | None],
 ) -> Gated:
     """Return the decision of a test; `limits` are the least and the largest possible value."""
     ends = max(limits[0], test.low), min(limits[1], test.high)
     verdict, logs = decide(test.p, test.p_fail, level), (test.p_log10, test.p_fail_log10)
-    return Gated(verdict, value, *ends, test.p, test.p_fail, *items, *logs)
+    return Gated(verdict, value, *ends, test.p, test.p_fail, *item_counts, *logs)
 
 
 def _most_cautious(tests: Sequence[_Bounds]) -> _Bounds:
@@ -139,20 +139,20 @@ def _most_cautious(tests: Sequence[_Bounds]) -> _Bounds:
     return _Bounds(min(low), max(high), *(max(values) for values in ps))
 
 
-def _exact(value: float, n: float, limit: float, level: float) -> _Bounds:
+def _exact_bounds(value: float, n: float, limit: float, level: float) -> _Bounds:
     """Bounds and p of the exact binomial test."""
     right, wrong = value * n, (1 - value) * n
     return _Bounds(
         _root(lambda at: binomial_at_least(right, n, at) - level, 0.0, value),
         1 - _root(lambda at: binomial_at_least(wrong, n, at) - level, 0.0, 1 - value),
-        floored(binomial_at_least(right, n, limit)),
-        floored(binomial_at_least(wrong, n, 1 - limit)),
+        floor_p(binomial_at_least(right, n, limit)),
+        floor_p(binomial_at_least(wrong, n, 1 - limit)),
         binomial_at_least_log10(right, n, limit),
         binomial_at_least_log10(wrong, n, 1 - limit),
     )
 
 
-def _by_t(
+def _t_bounds(
     value: float, se: float | None, limit: float, df: float, level: float, n: float
 ) -> _Bounds:
     """Bounds and p of Student's t; without any spread those of items of which none differs.
@@ -162,8 +162,8 @@ def _by_t(
     if not se:
         reach = 1 - level ** (1 / n)
         gap = value - limit
-        shares = [floored(max(0.0, 1 - max(0.0, sign * gap))) for sign in (1, -1)]
-        ps, logs = [floored(share**n) for share in shares], [n * log10_p(one) for one in shares]
+        shares = [floor_p(max(0.0, 1 - max(0.0, sign * gap))) for sign in (1, -1)]
+        ps, logs = [floor_p(share**n) for share in shares], [n * log10_p(share_of_items) for share_of_items in shares]
         return _Bounds(value - reach, value + reach, *ps, *logs)
     half = _quantile(level, df) * se
     return _Bounds(value - half, value + half, *_survivals((value - limit) / se, df))
@@ -181,10 +181,10 @@ def _survivals(t: float, df: float) -> tuple[float, float, float, float]:
     else:
         ps = [student_t_survival(at, df) for at in (t, -t)]
         logs = [student_t_survival_log10(at, df) for at in (t, -t)]
-    return floored(ps[0]), floored(ps[1]), logs[0], logs[1]
+    return floor_p(ps[0]), floor_p(ps[1]), logs[0], logs[1]
 
 
-def _needed(n: int, spread: float, gap: float, level: float) -> int | None:
+def _needed_items(n: int, spread: float, gap: float, level: float) -> int | None:
     """The items with which a bound of the normal approximation reaches the limit; more than `n`.
 
     `spread` is that of one item, and `gap` how far the value seen is from the limit.
@@ -196,7 +196,7 @@ def _needed(n: int, spread: float, gap: float, level: float) -> int | None:
     return max(n + 1, math.ceil((normal_quantile(1 - level) * spread / gap) ** 2))
 
 
-def _planned(
+def _planned_items(
     n: int, spreads: tuple[float, float], gap: float, level: float, *, binary: bool
 ) -> int | None:
     """Return how many items reach the power if the true value is the one seen; more than `n`.
@@ -206,16 +206,16 @@ def _planned(
 
     None where the value seen is the limit itself: no number of items decides that.
     """
-    at_limit, seen = spreads
-    if not gap or not at_limit:
+    limit_spread, observed_spread = spreads
+    if not gap or not limit_spread:
         return None
     quantile = normal_quantile(1 - level)
-    reach = quantile * at_limit + normal_quantile(POWER) * seen
-    more = 1 / abs(gap) if binary else quantile**2 / 2  # what Student's t needs more
-    return max(n + 1, math.ceil((reach / gap) ** 2 + more))
+    reach = quantile * limit_spread + normal_quantile(POWER) * observed_spread
+    extra_items = 1 / abs(gap) if binary else quantile**2 / 2  # what Student's t needs more
+    return max(n + 1, math.ceil((reach / gap) ** 2 + extra_items))
 
 
-def _alike(gap: float, level: float) -> float:
+def _equal_items_needed(gap: float, level: float) -> float:
     """With how many items of one and the same difference `_by_t` decides: 0.95^59 = 0.05."""
     return math.log(level) / math.log1p(-abs(gap)) if abs(gap) < 1 else 1.0
 
@@ -224,14 +224,14 @@ class _Tango:
     """The score of a difference of two shares on the same items, as a function of the true one."""
 
     def __init__(self, first_only: float, second_only: float, n: float) -> None:
-        self._first, self._second, self._n = first_only, second_only, n
+        self._first_only, self._second_only, self._n = first_only, second_only, n
 
     def variance(self, true: float) -> float:
         """The variance of the number of items that the first wins more, under `true`."""
-        n, first, second = self._n, self._first, self._second
+        n, first_wins, second_wins = self._n, self._first_only, self._second_only
         # The share of items that only the second gets right, as likely as can be under `true`.
-        square, linear = 2 * n, -first - second + (2 * n - first + second) * true
-        free = -second * true * (1 - true)
+        square, linear = 2 * n, -first_wins - second_wins + (2 * n - first_wins + second_wins) * true
+        free = -second_wins * true * (1 - true)
         root = math.sqrt(max(0.0, linear * linear - 4 * square * free))
         share = (root - linear) / (2 * square)
         return n * (2 * share + true * (1 - true))
@@ -239,10 +239,10 @@ class _Tango:
     def __call__(self, true: float) -> float:
         """How many standard errors the difference seen is above `true`."""
         variance = self.variance(true)
-        above = self._first - self._second - self._n * true
+        excess = self._first_only - self._second_only - self._n * true
         if variance <= 0:
-            return math.copysign(math.inf, above) if above else 0.0
-        return above / math.sqrt(variance)
+            return math.copysign(math.inf, excess) if excess else 0.0
+        return excess / math.sqrt(variance)
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:

@@ -57,14 +57,14 @@ LEAST_P = 1e-300
 """The least p that is written; its logarithm tells how much smaller it is."""
 
 
-def floored(p: float) -> float:
+def floor_p(p: float) -> float:
     """Return a p that is never 0: at least `LEAST_P`."""
     return max(p, LEAST_P)
 
 
 def log10_p(p: float) -> float:
     """Return the logarithm of a p; that of `LEAST_P` for smaller ones."""
-    return math.log10(floored(p))
+    return math.log10(floor_p(p))
 
 
 def normal_survival_log10(z: float) -> float:
@@ -92,8 +92,8 @@ def student_t_quantile(p: float, df: float) -> float:
     if df >= _EXPANSION_FROM:
         # Cornish and Fisher's expansion of the t quantile in powers of 1/df.
         z = normal_quantile(p)
-        first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
-        return z + first / df + second / df**2
+        first_term, second_term = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+        return z + first_term / df + second_term / df**2
     low, high = 0.0, 1.0
     while _t_tail(high, df) > 1 - p:
         low, high = high, 2 * high
@@ -140,28 +140,28 @@ def _t_tail(t: float, df: float) -> float:
     return 0.5 * _incomplete_beta(df / 2, 0.5, df / (df + square), square / (df + square))
 
 
-def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
+def _incomplete_beta(a: float, b: float, x: float, complement: float) -> float:
     """Regularised incomplete beta function I_x(a, b); `rest` is 1 - x without cancellation."""
-    if x <= 0 or rest <= 0:
+    if x <= 0 or complement <= 0:
         return 0.0 if x <= 0 else 1.0
-    front = math.exp(_beta_front_log(a, b, x, rest))
+    front = math.exp(_beta_front_log(a, b, x, complement))
     if x < (a + 1) / (a + b + 2):
         return front * _beta_fraction(a, b, x) / a
-    return 1.0 - front * _beta_fraction(b, a, rest) / b
+    return 1.0 - front * _beta_fraction(b, a, complement) / b
 
 
-def _incomplete_beta_log10(a: float, b: float, x: float, rest: float) -> float:
+def _incomplete_beta_log10(a: float, b: float, x: float, complement: float) -> float:
     """Return log10 of `_incomplete_beta`; that of `LEAST_P` where it is 0."""
-    if 0 < x < (a + 1) / (a + b + 2) and rest > 0:
-        logs = _beta_front_log(a, b, x, rest) + math.log(_beta_fraction(a, b, x) / a)
+    if 0 < x < (a + 1) / (a + b + 2) and complement > 0:
+        logs = _beta_front_log(a, b, x, complement) + math.log(_beta_fraction(a, b, x) / a)
         return min(0.0, logs / math.log(10))
-    return min(0.0, log10_p(_incomplete_beta(a, b, x, rest)))
+    return min(0.0, log10_p(_incomplete_beta(a, b, x, complement)))
 
 
-def _beta_front_log(a: float, b: float, x: float, rest: float) -> float:
+def _beta_front_log(a: float, b: float, x: float, complement: float) -> float:
     """The logarithm of the factor before the continued fraction."""
     gammas = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    return gammas + a * math.log(x) + b * math.log(rest)
+    return gammas + a * math.log(x) + b * math.log(complement)
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
@@ -275,7 +275,7 @@ class Moments(NamedTuple):
         return cls(n, mean, variance, binary)
 
     @property
-    def second(self) -> float:
+    def mean_square(self) -> float:
         """The mean of the squared values."""
         spread = 0.0 if self.variance is None else self.variance * (self.n - 1) / self.n
         return self.mean**2 + spread
@@ -305,9 +305,9 @@ def wilson(share: float, n: float, z: float = Z95) -> Interval:
     return Interval(0.0 if share == 0 else low, 1.0 if share == 1 else high).clipped()
 
 
-def _rarity(items: float) -> float:
+def _rarity(item_count: float) -> float:
     """1 for up to one item, 0 from two items on: an effective number of items need not be whole."""
-    return min(1.0, max(0.0, 2 - items))
+    return min(1.0, max(0.0, 2 - item_count))
 
 
 def bunched_wilson(
@@ -327,13 +327,13 @@ def bunched_wilson(
     """
     rare = min(share, 1 - share) * size / deff
     hidden = abs(1 - 2 * share) * TELLING / (rare + TELLING)
-    most = max(1.0, size / bunches)
-    feared = min(deff + FEARED_CORRELATION * (most - 1) * hidden, max(deff, most))
-    few = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
-    moved = (feared / deff - 1) * few**6
-    eased = z - moved / (1 + moved) * (z - Z90)
-    near, far = wilson(share, size / deff, eased), wilson(share, size / feared, z)
-    return Interval(near.low, far.high) if share <= 0.5 else Interval(far.low, near.high)
+    largest_deff = max(1.0, size / bunches)
+    feared_deff = min(deff + FEARED_CORRELATION * (largest_deff - 1) * hidden, max(deff, largest_deff))
+    small_sample_factor = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
+    outward_shift = (feared_deff / deff - 1) * small_sample_factor**6
+    inner_z = z - outward_shift / (1 + outward_shift) * (z - Z90)
+    inner, outer = wilson(share, size / deff, inner_z), wilson(share, size / feared_deff, z)
+    return Interval(inner.low, outer.high) if share <= 0.5 else Interval(outer.low, inner.high)
 
 
 def least_share(n: int) -> float:
@@ -366,8 +366,8 @@ def imbalance(sizes: Sequence[float]) -> Imbalance:
     each cluster's own mean is subtracted from a mean in which large clusters weigh more, so that
     their residuals are too small, and few large clusters make most of the sum of squares.
     """
-    count, whole = len(sizes), math.fsum(sizes)
-    shares = [size / whole for size in sizes]
+    count, total_size = len(sizes), math.fsum(sizes)
+    shares = [size / total_size for size in sizes]
     squares = math.fsum(share**2 for share in shares)
     if math.isclose(squares * count, 1, rel_tol=1e-12):
         return Imbalance(float(count), count - 1.0, 1.0)
@@ -396,7 +396,7 @@ class Levels(NamedTuple):
 def acceleration(left_out: Sequence[float]) -> float:
     """How fast the spread changes with the value, from the values with one item left out."""
     centre = mean(left_out) or 0.0
-    squares = math.fsum((centre - own) ** 2 for own in left_out)
+    squares = math.fsum((centre - value_left_out) ** 2 for value_left_out in left_out)
     cubes = math.fsum((centre - own) ** 3 for own in left_out)
     return cubes / (6 * squares**1.5) if squares else 0.0
 
@@ -408,23 +408,23 @@ def bca_levels(below: float, accelerated: float) -> Levels:
     bias = normal_quantile(below)
 
     def level(q: float) -> float:
-        far = bias + normal_quantile(q)
-        return normal_survival(-(bias + far / (1 - accelerated * far)))
+        shifted = bias + normal_quantile(q)
+        return normal_survival(-(bias + shifted / (1 - accelerated * shifted)))
 
     return Levels(level(0.025), level(0.975))
 
 
 def bca_interval(
-    items: Sequence[Item],
+    sample: Sequence[Item],
     value: Callable[[Sequence[Item]], float],
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
     """The 95 % interval of a value of independent items; clusters are items that are lists."""
-    own, chance = value(items), random.Random(seed)
-    drawn = sorted(value(chance.choices(items, k=len(items))) for _ in range(resamples))
-    left_out = [value([*items[:place], *items[place + 1 :]]) for place in range(len(items))]
-    below = sum(each < own for each in drawn) / resamples
+    observed, generator = value(sample), random.Random(seed)
+    drawn = sorted(value(generator.choices(sample, k=len(sample))) for _ in range(resamples))
+    left_out = [value([*sample[:place], *sample[place + 1 :]]) for place in range(len(sample))]
+    below = sum(resampled < observed for resampled in drawn) / resamples
     low, high, _ = bca_levels(below, acceleration(left_out))
     return Interval(quantile(drawn, low) or 0.0, quantile(drawn, high) or 0.0)

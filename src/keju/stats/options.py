@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from keju.stats.intervals import chi_squared_survival, floored
+from keju.stats.intervals import chi_squared_survival, floor_p
 
 _NEGLIGIBLE = 1e-9
 """Share of the largest variance below which a variance is rounding noise."""
@@ -39,7 +39,7 @@ def option_bias(predicted: Sequence[float], gold: Sequence[float]) -> ChiSquared
 class PlaceBias(NamedTuple):
     """How often each place was chosen, and how often the chosen options stood there."""
 
-    chosen: list[int]
+    choices: list[int]
     expected: list[float]
     statistic: float
     df: int
@@ -56,20 +56,20 @@ def place_bias(questions: Iterable[Sequence[Sequence[int]]], places: int) -> Pla
     differences is chi-squared. Questions that are answered alike in all orders say nothing
     against it, so that a model which knows is never suspected.
     """
-    chosen, expected = [0] * places, [0.0] * places
+    choices, expected = [0] * places, [0.0] * places
     covariance = [[0.0] * places for _ in range(places)]
     for table in questions:
         total = _counts((place for row in table for place in row), places)
         for turn, row in enumerate(table):
-            chosen[row[turn]] += 1
+            choices[row[turn]] += 1
         for place in range(places):
             expected[place] += total[place] / len(table)
         if len(table) > 1 and any(row != table[0] for row in table):
             _add_covariance(covariance, table, total)
-    apart = [c - e for c, e in zip(chosen, expected, strict=True)]
-    statistic, df = _quadratic_form(covariance, apart)
-    p = floored(chi_squared_survival(statistic, df)) if df else 1.0
-    return PlaceBias(chosen, expected, statistic, df, p)
+    deviations = [c - e for c, e in zip(choices, expected, strict=True)]
+    statistic, df = _quadratic_form(covariance, deviations)
+    p = floor_p(chi_squared_survival(statistic, df)) if df else 1.0
+    return PlaceBias(choices, expected, statistic, df, p)
 
 
 def _counts(choices: Iterable[int], places: int) -> list[int]:
@@ -90,28 +90,28 @@ def _add_covariance(
     weighted.append((list(total), 1 / size**2))
     for counts, weight in weighted:
         nonzero = [(place, count) for place, count in enumerate(counts) if count]
-        for first, many in nonzero:
-            for second, others in nonzero:
-                covariance[first][second] += scale * weight * many * others
+        for row_place, row_count in nonzero:
+            for column_place, column_count in nonzero:
+                covariance[row_place][column_place] += scale * weight * row_count * column_count
 
 
 def _quadratic_form(matrix: list[list[float]], vector: list[float]) -> tuple[float, int]:
     """The form of the inverse of a covariance with `vector`, and the rank that it has."""
-    left, value = set(range(len(vector))), 0.0
-    negligible = _NEGLIGIBLE * max((matrix[i][i] for i in left), default=0.0)
-    while left:
-        pivot = max(left, key=lambda i: matrix[i][i])
+    remaining_rows, value = set(range(len(vector))), 0.0
+    negligible = _NEGLIGIBLE * max((matrix[i][i] for i in remaining_rows), default=0.0)
+    while remaining_rows:
+        pivot = max(remaining_rows, key=lambda i: matrix[i][i])
         spread = matrix[pivot][pivot]
         if spread <= negligible:
             break
-        left.remove(pivot)
+        remaining_rows.remove(pivot)
         value += vector[pivot] ** 2 / spread
-        for i in left:
+        for i in remaining_rows:
             factor = matrix[i][pivot] / spread
             vector[i] -= factor * vector[pivot]
-            for k in left:
+            for k in remaining_rows:
                 matrix[i][k] -= factor * matrix[pivot][k]
-    return value, len(vector) - len(left)
+    return value, len(vector) - len(remaining_rows)
 
 
 def recall_spread(recalls: Sequence[float]) -> float:
@@ -126,12 +126,12 @@ def letter_prior(rotations: Sequence[Sequence[float]]) -> list[float]:
     Each rotation of the options holds the probabilities of the letters, all of them positive.
     """
     columns = zip(*rotations, strict=True)
-    return _shares([math.exp(math.fsum(map(math.log, own)) / len(own)) for own in columns])
+    return _shares([math.exp(math.fsum(map(math.log, letter_probabilities)) / len(letter_probabilities)) for letter_probabilities in columns])
 
 
 def without_prior(observed: Sequence[float], prior: Sequence[float]) -> list[float]:
     """The probabilities of the letters with what each gets in any case taken out."""
-    return _shares([own / given for own, given in zip(observed, prior, strict=True)])
+    return _shares([observed_share / prior_share for observed_share, prior_share in zip(observed, prior, strict=True)])
 
 
 def _shares(weights: Sequence[float]) -> list[float]:

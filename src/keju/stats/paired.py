@@ -18,7 +18,7 @@ from keju.stats.intervals import (
     Imbalance,
     Interval,
     Moments,
-    floored,
+    floor_p,
     imbalance,
     log10_p,
     normal_quantile,
@@ -53,13 +53,13 @@ class McNemar(NamedTuple):
 
 def mcnemar(first_only: int, second_only: int) -> McNemar:
     """The exact test: each discordant item is a fair coin if both are equally good."""
-    total, least = first_only + second_only, min(first_only, second_only)
+    total, fewer_wins = first_only + second_only, min(first_only, second_only)
     if first_only == second_only:
         return McNemar(first_only, second_only, 1.0, 1.0)
-    logs = math.lgamma(total + 1) - math.lgamma(least + 1) - math.lgamma(total - least + 1)
+    logs = math.lgamma(total + 1) - math.lgamma(fewer_wins + 1) - math.lgamma(total - fewer_wins + 1)
     logs -= total * math.log(2)
     tail, term = 0.0, 1.0  # in parts of the chance of what was observed
-    for successes in range(least, -1, -1):  # P(k - 1) = P(k) k / (total - k + 1)
+    for successes in range(fewer_wins, -1, -1):  # P(k - 1) = P(k) k / (total - k + 1)
         tail += term
         term *= successes / (total - successes + 1)
         if term < tail * 1e-17:
@@ -67,7 +67,7 @@ def mcnemar(first_only: int, second_only: int) -> McNemar:
     observed = math.exp(logs)
     p = min(1.0, 2 * tail * observed)
     p_log10 = min(0.0, (logs + math.log(2 * tail)) / math.log(10))
-    return McNemar(first_only, second_only, floored(p), floored(p - observed), p_log10)
+    return McNemar(first_only, second_only, floor_p(p), floor_p(p - observed), p_log10)
 
 
 def bonett_price(first_only: int, second_only: int, n: int) -> Interval:
@@ -75,9 +75,9 @@ def bonett_price(first_only: int, second_only: int, n: int) -> Interval:
 
     One item is added to each kind of discordance, so that none at all is not taken for certain.
     """
-    one, other = (first_only + 1) / (n + 2), (second_only + 1) / (n + 2)
-    half = Z95 * math.sqrt((one + other - (one - other) ** 2) / (n + 2))
-    return in_range(Interval(one - other - half, one - other + half))
+    first_share, second_share = (first_only + 1) / (n + 2), (second_only + 1) / (n + 2)
+    half = Z95 * math.sqrt((first_share + second_share - (first_share - second_share) ** 2) / (n + 2))
+    return in_range(Interval(first_share - second_share - half, first_share - second_share + half))
 
 
 def in_range(interval: Interval) -> Interval:
@@ -131,7 +131,7 @@ class Difference(NamedTuple):
         return self.n / max(1.0, self.deff * self.unequal.factor)
 
     @property
-    def apart(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the difference is more than noise: its interval leaves out 0."""
         return self.interval is not None and not self.interval.low <= 0 <= self.interval.high
 
@@ -147,26 +147,26 @@ def paired_difference(
     Yes-or-no scores of independent items have Bonett and Price's interval and McNemar's exact p.
     Graded scores have Student's t and signs that are flipped; clusters have both by cluster.
     """
-    apart = array("d", (first - second for first, second in pairs))
-    moments = Moments.of(apart)
+    differences = array("d", (first_score - second_score for first_score, second_score in pairs))
+    moments = Moments.of(differences)
     if moments is None:
         return None
     members: dict[Hashable, list[float]] = {}
     """By cluster; empty where every item is one."""
-    if groups is not None and len(set(groups)) < len(apart):
-        for name, own in zip(groups, apart, strict=True):
-            members.setdefault(name, []).append(own)
+    if groups is not None and len(set(groups)) < len(differences):
+        for name, difference in zip(groups, differences, strict=True):
+            members.setdefault(name, []).append(difference)
     clustered = bool(members)
-    totals, sizes = apart, array("I", [1]) * len(apart)
+    totals, sizes = differences, array("I", [1]) * len(differences)
     if clustered:
         totals = array("d", map(math.fsum, members.values()))
         sizes = array("I", map(len, members.values()))
-    above, below = (sum(sign * own > _TIE for own in apart) for sign in (1, -1))
-    n, size, value = len(apart), len(totals), moments.mean
+    above, below = (sum(sign * difference > _TIE for difference in differences) for sign in (1, -1))
+    n, size, value = len(differences), len(totals), moments.mean
     se, interval, deff, unequal = None, None, 1.0, None
     if size > 1:
-        residuals = (total - many * value for total, many in zip(totals, sizes, strict=True))
-        se = math.sqrt(size / (size - 1) * math.fsum(own * own for own in residuals)) / n
+        residuals = (total - size_of_cluster * value for total, size_of_cluster in zip(totals, sizes, strict=True))
+        se = math.sqrt(size / (size - 1) * math.fsum(residual * residual for residual in residuals)) / n
         deff = (se / moments.se) ** 2 if clustered and moments.se else 1.0
         unequal = imbalance(sizes) if clustered else None
         df, factor = (unequal.df, unequal.factor) if unequal else (size - 1.0, 1.0)
@@ -178,11 +178,11 @@ def paired_difference(
         p, mid_p, p_log10 = test.p, test.mid_p, test.p_log10
         interval = bonett_price(above, below, n) if n > 1 else None
     else:
-        p, p_log10 = _sign_flip(totals, seed)
+        p, p_log10 = _sign_flip_p(totals, seed)
         mid_p = p
     clusters = size if clustered else None
-    test_facts = p, mid_p, clusters, deff, p_log10, unequal
-    return Difference(value, se, interval, n, above, below, *test_facts)
+    test_values = p, mid_p, clusters, deff, p_log10, unequal
+    return Difference(value, se, interval, n, above, below, *test_values)
 
 
 def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
@@ -191,39 +191,39 @@ def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
     All sign vectors are gone through by the sums that they reach. Where these are too many,
     `DRAWS` random vectors stand for them, and for very many differences the normal distribution.
     """
-    return _sign_flip(differences, seed)[0]
+    return _sign_flip_p(differences, seed)[0]
 
 
-def _sign_flip(differences: Sequence[float], seed: int) -> tuple[float, float]:
+def _sign_flip_p(differences: Sequence[float], seed: int) -> tuple[float, float]:
     """That chance, and its logarithm."""
-    own = [abs(each) for each in differences if abs(each) > _TIE]
-    seen = abs(math.fsum(differences)) - _TIE
+    magnitudes = [abs(difference) for difference in differences if abs(difference) > _TIE]
+    observed_sum = abs(math.fsum(differences)) - _TIE
     ways = {0.0: 1}
-    for size in own:
-        grown: dict[float, int] = {}
+    for size in magnitudes:
+        next_ways: dict[float, int] = {}
         for total, count in ways.items():
             for sign in (size, -size):
                 key = round(total + sign, 9)
-                grown[key] = grown.get(key, 0) + count
-        ways = grown
-        if len(own) > ALL_SIGNS and len(ways) > MOST_SUMS:
-            if len(own) > MANY_SIGNS:
-                z = seen / math.sqrt(math.fsum(d * d for d in own))
+                next_ways[key] = next_ways.get(key, 0) + count
+        ways = next_ways
+        if len(magnitudes) > ALL_SIGNS and len(ways) > MOST_SUMS:
+            if len(magnitudes) > MANY_SIGNS:
+                z = observed_sum / math.sqrt(math.fsum(d * d for d in magnitudes))
                 p_log10 = normal_survival_log10(z) + math.log10(2)
-                return floored(2 * normal_survival(z)), min(0.0, p_log10)
-            drawn = _drawn_flips(own, seen, seed)
-            return drawn, log10_p(drawn)
-    far = sum(count for total, count in ways.items() if abs(total) >= seen)
-    return floored(far / (1 << len(own))), math.log10(max(1, far)) - len(own) * math.log10(2)
+                return floor_p(2 * normal_survival(z)), min(0.0, p_log10)
+            sampled_p = _sampled_sign_flip_p(magnitudes, observed_sum, seed)
+            return sampled_p, log10_p(sampled_p)
+    extreme_count = sum(count for total, count in ways.items() if abs(total) >= observed_sum)
+    return floor_p(extreme_count / (1 << len(magnitudes))), math.log10(max(1, extreme_count)) - len(magnitudes) * math.log10(2)
 
 
-def _drawn_flips(sizes: Sequence[float], seen: float, seed: int) -> float:
-    chance, whole = random.Random(seed), math.fsum(sizes)
+def _sampled_sign_flip_p(sizes: Sequence[float], observed_sum: float, seed: int) -> float:
+    generator, total_size = random.Random(seed), math.fsum(sizes)
     hits = 0
     for _ in range(DRAWS):
-        bits = chance.getrandbits(len(sizes))
+        bits = generator.getrandbits(len(sizes))
         flipped = sum(size for place, size in enumerate(sizes) if bits >> place & 1)
-        hits += abs(whole - 2 * flipped) >= seen
+        hits += abs(total_size - 2 * flipped) >= observed_sum
     return (hits + 1) / (DRAWS + 1)
 
 
@@ -269,10 +269,10 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     larger one keeps its limit.
     """
     order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
-    adjusted, least = [1.0] * len(ps), 1.0
+    adjusted, smallest_so_far = [1.0] * len(ps), 1.0
     for place, index in enumerate(order):
-        least = min(least, ps[index] * len(ps) / (len(ps) - place))
-        adjusted[index] = least
+        smallest_so_far = min(smallest_so_far, ps[index] * len(ps) / (len(ps) - place))
+        adjusted[index] = smallest_so_far
     return adjusted
 
 
@@ -282,8 +282,8 @@ def holm(ps: Sequence[float]) -> list[float]:
     For gates.
     """
     order = sorted(range(len(ps)), key=ps.__getitem__)
-    adjusted, most = [0.0] * len(ps), 0.0
+    adjusted, largest_so_far = [0.0] * len(ps), 0.0
     for place, index in enumerate(order):
-        most = max(most, min(1.0, ps[index] * (len(ps) - place)))
-        adjusted[index] = most
+        largest_so_far = max(largest_so_far, min(1.0, ps[index] * (len(ps) - place)))
+        adjusted[index] = largest_so_far
     return adjusted

@@ -90,15 +90,15 @@ class Total(NamedTuple):
     """None where a single item says nothing of the spread."""
 
 
-def total_of(mean: float, sd: float, measured: int, items: int) -> Total:
+def total_of(mean: float, sd: float, measured: int, item_count: int) -> Total:
     """The total of so many items, of which some random ones were measured."""
     if measured < 2:
-        return Total(mean * items, None)
+        return Total(mean * item_count, None)
     reach = student_t_quantile(0.975, measured - 1) / math.sqrt(measured)
-    return Total(mean * items, reach * sd * items)
+    return Total(mean * item_count, reach * sd * item_count)
 
 
-def cautious_mean(values: Sequence[float], most: float = math.inf) -> tuple[float, float, float]:
+def cautious_mean(values: Sequence[float], largest_possible: float = math.inf) -> tuple[float, float, float]:
     """The mean of what items take, and a 95 % interval that long rare ones do not break.
 
     Lengths of replies are skewed: of thirty replies none may have run into the limit, though one
@@ -107,7 +107,7 @@ def cautious_mean(values: Sequence[float], most: float = math.inf) -> tuple[floa
     `BEYOND` times the largest seen.
     """
     mean, half = student_interval(values)
-    higher, wider = student_interval([*values, min(most, BEYOND * max(values))])
+    higher, wider = student_interval([*values, min(largest_possible, BEYOND * max(values))])
     return mean, max(0.0, mean - half), max(mean, higher + wider)
 
 
@@ -116,7 +116,7 @@ def student_interval(values: Sequence[float]) -> tuple[float, float]:
     n, mean = len(values), math.fsum(values) / len(values)
     if n < 2:
         return mean, math.inf
-    squares = math.fsum((own - mean) ** 2 for own in values)
+    squares = math.fsum((value - mean) ** 2 for value in values)
     return mean, total_of(mean, math.sqrt(squares / (n - 1)), n, 1).half or 0.0
 
 
@@ -142,46 +142,46 @@ def items_needed_exactly(first_only: float, second_only: float, *, power: float 
     corrected = low + 1 + math.ceil(2 / effect)
     if corrected > MOST_EXACT:
         return corrected
-    chances = _found_among_discordant(max(first_only, second_only) / discordance)
-    found: list[float] = []
+    chances = _detection_chances(max(first_only, second_only) / discordance)
+    detection_chances: list[float] = []
 
-    def reached(n: int) -> bool:
+    def reaches_power(n: int) -> bool:
         """Whether `n` items have the power."""
-        most = _usual(n, discordance).stop
-        found.extend(islice(chances, max(0, most - len(found))))
-        return _mixed(n, discordance, found) >= power
+        largest_count = _likely_counts(n, discordance).stop
+        detection_chances.extend(islice(chances, max(0, largest_count - len(detection_chances))))
+        return _average_power(n, discordance, detection_chances) >= power
 
     high = corrected
-    while not reached(high):
+    while not reaches_power(high):
         low, high = high, high + max(1, high // 8)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if middle > 0 and reached(middle) else (middle, high)
+        low, high = (low, middle) if middle > 0 and reaches_power(middle) else (middle, high)
     return high
 
 
 def mcnemar_power(n: int, first_only: float, second_only: float) -> float:
     """The chance that McNemar's exact test of `n` items finds two scores apart."""
     discordance = min(1.0, first_only + second_only)
-    chances = _found_among_discordant(max(first_only, second_only) / discordance)
-    return _mixed(n, discordance, list(islice(chances, n + 1)))
+    chances = _detection_chances(max(first_only, second_only) / discordance)
+    return _average_power(n, discordance, list(islice(chances, n + 1)))
 
 
-def _mixed(n: int, discordance: float, found: Sequence[float]) -> float:
+def _average_power(n: int, discordance: float, detection_chances: Sequence[float]) -> float:
     """The chances by the number of discordant items, each as likely as that number.
 
     Numbers more than eight standard deviations from the usual one add nothing.
     """
-    return math.fsum(_binomial(n, d, discordance) * found[d] for d in _usual(n, discordance))
+    return math.fsum(_binomial(n, d, discordance) * detection_chances[d] for d in _likely_counts(n, discordance))
 
 
-def _usual(n: int, discordance: float) -> range:
+def _likely_counts(n: int, discordance: float) -> range:
     """The numbers of discordant items that have a chance worth mentioning."""
-    usual, far = n * discordance, 8 * math.sqrt(n * discordance * (1 - discordance)) + 8
-    return range(max(0, math.floor(usual - far)), min(n, math.ceil(usual + far)) + 1)
+    expected, margin = n * discordance, 8 * math.sqrt(n * discordance * (1 - discordance)) + 8
+    return range(max(0, math.floor(expected - margin)), min(n, math.ceil(expected + margin)) + 1)
 
 
-def _found_among_discordant(share: float) -> Iterator[float]:
+def _detection_chances(share: float) -> Iterator[float]:
     """For 0, 1, 2 … discordant items: the chance that the exact test finds a difference.
 
     `share` of them, at least half, are won by the better one. The test finds one where the loser
@@ -195,9 +195,9 @@ def _found_among_discordant(share: float) -> Iterator[float]:
         fair -= 0.5 * _binomial(d, limit, 0.5)
         worse -= (1 - share) * _binomial(d, limit, 1 - share)
         better -= share * _binomial(d, limit, share)
-        while 2 * (fair + (more := _binomial(d + 1, limit + 1, 0.5))) < LEVEL:
+        while 2 * (fair + (step_chance := _binomial(d + 1, limit + 1, 0.5))) < LEVEL:
             limit += 1
-            fair += more
+            fair += step_chance
             worse += _binomial(d + 1, limit, 1 - share)
             better += _binomial(d + 1, limit, share)
         yield worse + better

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from keju.stats.intervals import Z95, floored
+from keju.stats.intervals import Z95, floor_p
 
 LEVEL = 0.05
 PLAIN = 0.5
@@ -45,11 +45,11 @@ def graded_e_value(differences: Mapping[float, int], prior: float = PLAIN) -> fl
     """
     logs = [
         math.log(weight)
-        + math.fsum(many * math.log1p(bet * d) for d, many in differences.items() if d)
+        + math.fsum(count * math.log1p(bet * d) for d, count in differences.items() if d)
         for bet, weight in _bets(prior)
     ]
-    most = max(logs)
-    return _exp(most + math.log(math.fsum(math.exp(own - most) for own in logs)))
+    largest_log = max(logs)
+    return _exp(largest_log + math.log(math.fsum(math.exp(log - largest_log) for log in logs)))
 
 
 @lru_cache
@@ -60,8 +60,8 @@ def _bets(prior: float) -> list[tuple[float, float]]:
     """
     angles = [(2 * place + 1) * math.pi / (2 * NODES) for place in range(NODES)]
     weights = [math.sin(angle) ** (2 * prior - 1) for angle in angles]
-    whole = math.fsum(weights)
-    return [(math.cos(angle), w / whole) for angle, w in zip(angles, weights, strict=True)]
+    total_weight = math.fsum(weights)
+    return [(math.cos(angle), w / total_weight) for angle, w in zip(angles, weights, strict=True)]
 
 
 def _log_beta(a: float, b: float) -> float:
@@ -75,7 +75,7 @@ def _exp(log: float) -> float:
 
 def always_valid_p(e_values: Iterable[float]) -> float:
     """The p that may be read after any look, from the e-values of all looks so far."""
-    return floored(min((1 / e for e in e_values if e > 1), default=1.0))
+    return floor_p(min((1 / e for e in e_values if e > 1), default=1.0))
 
 
 def tuning(tightest: float, level: float = LEVEL) -> float:
@@ -84,20 +84,20 @@ def tuning(tightest: float, level: float = LEVEL) -> float:
     return (surprise + math.log(surprise + 1)) / tightest
 
 
-def anytime_factor(items: float, tightest: float, level: float = LEVEL) -> float:
+def anytime_factor(item_count: float, tightest: float, level: float = LEVEL) -> float:
     """Standard errors on each side of a mean within which it stays at all looks at once.
 
     The normal mixture of Robbins, asymptotic (Waudby-Smith and others 2021): from `EARLIEST` items
     on. Where the items are drawn from a known set of N, `items` is n / (1 - n/N), of which the
     standard error with its finite factor is the plain one.
     """
-    scaled = items * tuning(tightest, level)
+    scaled = item_count * tuning(tightest, level)
     return math.sqrt(2 * (scaled + 1) / scaled * math.log(math.sqrt(scaled + 1) / level))
 
 
-def anytime_stretch(items: float, tightest: float, level: float = LEVEL) -> float:
+def anytime_stretch(item_count: float, tightest: float, level: float = LEVEL) -> float:
     """How many times wider than a 95 % interval of a fixed size the one for all looks is."""
-    return max(1.0, anytime_factor(items, tightest, level) / Z95)
+    return max(1.0, anytime_factor(item_count, tightest, level) / Z95)
 
 
 def tightest_for(half_width: float) -> float:

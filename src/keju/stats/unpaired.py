@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
-from keju.stats.intervals import Z95, Interval, floored, normal_survival, wilson
+from keju.stats.intervals import Z95, Interval, floor_p, normal_survival, wilson
 
 
 class Group(NamedTuple):
@@ -54,7 +54,7 @@ class Apart(NamedTuple):
     """One-sided: the chance of a difference as large as this where the first is no better."""
 
 
-def apart(first: Group, second: Group) -> Apart | None:
+def group_difference(first: Group, second: Group) -> Apart | None:
     """The difference of two groups, with Newcombe's hybrid score interval; None without scores.
 
     The test is Fisher's exact one where scores are right or wrong, else that of all ways to deal
@@ -63,15 +63,15 @@ def apart(first: Group, second: Group) -> Apart | None:
     if not first.n or not second.n:
         return None
     value = first.mean - second.mean
-    one, two = wilson(first.mean, first.n), wilson(second.mean, second.n)
-    low = value - math.hypot(first.mean - one.low, two.high - second.mean)
-    high = value + math.hypot(one.high - first.mean, second.mean - two.low)
+    first_interval, second_interval = wilson(first.mean, first.n), wilson(second.mean, second.n)
+    low = value - math.hypot(first.mean - first_interval.low, second_interval.high - second.mean)
+    high = value + math.hypot(first_interval.high - first.mean, second.mean - second_interval.low)
     p = fisher(first, second) if first.binary and second.binary else None
-    p = floored(normal_survival(_z([(first, second)]))) if p is None else p
+    p = floor_p(normal_survival(_z([(first, second)]))) if p is None else p
     return Apart(value, Interval(max(-1.0, low), min(1.0, high)), p)
 
 
-def apart_in_strata(strata: Sequence[tuple[Group, Group]]) -> Apart | None:
+def stratified_difference(strata: Sequence[tuple[Group, Group]]) -> Apart | None:
     """The difference over strata, as Mantel and Haenszel weigh them; None without scores.
 
     So is the test: the variance is that of all ways to deal the scores of a stratum out to its two
@@ -82,27 +82,27 @@ def apart_in_strata(strata: Sequence[tuple[Group, Group]]) -> Apart | None:
     if not strata:
         return None
     weights = [first.n * second.n / (first.n + second.n) for first, second in strata]
-    whole = math.fsum(weights)
+    total_weight = math.fsum(weights)
     pairs = list(zip(weights, strata, strict=True))
-    value = math.fsum(weight * (one.mean - two.mean) for weight, (one, two) in pairs) / whole
-    variance = math.fsum(weight**2 * (one.variance + two.variance) for weight, (one, two) in pairs)
-    half = Z95 * math.sqrt(variance) / whole
-    return Apart(value, Interval(value - half, value + half), floored(normal_survival(_z(strata))))
+    value = math.fsum(weight * (first_group.mean - second_group.mean) for weight, (first_group, second_group) in pairs) / total_weight
+    variance = math.fsum(weight**2 * (first_group.variance + second_group.variance) for weight, (first_group, second_group) in pairs)
+    half = Z95 * math.sqrt(variance) / total_weight
+    return Apart(value, Interval(value - half, value + half), floor_p(normal_survival(_z(strata))))
 
 
 def fisher(first: Group, second: Group) -> float:
     """The chance to deal the first group as many right answers or more: Fisher's exact test."""
-    n, right, least = first.n + second.n, round(first.total + second.total), round(first.total)
+    n, right, first_right = first.n + second.n, round(first.total + second.total), round(first.total)
     # P(k) of the hypergeometric distribution, from the number seen up to the largest possible.
     logs = [
-        _choices(right, k) + _choices(n - right, first.n - k)
-        for k in range(least, min(first.n, right) + 1)
+        _log_choices(right, k) + _log_choices(n - right, first.n - k)
+        for k in range(first_right, min(first.n, right) + 1)
     ]
-    whole = _choices(n, first.n)
-    return floored(min(1.0, math.fsum(math.exp(log - whole) for log in logs)))
+    log_total = _log_choices(n, first.n)
+    return floor_p(min(1.0, math.fsum(math.exp(log - log_total) for log in logs)))
 
 
-def _choices(n: int, k: int) -> float:
+def _log_choices(n: int, k: int) -> float:
     """The logarithm of the ways to choose k of n."""
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
@@ -113,15 +113,15 @@ def _z(strata: Iterable[tuple[Group, Group]]) -> float:
     Right and wrong come in steps: such a difference loses half an answer on its way to 0, so that
     the test errs on the safe side.
     """
-    above = variance = 0.0
+    excess = variance = 0.0
     step = 0.5
     for first, second in strata:
         n, total = first.n + second.n, first.total + second.total
         step = step if first.binary and second.binary else 0.0
-        above += first.total - first.n * total / n
+        excess += first.total - first.n * total / n
         if n > 1:
             spread = (first.squares + second.squares - total * total / n) / (n - 1)
             variance += first.n * second.n / n * max(0.0, spread)
     if variance <= 0:
         return 0.0
-    return math.copysign(max(0.0, abs(above) - step), above) / math.sqrt(variance)
+    return math.copysign(max(0.0, abs(excess) - step), excess) / math.sqrt(variance)

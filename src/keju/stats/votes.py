@@ -44,70 +44,70 @@ def majority_vote(
     if size == total:
         top = max((*right, *wrong), default=0)
         return right.count(top) / (right.count(top) + wrong.count(top)) if top else 0.0
-    vote = _counted if total <= MOST_COUNTED else _transformed
+    vote = _exact_vote if total <= MOST_COUNTED else _approximate_vote
     return vote(tuple(sorted(right)), tuple(sorted(wrong)), abstained, size)
 
 
 @lru_cache(maxsize=8192)
-def _counted(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
+def _exact_vote(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
     """Return the mean in whole numbers up to the last division."""
     total = sum(right) + sum(wrong) + abstained
-    whole = math.lcm(*range(1, len(right) + len(wrong) + 1))  # what a vote is worth, in shares
+    vote_worth = math.lcm(*range(1, len(right) + len(wrong) + 1))  # what a vote is worth, in shares
     score = 0
     for place, votes in enumerate(right):
-        others = (*right[:place], *right[place + 1 :], *wrong)
+        other_votes = (*right[:place], *right[place + 1 :], *wrong)
         for top in range(1, min(votes, k) + 1):
-            ways = _ways(others, abstained, k - top, top)
-            won = sum(count * (whole // (tied + 1)) for tied, count in enumerate(ways))
-            score += math.comb(votes, top) * won
-    return score / (whole * math.comb(total, k))
+            ways = _ways_by_ties(other_votes, abstained, k - top, top)
+            winning_ways = sum(count * (vote_worth // (tied + 1)) for tied, count in enumerate(ways))
+            score += math.comb(votes, top) * winning_ways
+    return score / (vote_worth * math.comb(total, k))
 
 
-def _ways(others: tuple[int, ...], abstained: int, size: int, top: int) -> list[int]:
+def _ways_by_ties(other_votes: tuple[int, ...], abstained: int, size: int, top: int) -> list[int]:
     """Ways to draw `size` samples with no option above `top`, by how many options reach it."""
     ways = {(0, 0): 1}
-    for votes in others:
-        grown: dict[tuple[int, int], int] = {}
+    for votes in other_votes:
+        next_ways: dict[tuple[int, int], int] = {}
         for (drawn, tied), count in ways.items():
             for take in range(min(votes, top, size - drawn) + 1):
                 state = (drawn + take, tied + (take == top))
-                grown[state] = grown.get(state, 0) + count * math.comb(votes, take)
-        ways = grown
-    by_ties = [0] * (len(others) + 1)
+                next_ways[state] = next_ways.get(state, 0) + count * math.comb(votes, take)
+        ways = next_ways
+    by_ties = [0] * (len(other_votes) + 1)
     for (drawn, tied), count in ways.items():
         by_ties[tied] += count * math.comb(abstained, size - drawn)
     return by_ties
 
 
 @lru_cache(maxsize=8192)
-def _transformed(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
+def _approximate_vote(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
     """Return the mean of a large vote, exact to `DIGITS` decimal digits."""
     total = sum(right) + sum(wrong) + abstained
     draw = k / total
     counts = Counter((*right, *wrong))
     chances = {votes: _binomial(votes, draw) for votes in {*counts, abstained}}
-    most = math.ceil(_REACH * math.sqrt(total * draw * (1 - draw))) + 12
-    points = min(total + 1, most)
-    whole = _binomial(total, draw)
-    scale = points * whole.values[k - whole.first]
+    sum_range = math.ceil(_REACH * math.sqrt(total * draw * (1 - draw))) + 12
+    points = min(total + 1, sum_range)
+    size_chances = _binomial(total, draw)
+    scale = points * size_chances.values[k - size_chances.lowest]
     score = 0.0
-    for votes, many in Counter(right).items():
-        others = counts - Counter({votes: 1})
-        contest = _Contest(chances[votes], [(chances[own], n) for own, n in others.items()], k)
-        score += many * contest.won(chances[abstained], points) / scale
+    for votes, option_count in Counter(right).items():
+        rival_counts = counts - Counter({votes: 1})
+        contest = _Contest(chances[votes], [(chances[rival_votes], n) for rival_votes, n in rival_counts.items()], k)
+        score += option_count * contest.won(chances[abstained], points) / scale
     return min(1.0, max(0.0, round(score, DIGITS)))
 
 
 class _Chances(NamedTuple):
     """The chances of the counts `first`, `first` + 1, … that are worth mentioning."""
 
-    first: int
+    lowest: int
     values: tuple[float, ...]
 
     @property
-    def last(self) -> int:
+    def highest(self) -> int:
         """The largest count that has a chance worth mentioning."""
-        return self.first + len(self.values) - 1
+        return self.lowest + len(self.values) - 1
 
     @property
     def places(self) -> range:
@@ -116,11 +116,11 @@ class _Chances(NamedTuple):
 
     def at(self, count: int) -> float:
         """The chance of one count."""
-        return self.values[count - self.first] if self.first <= count <= self.last else 0.0
+        return self.values[count - self.lowest] if self.lowest <= count <= self.highest else 0.0
 
     def below(self, count: int) -> _Chances:
         """The chances of all smaller counts."""
-        return _Chances(self.first, self.values[: max(0, count - self.first)])
+        return _Chances(self.lowest, self.values[: max(0, count - self.lowest)])
 
 
 @lru_cache(maxsize=1024)
@@ -138,30 +138,30 @@ def _binomial(n: int, share: float) -> _Chances:
             break
         below.append(chance)
     values = [*reversed(below), *above]
-    whole = math.fsum(values)
-    return _Chances(usual - len(below), tuple([value / whole for value in values]))
+    total = math.fsum(values)
+    return _Chances(usual - len(below), tuple([value / total for value in values]))
 
 
 class _Contest:
     """One right option against all others in votes of size `k`."""
 
-    def __init__(self, own: _Chances, others: Sequence[tuple[_Chances, int]], k: int) -> None:
+    def __init__(self, option: _Chances, rivals: Sequence[tuple[_Chances, int]], k: int) -> None:
         self._k = k
-        self._low, self._high = _winning(own, others, k)
+        self._low, self._high = _winning_counts(option, rivals, k)
         tops = range(self._low, self._high + 1)
-        self._own = [own.at(top) for top in tops]
+        self._option_chances = [option.at(top) for top in tops]
         # Options that never reach the lowest winning count only add to the sum.
-        self._rest = [(each, many) for each, many in others if each.last < self._low]
+        self._certain_losers = [(rival, count) for rival, count in rivals if rival.highest < self._low]
         self._rivals = [
-            _Rival(each.below(self._low), [each.at(top) for top in tops], many)
-            for each, many in others
-            if each.last >= self._low
+            _Rival(rival.below(self._low), [rival.at(top) for top in tops], count)
+            for rival, count in rivals
+            if rival.highest >= self._low
         ]
-        self._segments = _segments(self._own, self._rivals, self._low, k)
+        self._segments = _segments(self._option_chances, self._rivals, self._low, k)
 
     def won(self, abstained: _Chances, points: int) -> float:
         """Return `points` times the chance that the votes add up to k and the option wins."""
-        if not self._own:
+        if not self._option_chances:
             return 0.0
         roots = [cmath.rect(1.0, 2 * math.pi * place / points) for place in range(points)]
         sums = [
@@ -175,29 +175,29 @@ class _Contest:
         """Return one coefficient of the transform."""
         points = len(roots)
 
-        def whole(chances: _Chances) -> complex:
-            turns = [roots[place * (chances.first + at) % points] for at in chances.places]
+        def transform(chances: _Chances) -> complex:
+            turns = [roots[place * (chances.lowest + at) % points] for at in chances.places]
             return sum(map(mul, chances.values, turns), 0j)
 
-        outside = roots[-place * self._k % points] * whole(abstained)
-        for chances, many in self._rest:
-            outside *= whole(chances) ** many
+        outside = roots[-place * self._k % points] * transform(abstained)
+        for chances, count in self._certain_losers:
+            outside *= transform(chances) ** count
         turns = [roots[place * top % points] for top in range(self._low, self._high + 1)]
         rivals = []
         for rival in self._rivals:
             steps = list(map(mul, rival.steps, turns))
-            less = list(accumulate(steps, initial=whole(rival.below)))
-            rivals.append((less, steps, rival.many))
-        own = list(map(mul, self._own, turns))
+            below_or_equal = list(accumulate(steps, initial=transform(rival.below)))
+            rivals.append((below_or_equal, steps, rival.options))
+        option_terms = list(map(mul, self._option_chances, turns))
         total = 0j
-        for (first, last), nodes in self._segments:
+        for (start, end), nodes in self._segments:
             for at, weight in nodes:
-                product = own[first:last]
-                for less, steps, many in rivals:
-                    pairs = zip(less[first:last], steps[first:last], strict=True)
+                product = option_terms[start:end]
+                for below_or_equal, steps, count in rivals:
+                    pairs = zip(below_or_equal[start:end], steps[start:end], strict=True)
                     factors = [fewer + at * tie for fewer, tie in pairs]
-                    if many > 1:
-                        factors = [factor**many for factor in factors]
+                    if count > 1:
+                        factors = [factor**count for factor in factors]
                     product = list(map(mul, product, factors))
                 total += weight * sum(product)
         return outside * total
@@ -210,17 +210,17 @@ class _Rival(NamedTuple):
     """The chances of all counts below the lowest winning one."""
     steps: list[float]
     """The chance of each winning count."""
-    many: int
+    options: int
 
 
-def _winning(own: _Chances, others: Sequence[tuple[_Chances, int]], k: int) -> tuple[int, int]:
+def _winning_counts(option: _Chances, rivals: Sequence[tuple[_Chances, int]], k: int) -> tuple[int, int]:
     """Return the range of counts with which the option may win; the first is the larger if none."""
-    low, high = max(1, own.first), min(k, own.last)
-    low = max(low, *(chances.first for chances, _ in others), low)
-    sums = [(sum(chances.below(low).values), chances, many) for chances, many in others]
+    low, high = max(1, option.lowest), min(k, option.highest)
+    low = max(low, *(chances.lowest for chances, _ in rivals), low)
+    sums = [(sum(chances.below(low).values), chances, count) for chances, count in rivals]
     while low <= high:
-        sums = [(less + chances.at(low), chances, many) for less, chances, many in sums]
-        if own.at(low) * math.prod(less**many for less, _, many in sums) >= _NEGLIGIBLE:
+        sums = [(lower + chances.at(low), chances, count) for lower, chances, count in sums]
+        if option.at(low) * math.prod(less**count for less, _, count in sums) >= _NEGLIGIBLE:
             break
         low += 1
     return low, high
@@ -231,7 +231,7 @@ Nodes = Sequence[tuple[float, float]]
 
 
 def _segments(
-    own: Sequence[float], rivals: Sequence[_Rival], low: int, k: int
+    option_chances: Sequence[float], rivals: Sequence[_Rival], low: int, k: int
 ) -> list[tuple[tuple[int, int], Nodes]]:
     """Return ranges of winning counts (from `low` on) with the nodes that ties among them need.
 
@@ -239,19 +239,19 @@ def _segments(
     quadrature of r // 2 + 1 places give it exactly.
     """
     sizes: list[int] = []
-    for place, chance in enumerate(own):
-        tied = [(rival.steps[place], rival.many) for rival in rivals]
-        most = min(sum(many for step, many in tied if step), max(0, k // (low + place) - 1))
-        expected, others = math.fsum(step * many for step, many in tied), 0
-        while others < most and chance >= _NEGLIGIBLE:  # more ties have no chance
-            others += 1
-            chance *= expected / others
-        sizes.append(others // 2 + 1)
-    segments, first = [], 0
-    for size, same in groupby(sizes):
-        last = first + len(list(same))
-        segments.append(((first, last), _gauss(size)))
-        first = last
+    for place, chance in enumerate(option_chances):
+        tied = [(rival.steps[place], rival.options) for rival in rivals]
+        most_ties = min(sum(count for step, count in tied if step), max(0, k // (low + place) - 1))
+        expected, tie_count = math.fsum(step * count for step, count in tied), 0
+        while tie_count < most_ties and chance >= _NEGLIGIBLE:  # more ties have no chance
+            tie_count += 1
+            chance *= expected / tie_count
+        sizes.append(tie_count // 2 + 1)
+    segments, start = [], 0
+    for size, run in groupby(sizes):
+        end = start + len(list(run))
+        segments.append(((start, end), _gauss(size)))
+        start = end
     return segments
 
 

@@ -22,7 +22,15 @@ from keju.models.anthropic.sampling import (
     Settings,
     settings_of,
 )
-from keju.models.anthropic.wire import PAUSED, Body, Unsendable, body_of, joined, normalise, say
+from keju.models.anthropic.wire import (
+    PAUSED,
+    Body,
+    Unsendable,
+    add_blocks,
+    body_of,
+    join_replies,
+    normalise,
+)
 from keju.models.base import BRIEF, NotReady, fault_text
 from keju.models.openai.client import (
     LISTED_MODELS,
@@ -81,8 +89,8 @@ class AnthropicModel(HttpModel):
         preflight_timeout: float = PREFLIGHT_SECONDS,
     ) -> None:
         key = (api_key or "").strip()
-        old = settings.version < NO_SAMPLING_SINCE
-        credentials = {"x-api-key": key} if old else {"Authorization": f"Bearer {key}"}
+        has_key_header = settings.version < NO_SAMPLING_SINCE
+        credentials = {"x-api-key": key} if has_key_header else {"Authorization": f"Bearer {key}"}
         super().__init__(
             settings.id,
             messages_address(api_url or ANTHROPIC.home),
@@ -95,7 +103,7 @@ class AnthropicModel(HttpModel):
         self._has_key = bool(key)
         self.fixed_history = settings.gate is None or settings.gate.bound
         self._info: dict[str, Any] | None = None
-        self._kept: dict[tuple[int, bool], tuple[Prefix, asyncio.Event]] = {}
+        self._prefixes: dict[tuple[int, bool], tuple[Prefix, asyncio.Event]] = {}
         self._reports_cache = False
         self._prefill = LONGEST_PREFILL
         """Seconds in which the service has computed a shared part, as far as is known."""
@@ -122,15 +130,15 @@ class AnthropicModel(HttpModel):
         return reply
 
     async def _attempt(self, body: Body, request: Request, timeout: float) -> Reply:
-        whole = reply = await self.attempt(self.post(body, timeout), request)
+        combined = reply = await self.attempt(self.post(body, timeout), request)
         for _ in range(MOST_PAUSES):
             if reply.finish != PAUSED or not reply.native:
-                return whole
-            say(body.turns, "assistant", *msgspec.json.decode(reply.native, type=list[msgspec.Raw]))
+                return combined
+            add_blocks(body.turns, "assistant", *msgspec.json.decode(reply.native, type=list[msgspec.Raw]))
             reply = await self.attempt(self.post(body, timeout), request)
-            whole = joined(whole, reply)
+            combined = join_replies(combined, reply)
         problem = f"the reply paused {MOST_PAUSES} times and did not end"
-        return Reply(usage=whole.usage, seconds=whole.seconds, error=Fault("server", problem))
+        return Reply(usage=combined.usage, seconds=combined.seconds, error=Fault("server", problem))
 
     async def post(self, body: Body, timeout: float) -> HttpReply:
         """Send one request as it is."""
@@ -148,7 +156,7 @@ class AnthropicModel(HttpModel):
             yield False
             return
         key = (id(prefix), bool(request.tools))  # tools stand before all else
-        entry = self._kept.get(key)
+        entry = self._prefixes.get(key)
         if entry is not None:
             if self._reports_cache:
                 with suppress(TimeoutError):
@@ -156,11 +164,11 @@ class AnthropicModel(HttpModel):
                         await entry[1].wait()
             yield False
             return
-        if len(self._kept) >= KEPT_PREFIXES:
-            del self._kept[next(iter(self._kept))]
+        if len(self._prefixes) >= KEPT_PREFIXES:
+            del self._prefixes[next(iter(self._prefixes))]
         # The prefix is kept beside its event, so that no other object gets its id.
         ended = asyncio.Event()
-        self._kept[key] = (prefix, ended)
+        self._prefixes[key] = (prefix, ended)
         try:
             yield True
         finally:
@@ -168,11 +176,11 @@ class AnthropicModel(HttpModel):
 
     def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
         """The reply in the body of a successful call."""
-        read = normalise(reply.body, request, seconds, self.redact, self._number(reply))
-        self._reports_cache |= read.usage.cached + read.usage.written > 0
-        return read
+        parsed = normalise(reply.body, request, seconds, self.redact, self._request_id(reply))
+        self._reports_cache |= parsed.usage.cached + parsed.usage.written > 0
+        return parsed
 
-    def _number(self, reply: HttpReply) -> str:
+    def _request_id(self, reply: HttpReply) -> str:
         """What the service calls the request: ``req_011C…``; nothing where it is no such word."""
         number = self.redact(reply.header("request-id") or "")
         return number if REQUEST_ID.fullmatch(number) else ""
@@ -183,12 +191,12 @@ class AnthropicModel(HttpModel):
         kind = next((BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE), fault.kind)
         if kind == "bad_request" and SPENT.search(fault.message):
             kind = "auth"
-        should = (reply.header("x-should-retry") or "").lower()
-        if should == "false" and kind in PASSING:
+        retry_advice = (reply.header("x-should-retry") or "").lower()
+        if retry_advice == "false" and kind in PASSING:
             kind = "bad_request"
-        elif should == "true" and kind == "bad_request":
+        elif retry_advice == "true" and kind == "bad_request":
             kind = "server"
-        return msgspec.structs.replace(fault, kind=kind, request_id=self._number(reply))
+        return msgspec.structs.replace(fault, kind=kind, request_id=self._request_id(reply))
 
     def path(self, sampling: Sampling) -> str:
         """The one route."""
@@ -199,21 +207,21 @@ class AnthropicModel(HttpModel):
         if self._info is None:
             self._info = await self._model_info()
         info = self._info
-        most = info.get("max_tokens")
-        if isinstance(most, int) and (sampling.max_tokens or 0) > most:
-            values = {"model": self.name, "tokens": sampling.max_tokens, "most": most}
+        max_tokens = info.get("max_tokens")
+        if isinstance(max_tokens, int) and (sampling.max_tokens or 0) > max_tokens:
+            values = {"model": self.name, "tokens": sampling.max_tokens, "most": max_tokens}
             raise EndpointError("anthropic_too_long", **values)
         request = Request(PROMPT, self.briefly(sampling), hash="")
         try:
             reply = await self.post(body_of(self.name, request), self.preflight_timeout)
         except TransportError as error:
-            raise self._unreached(error) from None
-        read = self.read(reply, request)
-        if read.error is not None:
-            raise await self._explained(read.error)
+            raise self._connection_error(error) from None
+        parsed = self.parsed(reply, request)
+        if parsed.error is not None:
+            raise await self._explain(parsed.error)
         self._facts |= {
             "api_version": self.settings.version,
-            "reported_model": read.model,
+            "reported_model": parsed.model,
             "table": AS_OF,
             "short_names": NAMES_AS_OF,
             "known": self.settings.gate is not None,
@@ -233,17 +241,17 @@ class AnthropicModel(HttpModel):
             document = document_of(reply.body) if reply.status == 200 else None
         except (TransportError, ValueError):
             document = None
-        told = document if isinstance(document, dict) else {}
-        return {name: told[name] for name in INFO if isinstance(told.get(name), str | int)}
+        fields = document if isinstance(document, dict) else {}
+        return {name: fields[name] for name in INFO if isinstance(fields.get(name), str | int)}
 
-    def _unreached(self, error: TransportError) -> EndpointError:
+    def _connection_error(self, error: TransportError) -> EndpointError:
         message = self.redact(error.message)
         if error.reached:
             return NotReady(self.address.shown, Fault(error.kind, message))
         code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
         return endpoint_error(code, self, message)
 
-    async def _explained(self, fault: Fault) -> EndpointError:
+    async def _explain(self, fault: Fault) -> EndpointError:
         """Say what to change; NotReady for a failure that may pass."""
         if fault.kind in TRANSIENT:
             return NotReady(self.address.shown, fault)
@@ -254,7 +262,7 @@ class AnthropicModel(HttpModel):
             return endpoint_error("endpoint_elsewhere", self, fault.message)
         if fault.kind != "not_found":
             return endpoint_error("endpoint_refused_request", self, fault_text(fault))
-        offered = await self._offered()
+        offered = await self._list_models()
         if self.name in offered or not offered:
             code = "endpoint_without_model_or_route"
             return endpoint_error(code, self, fault_text(fault), model=self.name)
@@ -269,7 +277,7 @@ class AnthropicModel(HttpModel):
             more=Notice("in_all", {"n": len(offered)}) if len(offered) > LISTED_MODELS + 1 else "",
         )
 
-    async def _offered(self) -> list[str]:
+    async def _list_models(self) -> list[str]:
         """The models that the service lists; none where it does not tell."""
         try:
             reply = await self.transport.get(self.address.models, self.preflight_timeout)
@@ -301,9 +309,9 @@ def make(config: TaskConfig) -> AnthropicModel:
     )
     # Whoever serves the API elsewhere may want no key.
     if not model.has_key and model.address.base.startswith(ANTHROPIC.home):
-        short = {full: name for name, full in SHORT_NAMES.items()}.get(config.model.strip())
+        short_name = {full: name for name, full in SHORT_NAMES.items()}.get(config.model.strip())
         names = {"model": config.model, "variable": ANTHROPIC.key_variable}
-        if short is None:
+        if short_name is None:
             raise ConfigError("anthropic_no_key", **names)
-        raise ConfigError("anthropic_no_key_short", short=short, **names)
+        raise ConfigError("anthropic_no_key_short", short=short_name, **names)
     return model

@@ -85,8 +85,8 @@ and of ``claude-opus-5`` and ``claude-opus-5-5`` the longer one counts."""
 
 def gate_of(model: str) -> Gate | None:
     """What `model` accepts; None for a name that the table does not know."""
-    known = [name for name in GATES if model == name or model.startswith(f"{name}-")]
-    return GATES[max(known, key=len)] if known else None
+    matches = [name for name in GATES if model == name or model.startswith(f"{name}-")]
+    return GATES[max(matches, key=len)] if matches else None
 
 
 KIND: Final = "anthropic:"
@@ -157,28 +157,28 @@ def fit(config: TaskConfig, sampling: Sampling) -> tuple[Sampling, tuple[Notice,
         raise ConfigError("anthropic_no_logprobs")
     if sampling.form == "completion":
         raise ConfigError("anthropic_no_completions")
-    given = [*sampling.extra, *(["seed"] if sampling.seed is not None else [])]
+    requested_fields = [*sampling.extra, *(["seed"] if sampling.seed is not None else [])]
     for name in NOT_THERE:
-        if name in given:
+        if name in requested_fields:
             raise ConfigError("anthropic_no_field", name=name)
     for name in OF_KEJU:
         if name in sampling.extra:
             raise ConfigError("extra_body_own", name=name)
-    most = model.gate.most_tokens if model.gate is not None else None
-    limit = sampling.max_tokens or min(DEFAULT_MAX_TOKENS, most or DEFAULT_MAX_TOKENS)
-    if most is not None and limit > most:
-        raise ConfigError("anthropic_too_long", model=model.id, tokens=limit, most=most)
-    extra = _thinking(model, limit, _effort(model, sampling.extra))
+    max_tokens = model.gate.most_tokens if model.gate is not None else None
+    limit = sampling.max_tokens or min(DEFAULT_MAX_TOKENS, max_tokens or DEFAULT_MAX_TOKENS)
+    if max_tokens is not None and limit > max_tokens:
+        raise ConfigError("anthropic_too_long", model=model.id, tokens=limit, most=max_tokens)
+    extra = _with_thinking(model, limit, _with_effort(model, sampling.extra))
     if sampling.extra.get(ONLY_CLIENT) and (model.gate is None or not model.gate.prefill):
         raise ConfigError("anthropic_no_prefill", model=model.id)
-    temperature = _temperature(model, sampling, extra)
+    temperature = _fit_temperature(model, sampling, extra)
     notices = []
     if temperature is None:
         values = {"model": model.id, "version": model.version}
         notices.append(Notice("temperature_not_sent", values))
-    if blank := [stop for stop in sampling.stop if not stop.strip()]:
-        notices.append(Notice("stop_cut_here", {"stops": ", ".join(map(repr, blank))}))
-    if _thinks(extra) and limit < ROOM_TO_THINK:
+    if blank_stops := [stop for stop in sampling.stop if not stop.strip()]:
+        notices.append(Notice("stop_cut_here", {"stops": ", ".join(map(repr, blank_stops))}))
+    if _has_thinking(extra) and limit < ROOM_TO_THINK:
         notices.append(Notice("thinking_in_limit", {"model": model.id, "tokens": limit}))
     if limit > UNSTREAMED_TOKENS:
         notices.append(Notice("long_without_stream", {"tokens": limit, "most": UNSTREAMED_TOKENS}))
@@ -188,19 +188,19 @@ def fit(config: TaskConfig, sampling: Sampling) -> tuple[Sampling, tuple[Notice,
     return fitted, tuple(notices)
 
 
-def _effort(model: Settings, extra: dict[str, Any]) -> dict[str, Any]:
+def _with_effort(model: Settings, extra: dict[str, Any]) -> dict[str, Any]:
     """`extra` with the effort where the API has it."""
-    given = dict(extra)
-    effort = given.pop("reasoning_effort", None)
+    fields = dict(extra)
+    effort = fields.pop("reasoning_effort", None)
     if effort is not None:
-        given["output_config"] = {**(given.get("output_config") or {}), "effort": effort}
-    asked = (given.get("output_config") or {}).get("effort")
-    if asked is not None and model.gate is not None and not model.gate.efforts:
+        fields["output_config"] = {**(fields.get("output_config") or {}), "effort": effort}
+    requested_effort = (fields.get("output_config") or {}).get("effort")
+    if requested_effort is not None and model.gate is not None and not model.gate.efforts:
         raise ConfigError("anthropic_no_effort", model=model.id)
-    return given
+    return fields
 
 
-def _thinking(model: Settings, limit: int, extra: dict[str, Any]) -> dict[str, Any]:
+def _with_thinking(model: Settings, limit: int, extra: dict[str, Any]) -> dict[str, Any]:
     """`extra` with the setting of thinking; its text is asked for, as the journal keeps it."""
     thinking, gate = extra.get("thinking"), model.gate
     if thinking is None:
@@ -225,34 +225,34 @@ def _thinking(model: Settings, limit: int, extra: dict[str, Any]) -> dict[str, A
     return extra | {"thinking": thinking}
 
 
-def _thinks(extra: dict[str, Any]) -> bool:
+def _has_thinking(extra: dict[str, Any]) -> bool:
     """Whether a request with these fields makes the model think."""
     thinking = extra.get("thinking")
     return thinking is not None and thinking["type"] != "disabled"
 
 
-def _temperature(model: Settings, sampling: Sampling, extra: dict[str, Any]) -> float | None:
+def _fit_temperature(model: Settings, sampling: Sampling, extra: dict[str, Any]) -> float | None:
     """The temperature to send; ConfigError for settings of sampling that the API refuses."""
-    named = {"temperature": sampling.temperature, "top_p": sampling.top_p}
-    named["top_k"] = extra.get("top_k")
-    asked = {name: value for name, value in named.items() if value is not None}
-    thinks = _thinks(extra)
+    sampling_values = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    sampling_values["top_k"] = extra.get("top_k")
+    requested = {name: value for name, value in sampling_values.items() if value is not None}
+    thinks = _has_thinking(extra)
     accepts = model.gate.sampling if model.gate is not None else "one"
-    if not asked:
+    if not requested:
         # Keju's own default of 0, where the API would take it.
-        takes = model.has_sampling and model.gate is not None and accepts == "one" and not thinks
-        return 0.0 if takes else None
-    setting, value = next(iter(asked.items()))
+        takes_zero = model.has_sampling and model.gate is not None and accepts == "one" and not thinks
+        return 0.0 if takes_zero else None
+    setting, value = next(iter(requested.items()))
     values = {"model": model.id, "version": model.version, "setting": setting, "value": value}
     if not model.has_sampling:
         raise ConfigError("anthropic_no_sampling", since=NO_SAMPLING_SINCE, **values)
-    usual = asked in ({"temperature": 1.0}, {"top_p": 1.0})
-    if accepts == "none" or (accepts == "default" and not usual):
+    is_default = requested in ({"temperature": 1.0}, {"top_p": 1.0})
+    if accepts == "none" or (accepts == "default" and not is_default):
         raise ConfigError("anthropic_model_no_sampling", **values)
-    if thinks and asked != {"temperature": 1.0}:
+    if thinks and requested != {"temperature": 1.0}:
         raise ConfigError("anthropic_thinking_sampling", **values)
-    if "temperature" in asked and "top_p" in asked:
+    if "temperature" in requested and "top_p" in requested:
         raise ConfigError("anthropic_one_of_two")
-    if asked.get("temperature", 0) > 1:
-        raise ConfigError("anthropic_temperature_range", temperature=asked["temperature"])
+    if requested.get("temperature", 0) > 1:
+        raise ConfigError("anthropic_temperature_range", temperature=requested["temperature"])
     return sampling.temperature

@@ -84,26 +84,26 @@ def body_of(model: str, request: Request) -> Body:
             raise Unsendable("Anthropic's API takes a system message at the beginning alone")
         if message.content.strip():
             block = _text(message.content)
-            (system.append(block) if message.role == "system" else say(turns, message.role, block))
+            (system.append(block) if message.role == "system" else add_blocks(turns, message.role, block))
             shared = [block]
     lead, tail = prompt.prefix.lead, prompt.tail
     if lead.strip() and tail.strip():
         block = _text(lead)
-        say(turns, "user", block)
+        add_blocks(turns, "user", block)
         shared = [block]
     else:  # blocks of nothing but white space are refused
         tail = lead + tail
     if not tail.strip():
         raise Unsendable("the prompt is empty")
-    say(turns, "user", _text(tail))
+    add_blocks(turns, "user", _text(tail))
     if turns[0]["role"] != "user":
         raise Unsendable("Anthropic's API wants a conversation that the user begins")
     for block in shared:
         block["cache_control"] = MARK
     if request.turns:
-        _continue(turns, request)
+        _add_turns(turns, request)
     elif request.continues_cue and prompt.cue.strip():
-        say(turns, "assistant", _text(prompt.cue.rstrip()))
+        add_blocks(turns, "assistant", _text(prompt.cue.rstrip()))
     fields: dict[str, Any] = {"model": model, "max_tokens": sampling.max_tokens}
     fields |= {"temperature": sampling.temperature, "top_p": sampling.top_p}
     fields |= {"stop_sequences": [stop for stop in sampling.stop if stop.strip()]}
@@ -119,7 +119,7 @@ def body_of(model: str, request: Request) -> Body:
     return Body(fields | extra, turns)
 
 
-def say(turns: list[dict[str, Any]], role: str, *blocks: Any) -> None:
+def add_blocks(turns: list[dict[str, Any]], role: str, *blocks: Any) -> None:
     """Add blocks to a conversation; neighbours of one role are one turn, and nothing is none."""
     if not blocks:
         return
@@ -133,34 +133,34 @@ def _text(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
-def _continue(turns: list[dict[str, Any]], request: Request) -> None:
+def _add_turns(turns: list[dict[str, Any]], request: Request) -> None:
     """Add what was said after the prompt."""
     for turn in request.turns:
         if turn.role == "assistant" and turn.native:
             turns.append({"role": "assistant", "content": msgspec.Raw(turn.native)})
         elif turn.role == "assistant":
-            said = [_text(turn.text)] if turn.text.strip() else []
-            say(turns, "assistant", *said, *map(_tool_use, turn.calls))
+            text_blocks = [_text(turn.text)] if turn.text.strip() else []
+            add_blocks(turns, "assistant", *text_blocks, *map(_tool_use, turn.calls))
         elif turn.role == "tool":
-            say(turns, "user", _tool_result(turn))
+            add_blocks(turns, "user", _tool_result(turn))
         else:
-            say(turns, "user", *([_text(turn.text)] if turn.text.strip() else []), *_pictures(turn))
+            add_blocks(turns, "user", *([_text(turn.text)] if turn.text.strip() else []), *_pictures(turn))
 
 
 def _tool(tool: Tool) -> Block:
     schema = {"type": "object"} | tool.parameters
-    described = {"description": tool.description} if tool.description else {}
-    return {"name": tool.name, **described, "input_schema": schema}
+    description = {"description": tool.description} if tool.description else {}
+    return {"name": tool.name, **description, "input_schema": schema}
 
 
 def _tool_use(call: ToolCall) -> Block:
     """A call that did not come from this API; malformed arguments become none."""
     try:
-        given = msgspec.json.decode(call.arguments)
+        arguments = msgspec.json.decode(call.arguments)
     except (msgspec.DecodeError, UnicodeEncodeError):
-        given = None
-    given = given if isinstance(given, dict) else {}
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
+        arguments = None
+    arguments = arguments if isinstance(arguments, dict) else {}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
 
 
 def _tool_result(turn: Turn) -> Block:
@@ -192,14 +192,14 @@ def normalise(
     except ValueError:
         return Reply(seconds=seconds, error=unreadable(body, redact))
     if not isinstance(document, dict) or not isinstance(document.get("content"), list):
-        return Reply(seconds=seconds, error=_no_message(document, redact, request_id))
+        return Reply(seconds=seconds, error=_missing_message_fault(document, redact, request_id))
     blocks = [block for block in document["content"] if isinstance(block, dict)]
     word = document.get("stop_reason")
     finish = FINISHES.get(word, word) if isinstance(word, str) else ""
-    runs = finish not in (CUT, REFUSAL_FINISH)  # what was cut off or refused is not run
-    text, finish = _stopped(_joined(blocks, "text"), finish, document, request.sampling.stop)
+    is_complete = finish not in (CUT, REFUSAL_FINISH)  # what was cut off or refused is not run
+    text, finish = _cut_at_stops(_joined_text(blocks, "text"), finish, document, request.sampling.stop)
     model = document.get("model")
-    calls = _calls(blocks) if runs else ()
+    calls = _calls(blocks) if is_complete else ()
     return as_reply(
         text,
         reasoning=[thought for thought in _texts(blocks, "thinking") if thought],
@@ -207,7 +207,7 @@ def normalise(
         usage=usage_of(document.get("usage")),
         seconds=seconds,
         model=model if isinstance(model, str) else "",
-        refusal=_refusal(document) if finish == REFUSAL_FINISH else "",
+        refusal=_refusal_text(document) if finish == REFUSAL_FINISH else "",
         request_id=request_id,
         tool_calls=calls,
         native=_native(body, document) if request.tools or finish == PAUSED else b"",
@@ -238,15 +238,15 @@ def _native(body: bytes, document: Mapping[str, Any]) -> bytes:
 
 def _texts(blocks: Iterable[Block], kind: str) -> list[str]:
     """The texts of all blocks of one type; what any other block holds is no answer."""
-    found = [block.get(kind) for block in blocks if block.get("type") == kind]
-    return [text for text in found if isinstance(text, str)]
+    values = [block.get(kind) for block in blocks if block.get("type") == kind]
+    return [text for text in values if isinstance(text, str)]
 
 
-def _joined(blocks: Iterable[Block], kind: str) -> str:
+def _joined_text(blocks: Iterable[Block], kind: str) -> str:
     return "".join(_texts(blocks, kind))
 
 
-def _stopped(
+def _cut_at_stops(
     text: str, finish: str, document: Mapping[str, Any], stops: Iterable[str]
 ) -> tuple[str, str]:
     """A text without the sequence that ended it, and why it ended.
@@ -262,15 +262,15 @@ def _stopped(
     return text, finish
 
 
-def _refusal(document: Mapping[str, Any]) -> str:
+def _refusal_text(document: Mapping[str, Any]) -> str:
     """What the API says of a refusal: ``cyber: the request asks for …``."""
     details = document.get("stop_details")
-    told = details if isinstance(details, dict) else {}
-    words = [told.get(name) for name in ("category", "explanation")]
+    fields = details if isinstance(details, dict) else {}
+    words = [fields.get(name) for name in ("category", "explanation")]
     return ": ".join(word for word in words if isinstance(word, str) and word)
 
 
-def _no_message(document: Any, redact: Redactor, request_id: str) -> Fault:
+def _missing_message_fault(document: Any, redact: Redactor, request_id: str) -> Fault:
     """What is wrong with a reply that is no message; some gateways report an error as success."""
     if not isinstance(document, dict) or not document.get("error"):
         return Fault("malformed", "not a reply of Anthropic's API: it holds no list of content")
@@ -284,28 +284,28 @@ def usage_of(usage: Any) -> Usage:
     if not isinstance(usage, dict):
         return Usage()
     details = usage.get("output_tokens_details")
-    written = count(usage.get("cache_creation_input_tokens"))
-    read = count(usage.get("cache_read_input_tokens"))
+    cache_written = count(usage.get("cache_creation_input_tokens"))
+    cache_read = count(usage.get("cache_read_input_tokens"))
     return Usage(
-        count(usage.get("input_tokens")) + written + read,
+        count(usage.get("input_tokens")) + cache_written + cache_read,
         count(usage.get("output_tokens")),
-        read,
+        cache_read,
         count(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
-        written,
+        cache_written,
     )
 
 
-def joined(first: Reply, second: Reply) -> Reply:
+def join_replies(paused: Reply, continued: Reply) -> Reply:
     """A reply that paused, and how it went on, as one reply."""
-    if second.error is not None:
-        return second
+    if continued.error is not None:
+        return continued
     pairs = zip(
-        msgspec.structs.astuple(first.usage), msgspec.structs.astuple(second.usage), strict=True
+        msgspec.structs.astuple(paused.usage), msgspec.structs.astuple(continued.usage), strict=True
     )
     return msgspec.structs.replace(
-        second,
-        text=first.text + second.text,
-        reasoning="\n".join(filter(None, (first.reasoning, second.reasoning))),
+        continued,
+        text=paused.text + continued.text,
+        reasoning="\n".join(filter(None, (paused.reasoning, continued.reasoning))),
         usage=Usage(*(a + b for a, b in pairs)),
-        seconds=first.seconds + second.seconds,
+        seconds=paused.seconds + continued.seconds,
     )

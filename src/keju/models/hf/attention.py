@@ -20,7 +20,7 @@ UNSUPPORTED = ("softcap", "sliding_window", "s_aux", "position_bias")
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, "float | None"], torch.Tensor]
 """Query, key and value as (rows, heads, tokens, dimension) and a scale, to the same shape."""
 
-_now = threading.local()
+_active = threading.local()
 
 
 @contextlib.contextmanager
@@ -30,14 +30,14 @@ def attending(net: Any, attend: Attend) -> Iterator[None]:
 
     AttentionInterface.register(IMPLEMENTATION, _dispatch)
     config = net.config.get_text_config()
-    before = config._attn_implementation
+    previous = config._attn_implementation
     config._attn_implementation = IMPLEMENTATION
-    _now.attend = attend
+    _active.attend = attend
     try:
         yield
     finally:
-        config._attn_implementation = before
-        del _now.attend
+        config._attn_implementation = previous
+        del _active.attend
 
 
 def _dispatch(
@@ -47,22 +47,22 @@ def _dispatch(
     value: torch.Tensor,
     _mask: Any,
     scaling: float | None = None,
-    **more: Any,
+    **options: Any,
 ) -> tuple[torch.Tensor, None]:
     """The attention of one layer, in the signature of transformers."""
     for name in UNSUPPORTED:
-        if more.get(name) is not None:
+        if options.get(name) is not None:
             raise NotImplementedError(f"there is no shared attention with {name}")
-    return _now.attend(query, key, value, scaling).transpose(1, 2), None
+    return _active.attend(query, key, value, scaling).transpose(1, 2), None
 
 
-def over_rows(mask: torch.Tensor) -> Attend:
+def attend_rows(mask: torch.Tensor) -> Attend:
     """One new token for every row, which sees the places where `mask` (rows, places) is true.
 
     The heads that share keys stand as several queries of one head, so that keys and values
     are read where they lie and never repeated.
     """
-    seen = mask[:, None, None, :]
+    visible = mask[:, None, None, :]
 
     def attend(
         query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
@@ -70,7 +70,7 @@ def over_rows(mask: torch.Tensor) -> Attend:
         rows, heads, _, width = query.shape
         grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], width)
         out = torch.nn.functional.scaled_dot_product_attention(
-            grouped, key, value, attn_mask=seen, scale=scaling
+            grouped, key, value, attn_mask=visible, scale=scaling
         )
         return out.reshape(rows, heads, 1, value.shape[-1])
 
@@ -111,14 +111,14 @@ class Packed:
 
     tokens: torch.Tensor
     positions: torch.Tensor
-    last: torch.Tensor
+    last_positions: torch.Tensor
     """The place of every question's last token, in the order of the branches."""
-    stem: int
+    prefix_count: int
     """How many tokens are those of prefixes."""
     segments: Bounds
     """All segments, prefixes and questions."""
     prefixes: Bounds
-    crowns: Bounds
+    question_groups: Bounds
     """The questions of each prefix taken together."""
     lengths: tuple[int, ...]
     """The lengths of all segments in order."""
@@ -135,17 +135,17 @@ def pack(branches: Sequence[Branch], device: torch.device) -> Packed:
     for owner, question in questions:
         start = len(prefixes[owner])
         positions.extend(range(start, start + len(question)))
-    stem = sum(map(len, prefixes))
+    prefix_tokens = sum(map(len, prefixes))
     lengths = [*map(len, prefixes), *(len(question) for _, question in questions)]
     ends = list(itertools.accumulate(lengths))
     return Packed(
         tokens=torch.tensor(tokens).to(device, non_blocking=True)[None],
         positions=torch.tensor(positions).to(device, non_blocking=True)[None],
-        last=torch.tensor(ends[len(prefixes) :]).to(device, non_blocking=True) - 1,
-        stem=stem,
+        last_positions=torch.tensor(ends[len(prefixes) :]).to(device, non_blocking=True) - 1,
+        prefix_count=prefix_tokens,
         segments=Bounds.of(lengths, device),
         prefixes=Bounds.of([len(prefix) for prefix in prefixes], device),
-        crowns=Bounds.of([sum(map(len, branch.questions)) for branch in branches], device),
+        question_groups=Bounds.of([sum(map(len, branch.questions)) for branch in branches], device),
         lengths=tuple(lengths),
         owners=(*range(len(prefixes)), *(owner for owner, _ in questions)),
     )
@@ -157,13 +157,13 @@ def dense_mask(packed: Packed) -> torch.Tensor:
     segment = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     owner = torch.tensor(packed.owners)[segment]
     place = torch.arange(len(segment))
-    itself = (segment[:, None] == segment) & (place <= place[:, None])
-    own_prefix = (owner[:, None] == owner) & (place < packed.stem)
-    later = (place >= packed.stem)[:, None]
-    return (itself | (own_prefix & later)).to(packed.tokens.device)
+    same_segment = (segment[:, None] == segment) & (place <= place[:, None])
+    own_prefix = (owner[:, None] == owner) & (place < packed.prefix_count)
+    later = (place >= packed.prefix_count)[:, None]
+    return (same_segment | (own_prefix & later)).to(packed.tokens.device)
 
 
-def over_tree(packed: Packed) -> Attend:
+def attend_tree(packed: Packed) -> Attend:
     """The attention of a packed tree."""
     masks: list[torch.Tensor] = []
 
@@ -210,16 +210,16 @@ def attend_in_parts(
 
     The weights of the parts are float32, and so is the sum before it is rounded once.
     """
-    stem = packed.stem
-    every = packed.segments
-    out, own_weight = _flash(query, key, value, every, every, scaling, causal=True)
+    prefix_count = packed.prefix_count
+    segments = packed.segments
+    out, own_weight = _flash(query, key, value, segments, segments, scaling, causal=True)
     over_prefix, prefix_weight = _flash(
-        query[stem:], key[:stem], value[:stem], packed.crowns, packed.prefixes, scaling
+        query[prefix_count:], key[:prefix_count], value[:prefix_count], packed.question_groups, packed.prefixes, scaling
     )
-    share = torch.sigmoid(prefix_weight - own_weight[:, stem:]).T[..., None]
-    both = over_prefix * share
-    both.addcmul_(out[stem:], 1 - share)
-    out[stem:] = both
+    share = torch.sigmoid(prefix_weight - own_weight[:, prefix_count:]).T[..., None]
+    combined = over_prefix * share
+    combined.addcmul_(out[prefix_count:], 1 - share)
+    out[prefix_count:] = combined
     return out
 
 

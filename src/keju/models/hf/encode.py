@@ -59,9 +59,9 @@ class Encoder:
         self._label_space = label_space
         self._prefixes: dict[tuple[int, int], tuple[Prefix, Sampling, list[int]]] = {}
         self._endings: dict[Any, tuple[int, list[int], LabelIds] | None] = {}
-        plain, marked = (self._ids(["a"], special)[0] for special in (False, True))
-        closed = len(marked) > len(plain) and marked[-1] in checkpoint.eos
-        self._closing = 1 if closed else 0
+        without_special, with_special = (self._tokenize(["a"], special)[0] for special in (False, True))
+        adds_end = len(with_special) > len(without_special) and with_special[-1] in checkpoint.eos
+        self._closing = 1 if adds_end else 0
         """Tokens that the tokenizer adds at the end, which a text to be continued must not have."""
 
     def check(self, sampling: Sampling) -> None:
@@ -87,9 +87,9 @@ class Encoder:
                     except TemplateError as error:
                         message = f"the chat template refuses this prompt: {error}"
                         results[position] = Fault("bad_request", message)
-            encoded = self._tokens(list(texts.values()), form)
+            encoded = self._tokenize_texts(list(texts.values()), form)
             for (position, text), tokens in zip(texts.items(), encoded, strict=True):
-                results[position] = self._item(requests[position], text, tokens)
+                results[position] = self._make_item(requests[position], text, tokens)
         return results
 
     def text(self, prompt: Prompt, sampling: Sampling) -> str:
@@ -107,16 +107,16 @@ class Encoder:
         )
         return str(rendered) + prompt.cue
 
-    def _item(self, request: Request, text: str, tokens: list[int]) -> Item | Fault:
+    def _make_item(self, request: Request, text: str, tokens: list[int]) -> Item | Fault:
         labels: LabelIds = {}
         if request.sampling.decode == "labels":
-            ending = self._ending(text, tokens, request.labels, request.sampling)
+            ending = self._find_ending(text, tokens, request.labels, request.sampling)
             if ending is None:
                 return Fault("bad_request", UNREADABLE)
             cut, lead, labels = ending
             tokens = tokens[: len(tokens) - cut] + lead
-        most = self._context - (0 if labels else 1)
-        if len(tokens) > most:
+        limit = self._context - (0 if labels else 1)
+        if len(tokens) > limit:
             return Fault(
                 "context_length",
                 f"the prompt has {len(tokens)} tokens, more than the context of {self._context}",
@@ -130,13 +130,13 @@ class Encoder:
         if entry is None:
             if len(self._prefixes) >= KEPT:
                 self._prefixes.clear()
-            alone = self.text(Prompt(prefix, ""), sampling)
-            entry = (prefix, sampling, self._tokens([alone], sampling.form)[0])
+            prefix_text = self.text(Prompt(prefix, ""), sampling)
+            entry = (prefix, sampling, self._tokenize_texts([prefix_text], sampling.form)[0])
             self._prefixes[id(prefix), id(sampling)] = entry
         shared = common_length(tokens, entry[2])
         return Item(request, tokens, min(shared, len(tokens) - 1), labels)
 
-    def _ending(
+    def _find_ending(
         self, text: str, tokens: list[int], labels: str, sampling: Sampling
     ) -> tuple[int, list[int], LabelIds] | None:
         """The label ids behind `text`, the tokens it loses at its end, and those it gets instead.
@@ -153,39 +153,39 @@ class Encoder:
         key = (last_line(text), tuple(tokens[-LAST:]), labels, lead, form)
         if key in self._endings:
             return self._endings[key]
-        written = self._tokens([text + lead + label for label in labels], form)
-        starts = {common_length(tokens, ids) for ids in written}
+        label_tokens = self._tokenize_texts([text + lead + label for label in labels], form)
+        starts = {common_length(tokens, ids) for ids in label_tokens}
         start = min(starts)
         if len(starts) > 1:
             start = len(tokens)
-            alone = self._ids([lead + label for label in labels], False)
-            written = [tokens + ids for ids in alone if len(ids) == 1]
+            single_tokens = self._tokenize([lead + label for label in labels], False)
+            label_tokens = [tokens + ids for ids in single_tokens if len(ids) == 1]
         place = start
-        last = min((len(ids) for ids in written), default=0) - 1
-        while lead and place < last and len({tuple(ids[: place + 1]) for ids in written}) == 1:
+        last_index = min((len(ids) for ids in label_tokens), default=0) - 1
+        while lead and place < last_index and len({tuple(ids[: place + 1]) for ids in label_tokens}) == 1:
             place += 1
-        ids: LabelIds = {label: (seq[place],) for label, seq in zip(labels, written, strict=False)}
+        ids: LabelIds = {label: (seq[place],) for label, seq in zip(labels, label_tokens, strict=False)}
         readable = len(set(ids.values())) == len(labels)
         if readable and self._label_space and not lead:
-            spaced = self._tokens([f"{text} {label}" for label in labels], form)
-            apart = len({seq[start] for seq in spaced}) == len(labels)
-            if apart and {common_length(tokens, seq) for seq in spaced} == {start}:
+            spaced = self._tokenize_texts([f"{text} {label}" for label in labels], form)
+            is_distinct = len({seq[start] for seq in spaced}) == len(labels)
+            if is_distinct and {common_length(tokens, seq) for seq in spaced} == {start}:
                 ids = {
                     label: tuple(dict.fromkeys((*ids[label], seq[start])))
                     for label, seq in zip(labels, spaced, strict=True)
                 }
         if len(self._endings) >= KEPT:
             self._endings.clear()
-        ending = (len(tokens) - start, written[0][start:place], ids) if readable else None
+        ending = (len(tokens) - start, label_tokens[0][start:place], ids) if readable else None
         self._endings[key] = ending
         return ending
 
-    def _tokens(self, texts: list[str], form: Form) -> list[list[int]]:
+    def _tokenize_texts(self, texts: list[str], form: Form) -> list[list[int]]:
         special = form == "completion"
-        encoded = self._ids(texts, special) if texts else []
+        encoded = self._tokenize(texts, special) if texts else []
         return [ids[: -self._closing] for ids in encoded] if special and self._closing else encoded
 
-    def _ids(self, texts: list[str], special: bool) -> list[list[int]]:
+    def _tokenize(self, texts: list[str], special: bool) -> list[list[int]]:
         batch = self._tokenizer(
             texts, add_special_tokens=special, return_attention_mask=False, verbose=False
         )

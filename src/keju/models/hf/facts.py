@@ -44,7 +44,7 @@ def describe(
         "parameters": sum(p.numel() for p in checkpoint.net.parameters()),
         "sha256": _weights_hash(checkpoint.net),
         "dtype": str(checkpoint.dtype).removeprefix("torch."),
-        "devices": [_device(device) for device in checkpoint.devices],
+        "devices": [_describe_device(device) for device in checkpoint.devices],
         "attention": config.get_text_config()._attn_implementation,
         "prefix_reuse": sorted({worker.form for worker in workers}),
         "batch_rows": workers[0].scorer.rows if workers else None,
@@ -71,11 +71,11 @@ def describe(
 
 def _weights_hash(net: Any) -> str:
     """A hash over every value of every tensor and its place; the same on each device."""
-    seen = hashlib.sha256()
+    weights_digest = hashlib.sha256()
     for name, part in sorted(net.state_dict().items()):
         if isinstance(part, torch.Tensor):
-            seen.update(f"{name} {tuple(part.shape)} {part.dtype} {_checksum(part)}\n".encode())
-    return seen.hexdigest()
+            weights_digest.update(f"{name} {tuple(part.shape)} {part.dtype} {_checksum(part)}\n".encode())
+    return weights_digest.hexdigest()
 
 
 def _checksum(part: torch.Tensor) -> tuple[int, list[int]]:
@@ -89,8 +89,8 @@ def _checksum(part: torch.Tensor) -> tuple[int, list[int]]:
     if flat.storage_offset() * flat.element_size() % WORD:
         flat = flat.clone()
     octets = flat.view(torch.uint8)
-    whole = len(octets) // WORD * WORD
-    words = octets[:whole].view(torch.int64)
+    full_bytes = len(octets) // WORD * WORD
+    words = octets[:full_bytes].view(torch.int64)
     total = torch.zeros((), dtype=torch.int64, device=flat.device)
     for start in range(0, len(words), CHUNK):
         chunk = words[start : start + CHUNK]
@@ -98,10 +98,10 @@ def _checksum(part: torch.Tensor) -> tuple[int, list[int]]:
         for _ in range(2):
             mixed.bitwise_xor_(mixed >> 31).mul_(MIX)
         total += mixed.bitwise_xor_(mixed >> 29).sum()
-    return int(total), octets[whole:].tolist()
+    return int(total), octets[full_bytes:].tolist()
 
 
-def _device(device: torch.device) -> str:
+def _describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{device} {torch.cuda.get_device_name(device)}"
     return f"{device}, {torch.get_num_threads()} threads" if device.type == "cpu" else str(device)

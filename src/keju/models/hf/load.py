@@ -46,7 +46,7 @@ def load(settings: HFSettings) -> Checkpoint:
     """Load what `settings` name; EndpointError or ConfigError says why it cannot be done."""
     devices = choose_devices(settings.device)
     dtype = choose_dtype(settings.dtype, devices[0])
-    place = locate(settings)
+    place = locate_checkpoint(settings)
     with _quiet(), _plain_errors(settings):
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import cached_file
@@ -57,7 +57,7 @@ def load(settings: HFSettings) -> Checkpoint:
             "gguf_file": settings.gguf_file,
             "local_files_only": settings.offline or None,
         }
-        common = {name: value for name, value in options.items() if value is not None}
+        load_options = {name: value for name, value in options.items() if value is not None}
         # A file that is cut short is found by its header, before transformers reads it.
         words = ""
         if settings.gguf_file is not None:
@@ -68,7 +68,7 @@ def load(settings: HFSettings) -> Checkpoint:
                 local_files_only=settings.offline,
             )
             words = read_gguf(Path(str(file))).words
-        tokenizer = AutoTokenizer.from_pretrained(place, **common)
+        tokenizer = AutoTokenizer.from_pretrained(place, **load_options)
         if words in DIGITS_APART:
             from tokenizers import pre_tokenizers
 
@@ -79,19 +79,19 @@ def load(settings: HFSettings) -> Checkpoint:
                 ]
             )
         if settings.attn_implementation is not None:
-            common["attn_implementation"] = settings.attn_implementation
+            load_options["attn_implementation"] = settings.attn_implementation
         net, report = AutoModelForCausalLM.from_pretrained(
-            place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **common
+            place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **load_options
         )
     # Weights of which transformers had to make some up are refused.
     for kind in ("missing_keys", "mismatched_keys"):
         keys = sorted(key if isinstance(key, str) else key[0] for key in report.get(kind) or ())
         if keys:
             raise EndpointError(f"hf_{kind}", name=settings.name, key=keys[0], many=len(keys))
-    return assemble(net.eval(), tokenizer, settings, devices)
+    return make_checkpoint(net.eval(), tokenizer, settings, devices)
 
 
-def assemble(
+def make_checkpoint(
     net: Any, tokenizer: Any, settings: HFSettings, devices: tuple[torch.device, ...]
 ) -> Checkpoint:
     """Put a model that is in memory beside what must be known of it."""
@@ -118,8 +118,8 @@ def choose_devices(name: str) -> tuple[torch.device, ...]:
     except RuntimeError:
         raise ConfigError("hf_device", name=name) from None
     if device.type == "cuda" and (device.index or 0) >= gpus:
-        seen = f"{gpus} GPUs" if gpus else "no GPU (or a torch built without CUDA)"
-        raise ConfigError("hf_device_absent", name=name, seen=seen)
+        available = f"{gpus} GPUs" if gpus else "no GPU (or a torch built without CUDA)"
+        raise ConfigError("hf_device_absent", name=name, seen=available)
     return (device,)
 
 
@@ -130,7 +130,7 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype:
     return DTYPES[name]
 
 
-def locate(settings: HFSettings) -> str:
+def locate_checkpoint(settings: HFSettings) -> str:
     """The folder or repository to load from; a folder that should be there must be."""
     name = settings.name
     folder = Path(name).expanduser()
@@ -147,22 +147,22 @@ def locate(settings: HFSettings) -> str:
     return str(folder)
 
 
-def context_length(config: Any, tokenizer: Any, wish: int | None) -> int:
+def context_length(config: Any, tokenizer: Any, requested: int | None) -> int:
     """The longest sequence the checkpoint was made for, or `wish`, which may not exceed it."""
     text = config.get_text_config()
     names = ("max_position_embeddings", "n_positions")
     limits = [getattr(text, name, None) for name in names]
     positions = [int(limit) for limit in limits if limit and 0 < limit < ENDLESS]
-    if wish is not None:
+    if requested is not None:
         # A config may reach further by stretching its rotary embedding: 4 × 8192 positions.
         rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None)
         rope = rope if isinstance(rope, dict) else {}
         factor, original = rope.get("factor"), rope.get("original_max_position_embeddings")
         stretched = int(factor * original) if factor and original else 0
-        most = max(positions[0], stretched) if positions else wish
-        if wish > most:
-            raise ConfigError("hf_max_length", wish=wish, most=most)
-        return wish
+        most = max(positions[0], stretched) if positions else requested
+        if requested > most:
+            raise ConfigError("hf_max_length", wish=requested, most=most)
+        return requested
     if positions:
         return positions[0]
     limit = getattr(tokenizer, "model_max_length", None)
@@ -202,14 +202,14 @@ def _quiet() -> Iterator[None]:
     """
     from transformers.utils import logging
 
-    before = logging.get_verbosity()
+    previous = logging.get_verbosity()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stderr(nowhere):
+        with Path(os.devnull).open("w") as sink, contextlib.redirect_stderr(sink):
             yield
     finally:
-        logging.set_verbosity(before)
+        logging.set_verbosity(previous)
 
 
 @contextlib.contextmanager

@@ -124,21 +124,21 @@ class HFModel(Model):
             batch: list[Question | None] = [question]
             while len(batch) < ENCODED_AT_ONCE and batch[-1] and not self._inbox.empty():
                 batch.append(self._inbox.get())
-            waiting = [entry for entry in batch if entry is not None and not entry[2].cancelled()]
+            pending = [entry for entry in batch if entry is not None and not entry[2].cancelled()]
             try:
-                encoded = self._encoder.encode([request for request, _, _ in waiting])
+                encoded = self._encoder.encode([request for request, _, _ in pending])
             except Exception as error:
-                self._answer([(future, error) for _, _, future in waiting])
-                encoded, waiting = [], []
-            items: list[Item] = []
+                self._answer([(future, error) for _, _, future in pending])
+                encoded, pending = [], []
+            encoded_items: list[Item] = []
             refusals: list[tuple[asyncio.Future[Reply], Reply]] = []
-            for (_, timeout, future), item in zip(waiting, encoded, strict=True):
+            for (_, timeout, future), item in zip(pending, encoded, strict=True):
                 if isinstance(item, Fault):
                     refusals.append((future, Reply(error=item)))
                 else:
                     item.future, item.timeout = future, timeout
-                    items.append(item)
-            self._pool.put(items)
+                    encoded_items.append(item)
+            self._pool.put(encoded_items)
             self._answer(refusals)
             if batch[-1] is None:
                 return

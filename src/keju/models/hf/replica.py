@@ -10,7 +10,7 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from keju.models.hf.attention import Branch, attending, over_rows, over_tree, pack
+from keju.models.hf.attention import Branch, attend_rows, attend_tree, attending, pack
 
 ROOM = 128
 """The room of a growing cache is a multiple of so many tokens."""
@@ -24,7 +24,7 @@ class PassingLayer(DynamicLayer):  # type: ignore[misc]
     """Shows new tokens behind the kept ones to the attention, and keeps nothing of them."""
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **more: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **options: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         keys = torch.cat([self.keys, key_states], dim=-2)
         return keys, torch.cat([self.values, value_states], dim=-2)
@@ -48,7 +48,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
             self.keys, self.values = _enlarged(self.keys, tokens), _enlarged(self.values, tokens)
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **more: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **options: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         end = self.filled + key_states.shape[-2]
         self.reserve(end)
@@ -122,10 +122,10 @@ class Replica:
     def __init__(self, net: Any, device: torch.device) -> None:
         self.net = net.to(device)
         self.device = device
-        self.own_steps = False
+        self.uses_row_attention = False
         """Whether steps use Keju's own attention; for networks that were seen to allow it."""
         self._head = net.get_output_embeddings()
-        self._wanted: torch.Tensor | None = None
+        self._positions: torch.Tensor | None = None
         self._hidden: torch.Tensor | None = None
         self._hook = self._head.register_forward_pre_hook(self._pick)
         if device.type == "cuda":
@@ -140,31 +140,31 @@ class Replica:
         """Leave the network as it was."""
         self._hook.remove()
 
-    def plain(self, rows: Sequence[Sequence[int]]) -> Read:
+    def run_plain(self, rows: Sequence[Sequence[int]]) -> Read:
         """Whole prompts, one row each, nothing shared."""
-        tokens, last = self._padded(rows)
-        return self._run(last, input_ids=tokens, use_cache=False)
+        tokens, last_positions = self._pad_rows(rows)
+        return self._run(last_positions, input_ids=tokens, use_cache=False)
 
-    def tree(self, branches: Sequence[Branch]) -> Read:
+    def run_tree(self, branches: Sequence[Branch]) -> Read:
         """Prefixes and their questions packed into one sequence; questions in branch order."""
         packed = pack(branches, self.device)
-        with attending(self.net, over_tree(packed)):
+        with attending(self.net, attend_tree(packed)):
             return self._run(
-                packed.last,
+                packed.last_positions,
                 input_ids=packed.tokens,
                 position_ids=packed.positions,
                 use_cache=False,
             )
 
-    def prefix(self, tokens: Sequence[int]) -> KeysValues:
+    def run_prefix(self, tokens: Sequence[int]) -> KeysValues:
         """The keys and values of a prefix, for one row."""
         cache = DynamicCache()
         row = torch.tensor([list(tokens)], device=self.device)
-        last = torch.tensor([len(tokens) - 1], device=self.device)
-        self._run(last, input_ids=row, past_key_values=cache, use_cache=True)
+        last_positions = torch.tensor([len(tokens) - 1], device=self.device)
+        self._run(last_positions, input_ids=row, past_key_values=cache, use_cache=True)
         return [(layer.keys, layer.values) for layer in cache.layers]
 
-    def after(
+    def continue_rows(
         self, prefix: KeysValues, length: int, rows: Sequence[Sequence[int]], *, keep: bool = False
     ) -> tuple[Read, KeysValues]:
         """Rows that go on from the first `length` tokens of one kept prefix.
@@ -172,7 +172,7 @@ class Replica:
         The prefix is expanded over the rows without a copy that outlives a layer, unless the
         keys and values of all rows are to be kept, which are then returned.
         """
-        tokens, last = self._padded(rows)
+        tokens, last_positions = self._pad_rows(rows)
         count = len(rows)
         shared = [
             (k[:, :, :length].expand(count, -1, -1, -1), v[:, :, :length].expand(count, -1, -1, -1))
@@ -180,20 +180,20 @@ class Replica:
         ]
         cache = filled_cache(shared, DynamicLayer if keep else PassingLayer)
         places = torch.arange(length, length + tokens.shape[1], device=self.device)[None]
-        read = self._run(
-            last,
+        result = self._run(
+            last_positions,
             input_ids=tokens,
             position_ids=places.expand(count, -1),
             past_key_values=cache,
             use_cache=True,
         )
         all_rows = [(layer.keys, layer.values) for layer in cache.layers] if keep else []
-        return read, all_rows
+        return result, all_rows
 
-    def step(self, tokens: torch.Tensor, places: torch.Tensor, mask: Any, cache: Any) -> Read:
+    def run_step(self, tokens: torch.Tensor, places: torch.Tensor, mask: Any, cache: Any) -> Read:
         """One more token for every row of a running batch."""
-        own = attending(self.net, over_rows(mask)) if self.own_steps else contextlib.nullcontext()
-        with own:
+        row_attention = attending(self.net, attend_rows(mask)) if self.uses_row_attention else contextlib.nullcontext()
+        with row_attention:
             return self._run(
                 torch.arange(len(tokens), device=self.device),
                 input_ids=tokens[:, None],
@@ -203,45 +203,45 @@ class Replica:
                 use_cache=True,
             )
 
-    def exact_logits(self, read: Read, rows: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    def exact_logits(self, result: Read, rows: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         """Logits of a few tokens, in float32 where the head allows it.
 
         In bfloat16 a logit of 10 has steps of 1/16: labels would tie that do not. The few that
         matter are computed anew from the head's own weights, if that gives what the model gave
         up to rounding (an architecture may scale or cap its logits).
         """
-        coarse = read.logits[rows, ids]
+        coarse = result.logits[rows, ids]
         weight = getattr(self._head, "weight", None)
         if self.dtype == torch.float32 or weight is None or not weight.is_floating_point():
             return coarse
-        fine = (read.hidden[rows].float() * weight[ids].float()).sum(-1)
+        fine = (result.hidden[rows].float() * weight[ids].float()).sum(-1)
         if getattr(self._head, "bias", None) is not None:
             fine = fine + self._head.bias[ids].float()
         near = (fine - coarse).abs() <= 2.0**-5 + coarse.abs() * 2.0**-6
         return fine if bool(near.all()) else coarse
 
-    def _run(self, last: torch.Tensor, **inputs: Any) -> Read:
+    def _run(self, positions: torch.Tensor, **inputs: Any) -> Read:
         """Run the network and read it at the flat positions `last`."""
-        self._wanted = last
+        self._positions = positions
         try:
             with torch.inference_mode():
                 logits = self.net(**inputs).logits
             assert self._hidden is not None
             return Read(logits[0].float(), self._hidden[0])
         finally:
-            self._wanted = self._hidden = None
+            self._positions = self._hidden = None
 
     def _pick(self, _head: Any, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
         """Give the output head only the positions that are wanted."""
-        if self._wanted is None:
+        if self._positions is None:
             return None
         hidden = args[0]
-        self._hidden = hidden.reshape(1, -1, hidden.shape[-1])[:, self._wanted]
+        self._hidden = hidden.reshape(1, -1, hidden.shape[-1])[:, self._positions]
         return (self._hidden, *args[1:])
 
-    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _pad_rows(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows of equal length, and the flat place of each one's last own token."""
         longest = max(map(len, rows))
         filled = [[*row, *[PAD] * (longest - len(row))] for row in rows]
-        last = [number * longest + len(row) - 1 for number, row in enumerate(rows)]
-        return torch.tensor(filled, device=self.device), torch.tensor(last, device=self.device)
+        last_positions = [number * longest + len(row) - 1 for number, row in enumerate(rows)]
+        return torch.tensor(filled, device=self.device), torch.tensor(last_positions, device=self.device)

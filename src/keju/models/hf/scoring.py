@@ -56,11 +56,11 @@ class PrefixStore:
         self._replica = replica
         self._kept: list[tuple[Sequence[int], KeysValues]] = []
 
-    def share(self, items: Sequence[Item]) -> Shared:
+    def shared_prefix(self, items: Sequence[Item]) -> Shared:
         """What questions of one prefix have in common, computed or found."""
         length = min(item.shared for item in items)
-        wanted = items[0].tokens[:length]
-        reaches = [common_length(tokens, wanted) for tokens, _ in self._kept]
+        prefix_tokens = items[0].tokens[:length]
+        reaches = [common_length(tokens, prefix_tokens) for tokens, _ in self._kept]
         common = max(reaches, default=0)
         if common and common >= WORTH * length:
             # What was used last stands last, and the first is forgotten first.
@@ -68,8 +68,8 @@ class PrefixStore:
             self._kept.append(best)
             return Shared(best[1], common, fresh=False)
         del self._kept[: len(self._kept) + 1 - MOST_KEPT]
-        cache = self._replica.prefix(wanted)
-        self._kept.append((wanted, cache))
+        cache = self._replica.run_prefix(prefix_tokens)
+        self._kept.append((prefix_tokens, cache))
         return Shared(cache, length, fresh=True)
 
     def clear(self) -> None:
@@ -77,7 +77,7 @@ class PrefixStore:
         self._kept.clear()
 
 
-def by_prefix(items: Sequence[Item]) -> list[list[Item]]:
+def group_by_prefix(items: Sequence[Item]) -> list[list[Item]]:
     """Items with the same prefix, written in the same way, together in order of arrival."""
     groups: dict[tuple[int, int], list[Item]] = {}
     for item in items:
@@ -85,12 +85,12 @@ def by_prefix(items: Sequence[Item]) -> list[list[Item]]:
     return list(groups.values())
 
 
-def by_length(items: Sequence[Item]) -> list[Item]:
+def sort_by_length(items: Sequence[Item]) -> list[Item]:
     """The shortest first."""
     return sorted(items, key=lambda item: len(item.tokens))
 
 
-def batched(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+def split_batches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
     """`items` in pieces of at most `size`."""
     return [items[start : start + size] for start in range(0, len(items), size)]
 
@@ -113,7 +113,7 @@ class LabelScorer:
         """Answer `items` batch by batch, those of one batch as soon as they are there."""
         for batch, work in self._batches(items):
             started = perf_counter()
-            answered = self._halving(work, batch)
+            answered = self._run_halving(work, batch)
             seconds = perf_counter() - started
             yield [
                 (item, replace(reply, seconds=seconds))
@@ -122,16 +122,16 @@ class LabelScorer:
 
     def _batches(self, items: Sequence[Item]) -> list[tuple[Sequence[Item], Work]]:
         """What runs together, and how; rows of one batch are of similar length."""
-        sharing = [item for item in items if item.shared and self._form != "off"]
-        alone = [item for item in items if not item.shared or self._form == "off"]
-        groups: list[tuple[Sequence[Item], Work]] = [(by_length(alone), self._plain)]
+        shared = [item for item in items if item.shared and self._form != "off"]
+        unshared = [item for item in items if not item.shared or self._form == "off"]
+        groups: list[tuple[Sequence[Item], Work]] = [(sort_by_length(unshared), self._run_plain)]
         if self._form == "tree":
-            groups.append((sharing, self._tree))
+            groups.append((shared, self._run_tree))
         else:
-            groups += [(by_length(group), self._cached) for group in by_prefix(sharing)]
-        return [(batch, work) for group, work in groups for batch in batched(group, self.rows)]
+            groups += [(sort_by_length(group), self._cached) for group in group_by_prefix(shared)]
+        return [(batch, work) for group, work in groups for batch in split_batches(group, self.rows)]
 
-    def _halving(self, work: Work, items: Sequence[Item]) -> list[Reply]:
+    def _run_halving(self, work: Work, items: Sequence[Item]) -> list[Reply]:
         """Work on `items` together, or on halves of them where memory runs out.
 
         Later batches then begin smaller.
@@ -148,20 +148,20 @@ class LabelScorer:
         self.rows = max(1, min(self.rows, half))
         self._store.clear()
         release(self._replica.device)
-        return [*self._halving(work, items[:half]), *self._halving(work, items[half:])]
+        return [*self._run_halving(work, items[:half]), *self._run_halving(work, items[half:])]
 
-    def _plain(self, items: Sequence[Item]) -> list[Reply]:
-        read = self._replica.plain([item.tokens for item in items])
-        return self._replies(items, read, [0] * len(items))
+    def _run_plain(self, items: Sequence[Item]) -> list[Reply]:
+        result = self._replica.run_plain([item.tokens for item in items])
+        return self._make_replies(items, result, [0] * len(items))
 
     def _cached(self, items: Sequence[Item]) -> list[Reply]:
-        shared = self._store.share(items)
+        shared = self._store.shared_prefix(items)
         rows = [item.tokens[shared.length :] for item in items]
-        read, _ = self._replica.after(shared.cache, shared.length, rows)
-        return self._replies(items, read, saved_tokens(len(items), shared.length, shared.fresh))
+        result, _ = self._replica.continue_rows(shared.cache, shared.length, rows)
+        return self._make_replies(items, result, saved_tokens(len(items), shared.length, shared.fresh))
 
-    def _tree(self, items: Sequence[Item]) -> list[Reply]:
-        groups = by_prefix(items)
+    def _run_tree(self, items: Sequence[Item]) -> list[Reply]:
+        groups = group_by_prefix(items)
         branches, saved = [], []
         for group in groups:
             length = min(item.shared for item in group)
@@ -169,20 +169,20 @@ class LabelScorer:
             branches.append(Branch(prefix, [item.tokens[length:] for item in group]))
             saved += saved_tokens(len(group), length, fresh=True)
         ordered = [item for group in groups for item in group]
-        replies = self._replies(ordered, self._replica.tree(branches), saved)
+        replies = self._make_replies(ordered, self._replica.run_tree(branches), saved)
         reply_of = {id(item): reply for item, reply in zip(ordered, replies, strict=True)}
         return [reply_of[id(item)] for item in items]
 
-    def _replies(self, items: Sequence[Item], read: Read, saved: Sequence[int]) -> list[Reply]:
+    def _make_replies(self, items: Sequence[Item], result: Read, saved: Sequence[int]) -> list[Reply]:
         """The label values of every row, brought from the device in one go."""
-        spelt = [
+        spellings_by_row = [
             (row, spelling)
             for row, item in enumerate(items)
             for spellings in item.labels.values()
             for spelling in spellings
         ]
-        rows, ids = torch.tensor(spelt, device=read.logits.device).T
-        values = self._replica.exact_logits(read, rows, ids) - read.logits.logsumexp(-1)[rows]
+        rows, ids = torch.tensor(spellings_by_row, device=result.logits.device).T
+        values = self._replica.exact_logits(result, rows, ids) - result.logits.logsumexp(-1)[rows]
         remaining = iter(values.tolist())
         replies = []
         for item, cached in zip(items, saved, strict=True):
@@ -204,10 +204,10 @@ class LabelScorer:
 
 def _log_sum(values: Sequence[float]) -> float:
     """The log of the summed probability of all spellings of a label."""
-    most = max(values)
-    if len(values) == 1 or most == -math.inf:
-        return most
-    return most + math.log(sum(math.exp(value - most) for value in values))
+    largest = max(values)
+    if len(values) == 1 or largest == -math.inf:
+        return largest
+    return largest + math.log(sum(math.exp(value - largest) for value in values))
 
 
 def saved_tokens(count: int, length: int, fresh: bool) -> list[int]:

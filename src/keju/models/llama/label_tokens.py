@@ -45,22 +45,22 @@ async def find_label_tokens(
     a space count as the same label. None where the labels cannot be told apart by one token.
     """
     before = await tokenize(ending)
-    written = {label: await tokenize(ending + lead + label) for label in labels}
-    starts = {common_length(before, tokens) for tokens in written.values()}
+    tokens_by_label = {label: await tokenize(ending + lead + label) for label in labels}
+    starts = {common_length(before, tokens) for tokens in tokens_by_label.values()}
     start = place = min(starts)
     if len(starts) > 1:
         return None
-    last = min(len(tokens) for tokens in written.values()) - 1
-    while lead and place < last and len({tuple(w[: place + 1]) for w in written.values()}) == 1:
+    last_index = min(len(tokens) for tokens in tokens_by_label.values()) - 1
+    while lead and place < last_index and len({tuple(w[: place + 1]) for w in tokens_by_label.values()}) == 1:
         place += 1
-    if any(len(tokens) <= place for tokens in written.values()):
+    if any(len(tokens) <= place for tokens in tokens_by_label.values()):
         return None
-    ids = {tokens[place]: label for label, tokens in written.items()}
+    ids = {tokens[place]: label for label, tokens in tokens_by_label.items()}
     if len(ids) < len(labels):
         return None
     for label in labels if space and not lead else "":
         spaced = await tokenize(f"{ending} {label}")
         if common_length(before, spaced) == start < len(spaced):
             ids.setdefault(spaced[start], label)
-    first = next(iter(written.values()))
-    return LabelTokens(len(before) - start, ids, tuple(first[start:place]))
+    any_tokens = next(iter(tokens_by_label.values()))
+    return LabelTokens(len(before) - start, ids, tuple(any_tokens[start:place]))

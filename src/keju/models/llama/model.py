@@ -70,7 +70,7 @@ FIELDS = (
 )  # fmt: skip
 """Fields of a body that have an effect in llama.cpp."""
 
-_nothing = Redactor(())
+_no_redaction = Redactor(())
 
 
 class LlamaSettings(BaseModel):
@@ -103,7 +103,7 @@ def make(config: TaskConfig) -> LlamaModel:
         raise MissingExtra(Hint("extra_for_model", name=config.model), "local")
     name = config.model.strip()
     if name == EMBEDDED:
-        return LlamaModel(name, weights.locate(weights.EMBEDDED, os.environ), settings)
+        return LlamaModel(name, weights.locate_file(weights.EMBEDDED, os.environ), settings)
     path = name.removeprefix(GGUF_PREFIX)
     if not path:
         raise ConfigError("llama_no_file", name=name, prefix=GGUF_PREFIX)
@@ -147,11 +147,11 @@ class LlamaModel(Model):
         self.settings = settings or LlamaSettings()
         self.slots = self.settings.slots
         self.file: Gguf = read_gguf(path)
-        trained, wish = self.file.context, self.settings.n_ctx
-        if wish is not None and trained and wish > trained:
-            raise ConfigError("llama_n_ctx", wish=wish, trained=trained, file=self.file.path.name)
-        self.context = wish or min(DEFAULT_CONTEXT, trained or DEFAULT_CONTEXT)
-        self.chat_template = _template(self.settings.chat_template) or self.file.chat_template
+        trained_context, requested_context = self.file.context, self.settings.n_ctx
+        if requested_context is not None and trained_context and requested_context > trained_context:
+            raise ConfigError("llama_n_ctx", wish=requested_context, trained=trained_context, file=self.file.path.name)
+        self.context = requested_context or min(DEFAULT_CONTEXT, trained_context or DEFAULT_CONTEXT)
+        self.chat_template = _read_template(self.settings.chat_template) or self.file.chat_template
         self._server: LlamaServer | None = None
         self._transport = Transport()
         self._bodies = BodyBuilder(name)
@@ -169,17 +169,17 @@ class LlamaModel(Model):
     async def start(self) -> None:
         """Load the weights; EndpointError if llama.cpp cannot."""
         if self._server is None:
-            unwanted = threading.Event()
+            is_cancelled = threading.Event()
             try:
-                server = await aside(partial(self._load, unwanted))
+                server = await aside(partial(self._load, is_cancelled))
             except asyncio.CancelledError:
-                unwanted.set()
+                is_cancelled.set()
                 raise
             key = f"Bearer {server.key}"
             headers = {"Content-Type": "application/json", "Authorization": key}
             self._transport = Transport(headers, proxies=False)
             self._server = server
-            await self._look_at_context(server)
+            await self._record_context(server)
 
     async def preflight(self, sampling: Sampling) -> None:
         """Refuse settings that would do nothing, and let the model say one token."""
@@ -199,8 +199,8 @@ class LlamaModel(Model):
         started = perf_counter()
         try:
             if request.sampling.decode == "labels":
-                return await self._choose(request, timeout)
-            return await self._write(request, timeout)
+                return await self._score_labels(request, timeout)
+            return await self._generate(request, timeout)
         except asyncio.CancelledError:
             self._given_up = True
             raise
@@ -211,11 +211,11 @@ class LlamaModel(Model):
             fault = Fault("bad_request", one_line(f"the prompt is refused: {error}"))
         return Reply(seconds=perf_counter() - started, error=fault)
 
-    async def _look_at_context(self, server: LlamaServer) -> None:
+    async def _record_context(self, server: LlamaServer) -> None:
         """Record the context in force: llama.cpp rounds up, e.g. 288 tokens to 512."""
         with suppress(TransportError, msgspec.MsgspecError):
-            told = await self._transport.get(f"{server.address}/props", TRIAL_SECONDS)
-            self._facts["context"] = msgspec.json.decode(told.body, type=_Props).settings.n_ctx
+            props = await self._transport.get(f"{server.address}/props", TRIAL_SECONDS)
+            self._facts["context"] = msgspec.json.decode(props.body, type=_Props).settings.n_ctx
 
     async def close(self) -> None:
         """Let go of connections and weights; of what was given up nobody waits for the end."""
@@ -242,7 +242,7 @@ class LlamaModel(Model):
             "chat_template_hash": template_hash(self.chat_template) or None,
         } | self._facts
 
-    def _load(self, unwanted: threading.Event) -> LlamaServer:
+    def _load(self, is_cancelled: threading.Event) -> LlamaServer:
         """Load the weights, which takes a thread of its own; DataError for unpublished ones.
 
         The file is brought into memory first: what llama.cpp waits for the disk, it keeps the
@@ -253,8 +253,8 @@ class LlamaModel(Model):
         published = weights.EMBEDDED
         if self.name == EMBEDDED and digest != published.sha256:
             raise DataError("llama_not_published", path=self.file.path, command=published.command)
-        weights.read_ahead(self.file.path, unwanted.is_set)
-        if unwanted.is_set():
+        weights.read_ahead(self.file.path, is_cancelled.is_set)
+        if is_cancelled.is_set():
             raise InterruptedError
         threads = settings.threads or available_cores()
         self._facts = {"sha256": digest, "threads": threads, "xllamacpp": runtime_version()}
@@ -265,14 +265,14 @@ class LlamaModel(Model):
             slots=settings.slots,
             threads=threads,
             gpu_layers=settings.n_gpu_layers,
-            chat_template=_template(settings.chat_template) or "",
+            chat_template=_read_template(settings.chat_template) or "",
             prefix_reuse=settings.prefix_reuse,
             flash_attention=settings.flash_attention,
         )
 
     # Text
 
-    async def _write(self, request: Request, timeout: float) -> Reply:
+    async def _generate(self, request: Request, timeout: float) -> Reply:
         """Text, with nothing left to the defaults of llama.cpp."""
         sampling, cued = request.sampling, bool(request.prompt.cue)
         # The sampling is kept beside what came of it, so that no other object gets its id.
@@ -283,13 +283,13 @@ class LlamaModel(Model):
             extra = {RENAMED.get(name, name): value for name, value in sampling.extra.items()}
             extra.pop(CONTINUE, None)
             turn = {CONTINUE: True, "add_generation_prompt": False} if cued else {}
-            full = msgspec.structs.replace(
+            explicit_sampling = msgspec.structs.replace(
                 sampling,
                 temperature=1.0 if sampling.temperature is None else sampling.temperature,
                 top_p=1.0 if sampling.top_p is None else sampling.top_p,
                 extra=NEUTRAL | extra | turn,
             )
-            entry = self._samplings[id(sampling), cued] = (sampling, full)
+            entry = self._samplings[id(sampling), cued] = (sampling, explicit_sampling)
         explicit = msgspec.structs.replace(request, sampling=entry[1])
         body = self._bodies.build(explicit)
         reply = await self._reply(PATHS[sampling.form], body, explicit, timeout)
@@ -310,9 +310,9 @@ class LlamaModel(Model):
         reply = await self._post(f"/v1{route}", body, timeout)
         seconds = perf_counter() - started
         if reply.status == http.HTTPStatus.OK:
-            content = reply.body if tokens is None else labels_alone(reply.body, tokens.ids)
-            return normalise(content, request, seconds, _nothing)
-        fault = refusal(reply.status, reply.body, reply.header, _nothing)
+            content = reply.body if tokens is None else keep_label_logprobs(reply.body, tokens.ids)
+            return normalise(content, request, seconds, _no_redaction)
+        fault = refusal(reply.status, reply.body, reply.header, _no_redaction)
         if fault.kind == "context_length":
             error = msgspec.json.decode(reply.body).get("error", {})
             count, context = error.get("n_prompt_tokens", 0), error.get("n_ctx", 0)
@@ -322,7 +322,7 @@ class LlamaModel(Model):
 
     # Labels
 
-    async def _choose(self, request: Request, timeout: float) -> Reply:
+    async def _score_labels(self, request: Request, timeout: float) -> Reply:
         """The log-probabilities of the labels, whichever tokens spell them behind the prompt."""
         text = request.prompt.text
         if request.sampling.form == "chat":
@@ -411,7 +411,7 @@ class _Labelled(msgspec.Struct):
     model: str | None = None
 
 
-def labels_alone(body: bytes, ids: dict[int, str]) -> bytes:
+def keep_label_logprobs(body: bytes, ids: dict[int, str]) -> bytes:
     """`body` with the label tokens as its only log-probabilities, each under its label."""
     document = msgspec.json.decode(body, type=_Labelled)
     if not document.choices:
@@ -443,7 +443,7 @@ class _Props(msgspec.Struct):
     settings: _Slot = msgspec.field(name="default_generation_settings")
 
 
-def _template(setting: str | None) -> str | None:
+def _read_template(setting: str | None) -> str | None:
     """A chat template from the text itself or from the file it names."""
     if setting is None or "{" in setting:
         return setting

@@ -86,7 +86,7 @@ class LlamaServer:
         token of its own, which comes when llama.cpp is free again. The thread keeps an interpreter
         that ends by itself; a command ends without it.
         """
-        held, address, key = [self.native], urlsplit(self.address), self.key
+        native_servers, address, key = [self.native], urlsplit(self.address), self.key
         del self.native
 
         def wait() -> None:
@@ -97,7 +97,7 @@ class LlamaServer:
                 connection.request("POST", "/completion", body, headers)
                 connection.getresponse().read()
                 connection.close()
-            held.clear()
+            native_servers.clear()
 
         threading.Thread(target=wait, name="keju-llama-release").start()
 

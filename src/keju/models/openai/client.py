@@ -18,7 +18,7 @@ from keju.config.address import OPENAI, PATHS, Address, parse_address
 from keju.errors import ConfigError, EndpointError, Hint, Notice, nearest
 from keju.messages import first_of
 from keju.models.base import Model, NotReady, Redactor, fault_text, refusal
-from keju.models.labels import shows_spaces
+from keju.models.labels import has_spaced_tokens
 from keju.models.openai.wire import FEWEST_LABELS, BodyBuilder, check_extra, document_of, normalise
 from keju.models.transport import HttpReply, Transport, TransportError
 from keju.types import CUT, Fault, Prefix, Prompt, Reply, Request, Sampling
@@ -67,7 +67,7 @@ class HttpModel(Model):
         self,
         name: str,
         address: Address,
-        own_headers: Mapping[str, str],
+        api_headers: Mapping[str, str],
         headers: Mapping[str, str] | None = None,
         ca_file: str | None = None,
         preflight_timeout: float = PREFLIGHT_SECONDS,
@@ -76,11 +76,11 @@ class HttpModel(Model):
         self.name = name
         self.address = address
         self.preflight_timeout = preflight_timeout
-        sent = {"Content-Type": "application/json"} | dict(own_headers) | dict(headers or {})
-        keys = [v for n, v in sent.items() if CREDENTIAL.search(n)] + [*self.address.secrets]
-        self.has_key = any(n.lower() in KEY_HEADERS for n in sent)
+        all_headers = {"Content-Type": "application/json"} | dict(api_headers) | dict(headers or {})
+        keys = [v for n, v in all_headers.items() if CREDENTIAL.search(n)] + [*self.address.secrets]
+        self.has_key = any(n.lower() in KEY_HEADERS for n in all_headers)
         self.redact = Redactor([*keys, *(headers or {}).values()], keys)
-        self.transport = Transport(sent, ca_file)
+        self.transport = Transport(all_headers, ca_file)
         self._facts: dict[str, Any] = {}
 
     def __repr__(self) -> str:
@@ -102,9 +102,9 @@ class HttpModel(Model):
         except TransportError as error:
             fault = Fault(error.kind, self.redact(error.message), sent=error.reached)
             return Reply(seconds=perf_counter() - started, error=fault)
-        return self.read(reply, request, perf_counter() - started)
+        return self.parsed(reply, request, perf_counter() - started)
 
-    def read(self, reply: HttpReply, request: Request, seconds: float = 0.0) -> Reply:
+    def parsed(self, reply: HttpReply, request: Request, seconds: float = 0.0) -> Reply:
         """What an endpoint said; whatever cannot be made out of it is a fault of this attempt."""
         try:
             if not 200 <= reply.status < 300:
@@ -153,7 +153,7 @@ def endpoint_error(code: str, endpoint: HttpModel, problem: Any, **values: Any) 
     )
 
 
-def _limited(sampling: Sampling, tokens: int) -> Sampling:
+def _limit_reply(sampling: Sampling, tokens: int) -> Sampling:
     """`sampling` with a reply of at most `tokens`, however the user named the limit."""
     names = ("max_tokens", "max_completion_tokens")
     extra = {k: tokens if k in names else v for k, v in sampling.extra.items()}
@@ -197,34 +197,34 @@ class OpenAIModel(HttpModel):
         """
         check_extra(sampling)
         bodies, labels = self.bodies, sampling.decode == "labels"
-        trial = sampling if labels else _limited(sampling, SMALL)
+        trial = sampling if labels else _limit_reply(sampling, SMALL)
         while True:
-            reply = await self._trial(Request(PROMPT, trial, hash="", labels=LABELS))
+            reply = await self._try_request(Request(PROMPT, trial, hash="", labels=LABELS))
             if isinstance(reply, HttpReply):
                 break
             fault = reply
             if fault.kind in TRANSIENT:
                 raise NotReady(self.address.shown, fault)
             if fault.kind != "bad_request":
-                raise await self._explanation(sampling, fault)
+                raise await self._explain(sampling, fault)
             # What the endpoint may have refused is asked for in another way, one thing at a time.
             if "max_completion_tokens" in fault.message and bodies.limit_field == "max_tokens":
                 bodies.limit_field = "max_completion_tokens"
             elif labels and bodies.top_logprobs > FEWEST_LABELS:
                 bodies.top_logprobs = FEWEST_LABELS
             elif not labels and trial.max_tokens == SMALL:
-                trial = _limited(trial, LARGER)
+                trial = _limit_reply(trial, LARGER)
             else:
-                raise await self._explanation(sampling, fault)
-        self.trial = self.read(reply, Request(PROMPT, trial, hash="", labels=LABELS))
+                raise await self._explain(sampling, fault)
+        self.trial = self.parsed(reply, Request(PROMPT, trial, hash="", labels=LABELS))
         self.trial_bytes = len(PROMPT.text.encode())
         await self._find_default_limit(sampling)
         document = document_of(reply.body)
         if self.slots is None and reply.header("server") == LLAMA:
             await self._count_slots()
         if labels:
-            told = [choice.get("logprobs") for choice in document["choices"]]
-            self.spaces = self.spaces or any(shows_spaces(each) for each in told)
+            logprobs = [choice.get("logprobs") for choice in document["choices"]]
+            self.spaces = self.spaces or any(has_spaced_tokens(choice_logprobs) for choice_logprobs in logprobs)
         facts = {
             "server": reply.header("server"),
             "reported_model": document.get("model"),
@@ -258,7 +258,7 @@ class OpenAIModel(HttpModel):
         counting = msgspec.structs.replace(sampling, stop=COUNTING_STOPS)
         request = Request(COUNTING, counting, hash="")
         try:
-            reply = self.read(await self.send(request, self.preflight_timeout), request)
+            reply = self.parsed(await self.send(request, self.preflight_timeout), request)
         except TransportError:
             return
         tokens = reply.usage.output or len(reply.text) // 3  # where the server does not count
@@ -271,10 +271,10 @@ class OpenAIModel(HttpModel):
         """llama.cpp keeps the prompt of each slot: more requests than slots would only wait there,
         and those of one subset do best on one slot."""
         with suppress(TransportError, msgspec.MsgspecError):
-            told = await self.transport.get(self.address.props, self.preflight_timeout)
-            self.slots = max(1, msgspec.json.decode(told.body, type=_Props).total_slots)
+            props = await self.transport.get(self.address.props, self.preflight_timeout)
+            self.slots = max(1, msgspec.json.decode(props.body, type=_Props).total_slots)
 
-    async def _trial(self, request: Request) -> HttpReply | Fault:
+    async def _try_request(self, request: Request) -> HttpReply | Fault:
         try:
             reply = await self.send(request, self.preflight_timeout)
         except TransportError as error:
@@ -286,14 +286,14 @@ class OpenAIModel(HttpModel):
         # Its shape is judged as if free text had been asked for; only then are labels looked for.
         sampling = msgspec.structs.replace(request.sampling, decode="generate")
         as_text = msgspec.structs.replace(request, sampling=sampling)
-        fault = self.read(reply, as_text).error
-        lacking = self.read(reply, request).error
-        if fault is None and lacking is not None:  # by chance, or always
+        fault = self.parsed(reply, as_text).error
+        label_fault = self.parsed(reply, request).error
+        if fault is None and label_fault is not None:  # by chance, or always
             lasting = endpoint_error("endpoint_no_logprobs", self, Notice("logprobs_left_out"))
-            raise NotReady(self.address.shown, lacking, lasting)
+            raise NotReady(self.address.shown, label_fault, lasting)
         return reply if fault is None else fault
 
-    async def _explanation(self, sampling: Sampling, fault: Fault) -> EndpointError:
+    async def _explain(self, sampling: Sampling, fault: Fault) -> EndpointError:
         """Say what to change, for a failure that will not pass."""
         if fault.kind == "auth" and fault.status in (401, 403):
             code = "endpoint_refused_key" if self.has_key else "endpoint_wants_key"
@@ -326,8 +326,8 @@ class OpenAIModel(HttpModel):
                 else "",
             )
         if offered:
-            other = ANOTHER_ROUTE[sampling.form]
-            return endpoint_error("endpoint_refused_route", self, fault_text(fault), other=other)
+            other_route = ANOTHER_ROUTE[sampling.form]
+            return endpoint_error("endpoint_refused_route", self, fault_text(fault), other=other_route)
         return endpoint_error(
             "endpoint_without_model_or_route", self, fault_text(fault), model=name
         )
@@ -338,11 +338,11 @@ class OpenAIModel(HttpModel):
         for top in self.bodies.further_looks if request.sampling.form == "completion" else ():
             if reply.error is not None or reply.label_logprobs != {}:
                 break
-            further = await self._attempt(request, timeout, top)
-            if further.error is not None and further.error.kind == "bad_request":
+            deeper = await self._attempt(request, timeout, top)
+            if deeper.error is not None and deeper.error.kind == "bad_request":
                 self.bodies.further_looks = ()
                 break
-            reply = further
+            reply = deeper
         return reply
 
     def _attempt(self, request: Request, timeout: float, top: int = 0) -> Awaitable[Reply]:
@@ -365,10 +365,10 @@ class OpenAIModel(HttpModel):
 def make(config: TaskConfig) -> OpenAIModel:
     """The model at the endpoint that `config` names."""
     if not config.api_url:
-        from keju.models.registry import near_name
+        from keju.models.registry import nearest_spelling
 
         name = config.model.strip()
-        if near := near_name(name):
+        if near := nearest_spelling(name):
             hint = Hint("did_you_mean", name=near)
             raise ConfigError("no_endpoint_near", model=name, hint=hint)
         raise ConfigError("no_endpoint", model=name)

@@ -45,35 +45,35 @@ class Conversation:
         pictures: list[bytes] = []
         before = "user"
         for turn in turns:
-            said = self._turns.get(turn)
-            if said is None:
-                said = self._turns[turn] = _Said(_message(turn), _pictures(turn))
+            encoded = self._turns.get(turn)
+            if encoded is None:
+                encoded = self._turns[turn] = _Said(_message(turn), _pictures(turn))
             if pictures and turn.role != "tool":
                 pieces += (_END[before], _PICTURES % b",".join(pictures))
                 pictures, before = [], ""
             if turn.role == before == "user":
-                pieces.append(b"\\n\\n" + said.message[len(_USER) :])
+                pieces.append(b"\\n\\n" + encoded.message[len(_USER) :])
             else:
-                pieces += (_END[before], b",", said.message)
+                pieces += (_END[before], b",", encoded.message)
             before = turn.role
-            if said.pictures:
-                pictures.append(said.pictures)
+            if encoded.pictures:
+                pictures.append(encoded.pictures)
         pieces.append(_END[before])
         if pictures:
             pieces.append(_PICTURES % b",".join(pictures))
         pieces.append(b"]")
         return b"".join(pieces)
 
-    def offer(self, request: Request) -> bytes:
+    def tool_fields(self, request: Request) -> bytes:
         """The fields of a body that name the tools, and whether they may be called."""
         tools = request.tools
-        kept = self._tools.get(id(tools))
-        if kept is None:
+        entry = self._tools.get(id(tools))
+        if entry is None:
             if len(self._tools) >= KEPT_LISTS:
                 del self._tools[next(iter(self._tools))]
             listed = [{"type": "function", "function": tool} for tool in tools]
-            kept = self._tools[id(tools)] = (tools, b',"tools":' + _encode(listed))
-        return kept[1] + (b',"tool_choice":"none"' if request.tool_choice == "none" else b"")
+            entry = self._tools[id(tools)] = (tools, b',"tools":' + _encode(listed))
+        return entry[1] + (b',"tool_choice":"none"' if request.tool_choice == "none" else b"")
 
 
 _USER: Final = b'{"role":"user","content":"'
@@ -96,14 +96,14 @@ def _message(turn: Turn) -> bytes:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": _readable(call.arguments)},
+                "function": {"name": call.name, "arguments": _as_object(call.arguments)},
             }
             for call in turn.calls
         ]
     return _encode(message)
 
 
-def _readable(arguments: str) -> str:
+def _as_object(arguments: str) -> str:
     """Arguments that every server can read back: vLLM and llama.cpp refuse a history of others."""
     return arguments if _is_object(arguments) else _encode({"malformed": arguments}).decode()
 
@@ -139,13 +139,13 @@ def native_message(body: bytes, reply: Reply) -> bytes:
 
     That is where a call lacks an id of its own, or its arguments are no JSON object.
     """
-    for call, sent in zip(reply.calls, reply.tool_calls, strict=True):
-        if sent.get("id") != call.id or not isinstance(sent.get("function"), dict):
+    for call, stored in zip(reply.calls, reply.tool_calls, strict=True):
+        if stored.get("id") != call.id or not isinstance(stored.get("function"), dict):
             return b""
-        if sent["function"].get("arguments") != call.arguments or not _is_object(call.arguments):
+        if stored["function"].get("arguments") != call.arguments or not _is_object(call.arguments):
             return b""
     try:
         choices = _decode(body, type=_Body).choices
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return b""
-    return bytes(next((each for each in choices if each.index == 0), choices[0]).message)
+    return bytes(next((choice for choice in choices if choice.index == 0), choices[0]).message)

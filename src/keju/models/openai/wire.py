@@ -131,7 +131,7 @@ class BodyBuilder:
         if request.turns or request.tools:
             self._conversation = conversation = self._conversation or Conversation()
             closing = conversation.after_prompt(request.turns) if request.turns else closing
-            end = conversation.offer(request) + end if request.tools else end
+            end = conversation.tool_fields(request) + end if request.tools else end
         return b"".join((entry[2], _encode(prompt.tail)[1:-1], closing, end))
 
     def fields(self, sampling: Sampling, top: int = MOST_LABELS) -> dict[str, Any]:
@@ -174,10 +174,10 @@ def normalise(
         return Reply(seconds=seconds, error=unreadable(body, redact))
     choices = document.get("choices") if isinstance(document, dict) else ()
     if not isinstance(choices, list) or not choices or document.get("error"):
-        return Reply(seconds=seconds, error=_no_answer(document, redact))
+        return Reply(seconds=seconds, error=_missing_answer_fault(document, redact))
     choice = _first_choice(choices)
     if choice.get("error"):  # as some routers report what failed after the reply had begun
-        return Reply(seconds=seconds, error=_told_error(choice["error"], redact))
+        return Reply(seconds=seconds, error=_reported_fault(choice["error"], redact))
     finish = finish_of(choice.get("finish_reason"))
     if finish in BROKEN_FINISHES:
         return Reply(seconds=seconds, error=Reply(finish=finish).fault)
@@ -210,7 +210,7 @@ def normalise(
         logprob_issue=issue,
         choices=len(choices),
         model=model if isinstance(model, str) else "",
-        tool_calls=tuple([call for call in calls if isinstance(call, dict) and _flat(call)])
+        tool_calls=tuple([call for call in calls if isinstance(call, dict) and _is_shallow(call)])
         if calls and isinstance(calls, list)
         else (),
         refusal=refused,
@@ -224,21 +224,21 @@ def unreadable(body: bytes, redact: Redactor) -> Fault:
     """What is wrong with a body that is no JSON."""
     start = redact(body[:8192].decode("utf-8", "replace"))  # before it is cut inside of a secret
     page = start.lstrip("\ufeff \t\r\n").startswith("<")
-    what = "an HTML page" if page else "not valid JSON"
-    return Fault("malformed", one_line(f"the reply is {what}, it begins: {start[:80]}"))
+    kind_of_body = "an HTML page" if page else "not valid JSON"
+    return Fault("malformed", one_line(f"the reply is {kind_of_body}, it begins: {start[:80]}"))
 
 
-def _flat(value: Any, levels: int = 100) -> bool:
+def _is_shallow(value: Any, levels: int = 100) -> bool:
     """Whether something is nested at most so deep that every program can store and read it."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels > 0 and all(_flat(each, levels - 1) for each in inner)
+    return levels > 0 and all(_is_shallow(value, levels - 1) for value in inner)
 
 
 def _first_choice(choices: list[Any]) -> dict[str, Any]:
     """The choice with index 0, wherever it stands; the first one where none says its index."""
-    known = [choice for choice in choices if isinstance(choice, dict)]
-    numbered = (choice for choice in known if choice.get("index") == 0)
-    return next(numbered, known[0] if known else {})
+    objects = [choice for choice in choices if isinstance(choice, dict)]
+    numbered = (choice for choice in objects if choice.get("index") == 0)
+    return next(numbered, objects[0] if objects else {})
 
 
 def document_of(body: bytes) -> Any:
@@ -248,18 +248,18 @@ def document_of(body: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # decoded again with patience
 
-    def whole(value: Any) -> Any:
+    def clean(value: Any) -> Any:
         if isinstance(value, str):
             return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
         if isinstance(value, list):
-            return [whole(item) for item in value]
+            return [clean(element) for element in value]
         if isinstance(value, dict):
-            return {whole(name): whole(item) for name, item in value.items()}
+            return {clean(name): clean(element) for name, element in value.items()}
         return value
 
     try:
         text = body.removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass")
-        return whole(json.loads(text, parse_int=_integer))
+        return clean(json.loads(text, parse_int=_integer))
     except RecursionError:
         raise ValueError("nested too deep") from None
 
@@ -269,19 +269,19 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < MOST_DIGITS else float("inf")
 
 
-def _no_answer(document: Any, redact: Redactor) -> Fault:
+def _missing_answer_fault(document: Any, redact: Redactor) -> Fault:
     """What is wrong with a reply without an answer; some gateways report an error as success."""
     if not isinstance(document, dict) or not isinstance(document.get("choices"), list | None):
         shape = "not an object" if not isinstance(document, dict) else "its choices are no list"
         return Fault("malformed", f"not an OpenAI-compatible reply: {shape}")
     error = document.get("error")
     if error is None:
-        lack = "no choices" if document.get("choices") is None else "an empty list of choices"
-        return Fault("malformed", f"the reply holds {lack}")
-    return _told_error(error, redact)
+        missing_part = "no choices" if document.get("choices") is None else "an empty list of choices"
+        return Fault("malformed", f"the reply holds {missing_part}")
+    return _reported_fault(error, redact)
 
 
-def _told_error(error: Any, redact: Redactor) -> Fault:
+def _reported_fault(error: Any, redact: Redactor) -> Fault:
     """The fault behind an error object of a reply under a status of success."""
     message, code = error_of(_encode({"error": error}))
     status = error.get("code") if isinstance(error, dict) else None
@@ -328,9 +328,9 @@ def _content(choice: dict[str, Any]) -> tuple[str, str, str] | Fault:
     if not isinstance(content, str):
         problem = "the reply's content is neither a text nor parts of a known type"
         return Fault("malformed", problem)
-    named = message.get("reasoning_content") or message.get("reasoning")
-    if isinstance(named, str):
-        thoughts.insert(0, named)
+    named_reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(named_reasoning, str):
+        thoughts.insert(0, named_reasoning)
     reasoning = "\n".join(filter(None, thoughts)) if thoughts else ""
     return content, reasoning, "\n".join(filter(None, refusals))
 

@@ -46,7 +46,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         self._stream = response.stream
         self._is_events = "text/event-stream" in response.headers.get("content-type", "").lower()
-        self._most = None if endless and self._is_events else bounds.MOST_STREAMED
+        self._limit = None if endless and self._is_events else bounds.MOST_STREAMED
         try:
             names = bounds.encodings_of(response.headers.get("content-encoding", ""))
         except bounds.Damaged as error:
@@ -56,10 +56,10 @@ class _BoundedBody(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pending, event, total = bytearray(), _OpenEvent(), 0
         async for packed in self._stream:
-            pending += (data := self._unpacked(packed))
+            pending += (data := self._unpack(packed))
             total += max(len(data), len(packed))
-            if self._most is not None and total > self._most:
-                raise MessageTooLong(f"more than {self._most // bounds.MIB} MiB")
+            if self._limit is not None and total > self._limit:
+                raise MessageTooLong(f"more than {self._limit // bounds.MIB} MiB")
             if self._is_events and (end := max(pending.rfind(b"\n"), pending.rfind(b"\r")) + 1):
                 lines, pending = bytes(pending[:end]), pending[end:]
                 self._check_values(has_many=event.add(lines) > bounds.MOST_MESSAGE_VALUES)
@@ -74,31 +74,31 @@ class _BoundedBody(httpx2.AsyncByteStream):
         self._check_values(has_many=bounds.has_many_values(document, bounds.MOST_MESSAGE_VALUES))
         yield document
 
-    def _unpacked(self, data: bytes) -> bytes:
+    def _unpack(self, data: bytes) -> bytes:
         try:
             for unpacker in self._unpackers:
                 data = unpacker.feed(data, bounds.LONGEST_MESSAGE)
         except (bounds.TooLong, bounds.Damaged) as error:
-            raise MessageTooLong(str(error) or _too_long()) from None
+            raise MessageTooLong(str(error) or _too_long_message()) from None
         return data
 
     @staticmethod
     def _check(size: int) -> None:
         if size > bounds.LONGEST_MESSAGE:
-            raise MessageTooLong(_too_long())
+            raise MessageTooLong(_too_long_message())
 
     @staticmethod
     def _check_values(*, has_many: bool) -> None:
         if has_many:
-            most = f"{bounds.MOST_MESSAGE_VALUES:,}"
-            raise MessageTooLong(f"the message has more than {most} values")
+            limit = f"{bounds.MOST_MESSAGE_VALUES:,}"
+            raise MessageTooLong(f"the message has more than {limit} values")
 
     async def aclose(self) -> None:
         """Close the connection's stream."""
         await self._stream.aclose()
 
 
-def _too_long() -> str:
+def _too_long_message() -> str:
     return f"the message is longer than {bounds.LONGEST_MESSAGE // bounds.MIB} MiB"
 
 
@@ -120,8 +120,8 @@ class _OpenEvent:
         if end < 0:
             self.size, self._brackets = self.size + len(text), brackets
         else:
-            rest = text[end + 1 :]
-            self.size, self._brackets = len(rest), _brackets_of(rest)
+            open_event = text[end + 1 :]
+            self.size, self._brackets = len(open_event), _brackets_of(open_event)
         return brackets
 
 

@@ -66,52 +66,52 @@ def _value_at(match: re.Match[str], values: Mapping[str, str]) -> str:
     return value
 
 
-def filled_path(text: str, values: Mapping[str, str]) -> str:
+def fill_path(text: str, values: Mapping[str, str]) -> str:
     """Return the path of a folder in which the id of a question is one name."""
     instance = values[INSTANCE]
     return filled(text, {**values, INSTANCE: name_of(instance) if instance else ""})
 
 
-def filled_url(text: str, values: Mapping[str, str]) -> str:
+def fill_url(text: str, values: Mapping[str, str]) -> str:
     """Return an address in which every value is percent-encoded."""
     return filled(text, {name: quote(value, safe="") for name, value in values.items()})
 
 
-def filled_arguments(
+def fill_arguments(
     program: str, arguments: Sequence[str], values: Mapping[str, str]
 ) -> list[str]:
     """Return the arguments of a program; an argument that is a shell's command is quoted."""
-    made: list[str] = []
+    filled_texts: list[str] = []
     words = [program, *arguments]
     for number, text in enumerate(arguments, 1):
         is_code = _CODE_FLAG.fullmatch(words[number - 1]) or _CODE_INSIDE.fullmatch(text)
-        if not is_code or not _unsafe(text, values):
-            made.append(filled(text, values))
+        if not is_code or not _has_unsafe_value(text, values):
+            filled_texts.append(filled(text, values))
             continue
         before = {PurePath(word).name for word in words[:number]}
         if not before & _SHELLS or _CODE_INSIDE.fullmatch(text):
-            raise _refused(text, values, "args")
-        made.append(filled_command(text, values, "args"))
-    return made
+            raise _unsafe_error(text, values, "args")
+        filled_texts.append(fill_command(text, values, "args"))
+    return filled_texts
 
 
-def filled_command(template: str, values: Mapping[str, str], setting: str) -> str:
+def fill_command(template: str, values: Mapping[str, str], setting: str) -> str:
     """Return a command of a shell in which every value is one piece of text.
 
     ConfigError where a value could be run as code wherever it is quoted.
     """
-    if not _unsafe(template, values):
+    if not _has_unsafe_value(template, values):
         return filled(template, values)
     if _RUNS_TEXT.search(template):
-        raise _refused(template, values, setting)
-    made, done = "", 0
-    for match, quotes in _places(template):
+        raise _unsafe_error(template, values, setting)
+    command, position = "", 0
+    for match, quotes in _find_places(template):
         if quotes is None:
-            raise _refused(template, values, setting)
-        made += template[done : match.start()] + quotes
-        made += shlex.quote(_value_at(match, values)) + quotes
-        done = match.end()
-    return made + template[done:]
+            raise _unsafe_error(template, values, setting)
+        command += template[position : match.start()] + quotes
+        command += shlex.quote(_value_at(match, values)) + quotes
+        position = match.end()
+    return command + template[position:]
 
 
 def refuse_nul(values: Mapping[str, str]) -> None:
@@ -121,13 +121,13 @@ def refuse_nul(values: Mapping[str, str]) -> None:
             raise ConfigError("server_value_nul", placeholder=name)
 
 
-def _unsafe(text: str, values: Mapping[str, str]) -> bool:
+def _has_unsafe_value(text: str, values: Mapping[str, str]) -> bool:
     """Whether a text names a value that a shell could read as more than text."""
     names = _PLACEHOLDER.findall(text)
     return any(_HARMLESS.fullmatch(values[name]) is None for name in names)
 
 
-def _refused(text: str, values: Mapping[str, str], setting: str) -> ConfigError:
+def _unsafe_error(text: str, values: Mapping[str, str], setting: str) -> ConfigError:
     name = next(n for n in _PLACEHOLDER.findall(text) if not _HARMLESS.fullmatch(values[n]))
     code = "server_argument_unsafe" if setting == "args" else "server_command_unsafe"
     return ConfigError(code, placeholder=name, variable=VARIABLES[name])
@@ -142,7 +142,7 @@ _TOKEN = re.compile(
 )
 
 
-def _places(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
+def _find_places(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
     """Yield each placeholder with the quotation mark around it, None where that is not certain."""
     stack = [""]  # the quotation mark that is open, for each `(` around
     position, unsure = 0, False

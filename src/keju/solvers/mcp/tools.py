@@ -14,12 +14,12 @@ from keju.config.address import shown_url
 from keju.config.arms import WORKDIR, Server
 from keju.errors import ConfigError, Notice, did_you_mean
 from keju.solvers.mcp.connection import Connection, Ways
-from keju.solvers.mcp.launch import Launch, launch_of
+from keju.solvers.mcp.launch import Launch, make_launch
 from keju.solvers.mcp.shared import SharedServer
 from keju.solvers.mcp.wording import (
     kind_of_error,
     kind_of_result,
-    offered_tools,
+    make_offered_tools,
     text_of_result,
 )
 from keju.solvers.sandbox.folders import remove
@@ -65,24 +65,24 @@ class ServerTools(ToolSource):
 
     async def open(self) -> None:
         """Start the server and list its tools."""
-        first = self._shared()
-        await first.open()
-        self._running.append(first)
-        self._first = first.connection
+        first_server = self._shared()
+        await first_server.open()
+        self._running.append(first_server)
+        self._first = first_server.connection
         assert self._first is not None
-        self.listed = {tool.name: tool for tool in self._chosen(self._first.tools)}
-        self.offered = offered_tools(self.server.name, tuple(self.listed.values()))
+        self.listed = {tool.name: tool for tool in self._choose_tools(self._first.tools)}
+        self.offered = make_offered_tools(self.server.name, tuple(self.listed.values()))
         self.tools = tuple(self.offered.values())
         if self._listed_only or self.server.scope == "sample":
-            await self._end(first)
+            await self._end_server(first_server)
         elif self.server.scope == "worker":
-            others = [self._shared() for _ in range(self.server.workers - 1)]
-            self._running += others
-            await asyncio.gather(*(each.open() for each in others))
+            other_servers = [self._shared() for _ in range(self.server.workers - 1)]
+            self._running += other_servers
+            await asyncio.gather(*(server.open() for server in other_servers))
 
     async def close(self) -> None:
         """End all processes and remove their folders."""
-        await asyncio.gather(*(self._end(each) for each in list(self._running)))
+        await asyncio.gather(*(self._end_server(server) for server in list(self._running)))
         await asyncio.to_thread(remove, *self._folders)  # of servers that could not be started
 
     @asynccontextmanager
@@ -91,39 +91,39 @@ class ServerTools(ToolSource):
         if self._listed_only:
             yield StubBox(self.tools)
         elif self.server.scope != "sample":
-            shared = min(self._running, key=lambda each: each.users)
+            shared = min(self._running, key=lambda server: server.users)
             shared.users += 1
             try:
                 yield ServerBox(self, shared)
             finally:
                 shared.users -= 1
         else:
-            own = self._shared(sample.id)
-            self._running.append(own)
+            sample_server = self._shared(sample.id)
+            self._running.append(sample_server)
             try:
                 try:
-                    await own.open()
+                    await sample_server.open()
                 except ConfigError as error:
                     raise ToolsLost("server_lost", str(error)) from None
-                assert own.connection is not None
-                self._compare(own.connection)
-                yield ServerBox(self, own)
+                assert sample_server.connection is not None
+                self._note_drift(sample_server.connection)
+                yield ServerBox(self, sample_server)
             finally:
-                await self._end(own)
+                await self._end_server(sample_server)
 
     def facts(self) -> dict[str, Any]:
         """Who the server is and what it offers."""
-        server, first = self.server, self._first
+        server, first_connection = self.server, self._first
         settings = server.model_dump(mode="json", exclude_defaults=True, exclude={"env", "url"})
         facts: dict[str, Any] = {"way": server.way, "settings": settings}
         if server.url is not None:
             facts["url"] = shown_url(server.url)
-        if first is not None:
-            facts |= {"server": first.name, "version": first.version, "protocol": first.protocol}
-            facts |= {"tools": sorted(self.listed), "tool_hash": first.tool_hash}
-            if first.instructions:
-                facts["instructions"] = first.instructions[:LONGEST_INSTRUCTIONS]
-            facts["not_offered"] = sorted({t.name for t in first.tools} - self.listed.keys())
+        if first_connection is not None:
+            facts |= {"server": first_connection.name, "version": first_connection.version, "protocol": first_connection.protocol}
+            facts |= {"tools": sorted(self.listed), "tool_hash": first_connection.tool_hash}
+            if first_connection.instructions:
+                facts["instructions"] = first_connection.instructions[:LONGEST_INSTRUCTIONS]
+            facts["not_offered"] = sorted({t.name for t in first_connection.tools} - self.listed.keys())
         return {server.name: facts}
 
     def statistics(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class ServerTools(ToolSource):
             "starts": len(starts),
             "start_seconds": round(max(starts), 3) if starts else None,
             "restarts": self._restarts,
-            "noise_bytes": self._noise + sum(_noise(each) for each in self._running),
+            "noise_bytes": self._noise + sum(_noise(server) for server in self._running),
         }
         if self._drift:
             figures["drift"] = self._drift
@@ -158,24 +158,24 @@ class ServerTools(ToolSource):
 
     def _shared(self, instance: str = "") -> SharedServer:
         """A server that is started when it is opened, for one question or for many."""
-        single = bool(instance)
+        is_for_sample = bool(instance)
 
-        async def start() -> Connection:
+        async def start_connection() -> Connection:
             connection = Connection(
-                self.server, self._launch(instance), self._supervisor, self._ways
+                self.server, self._make_launch(instance), self._supervisor, self._ways
             )
             await connection.open()
             self._start_seconds.append(connection.seconds)
             return connection
 
-        def restarted(connection: Connection) -> None:
+        def on_restart(connection: Connection) -> None:
             self._restarts += 1
-            self._compare(connection)
+            self._note_drift(connection)
 
-        most = 0 if single else self.server.max_restarts
-        return SharedServer(self.server, start, max_restarts=most, restarted=restarted)
+        max_restarts = 0 if is_for_sample else self.server.max_restarts
+        return SharedServer(self.server, start_connection, max_restarts=max_restarts, on_restart=on_restart)
 
-    def _launch(self, instance: str) -> Launch:
+    def _make_launch(self, instance: str) -> Launch:
         """How a process is started, with a new folder where one is asked for."""
         texts = [*self.server.args, self.server.cwd or "", self.server.setup_command or ""]
         texts += [text or "" for text in self.server.env.values()]
@@ -183,9 +183,9 @@ class ServerTools(ToolSource):
         if any(WORKDIR in text for text in texts):
             folder = str(self._supervisor.folder("mcp"))
             self._folders.add(folder)
-        return launch_of(self.server, self._environ, folder, instance)
+        return make_launch(self.server, self._environ, folder, instance)
 
-    async def _end(self, shared: SharedServer) -> None:
+    async def _end_server(self, shared: SharedServer) -> None:
         await shared.close()
         self._noise += _noise(shared)
         if shared.connection is not None:
@@ -193,11 +193,11 @@ class ServerTools(ToolSource):
         if shared in self._running:
             self._running.remove(shared)
 
-    def _chosen(self, listed: Sequence[ListedTool]) -> list[ListedTool]:
+    def _choose_tools(self, listed: Sequence[ListedTool]) -> list[ListedTool]:
         """The tools that the settings allow; ConfigError where they name others or leave none."""
         names, choice = [tool.name for tool in listed], self.server.tools
-        for setting, wanted in (("allow", choice.allow or []), ("deny", choice.deny)):
-            for name in wanted:
+        for setting, requested_names in (("allow", choice.allow or []), ("deny", choice.deny)):
+            for name in requested_names:
                 if name not in names:
                     hint = did_you_mean(name, names)
                     values = {"server": self.server.name, "setting": setting, "tool": name}
@@ -207,7 +207,7 @@ class ServerTools(ToolSource):
             raise ConfigError("server_no_tools", server=self.server.name, listed=len(names))
         return [tool for tool in listed if tool.name in allowed]
 
-    def _compare(self, connection: Connection) -> None:
+    def _note_drift(self, connection: Connection) -> None:
         """Note what a later start lists otherwise than the first; what is offered stays."""
         assert self._first is not None
         if connection.tool_hash == self._first.tool_hash:
@@ -238,35 +238,35 @@ class ServerBox(Toolbox):
     def __init__(self, source: ServerTools, shared: SharedServer) -> None:
         self.tools = source.tools
         self._source, self._shared = source, shared
-        self._own_names = {tool.name: name for name, tool in source.offered.items()}
+        self._server_names = {tool.name: name for name, tool in source.offered.items()}
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Call a tool of the server; whatever the server did is told to the model."""
-        own, source = self._own_names[name], self._source
-        called = await self._shared.call(own, arguments, again=self._repeatable(own))
+        server_name, source = self._server_names[name], self._source
+        called = await self._shared.call(server_name, arguments, may_repeat=self._may_repeat(server_name))
         result, times = called.result, (called.seconds, called.queued)
         if isinstance(result, CallToolResult):
-            kind = kind_of_result(result, arguments, source.offered[own])
+            kind = kind_of_result(result, arguments, source.offered[server_name])
             return ToolResult(source.hide(text_of_result(result)), kind, (), *times)
         if isinstance(result, MCPError):
-            kind = kind_of_error(result, listed=self._listed(own))
+            kind = kind_of_error(result, listed=self._is_listed(server_name))
             text = f"Error: {result.message}" if kind != "timeout" else _TIMEOUT
             return ToolResult(source.hide(text), kind, (), *times)
         if isinstance(result, TimeoutError):
             return ToolResult(_TIMEOUT, "timeout", (), *times)
         return ToolResult(_UNUSABLE, "invalid_output", (), *times)
 
-    def _repeatable(self, tool: str) -> bool:
+    def _may_repeat(self, tool: str) -> bool:
         """Whether a call that was interrupted may be made again."""
         retry, about = self._source.server.retry, self._source.listed[tool].annotations
         if retry != "read_only":
             return retry == "always"
         return about is not None and bool(about.read_only_hint or about.idempotent_hint)
 
-    def _listed(self, tool: str) -> bool:
+    def _is_listed(self, tool: str) -> bool:
         """Whether the running server has the tool; after a restart it may have lost it."""
         connection = self._shared.connection
-        return connection is not None and tool in {each.name for each in connection.tools}
+        return connection is not None and tool in {tool.name for tool in connection.tools}
 
 
 _TIMEOUT = "Error: the tool did not answer in time."

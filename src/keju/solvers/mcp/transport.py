@@ -45,9 +45,9 @@ def last_words(tail: str) -> str:
     text = _OF_GROUP.sub("", tail)
     frames = list(_FRAME.finditer(text))
     lines = text[frames[-1].end() :].splitlines() if frames else []
-    said = list(dropwhile(lambda line: not line or line[0].isspace(), lines[1:]))
-    if said:
-        return " ".join(" ".join(said).split())[:MOST_WORDS]
+    exception_lines = list(dropwhile(lambda line: not line or line[0].isspace(), lines[1:]))
+    if exception_lines:
+        return " ".join(" ".join(exception_lines).split())[:MOST_WORDS]
     return " ".join(tail.split())[-MOST_WORDS:]
 
 
@@ -77,13 +77,13 @@ class Pipes:
 
     async def lines(self) -> AsyncIterator[bytes]:
         """The lines of standard output that may be messages."""
-        rest = bytearray()
+        pending = bytearray()
         stream = self.process.stdout
         while stream is not None and (chunk := await stream.read(CHUNK)):
-            rest += chunk
+            pending += chunk
             if b"\n" in chunk:
-                *lines, last = bytes(rest).split(b"\n")
-                rest = bytearray(last)
+                *lines, open_line = bytes(pending).split(b"\n")
+                pending = bytearray(open_line)
                 for line in lines:
                     if not line.lstrip().startswith(b"{"):
                         self.noise += len(line) + 1
@@ -92,20 +92,20 @@ class Pipes:
                         return
                     else:
                         yield line
-            if len(rest) > bounds.LONGEST_MESSAGE or self.noise > bounds.MOST_NOISE:
+            if len(pending) > bounds.LONGEST_MESSAGE or self.noise > bounds.MOST_NOISE:
                 self.flooded = True
                 return
             await asyncio.sleep(0)  # a server that prints without end leaves others their turn
 
 
 @asynccontextmanager
-async def over(pipes: Pipes) -> AsyncIterator[TransportStreams]:
+async def pipe_transport(pipes: Pipes) -> AsyncIterator[TransportStreams]:
     """A transport of `mcp` over a process that runs; ending the process is its owner's work."""
-    inbox, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
-    closed = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+    closed_errors = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
-    async def reading() -> None:
+    async def read_messages() -> None:
         async with inbox:
             try:
                 async for line in pipes.lines():
@@ -115,29 +115,29 @@ async def over(pipes: Pipes) -> AsyncIterator[TransportStreams]:
                         pipes.noise += len(line)
                         continue
                     await inbox.send(SessionMessage(message))
-            except (*closed, OSError):
+            except (*closed_errors, OSError):
                 pass
             finally:
                 pipes.ended.set()
 
-    async def writing() -> None:
+    async def write_messages() -> None:
         stream = pipes.process.stdin
         assert stream is not None
         async with outbox:
             try:
-                async for each in outbox:
-                    text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                async for message in outbox:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     stream.write(text.encode("utf-8", "replace") + b"\n")
                     await stream.drain()
-            except (*closed, OSError, RuntimeError):  # uvloop's word for a pipe that is closed
+            except (*closed_errors, OSError, RuntimeError):  # uvloop's word for a pipe that is closed
                 await inbox.aclose()  # nobody reads: what waits for a reply hears of it
                 pipes.ended.set()
 
-    async with read, write, anyio.create_task_group() as group:
-        group.start_soon(reading)
-        group.start_soon(writing)
+    async with incoming, write, anyio.create_task_group() as group:
+        group.start_soon(read_messages)
+        group.start_soon(write_messages)
         group.start_soon(pipes.listen)
         try:
-            yield read, write
+            yield incoming, write
         finally:
             group.cancel_scope.cancel()

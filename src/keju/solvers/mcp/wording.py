@@ -25,7 +25,7 @@ _INVALID_PARAMETERS: Final = -32602
 _REQUEST_TIMEOUT: Final = -32001
 
 
-def offered_tools(server: str, listed: tuple[ListedTool, ...]) -> dict[str, Tool]:
+def make_offered_tools(server: str, listed: tuple[ListedTool, ...]) -> dict[str, Tool]:
     """The tools as the model gets them, by their names at the server."""
     tools: dict[str, Tool] = {}
     names: dict[str, str] = {}
@@ -53,7 +53,7 @@ def text_of_result(result: CallToolResult) -> str:
                 size = len(block.data) * 3 // 4
                 parts.append(f"[{block.type}: {block.mime_type}, {size} bytes, not shown]")
             case "resource":
-                parts.append(f"[resource: {_resource(block.resource)}, not shown]")
+                parts.append(f"[resource: {_describe_resource(block.resource)}, not shown]")
             case "resource_link":
                 parts.append(f"[link to a resource: {block.uri}]")
     if not any(block.type == "text" for block in result.content) and result.structured_content:
@@ -61,7 +61,7 @@ def text_of_result(result: CallToolResult) -> str:
     return "\n".join(parts)
 
 
-def _resource(resource: Any) -> str:
+def _describe_resource(resource: Any) -> str:
     text = getattr(resource, "text", None)
     size = len(text.encode()) if text is not None else len(resource.blob) * 3 // 4
     return f"{resource.uri}, {resource.mime_type or 'of unknown type'}, {size} bytes"
@@ -85,18 +85,18 @@ def kind_of_error(error: MCPError, *, listed: bool) -> CallKind:
 
 def arguments_fit(arguments: dict[str, Any], tool: Tool) -> bool:
     """Whether arguments are what the tool's schema asks for; a schema that is none asks nothing."""
-    return not _errors(arguments, tool.parameters)
+    return not _schema_errors(arguments, tool.parameters)
 
 
-def misfits(arguments: dict[str, Any], schema: Mapping[str, Any]) -> list[Notice]:
+def describe_misfits(arguments: dict[str, Any], schema: Mapping[str, Any]) -> list[Notice]:
     """In what arguments are not what a tool's schema asks for.
 
     For people: the model gets the words of its server, as it does from any other host.
     """
-    return [notice for error in _errors(arguments, schema) for notice in _misfit(error)]
+    return [notice for error in _schema_errors(arguments, schema) for notice in _describe_error(error)]
 
 
-def _errors(
+def _schema_errors(
     arguments: dict[str, Any], schema: Mapping[str, Any]
 ) -> list[jsonschema.ValidationError]:
     import jsonschema
@@ -109,27 +109,27 @@ def _errors(
         return []
 
 
-def _misfit(error: jsonschema.ValidationError) -> Iterator[Notice]:
+def _describe_error(error: jsonschema.ValidationError) -> Iterator[Notice]:
     name = ".".join(map(str, error.absolute_path))
-    wanted, given = error.validator_value, error.instance
+    expected, instance = error.validator_value, error.instance
     match error.validator:
         case "required":
-            missing = [each for each in wanted if each not in given]
-            yield from (Notice("call_missing", {"name": _inside(name, each)}) for each in missing)
-        case "additionalProperties" if wanted is False:
-            known = error.schema.get("properties", {})
-            for each in (own for own in given if own not in known):
-                hint = did_you_mean(each, known)
-                yield Notice("call_unknown", {"name": _inside(name, each), "hint": hint})
+            missing = [key for key in expected if key not in instance]
+            yield from (Notice("call_missing", {"name": _join_path(name, key)}) for key in missing)
+        case "additionalProperties" if expected is False:
+            properties = error.schema.get("properties", {})
+            for each in (key_given for key_given in instance if key_given not in properties):
+                hint = did_you_mean(each, properties)
+                yield Notice("call_unknown", {"name": _join_path(name, each), "hint": hint})
         case "type":
-            kinds = [wanted] if isinstance(wanted, str) else list(wanted)
+            kinds = [expected] if isinstance(expected, str) else list(expected)
             yield Notice("call_type", {"name": name, "kinds": kinds})
         case "enum":
-            choices = quoted(map(str, wanted))
+            choices = quoted(map(str, expected))
             yield Notice("call_choice", {"name": name, "choices": choices})
         case _:
             yield Notice("call_unfit", {"name": name, "problem": error.message})
 
 
-def _inside(place: str, name: str) -> str:
+def _join_path(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name

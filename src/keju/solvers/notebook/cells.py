@@ -40,16 +40,16 @@ class Notebook:
         self.cells[index] = Cell(source)
         return index
 
-    def markdown(self) -> str:
+    def render_markdown(self) -> str:
         """All cells with their outputs, each output shortened."""
         parts = []
         for place, cell in enumerate(self.cells):
-            parts.append(f"### Cell {place}:\n{_fenced(cell.source, self.language)}")
-            if shown := shortened(cell.output):
-                parts.append(f"### Output {place}:\n{_fenced(shown)}")
+            parts.append(f"### Cell {place}:\n{_fence(cell.source, self.language)}")
+            if short_output := shorten(cell.output):
+                parts.append(f"### Output {place}:\n{_fence(short_output)}")
         return "\n".join(parts)
 
-    def document(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """The notebook as Jupyter stores it, format 4.5."""
         names = {"python": ("python3", "Python 3"), "r": ("ir", "R")}
         name, title = names[self.language]
@@ -58,11 +58,11 @@ class Notebook:
             "nbformat": 4,
             "nbformat_minor": 5,
             "metadata": {"kernelspec": spec, "language_info": {"name": self.language}},
-            "cells": [_stored(place, cell) for place, cell in enumerate(self.cells)],
+            "cells": [_cell_document(place, cell) for place, cell in enumerate(self.cells)],
         }
 
 
-def _stored(place: int, cell: Cell) -> dict[str, Any]:
+def _cell_document(place: int, cell: Cell) -> dict[str, Any]:
     outputs: list[dict[str, Any]] = []
     if cell.output:
         outputs.append({"output_type": "stream", "name": "stdout", "text": _lines(cell.output)})
@@ -83,7 +83,7 @@ def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
 
 
-def runnable(source: str, language: str) -> str:
+def prepare_source(source: str, language: str) -> str:
     """A cell as its kernel takes it: the kernel of R knows no ``%%bash``."""
     magic, _, script = source.lstrip().partition("\n")
     if language != "r" or magic.strip() != "%%bash":
@@ -102,14 +102,14 @@ _BASH_IN_R = """local({
 _BACKTICKS = re.compile("`{3,}")
 
 
-def _fenced(text: str, language: str = "") -> str:
+def _fence(text: str, language: str = "") -> str:
     """`text` in a fence that is longer than any inside it."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """`text` with the middle left out where it is long, and how much that was."""
     text = text.strip("\n")
     left_out = len(text) - 2 * SHOWN_EACH_END
@@ -119,6 +119,6 @@ def shortened(text: str) -> str:
     return f"{start}\n[… {left_out} characters left out …]\n{end}"
 
 
-def listing(tree: dict[str, Any]) -> str:
+def render_listing(tree: dict[str, Any]) -> str:
     """A folder as nested JSON: the names of its files, and its folders by name."""
     return json.dumps(tree, indent=2, ensure_ascii=False)

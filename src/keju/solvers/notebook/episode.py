@@ -19,7 +19,7 @@ from typing import Any, Final
 from keju.benchmarks.facts import NotebookTask
 from keju.bounds import whole_number
 from keju.files import name_of, write_json
-from keju.solvers.notebook.cells import NAME, Notebook, listing, runnable, shortened
+from keju.solvers.notebook.cells import NAME, Notebook, prepare_source, render_listing, shorten
 from keju.solvers.notebook.workplaces import Bench, Workplaces
 from keju.solvers.sandbox.output import CellResult
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolSource
@@ -28,9 +28,9 @@ from keju.types import CallKind, Sample, Tool
 PLACE: Final = "/workspace/" + NAME
 
 
-def _tool(name: str, about: str, **arguments: dict[str, Any]) -> Tool:
+def _make_tool(name: str, about: str, **arguments: dict[str, Any]) -> Tool:
     """A tool; arguments that may be null need not be given."""
-    required = [key for key, own in arguments.items() if "null" not in own.get("type", ())]
+    required = [key for key, schema_of_key in arguments.items() if "null" not in schema_of_key.get("type", ())]
     schema = {"type": "object", "properties": arguments, "required": required}
     return Tool(name, about, schema)
 
@@ -38,7 +38,7 @@ def _tool(name: str, about: str, **arguments: dict[str, Any]) -> Tool:
 def notebook_tools(task: NotebookTask) -> tuple[Tool, ...]:
     """The tools of an exam's notebook."""
     return (
-        _tool(
+        _make_tool(
             "edit_cell",
             "Write a code cell of the notebook and run it. Only code cells exist; the kernel keeps"
             " its variables between cells.",
@@ -48,8 +48,8 @@ def notebook_tools(task: NotebookTask) -> tuple[Tool, ...]:
                 "description": "The index of the cell to replace; leave it out to append one.",
             },
         ),
-        _tool("list_workdir", "List the files of the working directory as nested JSON."),
-        _tool(
+        _make_tool("list_workdir", "List the files of the working directory as nested JSON."),
+        _make_tool(
             "submit_answer",
             "Submit the final answer. It can be called once and ends the task.",
             answer={"type": "string", "description": f"The answer: {task.answer_form}."},
@@ -89,7 +89,7 @@ class NotebookSource(ToolSource):
             finally:
                 if self._folder is not None:
                     place = self._folder / f"{name_of(sample.id)}.{epoch}" / NAME
-                    write_json(place, box.notebook.document())
+                    write_json(place, box.notebook.to_document())
 
     async def close(self) -> None:
         """End every kernel."""
@@ -114,7 +114,7 @@ class NotebookBox(Toolbox):
         self.reminder = "Call a tool: edit_cell to go on, or submit_answer with your answer."
         self.notebook = Notebook(task.language)
         self._task, self._sample, self._bench = task, sample, bench
-        self._objected = self._changed = False
+        self._has_objected = self._has_changed = False
         self._cells_run = 0
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
@@ -123,12 +123,12 @@ class NotebookBox(Toolbox):
             if name == "edit_cell":
                 return await self._edit(arguments.get("contents"), arguments.get("idx"))
             if name == "list_workdir":
-                return await self._list()
+                return await self._list_folder()
             return self._submit(arguments.get("answer"))
 
-    async def _list(self) -> ToolResult:
+    async def _list_folder(self) -> ToolResult:
         try:
-            return ToolResult(listing(await self._bench.tree()))
+            return ToolResult(render_listing(await self._bench.tree()))
         except OSError as error:
             text = f"The working directory cannot be listed ({error.strerror})."
             return ToolResult(text, "tool_error")
@@ -142,21 +142,21 @@ class NotebookBox(Toolbox):
             return ToolResult("idx must be the index of a cell, or null", "bad_arguments")
         before = len(self.notebook.cells)
         place = self.notebook.put(contents, index)
-        self._changed = True
+        self._has_changed = True
         if self._task.rerun_all:
-            for other in range(place):
-                await self._run(other)
+            for cell_index in range(place):
+                await self._run(cell_index)
         result = await self._run(place)
-        for other in range(place + 1, before) if self._task.rerun_all else ():
-            await self._run(other)
-        done = f"Appended new cell (#{place})." if place == before else f"Edited cell #{place}."
-        told = "\n".join(filter(None, (done, shortened(result.text))))
+        for cell_index in range(place + 1, before) if self._task.rerun_all else ():
+            await self._run(cell_index)
+        edit_line = f"Appended new cell (#{place})." if place == before else f"Edited cell #{place}."
+        answer_text = "\n".join(filter(None, (edit_line, shorten(result.text))))
         images = result.images if self._task.images else ()
-        return ToolResult(told, kind_of(result), images, result.seconds)
+        return ToolResult(answer_text, kind_of(result), images, result.seconds)
 
     async def _run(self, place: int) -> CellResult:
         cell = self.notebook.cells[place]
-        result = await self._bench.run(runnable(cell.source, self._task.language))
+        result = await self._bench.run(prepare_source(cell.source, self._task.language))
         self._cells_run += result.ran
         cell.output, cell.images = result.text, result.images
         cell.ran = self._cells_run if result.ran else 0
@@ -168,23 +168,23 @@ class NotebookBox(Toolbox):
         if not isinstance(answer, str):
             return ToolResult("answer must be a string", "bad_arguments")
         objection = self._task.objection(self._sample, answer)
-        if objection is not None and not self._objected:
-            self._objected = True
+        if objection is not None and not self._has_objected:
+            self._has_objected = True
             return ToolResult(f"{objection} Submit again.", "bad_arguments")
         return ToolResult("Answer submitted.", final=answer)
 
     def note(self) -> str | None:
         """The notebook, where a turn has changed it."""
-        if not self._changed:
+        if not self._has_changed:
             return None
-        self._changed = False
-        return f"The notebook ({PLACE}) is now:\n\n{self.notebook.markdown()}"
+        self._has_changed = False
+        return f"The notebook ({PLACE}) is now:\n\n{self.notebook.render_markdown()}"
 
     def facts(self) -> dict[str, Any]:
         """What was there to work with, and how much work was done."""
         images = sum(len(cell.images) for cell in self.notebook.cells)
-        own = {"cells": len(self.notebook.cells), "cells_run": self._cells_run, "images": images}
-        return own | self._bench.facts()
+        notebook_facts = {"cells": len(self.notebook.cells), "cells_run": self._cells_run, "images": images}
+        return notebook_facts | self._bench.facts()
 
 
 def kind_of(result: CellResult) -> CallKind:
@@ -194,7 +194,7 @@ def kind_of(result: CellResult) -> CallKind:
     return "server_crash" if result.died else "ok"
 
 
-PYTHON = _tool(
+PYTHON = _make_tool(
     "python",
     "Run Python code in a sandbox without network and return what it prints, and the value of its"
     " last line. Variables are kept between calls.",
@@ -244,8 +244,8 @@ class PythonBox(Toolbox):
             return ToolResult("code must be a string", "bad_arguments")
         async with self._bench.turn:
             result = await self._bench.run(code)
-        told = shortened(result.text) or "(no output)"
-        return ToolResult(told, kind_of(result), seconds=result.seconds)
+        output_text = shorten(result.text) or "(no output)"
+        return ToolResult(output_text, kind_of(result), seconds=result.seconds)
 
     def facts(self) -> dict[str, Any]:
         """What became of the kernel."""

@@ -35,7 +35,7 @@ class Workplaces:
     async def open(self, language: Language = "python") -> None:
         """See that kernels of a language can be started, and make the place for work folders."""
         await self.sandbox.open()
-        if not await self.sandbox.speaks(language):
+        if not await self.sandbox.can_run(language):
             raise UsageError("sandbox_without_r", backend=self.sandbox.settings.chosen)
         self._root = self.sandbox.supervisor.folder("work")
         self._root.chmod(0o711)
@@ -77,7 +77,7 @@ class Bench:
     def __init__(self, kernel: Kernel, work: Path, data: Mapping[str, Any]) -> None:
         self.work, self.data = work, data
         self._kernel = kernel
-        self._dead = ""
+        self._death_reason = ""
         # Calls of one turn come at the same time; a kernel runs one cell after the other.
         self.turn = asyncio.Lock()
 
@@ -86,25 +86,25 @@ class Bench:
 
         ToolsLost if the kernel was lost before any code ran, for the host is to blame then.
         """
-        if self._dead:
-            text = GONE.format(reason=self._dead)
-            return CellResult(text, error="KernelDied", died=self._dead, ran=False)
+        if self._death_reason:
+            text = GONE.format(reason=self._death_reason)
+            return CellResult(text, error="KernelDied", died=self._death_reason, ran=False)
         try:
             return await self._kernel.run(code)
         except KernelDied as died:
             if not died.by_code:
                 raise ToolsLost("kernel_died", str(died)) from None
-            return self._lost(died.reason, died)
+            return self._result_of_death(died.reason, died)
         except KejuError:
             raise
         except Exception as error:  # no reply to code may become an error of Keju
             if not self._kernel.code_ran:
                 raise
-            return self._lost("lost", KernelDied("exit", type(error).__name__, by_code=True))
+            return self._result_of_death("lost", KernelDied("exit", type(error).__name__, by_code=True))
 
-    def _lost(self, reason: str, died: KernelDied) -> CellResult:
+    def _result_of_death(self, reason: str, died: KernelDied) -> CellResult:
         """Return the last result of a kernel that code has ended for good."""
-        self._dead = reason
+        self._death_reason = reason
         text = "\n".join(filter(None, (died.text, GONE.format(reason=died))))
         return CellResult(text, error="KernelDied", died=reason, ran=died.ran)
 

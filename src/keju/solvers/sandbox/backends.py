@@ -65,31 +65,31 @@ class Launch(NamedTuple):
     cwd: str = "/"
 
 
-def owner() -> int | None:
+def choose_owner() -> int | None:
     """A user id for one program: a fresh one where Keju is root and may give it away."""
     if os.getuid() != 0:
         return None
-    given = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
-    last = max((int(first) + int(count) for first, _, count in given), default=0)
-    return random.choice(UIDS) if last > UIDS[-1] else NOBODY
+    id_ranges = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    last_id = max((int(first_id) + int(count) for first_id, _, count in id_ranges), default=0)
+    return random.choice(UIDS) if last_id > UIDS[-1] else NOBODY
 
 
-def outside() -> dict[str, str]:
+def outer_environment() -> dict[str, str]:
     """What a program that shuts others in sees of Keju's environment."""
     return {name: os.environ[name] for name in OUTSIDE if name in os.environ}
 
 
-def folders_of_python(venv: str | None) -> list[str]:
+def python_folders(venv: str | None) -> list[str]:
     """An environment and the installation that it is made from."""
-    found = [sys.prefix, sys.base_prefix]
+    folders = [sys.prefix, sys.base_prefix]
     if venv is not None:
-        found = [venv]
+        folders = [venv]
         file = Path(venv) / "pyvenv.cfg"
         for line in file.read_text("utf-8").splitlines() if file.is_file() else ():
             name, _, value = line.partition("=")
             if name.strip() == "home":  # ``home = /opt/python/bin``
-                found.append(str(Path(value.strip()).parent))
-    return [path for path in dict.fromkeys(found) if path != "/"]
+                folders.append(str(Path(value.strip()).parent))
+    return [path for path in dict.fromkeys(folders) if path != "/"]
 
 
 class Backend:
@@ -163,32 +163,32 @@ class Bubblewrap(Backend):
         limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
         limited = ["prlimit", *limits, "--", *self.shut_in(command)]
         inner = ["bwrap", *self._inner(room), "--", *limited]
-        seen = outside()  # bubblewrap clears it
+        environment = outer_environment()  # bubblewrap clears it
         if room.owner is None:
-            return Launch(inner, seen)
+            return Launch(inner, environment)
         user = f"--reuid={room.owner}", f"--regid={room.owner}", "--clear-groups"
-        folders = *self._folders(room), *self._binds((room.work, WORK), (room.run, RUN))
+        folders = *self._readable_folders(room), *self._binds((room.work, WORK), (room.run, RUN))
         outer = ["bwrap", "--tmpfs", "/tmp", *folders]
         outer += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--die-with-parent"]
         inner = ["setpriv", *user, "--", *inner]
-        return Launch([*outer, "--", *inner], seen)
+        return Launch([*outer, "--", *inner], environment)
 
     def _inner(self, room: Room) -> Iterator[str]:
         size = "--size", str(self.settings.scratch_bytes)
         yield from (*size, "--tmpfs", "/tmp")  # first, or it hides binds below it
-        yield from self._folders(room)
+        yield from self._readable_folders(room)
         yield from ("--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/dev/shm")
         yield from ("--ro-bind", "/proc/sys", "/proc/sys")
         for path in KEYRINGS:
             if Path(path).exists():  # not in every kernel of the system
                 yield from ("--ro-bind", "/dev/null", path)
-        moved = room.owner is not None  # the outer bubblewrap has put them in their places
-        work, run = (WORK, RUN) if moved else (str(room.work), str(room.run))
+        is_nested = room.owner is not None  # the outer bubblewrap has put them in their places
+        work, run = (WORK, RUN) if is_nested else (str(room.work), str(room.run))
         yield from self._binds((work, WORK), (run, RUN))
         # What bubblewrap makes itself is memory without a bound, unless nothing can be written.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK)
         yield from ("--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY), "--unshare-pid")
-        yield from ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", *self._optional())
+        yield from ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", *self._runtime_options())
         if self.settings.network == "none":
             yield "--unshare-net"
         yield from ("--hostname", "sandbox", "--cap-drop", "ALL", "--new-session")
@@ -196,22 +196,22 @@ class Bubblewrap(Backend):
         for name, value in self.environment(room).items():
             yield from ("--setenv", name, value)
 
-    def _optional(self) -> Iterator[str]:
+    def _runtime_options(self) -> Iterator[str]:
         """``--disable-userns``, which older ones lack, is tried by the probe as a "runtime"."""
         if self.runtime:
             yield self.runtime
 
-    def _folders(self, room: Room) -> Iterator[str]:
+    def _readable_folders(self, room: Room) -> Iterator[str]:
         """What can be read: the system, the Python environment, what the settings name."""
         online = NETWORK if self.settings.network == "host" else ()
-        own = [*folders_of_python(self.settings.venv), *self.settings.read_only]
-        paths = dict.fromkeys((*SYSTEM, *CONFIGURATION, *online, *own))
-        below = [path for path in paths if not _within(path, SYSTEM)]
+        settings_folders = [*python_folders(self.settings.venv), *self.settings.read_only]
+        paths = dict.fromkeys((*SYSTEM, *CONFIGURATION, *online, *settings_folders))
+        extra_paths = [path for path in paths if not _is_within(path, SYSTEM)]
         # Bubblewrap would make parents that only root can enter.
-        parents = {str(up) for path in (*below, RUN) for up in Path(path).parents} - {"/"}
+        parents = {str(up) for path in (*extra_paths, RUN) for up in Path(path).parents} - {"/"}
         for parent in sorted(parents):
             yield from ("--dir", parent)
-        for path in (*SYSTEM, *below):
+        for path in (*SYSTEM, *extra_paths):
             yield from ("--ro-bind-try", path, path)
 
     def _binds(self, *pairs: tuple[object, str]) -> Iterator[str]:
@@ -219,7 +219,7 @@ class Bubblewrap(Backend):
             yield from ("--bind", str(source), place)
 
 
-def _within(path: str, folders: Sequence[str]) -> bool:
+def _is_within(path: str, folders: Sequence[str]) -> bool:
     return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
@@ -234,10 +234,10 @@ class Container(Backend):
         return WORK, RUN
 
     def environment(self, room: Room) -> dict[str, str]:
-        known = super().environment(room)
+        variables = super().environment(room)
         if not self.settings.venv:
-            del known["PATH"]  # the image knows better
-        return known
+            del variables["PATH"]  # the image knows better
+        return variables
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         settings = self.settings
@@ -245,7 +245,7 @@ class Container(Backend):
         limits = self.limits(room.memory)
         limits |= {"nproc": str(settings.processes)}
         argv = [
-            *(self.name, *self._engine(), "run", "--rm", "--name", room.name, "--pull", "never"),
+            *(self.name, *self._engine_options(), "run", "--rm", "--name", room.name, "--pull", "never"),
             *("--label", f"{LABEL}={os.getpid()}", "--label", f"keju.run={self.run_id}"),
             *("--network", settings.network, "--memory", str(room.memory)),
             *("--memory-swap", str(room.memory), "--pids-limit", str(settings.processes)),
@@ -255,24 +255,24 @@ class Container(Backend):
             *("--hostname", "sandbox", "--user", f"{user}:{user}", "--workdir", WORK),
             *("--volume", f"{room.work}:{WORK}", "--volume", f"{room.run}:{RUN}"),
         ]
-        readable = folders_of_python(settings.venv) if settings.venv else []
+        readable = python_folders(settings.venv) if settings.venv else []
         for path in dict.fromkeys((*settings.read_only, *readable)):
             argv += ["--volume", f"{path}:{path}:ro"]
         for name, value in limits.items():
             argv += ["--ulimit", f"{name}={value if ':' in value else f'{value}:{value}'}"]
-        for name, value in (self.environment(room) | self._hidden()).items():
+        for name, value in (self.environment(room) | self._blanked_variables()).items():
             argv += ["--env", f"{name}={value}"]
         argv += [settings.image or "", *self.shut_in(command)]
-        return Launch(argv, outside(), ((self.name, "rm", "--force", *self._at_once(), room.name),))
+        return Launch(argv, outer_environment(), ((self.name, "rm", "--force", *self._stop_options(), room.name),))
 
-    def _engine(self) -> tuple[str, ...]:
+    def _engine_options(self) -> tuple[str, ...]:
         return ()
 
-    def _hidden(self) -> dict[str, str]:
+    def _blanked_variables(self) -> dict[str, str]:
         """Variables that the engine would hand on by itself."""
         return {}
 
-    def _at_once(self) -> tuple[str, ...]:
+    def _stop_options(self) -> tuple[str, ...]:
         return ()
 
 
@@ -300,13 +300,13 @@ class Podman(Container):
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         launch = super().launch(room, command)
         place = launch.argv.index("run") + 1
-        more = ["--http-proxy=false", "--read-only-tmpfs=false"]
-        more += ["--userns", "keep-id"] if room.owner is None else []
-        return launch._replace(argv=[*launch.argv[:place], *more, *launch.argv[place:]])
+        podman_options = ["--http-proxy=false", "--read-only-tmpfs=false"]
+        podman_options += ["--userns", "keep-id"] if room.owner is None else []
+        return launch._replace(argv=[*launch.argv[:place], *podman_options, *launch.argv[place:]])
 
 
 BACKENDS: dict[str, type[Backend]] = {
-    each.name: each for each in (Bubblewrap, Docker, Podman, Backend)
+    backend.name: backend for backend in (Bubblewrap, Docker, Podman, Backend)
 }
 RUNTIMES: dict[str, tuple[str, ...]] = {
     "bwrap": ("--disable-userns", ""),
@@ -315,5 +315,5 @@ RUNTIMES: dict[str, tuple[str, ...]] = {
 """What a backend is tried with, in this order; the first that works is used."""
 
 
-def installed(backend: type[Backend]) -> bool:
+def is_installed(backend: type[Backend]) -> bool:
     return backend.binary is None or shutil.which(backend.binary) is not None

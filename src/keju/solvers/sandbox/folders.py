@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from keju.solvers.sandbox.supervise import mapped_bytes, removal
+from keju.solvers.sandbox.supervise import mapped_bytes, removal_commands
 
 OPENAT2: Final = 437
 """The system call's number, the same on every processor; Linux has it since version 5.6."""
@@ -60,12 +60,12 @@ class Visited(NamedTuple):
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[int]:
+def open_folder(folder: Path) -> Iterator[int]:
     """Open a folder; OSError if it is a link or not a folder."""
     try:
         descriptor = os.open(folder, FOLDER)
     except PermissionError:
-        with opened(folder.parent) as parent:
+        with open_folder(folder.parent) as parent:
             unlock(parent, os.fsencode(folder.name))
         descriptor = os.open(folder, FOLDER)
     try:
@@ -83,13 +83,13 @@ def open_below(start: int, path: bytes, flags: int = FOLDER) -> int:
         if error.errno not in NOT_AVAILABLE:
             raise
     place = os.open(".", FOLDER, dir_fd=start)
-    *folders, last = path.split(b"/") if path else [b"."]
+    *folders, last_name = path.split(b"/") if path else [b"."]
     try:
         for name in folders:
             below = os.open(name, FOLDER, dir_fd=place)
             os.close(place)
             place = below
-        return os.open(last, flags, dir_fd=place)
+        return os.open(last_name, flags, dir_fd=place)
     finally:
         os.close(place)
 
@@ -112,7 +112,7 @@ def walk(folder: Path) -> Iterator[Visited]:
 
     What disappears meanwhile, or turns into something else, is left out.
     """
-    with opened(folder) as start:
+    with open_folder(folder) as start:
         waiting = deque([b""])
         while waiting:
             path = waiting.popleft()
@@ -120,29 +120,29 @@ def walk(folder: Path) -> Iterator[Visited]:
                 raise TooDeepError
             with (
                 suppress(OSError),
-                _visited(start, path) as descriptor,
+                _open_visited(start, path) as descriptor,
                 os.scandir(descriptor) as entries,
             ):
-                yield Visited(path, descriptor, _noted(entries, path, waiting))
+                yield Visited(path, descriptor, _note_folders(entries, path, waiting))
 
 
-def _noted(
+def _note_folders(
     entries: Iterable[os.DirEntry[str]], path: bytes, waiting: deque[bytes]
 ) -> Iterator[os.DirEntry[str]]:
     """Yield the entries of a folder, and note which of them must be visited."""
     for entry in entries:
         with suppress(OSError):
             if entry.is_dir(follow_symlinks=False):
-                waiting.append(_joined(path, entry.name))
+                waiting.append(_join_path(path, entry.name))
         yield entry
 
 
-def _joined(path: bytes, name: str) -> bytes:
+def _join_path(path: bytes, name: str) -> bytes:
     return path + b"/" + os.fsencode(name) if path else os.fsencode(name)
 
 
 @contextmanager
-def _visited(start: int, path: bytes) -> Iterator[int]:
+def _open_visited(start: int, path: bytes) -> Iterator[int]:
     """Open a folder, also one that its owner has locked against itself (mode 000)."""
     try:
         descriptor = open_below(start, path)
@@ -165,7 +165,7 @@ def unlock(start: int, path: bytes) -> None:
         os.close(place)
 
 
-def size_of(folders: Iterable[Path], most: int) -> int:
+def size_of(folders: Iterable[Path], limit: int) -> int:
     """Return the bytes on disk below folders, counted no further than `most`.
 
     Links are not followed. Folders that cannot be measured count as more than `most`.
@@ -179,16 +179,16 @@ def size_of(folders: Iterable[Path], most: int) -> int:
                     with suppress(OSError):
                         blocks = entry.stat(follow_symlinks=False).st_blocks
                         size += max(blocks * 512, BLOCK)
-                    if size > most or entries > MOST_ENTRIES:
-                        return max(size, most + 1)
+                    if size > limit or entries > MOST_ENTRIES:
+                        return max(size, limit + 1)
     except TooDeepError:
-        return most + 1
+        return limit + 1
     except FileNotFoundError:  # the folder of the sockets is gone with its kernel
         return size
     return size
 
 
-def deleted_bytes(pids: Iterable[int], folder: Path) -> int:
+def count_deleted_bytes(pids: Iterable[int], folder: Path) -> int:
     """Return the bytes on disk of files that are deleted and that processes still hold.
 
     `folder` is where the processes can create files. Files that wait in a socket until a process
@@ -202,16 +202,16 @@ def deleted_bytes(pids: Iterable[int], folder: Path) -> int:
         with suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
                 with suppress(OSError):
-                    known = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
-                    if stat.S_ISSOCK(known.st_mode):
-                        pending += _waiting_files(Path(f"/proc/{pid}/fdinfo/{name}"))
-                    elif stat.S_ISREG(known.st_mode) and not known.st_nlink:
-                        sizes[known.st_ino] = known.st_blocks * 512 if known.st_dev == disk else 0
-    hidden = pending * PENDING if pending > MOST_PENDING else 0
-    return max(sum(sizes.values()), mapped_bytes(pids)[1]) + hidden
+                    status = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
+                    if stat.S_ISSOCK(status.st_mode):
+                        pending += _count_waiting_files(Path(f"/proc/{pid}/fdinfo/{name}"))
+                    elif stat.S_ISREG(status.st_mode) and not status.st_nlink:
+                        sizes[status.st_ino] = status.st_blocks * 512 if status.st_dev == disk else 0
+    pending_bytes = pending * PENDING if pending > MOST_PENDING else 0
+    return max(sum(sizes.values()), mapped_bytes(pids)[1]) + pending_bytes
 
 
-def _waiting_files(about: Path) -> int:
+def _count_waiting_files(about: Path) -> int:
     """Return how many files wait in a socket, from the line ``scm_fds: 3``."""
     for line in about.read_bytes().splitlines():
         if line.startswith(b"scm_fds:"):
@@ -230,7 +230,7 @@ def give_away(folder: Path, user: int | None) -> None:
                 os.chown(entry.name, user, user, dir_fd=visited.descriptor, follow_symlinks=False)
 
 
-def tree_of(folder: Path, most: int = MOST_LISTED) -> dict[str, Any]:
+def tree_of(folder: Path, limit: int = MOST_LISTED) -> dict[str, Any]:
     """Return the files of a folder by name, folders as nested objects; links are only named.
 
     The key ``files`` holds the names of files, ``more`` the number of entries that are not listed.
@@ -241,10 +241,10 @@ def tree_of(folder: Path, most: int = MOST_LISTED) -> dict[str, Any]:
         for visited in walk(folder):
             if visited.path not in places:  # below a folder that is not listed
                 continue
-            here, depth = places.pop(visited.path)
+            node, depth = places.pop(visited.path)
             entries = sorted(visited.entries, key=lambda entry: entry.name)
-            listed = entries[: max(0, most)] if depth < DEEPEST_LISTED else []
-            most -= len(listed)
+            listed = entries[: max(0, limit)] if depth < DEEPEST_LISTED else []
+            limit -= len(listed)
             files = []
             for entry in listed:
                 name = entry.name.encode(errors="replace").decode()
@@ -252,12 +252,12 @@ def tree_of(folder: Path, most: int = MOST_LISTED) -> dict[str, Any]:
                     files.append(name)
                     continue
                 key = f"{name}/" if name in ("files", "more") else name
-                here[key] = {}
-                places[_joined(visited.path, entry.name)] = here[key], depth + 1
+                node[key] = {}
+                places[_join_path(visited.path, entry.name)] = node[key], depth + 1
             if files:
-                here["files"] = files
-            if more := len(entries) - len(listed):
-                here["more"] = more
+                node["files"] = files
+            if unlisted := len(entries) - len(listed):
+                node["more"] = unlisted
             if not places:
                 break
     return tree
@@ -271,17 +271,17 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 @contextmanager
-def socket_in(folder: Path, name: str) -> Iterator[str]:
+def socket_path(folder: Path, name: str) -> Iterator[str]:
     """Yield a path that leads to a socket in a folder, and to nothing else.
 
     FileNotFoundError if there is none. OSError if it is a link, a file or on another disk: a
     connection to `folder`/`name` itself would follow a link to any socket of the host.
     """
-    with opened(folder) as start:
+    with open_folder(folder) as start:
         descriptor = open_below(start, os.fsencode(name), PATH_ONLY)
         try:
-            known = os.fstat(descriptor)
-            if not stat.S_ISSOCK(known.st_mode) or known.st_dev != os.fstat(start).st_dev:
+            status = os.fstat(descriptor)
+            if not stat.S_ISSOCK(status.st_mode) or status.st_dev != os.fstat(start).st_dev:
                 raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
             yield f"/proc/self/fd/{descriptor}"
         finally:
@@ -290,5 +290,5 @@ def socket_in(folder: Path, name: str) -> Iterator[str]:
 
 def remove(*folders: str | Path) -> None:
     """Remove folders in which a model's code worked, when that code has ended."""
-    for argv in removal([str(folder) for folder in folders]):
+    for argv in removal_commands([str(folder) for folder in folders]):
         subprocess.run(argv, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from keju.solvers.sandbox.backends import Bubblewrap, Room, owner
-from keju.solvers.sandbox.folders import deleted_bytes, give_away, size_of
-from keju.solvers.sandbox.output import CellResult, Output, plain
-from keju.solvers.sandbox.supervise import below, table
+from keju.solvers.sandbox.backends import Bubblewrap, Room, choose_owner
+from keju.solvers.sandbox.folders import count_deleted_bytes, give_away, size_of
+from keju.solvers.sandbox.output import CellResult, Output, strip_terminal_codes
+from keju.solvers.sandbox.supervise import descendants, read_processes
 from keju.solvers.sandbox.supervisor import Process
 from keju.solvers.sandbox.wire import Channel
 
@@ -60,13 +60,13 @@ class KernelDied(Exception):
 class Cell:
     """A cell that is being run."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_chars: int) -> None:
         self.id = ""
-        self.output = Output(most)
+        self.output = Output(max_chars)
         self.idle = asyncio.Event()
         self.replied = asyncio.Event()
 
-    async def done(self) -> None:
+    async def wait_done(self) -> None:
         """Wait for the cell's end: all output is there, or the reply came and the rest did not."""
         await self.replied.wait()
         with suppress(TimeoutError):
@@ -80,14 +80,14 @@ class Kernel:
     def __init__(self, sandbox: Sandbox, work: Path, language: Language) -> None:
         self._sandbox, self.work, self.language = sandbox, work, language
         self._settings = sandbox.settings
-        self._user = owner()
+        self._user = choose_owner()
         self._cell: Cell | None = None
         self._late = Output(self._settings.max_cell_chars)
         """What earlier cells have written after their end."""
         self._process: Process | None = None
         self._channels: list[Channel] = []
         self._tasks: list[asyncio.Task[None]] = []
-        self._trouble: Death | None = None
+        self._stop_reason: Death | None = None
         self._errors = b""
         self._error_bytes = self._bytes_before = 0
         """What the process wrote outside of its cells; what it had sent when the cell began."""
@@ -102,31 +102,31 @@ class Kernel:
     async def start(self) -> None:
         """Start the process and wait until it answers; KernelDied where it does not."""
         key = secrets.token_hex(32)
-        self._trouble, self._errors, self._error_bytes, self._bytes_before = None, b"", 0, 0
+        self._stop_reason, self._errors, self._error_bytes, self._bytes_before = None, b"", 0, 0
         try:
             room = self._sandbox.room(self.work, self._user)
             launch = self._sandbox.backend.launch(room, self._command(room, key))
             self._process = await self._sandbox.start(launch, room)
         except OSError as error:
-            raise self._not_started(str(error.strerror)) from None
-        watched = self._keep_errors(), self._watch_folders(room.run), self._watch_output()
-        self._tasks = [asyncio.create_task(each) for each in watched]
+            raise self._start_error(str(error.strerror)) from None
+        watched = self._read_errors(), self._watch_folders(room.run), self._watch_output()
+        self._tasks = [asyncio.create_task(watcher) for watcher in watched]
         try:
             async with asyncio.timeout(self._settings.start_timeout):
                 await self._connect(room.run, key.encode())
         except (TimeoutError, OSError, EOFError):
-            problem = await self._silence(self._process)
+            problem = await self._explain_silence(self._process)
             await self._end("start")
-            raise self._not_started(problem) from None
+            raise self._start_error(problem) from None
 
     def _command(self, room: Room, key: str) -> list[str]:
         """Write the connection file and return the command that starts a kernel with it."""
         backend = self._sandbox.backend
         _, run = backend.inside(room)
         ports = {f"{name}_port": number for number, name in enumerate(SOCKETS, 1)}
-        known = {**ports, "transport": "ipc", "ip": f"{run}/k", "key": key}
+        connection = {**ports, "transport": "ipc", "ip": f"{run}/k", "key": key}
         file = room.run / "kernel.json"
-        file.write_text(json.dumps(known | {"signature_scheme": "hmac-sha256"}))
+        file.write_text(json.dumps(connection | {"signature_scheme": "hmac-sha256"}))
         give_away(room.run, self._user)
         commands: dict[Language, list[str]] = {
             "python": [backend.python, *PYTHON_KERNEL, f"{run}/{file.name}"],
@@ -134,7 +134,7 @@ class Kernel:
         }
         return commands[self.language]
 
-    def _not_started(self, problem: str) -> KernelDied:
+    def _start_error(self, problem: str) -> KernelDied:
         message = f"the kernel did not start: {problem}"
         return KernelDied("start", message, by_code=self.code_ran)
 
@@ -144,38 +144,38 @@ class Kernel:
 
     async def run(self, code: str, timeout: float | None = None) -> CellResult:
         """Run a cell; what it does is a result, only a death beyond all restarts is raised."""
-        begun = time.monotonic()
+        started = time.monotonic()
         limit = timeout or self._settings.cell_timeout
         process, cell = self._process, Cell(self._settings.max_cell_chars)
         if process is None:
             raise KernelDied("start", "the kernel is closed", by_code=self.code_ran)
         shell, _, control = self._channels
         if process.code is not None:
-            return await self._died(cell, begun, ran=False)
+            return await self._handle_death(cell, started, ran=False)
         self.cells += 1
         if late := self._late.text:
             cell.output.write(f"[output of earlier cells]\n{late}\n[output of this cell]\n")
             self._late = Output(self._settings.max_cell_chars)
         content = {"code": code, "allow_stdin": False, "stop_on_error": False}
         silent = {"silent": False, "store_history": True, "user_expressions": {}}
-        self._bytes_before, self._cell, self.code_ran = self._bytes(), cell, True
+        self._bytes_before, self._cell, self.code_ran = self._count_bytes(), cell, True
         cell.id = shell.send("execute_request", content | silent)
         try:
-            ended = await self._first(cell, process, limit)
-            if ended == "time":
+            end = await self._wait_for_end(cell, process, limit)
+            if end == "time":
                 self.timeouts += 1
                 cell.output.write(f"\n[the cell ran for {limit:g} s and was interrupted]\n")
                 self._interrupt(control, process)
-                ended = await self._first(cell, process, GRACE)
-                if ended == "time":
-                    return await self._hung(cell, begun)
-                if ended == "done":
-                    return self._result(cell, begun, timed_out=True)
+                end = await self._wait_for_end(cell, process, GRACE)
+                if end == "time":
+                    return await self._handle_hang(cell, started)
+                if end == "done":
+                    return self._result(cell, started, timed_out=True)
         finally:
             self._cell = None
-        if ended == "death":
-            return await self._died(cell, begun)
-        return self._result(cell, begun)
+        if end == "death":
+            return await self._handle_death(cell, started)
+        return self._result(cell, started)
 
     def facts(self) -> dict[str, Any]:
         """What is recorded of the episode; the limits stand with the session."""
@@ -194,29 +194,29 @@ class Kernel:
         images = tuple(output.images)
         return CellResult(output.text, images, output.error, seconds=seconds, **values)
 
-    async def _first(self, cell: Cell, process: Process, limit: float) -> str:
+    async def _wait_for_end(self, cell: Cell, process: Process, limit: float) -> str:
         """What comes first: the cell is ``done``, the kernel's ``death``, or its ``time`` is up."""
-        done = asyncio.create_task(cell.done())
+        cell_done = asyncio.create_task(cell.wait_done())
         death = asyncio.create_task(process.wait())
-        wanted = {done, death}
+        tasks = {cell_done, death}
         try:
-            await asyncio.wait(wanted, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            return "done" if done.done() else "death" if death.done() else "time"
+            await asyncio.wait(tasks, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            return "done" if cell_done.done() else "death" if death.done() else "time"
         finally:
-            for task in wanted:
+            for task in tasks:
                 task.cancel()
 
-    async def _hung(self, cell: Cell, begun: float) -> CellResult:
+    async def _handle_hang(self, cell: Cell, begun: float) -> CellResult:
         """A cell that cannot be interrupted costs its kernel."""
         await self._end("cell_timeout")
         await self._restart(cell)
         cell.output.write(f"{NEW_KERNEL}\n")
         return self._result(cell, begun, timed_out=True, restarted=True)
 
-    async def _died(self, cell: Cell, begun: float, *, ran: bool = True) -> CellResult:
+    async def _handle_death(self, cell: Cell, begun: float, *, ran: bool = True) -> CellResult:
         """A kernel that died is started again, as often as the settings allow."""
         self.deaths += 1
-        reason = self._reason()
+        reason = self._find_reason()
         await self._end(reason)
         when = "while it ran this cell" if ran else "before this cell, which was not run"
         message = f"the kernel died {when} ({DEATHS[reason]})"
@@ -236,20 +236,20 @@ class Kernel:
             death.text = cell.output.text
             raise
 
-    async def _silence(self, process: Process) -> str:
+    async def _explain_silence(self, process: Process) -> str:
         """Why a kernel does not answer: its own last words, or what ended it."""
         if process.code is None:
             return "no answer in time"
         await asyncio.wait(self._tasks[:1], timeout=LATE)  # all that it said is read
-        lines = plain(self._errors.decode("utf-8", "replace")).strip().splitlines()
-        return lines[-1][:300] if lines else DEATHS[self._reason()]
+        lines = strip_terminal_codes(self._errors.decode("utf-8", "replace")).strip().splitlines()
+        return lines[-1][:300] if lines else DEATHS[self._find_reason()]
 
-    def _reason(self) -> Death:
+    def _find_reason(self) -> Death:
         """Why the process is gone, from what the supervisor and its exit code say."""
         process = self._process
         assert process is not None
-        if self._trouble is not None:
-            return self._trouble
+        if self._stop_reason is not None:
+            return self._stop_reason
         if process.reason in ("memory", "host_memory"):
             return process.reason
         code = process.code or 0
@@ -265,7 +265,7 @@ class Kernel:
             control.send("interrupt_request", {})
         elif isinstance(self._sandbox.backend, Bubblewrap):
             # IRkernel does not listen for the message: a signal, to all but bubblewrap itself.
-            for pid in below(process.pid, table()):
+            for pid in descendants(process.pid, read_processes()):
                 with suppress(OSError):
                     if Path(f"/proc/{pid}/comm").read_text().strip() != "bwrap":
                         os.kill(pid, signal.SIGINT)
@@ -276,7 +276,7 @@ class Kernel:
         kinds = (1, "DEALER"), (2, "SUB"), (4, "DEALER")
         for number, kind in kinds:
             while True:
-                self._check()
+                self._check_alive()
                 try:
                     channel = await Channel.connect(run / f"k-{number}", kind, key)
                 except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
@@ -286,15 +286,15 @@ class Kernel:
                     break
         shell, iopub, _ = self._channels
         self._cell = cell = Cell(0)
-        self._tasks += [asyncio.create_task(self._listen(each)) for each in (shell, iopub)]
+        self._tasks += [asyncio.create_task(self._listen(channel)) for channel in (shell, iopub)]
         while not cell.idle.is_set():
-            self._check()
+            self._check_alive()
             cell.id = shell.send("kernel_info_request", {})
             with suppress(TimeoutError):
                 await asyncio.wait_for(cell.idle.wait(), 0.5)
         self._cell = None
 
-    def _check(self) -> None:
+    def _check_alive(self) -> None:
         if self._process is None or self._process.code is not None:
             raise EOFError
 
@@ -306,7 +306,7 @@ class Kernel:
                 cell = self._cell
                 if cell is None or message.parent != cell.id:
                     if message.kind == "stream":
-                        self._late.take(message)
+                        self._late.add(message)
                     continue
                 if message.kind.endswith("_reply"):
                     cell.replied.set()
@@ -314,24 +314,24 @@ class Kernel:
                     if message.content.get("execution_state") == "idle":
                         cell.idle.set()
                 else:
-                    cell.output.take(message)
+                    cell.output.add(message)
 
-    def _bytes(self) -> int:
+    def _count_bytes(self) -> int:
         """Return how many bytes the process has sent so far, over all ways to Keju."""
         return self._error_bytes + sum(channel.heard for channel in self._channels)
 
     async def _watch_output(self) -> None:
         """End a kernel that sends without end, in a cell or after it."""
-        while self._bytes() - self._bytes_before < MOST_OUTPUT:
+        while self._count_bytes() - self._bytes_before < MOST_OUTPUT:
             await asyncio.sleep(0.25)
         self._stop_for("output")
 
     def _stop_for(self, reason: Death) -> None:
-        self._trouble = reason
+        self._stop_reason = reason
         if self._process is not None:
             self._process.kill()
 
-    async def _keep_errors(self) -> None:
+    async def _read_errors(self) -> None:
         """Keep the end of what the process says outside of its cells."""
         assert self._process is not None
         assert self._process.stderr is not None
@@ -342,10 +342,10 @@ class Kernel:
     async def _watch_folders(self, run: Path) -> None:
         """Look how large the folders are; too large ends the kernel."""
         while True:
-            begun = time.monotonic()
+            started = time.monotonic()
             if await self._measure(self.work, run) > self._settings.max_work_bytes:
                 self._stop_for("work_size")
-            await asyncio.sleep(min(5.0, max(1.0, 10 * (time.monotonic() - begun))))
+            await asyncio.sleep(min(5.0, max(1.0, 10 * (time.monotonic() - started))))
 
     async def _measure(self, *folders: Path) -> int:
         """Return the bytes in folders, and in files that were deleted from them and are still open.
@@ -357,8 +357,8 @@ class Kernel:
             size = await asyncio.to_thread(size_of, folders, self._settings.max_work_bytes)
         if self._process is not None:
             with suppress(OSError):
-                tree = below(self._process.pid, table())
-                size += await asyncio.to_thread(deleted_bytes, tree, self.work)
+                tree = descendants(self._process.pid, read_processes())
+                size += await asyncio.to_thread(count_deleted_bytes, tree, self.work)
         self.peak_work = max(self.peak_work, size)
         return size
 

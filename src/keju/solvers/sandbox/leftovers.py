@@ -28,36 +28,36 @@ class Leftover(NamedTuple):
     """A command that removes it."""
 
 
-def leftovers() -> Iterator[Leftover]:
+def find_leftovers() -> Iterator[Leftover]:
     """All that belongs to no living Keju."""
     for root in {tempfile.gettempdir(), "/tmp"}:
         for folder in sorted(Path(root).glob(f"{PREFIX}*")):
-            if _orphaned(folder.name.encode()):
+            if _is_orphaned(folder.name.encode()):
                 remedy = f"rm -rf {shlex.quote(str(folder))}"
                 yield Leftover(Notice("left_folder", {"folder": folder}), remedy)
     for engine in ("podman", "docker"):
-        for name in _containers(engine) if shutil.which(engine) else ():
-            if _orphaned(name.encode()):
+        for name in _list_containers(engine) if shutil.which(engine) else ():
+            if _is_orphaned(name.encode()):
                 yield Leftover(
                     Notice("left_container", {"name": name}), f"{engine} rm --force {name}"
                 )
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             command = path.read_bytes()
-            if _orphaned(command):
+            if _is_orphaned(command):
                 number = path.parent.name
                 what = Notice("left_process", {"number": number})
                 yield Leftover(what, f"kill -9 {number}")
 
 
-def _orphaned(text: bytes) -> bool:
-    found = _OWNER.search(text)
-    return found is not None and not Path(f"/proc/{found[1].decode()}").exists()
+def _is_orphaned(text: bytes) -> bool:
+    match = _OWNER.search(text)
+    return match is not None and not Path(f"/proc/{match[1].decode()}").exists()
 
 
-def _containers(engine: str) -> list[str]:
+def _list_containers(engine: str) -> list[str]:
     argv = [engine, "ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}"]
     with suppress(OSError, subprocess.TimeoutExpired):
-        asked = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
-        return asked.stdout.split()
+        process = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        return process.stdout.split()
     return []

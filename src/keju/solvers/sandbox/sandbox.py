@@ -31,7 +31,7 @@ from keju.solvers.sandbox.backends import (
     Container,
     Launch,
     Room,
-    owner,
+    choose_owner,
 )
 from keju.solvers.sandbox.kernel import Kernel, Language
 from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
@@ -101,10 +101,10 @@ class Sandbox:
         run_id: str = "",
     ) -> None:
         self.settings, self.run_id = settings, run_id
-        self._own = None if supervisor else Supervisor()
-        self.supervisor = supervisor or self._own or Supervisor()
-        self.memory, self.concurrency = memory.shares(
-            settings.memory, concurrency, memory.available()
+        self._own_supervisor = None if supervisor else Supervisor()
+        self.supervisor = supervisor or self._own_supervisor or Supervisor()
+        self.memory, self.concurrency = memory.memory_shares(
+            settings.memory, concurrency, memory.available_memory()
         )
         self.notices: list[Notice] = []
         if self.concurrency < concurrency:
@@ -133,60 +133,60 @@ class Sandbox:
 
     async def close(self) -> None:
         """End everything."""
-        if self._own is not None:
-            await self._own.close()
+        if self._own_supervisor is not None:
+            await self._own_supervisor.close()
 
     async def probe(self) -> Probe:
         """Run a program in the backend, once; with each of its runtimes until one works."""
         if self.probed is None:
-            self.probed = await self._probe()
+            self.probed = await self._run_probe()
         return self.probed
 
-    async def _probe(self) -> Probe:
+    async def _run_probe(self) -> Probe:
         name = self.settings.chosen
         if (binary := self.backend.binary) and shutil.which(binary) is None:
             return Probe(name, False, problem=Notice("sandbox_not_installed", {"program": binary}))
-        version, image = await self._version(), ""
+        version, image = await self._read_version(), ""
         if isinstance(self.backend, Container):
             if not version:
                 values = {
                     "engine": name,
-                    "problem": (await self._outside([name, "version"])).problem,
+                    "problem": (await self._run_outside([name, "version"])).problem,
                 }
                 code = "sandbox_no_engine" if values["problem"] else "sandbox_silent_engine"
                 return Probe(name, False, problem=Notice(code, values))
             if self.settings.image is None:
                 return Probe(name, False, version, problem=Notice("sandbox_names_no_image"))
-            look = [name, "image", "inspect", "--format", "{{.Id}}", self.settings.image]
-            image = (await self._outside(look)).out.strip()
+            inspect_command = [name, "image", "inspect", "--format", "{{.Id}}", self.settings.image]
+            image = (await self._run_outside(inspect_command)).out.strip()
             if not image:
-                lack = Notice("sandbox_no_image", {"engine": name, "image": self.settings.image})
-                return Probe(name, False, version, problem=lack)
+                absent = Notice("sandbox_no_image", {"engine": name, "image": self.settings.image})
+                return Probe(name, False, version, problem=absent)
         problems: list[str | Notice] = []
         for runtime in RUNTIMES.get(name, ("",)):
             self.backend.runtime = runtime
-            ran = await self._inside([self.backend.python, "-c", PYTHON_TRIAL])
+            trial = await self._run_inside([self.backend.python, "-c", PYTHON_TRIAL])
             with suppress(ValueError, KeyError):
-                facts = json.loads(ran.out) if ran.code == 0 else {}
-                known = facts["python"], facts["packages"], await self._has_cgroups()
+                facts = json.loads(trial.out) if trial.code == 0 else {}
+                trial_values = facts["python"], facts["packages"], await self._has_cgroups()
                 filtered = name != "none" and facts.get("filtered", False)
-                return Probe(name, True, version, runtime, None, image, *known, filtered)
-            if ran.code == NO_KERNEL:
-                lack = Notice("sandbox_no_kernel", {"python": self.backend.python})
-                return Probe(name, False, version, problem=lack)
-            problem = ran.problem or Notice("sandbox_exit_code", {"number": ran.code})
+                return Probe(name, True, version, runtime, None, image, *trial_values, filtered)
+            if trial.code == NO_KERNEL:
+                absent = Notice("sandbox_no_kernel", {"python": self.backend.python})
+                return Probe(name, False, version, problem=absent)
+            problem = trial.problem or Notice("sandbox_exit_code", {"number": trial.code})
             if problem not in problems:
                 problems.append(problem)
         program = self.backend.binary or name
-        lack = Notice("sandbox_fails", {"program": program, "problem": problems})
-        return Probe(name, False, version, problem=lack)
+        absent = Notice("sandbox_fails", {"program": program, "problem": problems})
+        return Probe(name, False, version, problem=absent)
 
-    async def speaks(self, language: Language) -> bool:
+    async def can_run(self, language: Language) -> bool:
         """Whether kernels of a language can be started."""
         if language == "python":
             return (await self.probe()).ok
-        ran = await self._inside(["Rscript", "-e", R_TRIAL])
-        self.r = ran.out if ran.code == 0 else ""
+        trial = await self._run_inside(["Rscript", "-e", R_TRIAL])
+        self.r = trial.out if trial.code == 0 else ""
         return bool(self.r)
 
     @asynccontextmanager
@@ -214,9 +214,9 @@ class Sandbox:
 
     async def start(self, launch: Launch, room: Room) -> Process:
         """Start what a backend has shut in, with its memory bounded."""
-        bounded = self.probed is not None and self.probed.cgroup
-        wrapped = bounded and isinstance(self.backend, Bubblewrap)
-        prefix = scope(room.memory, self.settings.processes + 8) if wrapped else []
+        is_bounded = self.probed is not None and self.probed.cgroup
+        needs_scope = is_bounded and isinstance(self.backend, Bubblewrap)
+        prefix = scope(room.memory, self.settings.processes + 8) if needs_scope else []
         return await self.supervisor.start(
             [*prefix, *launch.argv],
             env=launch.env,
@@ -233,9 +233,9 @@ class Sandbox:
     def facts(self) -> dict[str, Any]:
         """What the manifest says about the sandbox."""
         probe = self.probed or Probe(self.settings.chosen, False)
-        named = ("network", "image", "venv", "read_only", "processes", "open_files", "cpu_seconds")
+        setting_names = ("network", "image", "venv", "read_only", "processes", "open_files", "cpu_seconds")
         sizes = ("max_file_bytes", "max_work_bytes", "scratch_bytes", "cell_timeout")
-        limits = {name: getattr(self.settings, name) for name in (*named, *sizes)}
+        limits = {name: getattr(self.settings, name) for name in (*setting_names, *sizes)}
         return {
             **{"backend": probe.backend, "version": probe.version, "runtime": probe.runtime},
             **{"unsafe": self.settings.unsafe, "image_digest": probe.image, "python": probe.python},
@@ -250,39 +250,39 @@ class Sandbox:
             **({"r": self.r} if self.r else {}),
         }
 
-    async def _version(self) -> str:
+    async def _read_version(self) -> str:
         name = self.settings.chosen
-        asked = {
+        commands = {
             "bwrap": ["bwrap", "--version"],
             "docker": ["docker", "version", "--format", "{{.Server.Version}}"],
             "podman": ["podman", "version", "--format", "{{.Client.Version}}"],
         }
-        if name not in asked:
+        if name not in commands:
             return ""
-        ran = await self._outside(asked[name])
-        return ran.out.strip().removeprefix("bubblewrap ") if ran.code == 0 else ""
+        trial = await self._run_outside(commands[name])
+        return trial.out.strip().removeprefix("bubblewrap ") if trial.code == 0 else ""
 
     async def _has_cgroups(self) -> bool:
         if isinstance(self.backend, Container):
             return True
         argv = scope(2**28, 64)
-        able = bool(argv) and isinstance(self.backend, Bubblewrap)
-        return able and (await self._outside([*argv, "true"])).code == 0
+        can_scope = bool(argv) and isinstance(self.backend, Bubblewrap)
+        return can_scope and (await self._run_outside([*argv, "true"])).code == 0
 
-    async def _outside(self, argv: Sequence[str]) -> Ran:
-        return await self._run(list(argv), dict(os.environ), "/", (), ())
+    async def _run_outside(self, argv: Sequence[str]) -> Ran:
+        return await self._run_program(list(argv), dict(os.environ), "/", (), ())
 
-    async def _inside(self, argv: Sequence[str]) -> Ran:
+    async def _run_inside(self, argv: Sequence[str]) -> Ran:
         work = self.supervisor.folder("trial")
-        user = owner()
+        user = choose_owner()
         if user is not None:
             os.chown(work, user, user)
         room = self.room(work, user)
         launch = self.backend.launch(room, argv)
         folders = (work, room.run)
-        return await self._run(launch.argv, launch.env, launch.cwd, launch.after, folders)
+        return await self._run_program(launch.argv, launch.env, launch.cwd, launch.after, folders)
 
-    async def _run(
+    async def _run_program(
         self,
         argv: list[str],
         env: dict[str, str],
@@ -301,21 +301,21 @@ class Sandbox:
         assert process.stderr is not None
         try:
             async with asyncio.timeout(TRIAL_SECONDS):
-                out, said = await asyncio.gather(process.stdout.read(), process.stderr.read())
+                output, errors = await asyncio.gather(process.stdout.read(), process.stderr.read())
                 code = await process.wait()
         except TimeoutError:
             return Ran(124, "", Notice("sandbox_no_answer", {"seconds": TRIAL_SECONDS}))
         finally:
             await process.end()
-        lines = said.decode("utf-8", "replace").strip().splitlines() or [""]
-        return Ran(code, out.decode("utf-8", "replace"), lines[-1][:300])
+        lines = errors.decode("utf-8", "replace").strip().splitlines() or [""]
+        return Ran(code, output.decode("utf-8", "replace"), lines[-1][:300])
 
 
 def scope(size: int, processes: int) -> list[str]:
     """A prefix that runs a command in a group of its own, bounded by the system; [] without one."""
     if shutil.which("systemd-run") is None:
         return []
-    whose: Literal["--system", "--user"] = "--system" if os.getuid() == 0 else "--user"
+    manager: Literal["--system", "--user"] = "--system" if os.getuid() == 0 else "--user"
     bounds = f"MemoryMax={size}", "MemorySwapMax=0", f"TasksMax={processes}"
     properties = [word for bound in bounds for word in ("--property", bound)]
-    return ["systemd-run", whose, "--scope", "--quiet", "--collect", *properties, "--"]
+    return ["systemd-run", manager, "--scope", "--quiet", "--collect", *properties, "--"]

@@ -68,47 +68,47 @@ class Seen(NamedTuple):
     resident: int
 
 
-def table() -> dict[int, Seen]:
+def read_processes() -> dict[int, Seen]:
     """All processes of the host."""
-    found = {}
+    processes = {}
     for entry in os.scandir("/proc"):
         if (name := entry.name).isdigit():
             with suppress(OSError, IndexError, ValueError):
                 # ``4711 (a name) S 1 …``: the name may hold anything, even ``) R 1``.
                 fields = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
-                seen = Seen(int(fields[1]), fields[0].decode(), int(fields[21]) * PAGE)
-                found[int(name)] = seen
-    return found
+                process = Seen(int(fields[1]), fields[0].decode(), int(fields[21]) * PAGE)
+                processes[int(name)] = process
+    return processes
 
 
-def below(root: int, seen: dict[int, Seen]) -> list[int]:
+def descendants(root: int, processes: dict[int, Seen]) -> list[int]:
     """The processes below one, parents first."""
     children: dict[int, list[int]] = {}
-    for pid, each in seen.items():
-        children.setdefault(each.parent, []).append(pid)
-    found = [root]
-    for pid in found:
-        found += children.get(pid, [])
-    return found[1:]
+    for pid, process in processes.items():
+        children.setdefault(process.parent, []).append(pid)
+    pids = [root]
+    for pid in pids:
+        pids += children.get(pid, [])
+    return pids[1:]
 
 
-def memory_of(pids: list[int], seen: dict[int, Seen], most: int) -> int:
+def memory_of(pids: list[int], processes: dict[int, Seen], limit: int) -> int:
     """Bytes that a tree holds: resident, in memory files, in shared mappings and in sockets.
 
     Shared pages count once, which is slow to learn and only asked for where it decides.
     """
-    files = held_files(pids) + held_sockets(pids)
-    resident = sum(seen[pid].resident for pid in pids)
+    files = held_file_bytes(pids) + held_socket_bytes(pids)
+    resident = sum(processes[pid].resident for pid in pids)
     mapped = mapped_bytes(pids)[0]
-    if resident + files + mapped <= most:
+    if resident + files + mapped <= limit:
         return resident + files
-    pages = [proportional(pid, seen[pid].resident) for pid in pids]
+    pages = [shared_out_bytes(pid, processes[pid].resident) for pid in pids]
     # A process may give the pages of a shared mapping back without freeing them.
     hidden = max(0, mapped - sum(shared for _, shared in pages))
     return sum(resident for resident, _ in pages) + files + hidden
 
 
-def proportional(pid: int, resident: int) -> tuple[int, int]:
+def shared_out_bytes(pid: int, resident: int) -> tuple[int, int]:
     """The resident bytes of a process, and those of shared memory among them.
 
     Shared bytes are divided by the number of processes that share them.
@@ -123,7 +123,7 @@ def proportional(pid: int, resident: int) -> tuple[int, int]:
     return sizes.get(b"Pss:", 0), sizes.get(b"Pss_Shmem:", 0)
 
 
-def held_files(pids: list[int]) -> int:
+def held_file_bytes(pids: list[int]) -> int:
     """Bytes of open files that have no name any more or never had: ``/memfd:x (deleted)``."""
     sizes: dict[tuple[int, int], int] = {}
     for pid in pids:
@@ -131,8 +131,8 @@ def held_files(pids: list[int]) -> int:
             for entry in os.scandir(f"/proc/{pid}/fd"):
                 with suppress(OSError):
                     if os.readlink(entry.path).startswith("/memfd:"):  # noqa: PTH115
-                        known = os.stat(entry.path)  # noqa: PTH116
-                        sizes[known.st_dev, known.st_ino] = known.st_blocks * 512
+                        status = os.stat(entry.path)  # noqa: PTH116
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
     return sum(sizes.values())
 
 
@@ -150,16 +150,16 @@ def mapped_bytes(pids: list[int]) -> tuple[int, int]:
                     continue
                 # ``7f00-7f10 rw-s 00000000 00:01 2051 /dev/zero (deleted)``
                 area, _, offset, disk, number, name = line.split(None, 5)
-                first, last = (int(place, 16) for place in area.split(b"-"))
+                start, end_address = (int(place, 16) for place in area.split(b"-"))
                 if name.startswith((b"/dev/zero", b"/memfd:", b"/SYSV")):
-                    memory[disk + number] = max(memory.get(disk + number, 0), last - first)
+                    memory[disk + number] = max(memory.get(disk + number, 0), end_address - start)
                 elif not name.startswith((b"/tmp/", b"/dev/shm/")):
-                    end = last - first + int(offset, 16)
+                    end = end_address - start + int(offset, 16)
                     files[disk + number] = max(files.get(disk + number, 0), end)
     return sum(memory.values()), sum(files.values())
 
 
-def held_sockets(pids: list[int]) -> int:
+def held_socket_bytes(pids: list[int]) -> int:
     """Bytes that the sockets of a tree may hold, where the tree has a network for itself.
 
     The system says how much waits in TCP and UDP sockets. It does not say it of others, so each
@@ -186,8 +186,8 @@ def held_sockets(pids: list[int]) -> int:
 
 def host_memory() -> tuple[int, int]:
     """Bytes that the host has in all, and that are available."""
-    known = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return tuple(int(known[n].split()[0]) * 1024 for n in ("MemTotal", "MemAvailable"))  # type: ignore[return-value]
+    sizes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return tuple(int(sizes[n].split()[0]) * 1024 for n in ("MemTotal", "MemAvailable"))  # type: ignore[return-value]
 
 
 class Keeper:
@@ -207,35 +207,35 @@ class Keeper:
                 code = self.watch(program, alive=os.getppid() == supervisor)
             end_tree()
             self.clear_up()
-            self.say("ended", code=code)
+            self.report_event("ended", code=code)
         finally:
             os._exit(0)
 
-    def say(self, event: str, **values: Any) -> None:
+    def report_event(self, event: str, **values: Any) -> None:
         line = json.dumps({"id": self.order["id"], "event": event, **values}) + "\n"
         os.write(self.report, line.encode())
 
     def start(self) -> int:
         """Fork and run the program; its failure to start comes back over a pipe."""
-        heard, told = os.pipe()
+        read_end, write_end = os.pipe()
         program = os.fork()
         if program == 0:
             try:
                 self.become()
             except BaseException as error:
                 number = error.errno if isinstance(error, OSError) else 0
-                os.write(told, json.dumps([number or 0, str(error)]).encode())
+                os.write(write_end, json.dumps([number or 0, str(error)]).encode())
             finally:
                 os._exit(127)
-        for descriptor in (told, *self.files):
+        for descriptor in (write_end, *self.files):
             os.close(descriptor)
-        failure = os.read(heard, 4096)
-        os.close(heard)
+        failure = os.read(read_end, 4096)
+        os.close(read_end)
         if failure:
             number, problem = json.loads(failure)
-            self.say("failed", number=number, problem=problem)
+            self.report_event("failed", number=number, problem=problem)
             return 0
-        self.say("started", pid=program)
+        self.report_event("started", pid=program)
         return program
 
     def become(self) -> NoReturn:
@@ -245,18 +245,18 @@ class Keeper:
         # The program's files may have the numbers 0 to 2 themselves: first out of the way.
         free = [os.dup(file) for file in self.files]
         nothing = os.open(os.devnull, os.O_RDWR)
-        wanted = dict(zip(order["fds"], free, strict=True))
+        files_by_number = dict(zip(order["fds"], free, strict=True))
         for number in range(3):
-            os.dup2(wanted.get(number, nothing), number)
+            os.dup2(files_by_number.get(number, nothing), number)
         for file in self.files:  # as they came they would stay open in the program, a second time
             if file > 2:
                 os.close(file)
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500")  # the host's choice before others
-        for name, most in order.get("limits", {}).items():
+        for name, limit in order.get("limits", {}).items():
             kind = getattr(resource, f"RLIMIT_{name.upper()}")
             hard = resource.getrlimit(kind)[1]
-            value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            value = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
             resource.setrlimit(kind, (value, value))
         os.nice(order.get("nice", 0))
         if order.get("cwd"):
@@ -272,7 +272,7 @@ class Keeper:
         while alive:
             if signal.sigwait(SHUT) == signal.SIGTERM:
                 break
-            for pid, status in reaped():
+            for pid, status in reap_children():
                 if pid == program:
                     return os.waitstatus_to_exitcode(status)
         with suppress(OSError):
@@ -283,7 +283,7 @@ class Keeper:
         """Run the commands and remove the folders that belong to the program."""
         for argv in self.order.get("after", ()):
             self.run_to_end(argv)
-        for argv in removal(self.order.get("remove", ())):
+        for argv in removal_commands(self.order.get("remove", ())):
             self.run_to_end(argv)
 
     def run_to_end(self, argv: Sequence[str]) -> None:
@@ -297,36 +297,36 @@ class Keeper:
             finally:
                 os._exit(127)
         limit = time.monotonic() + CLEARING
-        while time.monotonic() < limit and pid not in dict(reaped()):
+        while time.monotonic() < limit and pid not in dict(reap_children()):
             time.sleep(0.01)
         end_tree()
 
 
-def removal(folders: Sequence[str]) -> Iterator[list[str]]:
+def removal_commands(folders: Sequence[str]) -> Iterator[list[str]]:
     """Yield the commands that remove folders, for as long as something is left of them.
 
     The folders may be nested deeper than Python could walk. ``rm`` and ``chmod`` follow no link.
     Code may have taken all rights to its folders away, so the second command gives them back.
     """
     for command in (["/bin/rm", "-rf"], ["/bin/chmod", "-R", "u+rwx"], ["/bin/rm", "-rf"]):
-        if left := [folder for folder in folders if os.path.lexists(folder)]:
-            yield [*command, "--", *left]
+        if remaining := [folder for folder in folders if os.path.lexists(folder)]:
+            yield [*command, "--", *remaining]
 
 
-def close_all_but(wanted: set[int]) -> None:
+def close_all_but(kept: set[int]) -> None:
     """Close the files that this process has inherited, the socket to Keju for one."""
-    for number in {int(path.name) for path in Path("/proc/self/fd").iterdir()} - wanted:
+    for number in {int(path.name) for path in Path("/proc/self/fd").iterdir()} - kept:
         with suppress(OSError):
             os.close(number)
 
 
-def reaped() -> list[tuple[int, int]]:
+def reap_children() -> list[tuple[int, int]]:
     """Children that have ended, with their status."""
-    found: list[tuple[int, int]] = []
+    ended_children: list[tuple[int, int]] = []
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            found.append(ended)
-    return found
+            ended_children.append(ended)
+    return ended_children
 
 
 def end_tree(keepers: Sequence[int] = ()) -> None:
@@ -336,13 +336,13 @@ def end_tree(keepers: Sequence[int] = ()) -> None:
     """
     limit = time.monotonic() + PATIENCE
     while time.monotonic() < limit:
-        reaped()
-        seen = table()
-        spared = {pid for keeper in keepers for pid in (keeper, *below(keeper, seen))}
-        left = [pid for pid in below(os.getpid(), seen) if pid not in spared]
-        if not left:
+        reap_children()
+        processes = read_processes()
+        spared_pids = {pid for keeper in keepers for pid in (keeper, *descendants(keeper, processes))}
+        remaining_pids = [pid for pid in descendants(os.getpid(), processes) if pid not in spared_pids]
+        if not remaining_pids:
             return
-        for pid in left:
+        for pid in remaining_pids:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)
@@ -356,10 +356,10 @@ class Tree:
         self.order = order
         self.keeper = keeper
         self.program = 0
-        self.most: int | None = order.get("memory")
+        self.memory_limit: int | None = order.get("memory")
         self.peak = 0
         self.reason: str | None = None
-        self.heard = b""
+        self.buffer = b""
 
     def end(self, reason: str) -> None:
         """Have the keeper end it; the first reason is the one that counts."""
@@ -375,15 +375,15 @@ class Supervisor:
         self.link, self.keju = link, keju
         self.trees: dict[int, Tree] = {}
         """By the pipe over which their keeper reports."""
-        self.heard = b""
+        self.buffer = b""
         self.files: list[int] = []
         self.poll = select.poll()
         self.poll.register(link, select.POLLIN)
-        self.gone = -1
+        self.keju_pidfd = -1
         with suppress(OSError, AttributeError):
             # A forked child of Keju may hold the socket open after Keju's death.
-            self.gone = os.pidfd_open(keju)
-            self.poll.register(self.gone, select.POLLIN)
+            self.keju_pidfd = os.pidfd_open(keju)
+            self.poll.register(self.keju_pidfd, select.POLLIN)
 
     def run(self) -> None:
         """Work until Keju is gone, then end everything."""
@@ -391,45 +391,45 @@ class Supervisor:
         while os.getppid() == self.keju:
             ready = self.poll.poll(None if wait is None else wait * 1000)
             names = [name for name, _ in ready]
-            if self.gone in names or (self.link.fileno() in names and not self.listen()):
+            if self.keju_pidfd in names or (self.link.fileno() in names and not self.receive_orders()):
                 break
             for pipe in names:
                 if pipe in self.trees:
-                    self.hear(pipe)
-            reaped()
+                    self.read_report(pipe)
+            reap_children()
             wait = self.measure()
         for tree in self.trees.values():
             tree.end("keju_gone")
-        for descriptor in {self.gone, self.link.fileno()} - {-1}:
+        for descriptor in {self.keju_pidfd, self.link.fileno()} - {-1}:
             self.poll.unregister(descriptor)
         limit = time.monotonic() + PATIENCE + 2 * CLEARING
         while self.trees and time.monotonic() < limit:
             for pipe, _ in self.poll.poll(1000):
-                self.hear(pipe)
+                self.read_report(pipe)
         end_tree()
 
-    def listen(self) -> bool:
+    def receive_orders(self) -> bool:
         """Take what Keju sent; whether it still holds its end."""
         try:
             data, files, _, _ = socket.recv_fds(self.link, 65536, 64)
         except ConnectionError:
             return False
         self.files += files
-        *lines, self.heard = (self.heard + data).split(b"\n")
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
         for line in lines:
-            self.obey(json.loads(line))
+            self.carry_out(json.loads(line))
         return bool(data)
 
-    def tell(self, event: dict[str, Any]) -> None:
+    def send_event(self, event: dict[str, Any]) -> None:
         """A Keju that is gone is noticed elsewhere."""
         with suppress(OSError):
             self.link.sendall(json.dumps(event).encode() + b"\n")
 
-    def obey(self, order: dict[str, Any]) -> None:
+    def carry_out(self, order: dict[str, Any]) -> None:
         if order["do"] == "start":
             self.start(order)
             return
-        tree = next((each for each in self.trees.values() if each.id == order["id"]), None)
+        tree = next((candidate for candidate in self.trees.values() if candidate.id == order["id"]), None)
         if tree is not None and order["do"] == "kill":
             tree.end("killed")
         elif tree is not None and tree.program:
@@ -440,53 +440,53 @@ class Supervisor:
         """Fork a keeper for the program; None where the host has no room for it."""
         count = len(order["fds"])
         files, self.files = self.files[:count], self.files[count:]
-        heard, report = os.pipe()
+        read_end, report = os.pipe()
         me, tree = os.getpid(), None
         # A keeper is born deaf to what ends it: an order to end its tree may come at once.
         signal.pthread_sigmask(signal.SIG_BLOCK, SHUT)
         try:
             keeper = os.fork()
         except OSError as error:
-            os.close(heard)
+            os.close(read_end)
             for event in ("failed", "ended"):
-                self.tell({"id": order["id"], "event": event, "number": error.errno})
+                self.send_event({"id": order["id"], "event": event, "number": error.errno})
         else:
             if keeper == 0:
                 Keeper(order, files, report).run(me)
-            tree = self.trees[heard] = Tree(order, keeper)
-            self.poll.register(heard, select.POLLIN)
+            tree = self.trees[read_end] = Tree(order, keeper)
+            self.poll.register(read_end, select.POLLIN)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SHUT)
         for descriptor in (report, *files):
             os.close(descriptor)
         return tree
 
-    def hear(self, pipe: int) -> None:
+    def read_report(self, pipe: int) -> None:
         """Pass on what a keeper reports; one that is gone without a word was killed."""
         tree = self.trees[pipe]
         data = os.read(pipe, 65536)
-        *lines, tree.heard = (tree.heard + data).split(b"\n")
+        *lines, tree.buffer = (tree.buffer + data).split(b"\n")
         for event in map(json.loads, lines):
             tree.program = event.get("pid", tree.program)
             if event["event"] == "ended":
                 self.forget(pipe)
                 event |= {"reason": tree.reason, "peak": tree.peak}
-            self.tell(event)
+            self.send_event(event)
         if not data and pipe in self.trees:
             self.forget(pipe)
-            self.lost(tree)
+            self.replace_keeper(tree)
 
-    def lost(self, tree: Tree) -> None:
+    def replace_keeper(self, tree: Tree) -> None:
         """End a tree without its keeper; another keeper clears up after it."""
-        end_tree([each.keeper for each in self.trees.values()])
+        end_tree([other_tree.keeper for other_tree in self.trees.values()])
         if tree.reason == "keeper_lost":  # the other one was killed too
             code = -signal.SIGKILL
             event = {"id": tree.id, "event": "ended", "code": code, "reason": tree.reason}
-            self.tell(event | {"peak": tree.peak})
+            self.send_event(event | {"peak": tree.peak})
             return
-        other = self.start(tree.order | {"argv": [], "fds": [], "code": -signal.SIGKILL})
-        if other is not None:
-            other.reason, other.peak = "keeper_lost", tree.peak
+        new_tree = self.start(tree.order | {"argv": [], "fds": [], "code": -signal.SIGKILL})
+        if new_tree is not None:
+            new_tree.reason, new_tree.peak = "keeper_lost", tree.peak
 
     def forget(self, pipe: int) -> None:
         self.poll.unregister(pipe)
@@ -495,21 +495,21 @@ class Supervisor:
 
     def measure(self) -> float | None:
         """Look at the memory of bounded trees; seconds until it must be looked at again."""
-        bounded = [tree for tree in self.trees.values() if tree.most is not None]
+        bounded = [tree for tree in self.trees.values() if tree.memory_limit is not None]
         if not bounded:
             return None
-        seen, sizes = table(), []
+        processes, sizes = read_processes(), []
         for tree in bounded:
-            most = tree.most or 0
-            now = memory_of(below(tree.keeper, seen), seen, most)
-            tree.peak = max(tree.peak, now)
-            sizes.append((now, tree))
-            if now > most:
+            limit = tree.memory_limit or 0
+            used = memory_of(descendants(tree.keeper, processes), processes, limit)
+            tree.peak = max(tree.peak, used)
+            sizes.append((used, tree))
+            if used > limit:
                 tree.end("memory")
-        whole, available = host_memory()
-        if available < LOW_WATER * whole:
+        total, available = host_memory()
+        if available < LOW_WATER * total:
             max(sizes, key=lambda pair: pair[0])[1].end("host_memory")
-        room = min(available, *((tree.most or 0) - now for now, tree in sizes))
+        room = min(available, *((tree.memory_limit or 0) - used for used, tree in sizes))
         return min(1.0, max(0.05, room / FASTEST))
 
 
@@ -520,7 +520,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     _, link, keju, *folders = sys.argv
     Supervisor(socket.socket(fileno=int(link)), int(keju)).run()
-    for argv in removal(folders):
+    for argv in removal_commands(folders):
         os.waitpid(os.posix_spawn(argv[0], argv, {}), 0)
 
 

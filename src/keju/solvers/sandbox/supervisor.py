@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from keju.solvers.sandbox import supervise
-from keju.solvers.sandbox.folders import opened, remove
+from keju.solvers.sandbox.folders import open_folder, remove
 
 PREFIX: Final = "keju-"
 """Of the folders that hold all others; the process id of their Keju follows."""
@@ -58,11 +58,11 @@ class Process:
 
     def signal(self, number: int) -> None:
         """Send a signal to the program and its process group."""
-        self._supervisor._order({"id": self._number, "do": "signal", "number": int(number)})
+        self._supervisor._send_order({"id": self._number, "do": "signal", "number": int(number)})
 
     def kill(self) -> None:
         """End the whole tree at once."""
-        self._supervisor._order({"id": self._number, "do": "kill"})
+        self._supervisor._send_order({"id": self._number, "do": "kill"})
 
     async def end(self, grace: float = 0.0) -> int:
         """Close the program's input, ask it to go, end the tree after `grace` seconds for each."""
@@ -84,7 +84,7 @@ class Process:
         for pipe in self._pipes:
             pipe.close()
 
-    def _hear(self, event: dict[str, Any]) -> None:
+    def _handle_event(self, event: dict[str, Any]) -> None:
         match event["event"]:
             case "started":
                 self.pid = event["pid"]
@@ -130,7 +130,7 @@ class Supervisor:
     def __init__(self) -> None:
         self._link: socket.socket | None = None
         self._child: subprocess.Popen[bytes] | None = None
-        self._heard = b""
+        self._buffer = b""
         self._processes: dict[int, Process] = {}
         self._number = 0
         self._gone: asyncio.Future[None] | None = None
@@ -182,33 +182,33 @@ class Supervisor:
         self._begin()
         self._number += 1
         process = self._processes[self._number] = Process(self, self._number)
-        theirs: dict[int, int] = {}
-        ours: dict[str, int] = {}
-        made: list[int] = []
-        for number, (name, wanted) in enumerate(
+        child_ends: dict[int, int] = {}
+        own_ends: dict[str, int] = {}
+        created: list[int] = []
+        for number, (name, target) in enumerate(
             {"stdin": stdin, "stdout": stdout, "stderr": stderr}.items()
         ):
-            if wanted == PIPE:
+            if target == PIPE:
                 ends = os.pipe()
-                theirs[number], ours[name] = ends if name == "stdin" else ends[::-1]
-                made.append(theirs[number])
-            elif wanted != DEVNULL:
-                theirs[number] = wanted
+                child_ends[number], own_ends[name] = ends if name == "stdin" else ends[::-1]
+                created.append(child_ends[number])
+            elif target != DEVNULL:
+                child_ends[number] = target
         order = {
             **{"id": self._number, "do": "start", "argv": list(argv), "env": dict(env)},
-            **{"cwd": str(cwd) if cwd is not None else None, "fds": list(theirs)},
+            **{"cwd": str(cwd) if cwd is not None else None, "fds": list(child_ends)},
             **{"limits": dict(limits or {}), "memory": memory, "nice": nice},
-            **{"after": [list(each) for each in after], "remove": [str(each) for each in remove]},
+            **{"after": [list(command) for command in after], "remove": [str(each) for each in remove]},
         }
-        self._order(order, list(theirs.values()))
-        for file in made:
+        self._send_order(order, list(child_ends.values()))
+        for file in created:
             os.close(file)
         try:
             await process._started
-            for name in list(ours):
-                await process._connect(name, ours.pop(name), buffer)
+            for name in list(own_ends):
+                await process._connect(name, own_ends.pop(name), buffer)
         except BaseException:  # also an episode that is cancelled while its program starts
-            for file in ours.values():
+            for file in own_ends.values():
                 os.close(file)
             await process.end()
             raise
@@ -226,13 +226,13 @@ class Supervisor:
     def _begin(self) -> None:
         if self._link is not None:
             return
-        ours, theirs = socket.socketpair()
-        roots = self._roots = self._roots or _roots()
-        with theirs:
+        link, child_link = socket.socketpair()
+        roots = self._roots = self._roots or _make_roots()
+        with child_link:
             program = [sys.executable, "-I", "-S", str(Path(supervise.__file__))]
             self._child = subprocess.Popen(
-                [*program, str(theirs.fileno()), str(os.getpid()), *map(str, roots)],
-                pass_fds=[theirs.fileno()],
+                [*program, str(child_link.fileno()), str(os.getpid()), *map(str, roots)],
+                pass_fds=[child_link.fileno()],
                 env={},
                 cwd="/",
                 start_new_session=True,
@@ -241,34 +241,34 @@ class Supervisor:
                 stderr=DEVNULL,
             )
         loop = asyncio.get_running_loop()
-        self._link, self._gone, self._heard = ours, loop.create_future(), b""
-        loop.add_reader(ours, self._listen)
+        self._link, self._gone, self._buffer = link, loop.create_future(), b""
+        loop.add_reader(link, self._receive_events)
         for root in dict.fromkeys(roots):  # only now, when there is somebody to remove them
-            _make(root)
+            _make_root(root)
 
-    def _order(self, order: dict[str, Any], files: Sequence[int] = ()) -> None:
+    def _send_order(self, order: dict[str, Any], files: Sequence[int] = ()) -> None:
         """Send an order; what is sent to a supervisor that is gone is lost with it."""
         if self._link is not None:
             data = json.dumps(order).encode() + b"\n"
             with suppress(ConnectionError):
-                sent = socket.send_fds(self._link, [data], files)
-                self._link.sendall(data[sent:])
+                sent_bytes = socket.send_fds(self._link, [data], files)
+                self._link.sendall(data[sent_bytes:])
 
-    def _listen(self) -> None:
+    def _receive_events(self) -> None:
         assert self._link is not None
         data = b""
         with suppress(ConnectionError):
             data = self._link.recv(65536, socket.MSG_DONTWAIT)
-        *lines, self._heard = (self._heard + data).split(b"\n")
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
         for event in map(json.loads, lines):
             process = self._processes[event["id"]]
-            process._hear(event)
+            process._handle_event(event)
             if event["event"] == "ended":
                 del self._processes[event["id"]]
         if not data:
-            self._lost()
+            self._handle_loss()
 
-    def _lost(self) -> None:
+    def _handle_loss(self) -> None:
         """The supervisor is gone, and with it, soon, all trees: their keepers hear of it."""
         assert self._link is not None
         assert self._child is not None
@@ -278,14 +278,14 @@ class Supervisor:
         self._child.wait()
         event = {"event": "ended", "code": -signal.SIGKILL, "reason": "supervisor_lost"}
         for process in self._processes.values():
-            process._hear(event)
+            process._handle_event(event)
             process.close()
         self._processes.clear()
         self._gone.set_result(None)
         self._link = self._child = None
 
 
-def _make(root: Path) -> None:
+def _make_root(root: Path) -> None:
     """Make a folder of Keju's own; OSError if another user has put something in its place.
 
     Other users may pass through it only where Keju is root, because kernels are other users then.
@@ -294,14 +294,14 @@ def _make(root: Path) -> None:
     try:
         root.mkdir(mode)
     except FileExistsError:
-        known = root.lstat()
-        if not stat.S_ISDIR(known.st_mode) or known.st_uid != os.getuid():
+        status = root.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
             raise
-    with opened(root) as folder:
+    with open_folder(root) as folder:
         os.fchmod(folder, mode)
 
 
-def _roots() -> list[Path]:
+def _make_roots() -> list[Path]:
     """The folders of a session: for all that is large, and for sockets; usually the same."""
     name, place = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}", tempfile.gettempdir()
     short = place if len(os.fsencode(place)) <= LONGEST_PLACE else "/tmp"

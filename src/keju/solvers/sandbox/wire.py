@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from keju.solvers.sandbox.folders import socket_in
+from keju.solvers.sandbox.folders import socket_path
 
 GREETING = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 DELIMITER = b"<IDS|MSG>"
@@ -94,7 +94,7 @@ class Channel:
         end = socket.socket(socket.AF_UNIX)
         try:
             end.setblocking(False)
-            with socket_in(path.parent, path.name) as place:
+            with socket_path(path.parent, path.name) as place:
                 end.connect(place)
             reader, writer = await asyncio.open_unix_connection(sock=end)
         except BaseException:
@@ -105,7 +105,7 @@ class Channel:
         try:
             writer.write(GREETING + _frame(ready, COMMAND))
             await reader.readexactly(len(GREETING))
-            while not (await channel._frame(MOST))[0] & COMMAND:
+            while not (await channel._read_frame(MOST))[0] & COMMAND:
                 pass
         except BaseException:  # also an episode that is cancelled while its kernel starts
             channel.close()
@@ -122,7 +122,7 @@ class Channel:
             **{"date": "2026-01-01T00:00:00Z", "version": "5.4"},
         }
         parts = [msgspec.json.encode(part) for part in (header, {}, {}, content)]
-        frames = [DELIMITER, self._sign(parts), *parts]
+        frames = [DELIMITER, self._signature(parts), *parts]
         for place, frame in enumerate(frames, 1):
             if self._writer.is_closing():
                 break
@@ -133,57 +133,57 @@ class Channel:
         """The next message with a valid signature; EOFError or OSError where the kernel is gone."""
         while True:
             frames: list[bytes] = []
-            left_out, more = 0, True
+            left_out, has_more = 0, True
             room = MOST
-            while more:
-                flags, body, lost = await self._frame(room if len(frames) < KEPT else 0)
+            while has_more:
+                flags, body, dropped = await self._read_frame(room if len(frames) < KEPT else 0)
                 if flags & COMMAND:
                     continue
-                more = bool(flags & MORE)
-                left_out += lost
+                has_more = bool(flags & MORE)
+                left_out += dropped
                 room -= len(body)
                 if len(frames) < KEPT:
                     frames.append(body)
-            if (message := self._read(frames, left_out)) is not None:
+            if (message := self._parse(frames, left_out)) is not None:
                 return message
 
     def close(self) -> None:
         """Close it at once: a kernel that has ended reads nothing more."""
         self._writer.transport.abort()
 
-    def _sign(self, parts: Sequence[bytes]) -> bytes:
+    def _signature(self, parts: Sequence[bytes]) -> bytes:
         return hmac.new(self._key, b"".join(parts), "sha256").hexdigest().encode()
 
-    async def _frame(self, most: int) -> tuple[int, bytes, int]:
+    async def _read_frame(self, limit: int) -> tuple[int, bytes, int]:
         """Flags and body of the next frame, and how many bytes of it were too many."""
         (flags,) = await self._reader.readexactly(1)
         size = int.from_bytes(await self._reader.readexactly(8 if flags & LONG else 1))
         self.heard += size
-        if size <= most:
+        if size <= limit:
             return flags, await self._reader.readexactly(size), 0
-        left = size
-        while left:
-            chunk = await self._reader.read(min(left, 2**20))
+        remaining = size
+        while remaining:
+            chunk = await self._reader.read(min(remaining, 2**20))
             if not chunk:
-                raise asyncio.IncompleteReadError(b"", left)
-            left -= len(chunk)
+                raise asyncio.IncompleteReadError(b"", remaining)
+            remaining -= len(chunk)
         return flags, b"", size
 
-    def _read(self, frames: list[bytes], left_out: int) -> Message | None:
+    def _parse(self, frames: list[bytes], left_out: int) -> Message | None:
         """The message in these frames; None where they hold none."""
         with suppress(msgspec.DecodeError, RecursionError, ValueError, KeyError, TypeError):
             start = frames.index(DELIMITER) + 1
             signature, *parts = frames[start : start + 5]
             # The signature of a message that was cut cannot be checked; its content is not used.
-            if left_out == 0 and not hmac.compare_digest(signature, self._sign(parts)):
+            if left_out == 0 and not hmac.compare_digest(signature, self._signature(parts)):
                 return None
             header, parent, _, content = parts
             kind = msgspec.json.decode(header, type=_Header).msg_type
-            known = _Content()
+            parsed = _Content()
             if not left_out:
-                known = msgspec.json.decode(content, type=_Content)
-            about = msgspec.json.decode(parent or b"{}", type=_Parent).msg_id
-            return Message(kind, about, msgspec.to_builtins(known), left_out)
+                parsed = msgspec.json.decode(content, type=_Content)
+            parent_id = msgspec.json.decode(parent or b"{}", type=_Parent).msg_id
+            return Message(kind, parent_id, msgspec.to_builtins(parsed), left_out)
         return None
 
 
