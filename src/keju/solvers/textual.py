@@ -117,8 +117,8 @@ def _is_call(value: Any, body: str) -> bool:
     if value is None:
         return '"name"' in body and any(f'"{key}"' in body for key in _ARGUMENTS)
     return bool(_read_calls(value)) and all(
-        each.keys() <= _MEMBERS and not each.keys().isdisjoint(_ARGUMENTS)
-        for each in (value if isinstance(value, list) else [value])
+        call.keys() <= _MEMBERS and not call.keys().isdisjoint(_ARGUMENTS)
+        for call in (value if isinstance(value, list) else [value])
     )
 
 

@@ -85,19 +85,19 @@ def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -> list[
             refuse_missing_script(arm.name, server)
     shared: dict[str, ToolLoop] = {}
     for job in jobs:
-        own, task = arms.get(job.arm), job.exam.notebook
+        job_arm, task = arms.get(job.arm), job.exam.notebook
         if task is not None:
             notebook_folder = folder and folder / EPISODES / job.arm
-            tools = ArmTools(notebook_sources(job, task, own, workshop, notebook_folder), workshop)
+            tools = ArmTools(notebook_sources(job, task, job_arm, workshop, notebook_folder), workshop)
             agent = config.agent
             if "max_iterations" not in agent.model_fields_set:
                 agent = agent.model_copy(update={"max_iterations": task.max_turns})
             job.solver = ToolLoop(tools, agent, config.price)
-        elif own is not None:
-            if own.name not in shared:
-                tools = ArmTools(arm_sources(own, workshop), workshop)
-                shared[own.name] = ToolLoop(tools, config.agent, config.price)
-            job.solver = shared[own.name]
+        elif job_arm is not None:
+            if job_arm.name not in shared:
+                tools = ArmTools(arm_sources(job_arm, workshop), workshop)
+                shared[job_arm.name] = ToolLoop(tools, config.agent, config.price)
+            job.solver = shared[job_arm.name]
     return workshop.notices
 
 

@@ -51,7 +51,7 @@ class Archive:
         if len(entries) > bounds.MOST_ENTRIES:
             raise DataError("archive_too_many", where=path, most=bounds.MOST_ENTRIES)
         names = Counter(entry.filename for entry in entries)
-        if repeated_name := next((name for name, many in names.items() if many > 1), None):
+        if repeated_name := next((name for name, count in names.items() if count > 1), None):
             raise DataError("archive_twice", where=path, name=repeated_name)
         self.entries = {entry.filename: entry for entry in entries}
 

@@ -1,8 +1,9 @@
-"""The one estimator of a mean: over fixed strata, shared contexts and repeats; and the number with
-its uncertainty that exams and results say about a model.
+"""The estimator of all means: over fixed strata, shared contexts and repeats. It also defines
+`Estimate`, the number with its uncertainty that exams and results report.
 
-Subsets of an exam are chosen, not drawn, so they are strata; an exam without subsets is a single
-one. Clusters are real shared contexts, such as a passage, and may reach over several strata.
+The subsets of an exam are chosen and not drawn at random, so they are strata. An exam without
+subsets is a single stratum. Clusters are shared contexts such as a passage, and may extend over
+several strata.
 """
 
 from __future__ import annotations
@@ -28,63 +29,69 @@ from keju.stats.intervals import (
 )
 
 FEWEST = 5
-"""Below this number of items no interval is given: hardly any share would lie outside."""
+"""Fewest items for an interval. With fewer items it would exclude hardly any share."""
 BORROWED = 0.5
-"""Items like those of the whole exam that each stratum is given when its variance is estimated."""
+"""Pseudo-items with the variance of the whole exam that are added to each stratum when its variance
+is estimated."""
 
 
 class Stratum(NamedTuple):
-    """One subset: what was seen of it, and its size where only a part was drawn."""
+    """One subset: its scores, and its size if only a part of it was drawn."""
 
     moments: Moments
     population: int = 0
     """Size of the whole subset; 0 if all of it was asked."""
     clusters: Mapping[str, Cluster] | None = None
-    """Its items by shared context; None where each stands alone."""
+    """Its items by shared context; None if every item has its own context."""
     draws: int = 0
-    """Yes-or-no answers behind the values; 0 where the values are no shares of answers."""
+    """Number of yes-or-no answers behind the values; 0 if the values are not shares of answers."""
 
     @property
     def unseen(self) -> float:
-        """Finite population factor: the share of the subset that was not asked, else 1."""
+        """Finite population factor: the share of the subset that was not asked, or 1 if all of it
+        was."""
         return 1 - self.moments.n / self.population if self.population > self.moments.n else 1.0
 
 
 class StratifiedMean(NamedTuple):
-    """A weighted mean of stratum means and how sure it is."""
+    """A weighted mean of stratum means and its uncertainty."""
 
     value: float
     se: float | None
     """None for a single item or a single cluster."""
     interval: Interval | None
-    """Inside [0, 1]; None for a single cluster, which shows no spread between clusters, and for
-    fewer than `FEWEST` items."""
+    """Within [0, 1]. None for a single cluster, because the variance between clusters is unknown,
+    and for fewer than `FEWEST` items."""
     n: int
     n_eff: float
-    """The number of independent yes-or-no items that would leave the mean as unsure as it is."""
+    """The number of independent yes-or-no items that would give the same uncertainty."""
     without_spread: int
-    """How many strata show no spread of their own, so that the whole exam's stands in."""
+    """The number of strata without any variance, for which the variance of the whole exam is
+    used."""
     finite: bool
-    """Whether a part of a known whole was drawn, so that the rest alone is unsure."""
+    """Whether a sample of a known whole was drawn, so that only the remaining items are
+    uncertain."""
     clusters: int | None = None
     deff: float | None = None
-    """Design effect, (clustered SE / plain SE) squared; None where all scores are equal."""
+    """Design effect, (clustered SE / plain SE) squared; None if all scores are equal."""
     t_interval: Interval | None = None
-    """Mean plus and minus t times the clustered SE; may pass 0 or 1."""
+    """Mean plus and minus t times the clustered SE; may extend beyond 0 and 1."""
 
 
 def micro_weights(strata: Sequence[Stratum]) -> list[float]:
-    """Weights by size: of the whole subset where it is known, else of what was asked."""
+    """Return weights by size: of the whole subset if it is known, otherwise of the questions
+    asked."""
     sizes = [max(s.population, s.moments.n) for s in strata]
     return [size / sum(sizes) for size in sizes]
 
 
 def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)) -> StratifiedMean:
-    """The weighted mean with Wilson's interval at the effective size that its variance leaves.
+    """Return the weighted mean with Wilson's interval at its effective size.
 
-    Yes-or-no items of one stratum give Wilson's interval itself. Items that vary less (means of
-    repeats, strata that differ) raise the effective size, shared contexts lower it. Where values
-    are not all yes or no their variance is estimated, and Student's t takes the normal's place.
+    For yes-or-no items of one stratum this is Wilson's interval itself. Items that vary less (means
+    of repeats, strata that differ) raise the effective size, and shared contexts lower it. If not
+    all values are yes or no, their variance is estimated and Student's t replaces the normal
+    distribution.
     """
     parts = list(zip(weights, strata, strict=True))
     n = sum(stratum.moments.n for stratum in strata)
@@ -94,11 +101,17 @@ def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)
     unseen = [1.0 if bunched else stratum.unseen for stratum in strata]
     sample_variances = [stratum.moments.variance for stratum in strata]
     shrunk_variances = _shrunk_variances(parts)
-    scale = [w * w * unseen_share / s.moments.n for (w, s), unseen_share in zip(parts, unseen, strict=True)]
+    scale = [
+        w * w * unseen_share / s.moments.n
+        for (w, s), unseen_share in zip(parts, unseen, strict=True)
+    ]
     sizes = _sizes(parts, value, scale, shrunk_variances)
     binary = all(stratum.moments.binary for stratum in strata)
     z = Z95 if binary or n < 2 else student_t_quantile(0.975, n - 1)
-    variances = [sample_variance or shrunk_variance for sample_variance, shrunk_variance in zip(sample_variances, shrunk_variances, strict=True)]
+    variances = [
+        sample_variance or shrunk_variance
+        for sample_variance, shrunk_variance in zip(sample_variances, shrunk_variances, strict=True)
+    ]
     spread = math.fsum(scale_factor * v for scale_factor, v in zip(scale, variances, strict=True))
     unclustered = StratifiedMean(
         value,
@@ -116,12 +129,12 @@ def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)
 
 
 def _shrunk_variances(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
-    """The variance of one item of each stratum, from its own items and `BORROWED` ones.
+    """Return the variance of one item of each stratum, from its items and `BORROWED` pseudo-items.
 
-    A stratum of two items that are both right would claim to have no variance, one of a single
-    item has none to show. So each is given half an item like the whole exam, and the result is
-    divided by what it would be on average if all strata were alike. Single items then count with
-    the whole exam's variance, and strata of many items with their own.
+    Two items of a stratum that are both right would have no variance, and the variance of a single
+    item is unknown. So each stratum gets half an item like the whole exam. The result is divided by
+    its expected value if all strata were equal. Single items then count with the variance of the
+    whole exam, and strata of many items with their own.
     """
     mean = math.fsum(weight * stratum.moments.mean for weight, stratum in parts)
     mean_square = math.fsum(weight * stratum.moments.mean_square for weight, stratum in parts)
@@ -131,25 +144,28 @@ def _shrunk_variances(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
         total = moments.n + BORROWED
         centre = (moments.n * moments.mean + BORROWED * mean) / total
         spread = (moments.n * moments.mean_square + BORROWED * mean_square) / total - centre**2
-        expected_share = 1 - (moments.n + 2 * BORROWED * weight + BORROWED**2 * pooled_variance) / total**2
+        expected_share = (
+            1 - (moments.n + 2 * BORROWED * weight + BORROWED**2 * pooled_variance) / total**2
+        )
         variances.append(max(0.0, spread) / expected_share if expected_share > 1e-9 else 0.0)
     return variances
 
 
 def _pooled_variance(parts: Sequence[tuple[float, Stratum]]) -> float:
-    """The variance of the mean, in those of one item, if all items came from one pot."""
+    """Return the variance of the mean, in units of one item's variance, if all strata were
+    equal."""
     return math.fsum(weight * weight / stratum.moments.n for weight, stratum in parts)
 
 
 class _Sizes(NamedTuple):
-    """In how many items a mean is as unsure as it is."""
+    """Numbers of items that would give the uncertainty of a mean."""
 
     plain_items: float
-    """If all items came from one pot, asked once."""
+    """If all strata were equal and every item was asked once."""
     answers: float
-    """If the repeats of an item had nothing in common."""
+    """If the repeats of an item were independent."""
     effective: float
-    """As the variance of the mean tells: p(1 - p) over it is that variance."""
+    """From the variance of the mean: p(1 - p) divided by this size is that variance."""
 
 
 def _sizes(
@@ -158,30 +174,32 @@ def _sizes(
     scale: Sequence[float],
     variances: Sequence[float],
 ) -> _Sizes:
-    """The sizes of a mean; `scale` weighs the `variances` of one item of each stratum.
+    """Return the sizes of a mean; `scale` weights the `variances` of one item of each stratum.
 
-    Means of repeats that happen to be equal are not taken for certain: the effective size of
-    values that are not all yes or no never passes the number of answers behind them.
+    Means of repeats that happen to be equal do not count as certain. If not all values are yes or
+    no, the effective size is at most the number of answers behind them.
     """
     n = sum(stratum.moments.n for _, stratum in parts)
     drawn = sum(stratum.draws for _, stratum in parts)
     item_count = 1 / math.fsum(scale)
     answers = item_count * max(1.0, drawn / n)
-    variance = math.fsum(factor * item_variance for factor, item_variance in zip(scale, variances, strict=True))
+    variance = math.fsum(
+        factor * item_variance for factor, item_variance in zip(scale, variances, strict=True)
+    )
     if n < 2 or value in (0.0, 1.0):
         return _Sizes(item_count, answers, item_count)
     if variance < 1e-15:
         return _Sizes(item_count, answers, answers)
     size = value * (1 - value) / (1 - _pooled_variance(parts)) / variance
     if math.isclose(size, item_count, rel_tol=1e-12):
-        size = item_count  # as for yes-or-no items of one stratum, but for rounding
+        size = item_count  # as for yes-or-no items of one stratum, up to rounding
     if drawn and not all(stratum.moments.binary for _, stratum in parts):
         size = min(size, answers)
     return _Sizes(item_count, max(answers, size), size)
 
 
 def _residuals(parts: Sequence[tuple[float, Stratum]]) -> dict[str, float]:
-    """What each cluster adds to the weighted mean beyond what its items would on average."""
+    """Return how much each cluster adds to the weighted mean beyond the average of its strata."""
     residuals: dict[str, float] = {}
     for weight, stratum in parts:
         moments = stratum.moments
@@ -192,7 +210,7 @@ def _residuals(parts: Sequence[tuple[float, Stratum]]) -> dict[str, float]:
 
 
 def _cluster_sizes(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
-    """What share of the weighted mean each cluster has."""
+    """Return the share of the weighted mean that each cluster has."""
     shares: dict[str, float] = {}
     for weight, stratum in parts:
         for name, cluster in (stratum.clusters or {}).items():
@@ -208,11 +226,11 @@ def _with_clusters(
     unequal: Imbalance,
     z: float,
 ) -> StratifiedMean:
-    """The mean as its clusters leave it; `alone` is the same mean of items without contexts.
+    """Return the mean with its clusters; `unclustered` is the same mean without them.
 
-    A design effect below 1 is noise and adds no items. One above 1 is estimated from few clusters,
-    so that Student's t takes the place of `z`: the more, the larger the part of the variance is
-    that only the clusters show. Clusters of unequal size are corrected for that.
+    A design effect below 1 is noise and does not add items. A design effect above 1 is estimated
+    from few clusters, so Student's t replaces `z` in part. The part grows with the share of the
+    variance that only the clusters show. The result is corrected for clusters of unequal size.
     """
     count, value = len(residuals), alone.value
     if count == 1:
@@ -222,9 +240,13 @@ def _with_clusters(
     deff = (se / alone.se) ** 2 if alone.se else None
     t = student_t_quantile(0.975, count - 1)
     observed_effect = max(1.0, deff or 1.0)
-    # Items of one cluster can have no more in common than everything.
+    # The items of one cluster cannot correlate more than completely.
     largest_effect = max(observed_effect, sizes.answers / unequal.effective)
-    effect = min(observed_effect * unequal.factor, largest_effect) if observed_effect > 1 else observed_effect
+    effect = (
+        min(observed_effect * unequal.factor, largest_effect)
+        if observed_effect > 1
+        else observed_effect
+    )
     size = alone.n_eff / effect
     wider = student_t_quantile(0.975, unequal.df)
     reach = z + (max(z, wider) - z) * (1 - effect**-2)
@@ -243,11 +265,11 @@ def _with_clusters(
 Ends = tuple[float, float]
 """Both ends of an interval."""
 ONE_CLUSTER, FEW_QUESTIONS = "one_cluster", "few_questions"
-"""Why there is no interval: all items share one context, or there are too few of them."""
+"""Reasons for a missing interval: all items share one context, or there are too few items."""
 MOST_UNGRADED = 0.2
-"""Share of replies without a grade above which a mean over the others is not given."""
+"""Largest share of replies without a grade for which a mean over the others is reported."""
 ROUNDING = 1e-9
-"""What sums of shares may be off by."""
+"""Largest rounding error of sums of shares."""
 
 
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -293,10 +315,11 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     every reply has a grade."""
 
     def within(self, worst: float | None, best: float | None) -> Estimate:
-        """This estimate with its bounds; without a value where they lie too far apart for one.
+        """Return this estimate with its bounds, and without a value if they are too far apart.
 
-        What lies between the bounds is the share of replies without a grade. A mean over the
-        others is a selection, and above `MOST_UNGRADED` no longer a measurement of the whole.
+        The distance between the bounds is the share of replies without a grade. A mean over the
+        other replies is a selection. If more than `MOST_UNGRADED` lack a grade, it does not measure
+        the whole exam.
         """
         if worst is None or best is None or best - worst < ROUNDING:
             return self
@@ -315,16 +338,16 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Gathered:
-    """The values of items, kept as counts (and as sums by cluster), never one by one."""
+    """The values of items, stored as counts (and as sums by cluster) instead of one by one."""
 
     def __init__(self, *, clustered: bool) -> None:
         self.counts: Counter[float] = Counter()
         self.clusters: dict[str, Cluster] | None = {} if clustered else None
         self.draws = 0
-        """Answers behind the values; 0 where the values are no shares of answers."""
+        """Number of answers behind the values; 0 if the values are not shares of answers."""
 
     def add(self, value: float, group: str = "", *, count: int = 1, draws: int = 1) -> None:
-        """Take in `many` items of one value, each the mean of `draws` yes-or-no answers."""
+        """Add `count` items of one value, each the mean of `draws` yes-or-no answers."""
         self.counts[value] += count
         self.draws += count * draws
         if self.clusters is not None:
@@ -332,27 +355,31 @@ class Gathered:
             self.clusters[group] = Cluster(n + count, total + count * value)
 
     def moments(self) -> Moments | None:
-        """Mean and variance over items; None if there are none."""
+        """Return mean and variance over items; None if there are none."""
         return Moments.of_counts(self.counts)
 
     def stratum(self, population: int = 0) -> Stratum | None:
-        """The items as a stratum, one drawn from `population` items; None if there are none."""
+        """Return the items as a stratum, drawn from `population` items; None if there are none."""
         moments = self.moments()
         if moments is None:
             return None
         return Stratum(moments, population, self.clusters, self.draws)
 
     def estimate(self, **fields: Any) -> Estimate:
-        """The mean over items with the interval that fits how they were drawn.
+        """Return the mean over items with the interval that fits how they were drawn.
 
-        `more` are further fields of the estimate, such as its title.
+        `fields` are further fields of the estimate, such as its title.
         """
         stratum = self.stratum()
-        return Estimate(None, None, 0, **fields) if stratum is None else estimate([stratum], **fields)
+        return (
+            Estimate(None, None, 0, **fields) if stratum is None else estimate([stratum], **fields)
+        )
 
 
-def estimate(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,), **fields: Any) -> Estimate:
-    """The weighted mean of strata as an estimate; `more` are further fields of it."""
+def estimate(
+    strata: Sequence[Stratum], weights: Sequence[float] = (1.0,), **fields: Any
+) -> Estimate:
+    """Return the weighted mean of strata as an estimate; `fields` are further fields of it."""
     mean = stratified_mean(strata, weights)
     is_stratified = len(strata) > 1
     if is_stratified:
@@ -372,7 +399,8 @@ def estimate(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,), **fie
 
 
 class Bounded:
-    """The values of items, and what they come to if all that lacks a grade is wrong, or right."""
+    """The values of items, with bounds: the means if everything ungraded is wrong, and if it is
+    right."""
 
     def __init__(self, *, clustered: bool) -> None:
         self.graded = Gathered(clustered=clustered)
@@ -387,30 +415,34 @@ class Bounded:
         count: int = 1,
         draws: int = 1,
     ) -> None:
-        """Take in `many` items; the value is None where too little of an item has a grade."""
+        """Add `count` items; the value is None if too little of an item has a grade."""
         if value is not None:
             self.graded.add(value, group, count=count, draws=draws)
         for end, end_value in zip((self.worst, self.best), bounds, strict=True):
             end.add(end_value, count=count)
 
     def estimate(self, **fields: Any) -> Estimate:
-        """The mean over items within its bounds; `more` are further fields of the estimate."""
+        """Return the mean over items within its bounds; `fields` are further fields of the
+        estimate."""
         worst, best = self.worst.moments(), self.best.moments()
         return self.graded.estimate(**fields).within(worst and worst.mean, best and best.mean)
 
 
 class Repeats(NamedTuple):
-    """One question: what its graded repeats are worth, and how many repeats lack a grade."""
+    """One question: the scores of its graded repeats, and the number of repeats without a grade."""
 
     group: str
     values: Sequence[float]
     ungraded: int
 
 
-def mean_of_items(questions: Iterable[Repeats], *, clustered: bool, draws: bool = False) -> Estimate:
-    """The mean over items, each the mean of its repeats, within the bounds that lost ones leave.
+def mean_of_items(
+    questions: Iterable[Repeats], *, clustered: bool, draws: bool = False
+) -> Estimate:
+    """Return the mean over questions, each the mean of its repeats, with bounds for ungraded
+    repeats.
 
-    With `draws` values are answers of yes or no.
+    With `draws` the values are yes-or-no answers.
     """
     bounded = Bounded(clustered=clustered)
     for group, values, ungraded in questions:
@@ -423,7 +455,7 @@ def mean_of_items(questions: Iterable[Repeats], *, clustered: bool, draws: bool 
 
 
 class Predicted(NamedTuple):
-    """A mean and its standard error, which counts only items without a score as unsure."""
+    """A mean and its standard error, in which only items without a score are uncertain."""
 
     value: float
     se: float | None
@@ -431,10 +463,10 @@ class Predicted(NamedTuple):
 
 
 def difference_estimate(predictions: Sequence[float], scores: Mapping[int, float]) -> Predicted:
-    """The mean of the predictions, corrected by what they miss on a random sample of items.
+    """Return the mean of the predictions, corrected by their errors on a random sample of items.
 
-    `scores` are the scores of the sample by position. Bad predictions widen the interval and do
-    not make it wrong.
+    `scores` are the scores of the sample by position. Bad predictions widen the interval but do not
+    make it wrong.
     """
     errors = Moments.of(score - predictions[place] for place, score in scores.items())
     if errors is None:

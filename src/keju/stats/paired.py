@@ -1,8 +1,7 @@
-"""Two runs, or two readers, on the same items: how far apart they are, and whether by chance.
+"""Differences of two runs, or two readers, on the same items, with tests and intervals.
 
-A pair is (first, second): what both scored on one item, in [0, 1]. A difference is first minus
-second, and may be anything in [-1, 1]. Where many such tests are made at once, `holm` and
-`benjamini_hochberg` say which of them still count.
+A pair is (first, second): both scores of one item, in [0, 1]. A difference is first minus second,
+in [-1, 1]. If many tests are made at once, `holm` and `benjamini_hochberg` adjust their p.
 """
 
 from __future__ import annotations
@@ -28,37 +27,39 @@ from keju.stats.intervals import (
 )
 
 ALL_SIGNS = 20
-"""Differences up to which the permutation test goes through all sign vectors."""
+"""Number of differences up to which the permutation test goes through all sign vectors."""
 MOST_SUMS = 1 << 12
-"""Different sums up to which it does so for more of them."""
+"""Number of different sums up to which it does so for more differences."""
 MANY_SIGNS = 100
-"""Differences from which on their sum is normal, where it takes too many values."""
+"""Number of differences from which their sum is treated as normal if it has too many values."""
 DRAWS = 100_000
 _TIE = 1e-9
-"""Sums closer than this are the same but for rounding."""
+"""Sums closer than this are equal up to rounding."""
 
 
 class McNemar(NamedTuple):
-    """Whether two yes-or-no scores differ, from the items on which only one of them is right."""
+    """McNemar's test of two yes-or-no scores, from the items on which only one of them is right."""
 
     first_only: int
     second_only: int
     p: float
-    """Exact, two-sided; 1 where nothing is discordant."""
+    """Exact and two-sided; 1 if no item is discordant."""
     mid_p: float
     """The same with half of the observed outcome, which is less cautious."""
     p_log10: float = 0.0
-    """The logarithm of `p`, exact where `p` is at its floor too."""
+    """The logarithm of `p`, exact even if `p` is at its floor."""
 
 
 def mcnemar(first_only: int, second_only: int) -> McNemar:
-    """The exact test: each discordant item is a fair coin if both are equally good."""
+    """Return the exact test: each discordant item is a fair coin if both are equally good."""
     total, fewer_wins = first_only + second_only, min(first_only, second_only)
     if first_only == second_only:
         return McNemar(first_only, second_only, 1.0, 1.0)
-    logs = math.lgamma(total + 1) - math.lgamma(fewer_wins + 1) - math.lgamma(total - fewer_wins + 1)
+    logs = (
+        math.lgamma(total + 1) - math.lgamma(fewer_wins + 1) - math.lgamma(total - fewer_wins + 1)
+    )
     logs -= total * math.log(2)
-    tail, term = 0.0, 1.0  # in parts of the chance of what was observed
+    tail, term = 0.0, 1.0  # relative to the probability of the observed count
     for successes in range(fewer_wins, -1, -1):  # P(k - 1) = P(k) k / (total - k + 1)
         tail += term
         term *= successes / (total - successes + 1)
@@ -71,17 +72,20 @@ def mcnemar(first_only: int, second_only: int) -> McNemar:
 
 
 def bonett_price(first_only: int, second_only: int, n: int) -> Interval:
-    """The interval of a difference of two shares on the same `n` items (Bonett and Price 2012).
+    """Return the interval of a difference of two shares on the same `n` items (Bonett and Price
+    2012).
 
-    One item is added to each kind of discordance, so that none at all is not taken for certain.
+    One item is added to each kind of discordance, so zero discordant items do not count as certain.
     """
     first_share, second_share = (first_only + 1) / (n + 2), (second_only + 1) / (n + 2)
-    half = Z95 * math.sqrt((first_share + second_share - (first_share - second_share) ** 2) / (n + 2))
+    half = Z95 * math.sqrt(
+        (first_share + second_share - (first_share - second_share) ** 2) / (n + 2)
+    )
     return in_range(Interval(first_share - second_share - half, first_share - second_share + half))
 
 
 def in_range(interval: Interval) -> Interval:
-    """The interval of a difference cut to what a difference can be."""
+    """Return the interval of a difference clipped to [-1, 1]."""
     return Interval(max(-1.0, interval.low), min(1.0, interval.high))
 
 
@@ -98,16 +102,17 @@ class Difference(NamedTuple):
     """Items on which the first scored more."""
     second_only: int
     p: float
-    """McNemar's exact p for yes-or-no scores of independent items, else a permutation's."""
+    """McNemar's exact p for yes-or-no scores of independent items, otherwise a permutation test's
+    p."""
     mid_p: float
-    """McNemar's mid-p where `p` is McNemar's, else the same as `p`."""
+    """McNemar's mid-p if `p` is McNemar's, otherwise the same as `p`."""
     clusters: int | None = None
     deff: float = 1.0
-    """How many times the variance is that of independent items."""
+    """The factor by which the variance exceeds that of independent items."""
     p_log10: float = 0.0
-    """The logarithm of `p`, exact where `p` is at its floor too."""
+    """The logarithm of `p`, exact even if `p` is at its floor."""
     unequal: Imbalance | None = None
-    """What the unequal sizes of the clusters do; None where there are none or only one."""
+    """The effect of the unequal sizes of the clusters; None for no clusters or only one."""
 
     @property
     def df(self) -> float:
@@ -116,14 +121,15 @@ class Difference(NamedTuple):
 
     @property
     def corrected_se(self) -> float | None:
-        """The standard error; clusters of unequal size show one that is too small."""
+        """The standard error, corrected for clusters of unequal size."""
         if self.se is None or self.unequal is None:
             return self.se
         return self.se * math.sqrt(self.unequal.factor)
 
     @property
     def worth(self) -> float:
-        """How many independent items these are worth; clusters without spread are one each."""
+        """The number of independent items with the same information; clusters without spread count
+        as one."""
         if self.unequal is None:
             return float(self.n if self.clusters is None else self.clusters)
         if not self.se:
@@ -132,7 +138,7 @@ class Difference(NamedTuple):
 
     @property
     def is_significant(self) -> bool:
-        """Whether the difference is more than noise: its interval leaves out 0."""
+        """Whether the difference is more than noise: its interval excludes 0."""
         return self.interval is not None and not self.interval.low <= 0 <= self.interval.high
 
 
@@ -142,17 +148,17 @@ def paired_difference(
     *,
     seed: int = 0,
 ) -> Difference | None:
-    """The mean of first minus second; `groups` names each item's cluster. None for no pairs.
+    """Return the mean of first minus second; `groups` names each item's cluster. None for no pairs.
 
-    Yes-or-no scores of independent items have Bonett and Price's interval and McNemar's exact p.
-    Graded scores have Student's t and signs that are flipped; clusters have both by cluster.
+    Yes-or-no scores of independent items use Bonett and Price's interval and McNemar's exact p.
+    Graded scores use Student's t and a sign-flip permutation test. Clusters use both by cluster.
     """
     differences = array("d", (first_score - second_score for first_score, second_score in pairs))
     moments = Moments.of(differences)
     if moments is None:
         return None
     members: dict[Hashable, list[float]] = {}
-    """By cluster; empty where every item is one."""
+    """By cluster; empty if every item is its own cluster."""
     if groups is not None and len(set(groups)) < len(differences):
         for name, difference in zip(groups, differences, strict=True):
             members.setdefault(name, []).append(difference)
@@ -165,8 +171,14 @@ def paired_difference(
     n, size, value = len(differences), len(totals), moments.mean
     se, interval, deff, unequal = None, None, 1.0, None
     if size > 1:
-        residuals = (total - size_of_cluster * value for total, size_of_cluster in zip(totals, sizes, strict=True))
-        se = math.sqrt(size / (size - 1) * math.fsum(residual * residual for residual in residuals)) / n
+        residuals = (
+            total - size_of_cluster * value
+            for total, size_of_cluster in zip(totals, sizes, strict=True)
+        )
+        se = (
+            math.sqrt(size / (size - 1) * math.fsum(residual * residual for residual in residuals))
+            / n
+        )
         deff = (se / moments.se) ** 2 if clustered and moments.se else 1.0
         unequal = imbalance(sizes) if clustered else None
         df, factor = (unequal.df, unequal.factor) if unequal else (size - 1.0, 1.0)
@@ -186,16 +198,17 @@ def paired_difference(
 
 
 def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
-    """P that random signs move the sum of `differences` at least as far from 0 as it is.
+    """Return the probability that random signs give a sum at least as far from 0 as the observed
+    sum.
 
-    All sign vectors are gone through by the sums that they reach. Where these are too many,
-    `DRAWS` random vectors stand for them, and for very many differences the normal distribution.
+    All sign vectors are counted by the sums that they reach. If these are too many, `DRAWS` random
+    vectors are used, and for very many differences the normal distribution.
     """
     return _sign_flip_p(differences, seed)[0]
 
 
 def _sign_flip_p(differences: Sequence[float], seed: int) -> tuple[float, float]:
-    """That chance, and its logarithm."""
+    """Return that probability and its logarithm."""
     magnitudes = [abs(difference) for difference in differences if abs(difference) > _TIE]
     observed_sum = abs(math.fsum(differences)) - _TIE
     ways = {0.0: 1}
@@ -214,7 +227,9 @@ def _sign_flip_p(differences: Sequence[float], seed: int) -> tuple[float, float]
             sampled_p = _sampled_sign_flip_p(magnitudes, observed_sum, seed)
             return sampled_p, log10_p(sampled_p)
     extreme_count = sum(count for total, count in ways.items() if abs(total) >= observed_sum)
-    return floor_p(extreme_count / (1 << len(magnitudes))), math.log10(max(1, extreme_count)) - len(magnitudes) * math.log10(2)
+    return floor_p(extreme_count / (1 << len(magnitudes))), math.log10(max(1, extreme_count)) - len(
+        magnitudes
+    ) * math.log10(2)
 
 
 def _sampled_sign_flip_p(sizes: Sequence[float], observed_sum: float, seed: int) -> float:
@@ -238,11 +253,11 @@ class Gate(NamedTuple):
     high: float
     """Both one-sided bounds of the difference at level 0.05."""
     factor: float
-    """How many times the items at hand would decide it, at this difference; 1 where decided."""
+    """How many times as many items would decide it at this difference; 1 if it is decided."""
 
 
 def no_worse(difference: float, se: float, margin: float) -> Gate:
-    """The non-inferiority test of new minus base at one-sided level 0.05."""
+    """Return the non-inferiority test of new minus base at one-sided level 0.05."""
     half = normal_quantile(0.95) * se
     low, high = difference - half, difference + half
     if low > -margin:
@@ -254,19 +269,20 @@ def no_worse(difference: float, se: float, margin: float) -> Gate:
 
 
 def equivalent(difference: float, se: float, margin: float) -> float:
-    """The p of two one-sided tests that the difference lies within the margin on both sides."""
+    """Return p of two one-sided tests that the difference is within the margin on both sides."""
     return max(normal_survival((sign * difference + margin) / se) for sign in (1, -1))
 
 
 SIGNIFICANT = 0.05
-"""The p below which a difference or a trend is called more than noise."""
+"""The p below which a difference or a trend counts as more than noise."""
 
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
-    """Adjusted p, in the order given: those at most q are false at a rate of at most q.
+    """Return adjusted p in the given order; accepting those up to q keeps the false discovery rate
+    at q.
 
-    For looking at many subsets. The test is step-up: a p above its own limit still counts if a
-    larger one keeps its limit.
+    Meant for looking at many subsets. The test is step-up: a p above its own limit still counts if
+    a larger one keeps its limit.
     """
     order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
     adjusted, smallest_so_far = [1.0] * len(ps), 1.0
@@ -277,9 +293,10 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Adjusted p, in the order given: among those at most alpha any error at all is that rare.
+    """Return adjusted p in the given order; accepting those up to alpha keeps the family-wise error
+    at alpha.
 
-    For gates.
+    Meant for gates.
     """
     order = sorted(range(len(ps)), key=ps.__getitem__)
     adjusted, largest_so_far = [0.0] * len(ps), 0.0

@@ -1,6 +1,5 @@
-"""Several samples of each item: pass@k, pass^k, majority votes, and where the variance lies:
-between items, within them, or in the wording of the prompt.
-"""
+"""Statistics of several samples per item: pass@k, pass^k, and components of the variance (between
+items, within items, and between wordings of the prompt)."""
 
 from __future__ import annotations
 
@@ -9,38 +8,42 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from keju.stats.votes import majority_vote as majority_vote  # as earlier versions named it
+from keju.stats.votes import majority_vote as majority_vote  # the name in earlier versions
 
 MOST_EXACT = 1000
-"""Samples up to which chances are counted in whole numbers."""
+"""Number of samples up to which probabilities are computed with integers."""
 
 
 @lru_cache(maxsize=8192)
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Chance that at least one of `k` of the `n` samples is right (Chen et al. 2021)."""
+    """Return the probability that at least one of `k` of the `n` samples is right (Chen et al.
+    2021)."""
     _check(n, correct, k)
     return 1.0 - _chance_all_among(n, n - correct, k)
 
 
 @lru_cache(maxsize=8192)
 def pass_all_k(n: int, correct: int, k: int) -> float:
-    """pass^k: chance that all `k` of the `n` samples are right."""
+    """Return pass^k: the probability that all `k` of the `n` samples are right."""
     _check(n, correct, k)
     return _chance_all_among(n, correct, k)
 
 
 def _chance_all_among(n: int, part: int, k: int) -> float:
-    """The chance that `k` of `n` samples are all among `part` of them: C(part, k) / C(n, k).
+    """Return the probability that `k` of `n` samples are all among `part` of them: C(part, k) /
+    C(n, k).
 
-    Binomial coefficients of many samples are long numbers. There the ratio is a product of as many
-    factors as the smaller of `k` and the samples outside the part.
+    Binomial coefficients of many samples are very long integers. For these the ratio is computed as
+    a product. It has as many factors as the smaller of `k` and the samples outside the part.
     """
     if n <= MOST_EXACT:
         return math.comb(part, k) / math.comb(n, k)
     if k > part:
         return 0.0
     factor_count, factor_offset = sorted((k, n - part))
-    return math.exp(math.fsum(math.log1p(-factor_offset / (n - place)) for place in range(factor_count)))
+    return math.exp(
+        math.fsum(math.log1p(-factor_offset / (n - place)) for place in range(factor_count))
+    )
 
 
 def _check(n: int, correct: int, k: int) -> None:
@@ -49,7 +52,7 @@ def _check(n: int, correct: int, k: int) -> None:
 
 
 def ladder(repeats: int) -> list[int]:
-    """The k worth reporting: 1, 2, 4, … below `repeats`, and `repeats` itself."""
+    """Return the k to report: 1, 2, 4, … below `repeats`, and `repeats` itself."""
     rungs = [1 << step for step in range(repeats.bit_length()) if 1 << step < repeats]
     return [*rungs, repeats]
 
@@ -60,14 +63,14 @@ class VarianceParts(NamedTuple):
     within: float
     """Mean variance of the samples of one item."""
     between: float
-    """Variance of the items' true means; an estimate, so noise may make it negative."""
+    """Variance of the items' true means. It is an estimate, so noise may make it negative."""
 
 
 def variance_parts(counts: Iterable[tuple[int, int, int]]) -> VarianceParts | None:
     """Split the variance of repeated yes-or-no items.
 
-    `items` holds (samples, correct, how many such items). Items with one sample say nothing of
-    the variance within and are left out; None if fewer than two remain.
+    `counts` holds (samples, correct, number of such items). Items with one sample have no variance
+    within and are left out. None if fewer than two items remain.
     """
     rows = [(n, c, item_count) for n, c, item_count in counts if n > 1]
     size = sum(item_count for _, _, item_count in rows)
@@ -77,12 +80,14 @@ def variance_parts(counts: Iterable[tuple[int, int, int]]) -> VarianceParts | No
     spread = math.fsum(item_count * (c / n - mean) ** 2 for n, c, item_count in rows) / (size - 1)
     inside = [(item_count, n, c * (n - c) / (n * (n - 1))) for n, c, item_count in rows]
     within = math.fsum(item_count * item_variance for item_count, _, item_variance in inside) / size
-    noise = math.fsum(item_count * item_variance / n for item_count, n, item_variance in inside) / size
+    noise = (
+        math.fsum(item_count * item_variance / n for item_count, n, item_variance in inside) / size
+    )
     return VarianceParts(within, spread - noise)
 
 
 class TwoWay(NamedTuple):
-    """Variance components of items by prompt variants, one sample a cell."""
+    """Variance components of items by prompt variants, with one sample per cell."""
 
     mean: float
     item_square: float
@@ -95,7 +100,7 @@ class TwoWay(NamedTuple):
 
     @property
     def variant_sd(self) -> float:
-        """Standard deviation between prompt variants, to print beside the standard error."""
+        """Standard deviation between prompt variants, to report with the standard error."""
         return math.sqrt(self.variant)
 
 
@@ -108,7 +113,9 @@ def variance_shares(rows: Sequence[Sequence[float]]) -> TwoWay:
     by_item = [math.fsum(row) / variant_count for row in rows]
     by_variant = [math.fsum(column) / item_count for column in zip(*rows, strict=True)]
     item_square = variant_count * math.fsum((m - mean) ** 2 for m in by_item) / (item_count - 1)
-    variant_square = item_count * math.fsum((m - mean) ** 2 for m in by_variant) / (variant_count - 1)
+    variant_square = (
+        item_count * math.fsum((m - mean) ** 2 for m in by_variant) / (variant_count - 1)
+    )
     residual_sum = math.fsum(
         (rows[i][j] - by_item[i] - by_variant[j] + mean) ** 2
         for i in range(item_count)
@@ -117,4 +124,6 @@ def variance_shares(rows: Sequence[Sequence[float]]) -> TwoWay:
     residual = residual_sum / ((item_count - 1) * (variant_count - 1))
     item_component = max(0.0, (item_square - residual) / variant_count)
     variant_component = max(0.0, (variant_square - residual) / item_count)
-    return TwoWay(mean, item_square, variant_square, residual, item_component, variant_component, residual)
+    return TwoWay(
+        mean, item_square, variant_square, residual, item_component, variant_component, residual
+    )

@@ -1,9 +1,9 @@
-"""Majority votes among a part of an item's samples: the mean over all parts, in linear time.
+"""Majority votes among a subset of an item's samples: the mean over all subsets, in linear time.
 
-Few samples are counted in whole numbers. Of many samples the number of votes that an option gets
-is binomial, given that all numbers add up to the size of the vote. A sum with a known value is a
-coefficient of a product of polynomials, which a discrete Fourier transform gives. Only the counts
-that have a chance worth mentioning take part, so that the work grows with the samples alone.
+Few samples are counted with integers. With many samples the number of votes of an option is
+binomial, given that all numbers add up to the size of the vote. The probability of a sum with a
+known value is a coefficient of a product of polynomials, which a discrete Fourier transform gives.
+Only counts with a non-negligible probability are used, so the work only grows with the samples.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from operator import mul
 from typing import NamedTuple
 
 MOST_COUNTED = 20
-"""Samples up to which all ways to draw are counted in whole numbers."""
+"""Number of samples up to which all subsets are counted with integers."""
 DIGITS = 13
 """Decimal digits to which the mean of more samples is exact."""
 _NEGLIGIBLE = 1e-17
-"""Chances of a count below this part of the largest one are left out."""
+"""Probabilities of a count below this part of the largest one are left out."""
 _REACH = 8.3
-"""Standard deviations from the usual sum beyond which a sum has no chance worth mentioning."""
+"""Standard deviations from the expected sum beyond which a sum has a negligible probability."""
 
 
 def majority_vote(
@@ -50,21 +50,25 @@ def majority_vote(
 
 @lru_cache(maxsize=8192)
 def _exact_vote(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
-    """Return the mean in whole numbers up to the last division."""
+    """Return the mean, computed with integers up to the last division."""
     total = sum(right) + sum(wrong) + abstained
-    vote_worth = math.lcm(*range(1, len(right) + len(wrong) + 1))  # what a vote is worth, in shares
+    # the value of one vote, divisible by every number of ties
+    vote_worth = math.lcm(*range(1, len(right) + len(wrong) + 1))
     score = 0
     for place, votes in enumerate(right):
         other_votes = (*right[:place], *right[place + 1 :], *wrong)
         for top in range(1, min(votes, k) + 1):
             ways = _ways_by_ties(other_votes, abstained, k - top, top)
-            winning_ways = sum(count * (vote_worth // (tied + 1)) for tied, count in enumerate(ways))
+            winning_ways = sum(
+                count * (vote_worth // (tied + 1)) for tied, count in enumerate(ways)
+            )
             score += math.comb(votes, top) * winning_ways
     return score / (vote_worth * math.comb(total, k))
 
 
 def _ways_by_ties(other_votes: tuple[int, ...], abstained: int, size: int, top: int) -> list[int]:
-    """Ways to draw `size` samples with no option above `top`, by how many options reach it."""
+    """Return the ways to draw `size` samples with no option above `top`, by the number that reach
+    it."""
     ways = {(0, 0): 1}
     for votes in other_votes:
         next_ways: dict[tuple[int, int], int] = {}
@@ -80,7 +84,9 @@ def _ways_by_ties(other_votes: tuple[int, ...], abstained: int, size: int, top: 
 
 
 @lru_cache(maxsize=8192)
-def _approximate_vote(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
+def _approximate_vote(
+    right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int
+) -> float:
     """Return the mean of a large vote, exact to `DIGITS` decimal digits."""
     total = sum(right) + sum(wrong) + abstained
     draw = k / total
@@ -93,33 +99,37 @@ def _approximate_vote(right: tuple[int, ...], wrong: tuple[int, ...], abstained:
     score = 0.0
     for votes, option_count in Counter(right).items():
         rival_counts = counts - Counter({votes: 1})
-        contest = _Contest(chances[votes], [(chances[rival_votes], n) for rival_votes, n in rival_counts.items()], k)
+        contest = _Contest(
+            chances[votes],
+            [(chances[rival_votes], n) for rival_votes, n in rival_counts.items()],
+            k,
+        )
         score += option_count * contest.won(chances[abstained], points) / scale
     return min(1.0, max(0.0, round(score, DIGITS)))
 
 
 class _Chances(NamedTuple):
-    """The chances of the counts `first`, `first` + 1, … that are worth mentioning."""
+    """The non-negligible probabilities of the counts `lowest`, `lowest` + 1, …"""
 
     lowest: int
     values: tuple[float, ...]
 
     @property
     def highest(self) -> int:
-        """The largest count that has a chance worth mentioning."""
+        """The largest count with a non-negligible probability."""
         return self.lowest + len(self.values) - 1
 
     @property
     def places(self) -> range:
-        """The places of the values."""
+        """The indices of the values."""
         return range(len(self.values))
 
     def at(self, count: int) -> float:
-        """The chance of one count."""
+        """Return the probability of one count."""
         return self.values[count - self.lowest] if self.lowest <= count <= self.highest else 0.0
 
     def below(self, count: int) -> _Chances:
-        """The chances of all smaller counts."""
+        """Return the probabilities of all smaller counts."""
         return _Chances(self.lowest, self.values[: max(0, count - self.lowest)])
 
 
@@ -151,7 +161,9 @@ class _Contest:
         tops = range(self._low, self._high + 1)
         self._option_chances = [option.at(top) for top in tops]
         # Options that never reach the lowest winning count only add to the sum.
-        self._certain_losers = [(rival, count) for rival, count in rivals if rival.highest < self._low]
+        self._certain_losers = [
+            (rival, count) for rival, count in rivals if rival.highest < self._low
+        ]
         self._rivals = [
             _Rival(rival.below(self._low), [rival.at(top) for top in tops], count)
             for rival, count in rivals
@@ -207,14 +219,17 @@ class _Rival(NamedTuple):
     """Options with the same number of votes that may tie with the winner."""
 
     below: _Chances
-    """The chances of all counts below the lowest winning one."""
+    """The probabilities of all counts below the lowest winning one."""
     steps: list[float]
-    """The chance of each winning count."""
+    """The probability of each winning count."""
     options: int
 
 
-def _winning_counts(option: _Chances, rivals: Sequence[tuple[_Chances, int]], k: int) -> tuple[int, int]:
-    """Return the range of counts with which the option may win; the first is the larger if none."""
+def _winning_counts(
+    option: _Chances, rivals: Sequence[tuple[_Chances, int]], k: int
+) -> tuple[int, int]:
+    """Return the range of counts with which the option may win; empty (low above high) if it cannot
+    win."""
     low, high = max(1, option.lowest), min(k, option.highest)
     low = max(low, *(chances.lowest for chances, _ in rivals), low)
     sums = [(sum(chances.below(low).values), chances, count) for chances, count in rivals]
@@ -233,17 +248,19 @@ Nodes = Sequence[tuple[float, float]]
 def _segments(
     option_chances: Sequence[float], rivals: Sequence[_Rival], low: int, k: int
 ) -> list[tuple[tuple[int, int], Nodes]]:
-    """Return ranges of winning counts (from `low` on) with the nodes that ties among them need.
+    """Return ranges of winning counts (from `low` on) with the quadrature nodes that their ties
+    need.
 
-    A tie with r others is worth 1 / (r + 1), the integral of y^r from 0 to 1. The nodes of a Gauss
-    quadrature of r // 2 + 1 places give it exactly.
+    A tie with r others is worth 1 / (r + 1), the integral of y^r from 0 to 1. A Gauss quadrature of
+    r // 2 + 1 nodes gives it exactly.
     """
     sizes: list[int] = []
     for place, chance in enumerate(option_chances):
         tied = [(rival.steps[place], rival.options) for rival in rivals]
         most_ties = min(sum(count for step, count in tied if step), max(0, k // (low + place) - 1))
         expected, tie_count = math.fsum(step * count for step, count in tied), 0
-        while tie_count < most_ties and chance >= _NEGLIGIBLE:  # more ties have no chance
+        # more ties have a negligible probability
+        while tie_count < most_ties and chance >= _NEGLIGIBLE:
             tie_count += 1
             chance *= expected / tie_count
         sizes.append(tie_count // 2 + 1)

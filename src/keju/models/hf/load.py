@@ -159,9 +159,9 @@ def context_length(config: Any, tokenizer: Any, requested: int | None) -> int:
         rope = rope if isinstance(rope, dict) else {}
         factor, original = rope.get("factor"), rope.get("original_max_position_embeddings")
         stretched = int(factor * original) if factor and original else 0
-        most = max(positions[0], stretched) if positions else requested
-        if requested > most:
-            raise ConfigError("hf_max_length", wish=requested, most=most)
+        longest = max(positions[0], stretched) if positions else requested
+        if requested > longest:
+            raise ConfigError("hf_max_length", wish=requested, most=longest)
         return requested
     if positions:
         return positions[0]

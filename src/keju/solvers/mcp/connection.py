@@ -276,7 +276,7 @@ def _leaf_errors(error: BaseException) -> Iterator[BaseException]:
         yield error
         return
     leaves = [leaf for member in error.exceptions for leaf in _leaf_errors(member)]
-    yield from sorted(leaves, key=lambda each: isinstance(each, anyio.BrokenResourceError))
+    yield from sorted(leaves, key=lambda leaf: isinstance(leaf, anyio.BrokenResourceError))
 
 
 async def _drain(pipes: Pipes) -> None:

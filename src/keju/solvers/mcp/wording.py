@@ -118,9 +118,9 @@ def _describe_error(error: jsonschema.ValidationError) -> Iterator[Notice]:
             yield from (Notice("call_missing", {"name": _join_path(name, key)}) for key in missing)
         case "additionalProperties" if expected is False:
             properties = error.schema.get("properties", {})
-            for each in (key_given for key_given in instance if key_given not in properties):
-                hint = did_you_mean(each, properties)
-                yield Notice("call_unknown", {"name": _join_path(name, each), "hint": hint})
+            for unknown_key in (key_given for key_given in instance if key_given not in properties):
+                hint = did_you_mean(unknown_key, properties)
+                yield Notice("call_unknown", {"name": _join_path(name, unknown_key), "hint": hint})
         case "type":
             kinds = [expected] if isinstance(expected, str) else list(expected)
             yield Notice("call_type", {"name": name, "kinds": kinds})

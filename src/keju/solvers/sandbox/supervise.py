@@ -313,9 +313,9 @@ def removal_commands(folders: Sequence[str]) -> Iterator[list[str]]:
             yield [*command, "--", *remaining]
 
 
-def close_all_but(kept: set[int]) -> None:
+def close_all_but(open_numbers: set[int]) -> None:
     """Close the files that this process has inherited, the socket to Keju for one."""
-    for number in {int(path.name) for path in Path("/proc/self/fd").iterdir()} - kept:
+    for number in {int(path.name) for path in Path("/proc/self/fd").iterdir()} - open_numbers:
         with suppress(OSError):
             os.close(number)
 
@@ -501,15 +501,15 @@ class Supervisor:
         processes, sizes = read_processes(), []
         for tree in bounded:
             limit = tree.memory_limit or 0
-            used = memory_of(descendants(tree.keeper, processes), processes, limit)
-            tree.peak = max(tree.peak, used)
-            sizes.append((used, tree))
-            if used > limit:
+            used_bytes = memory_of(descendants(tree.keeper, processes), processes, limit)
+            tree.peak = max(tree.peak, used_bytes)
+            sizes.append((used_bytes, tree))
+            if used_bytes > limit:
                 tree.end("memory")
         total, available = host_memory()
         if available < LOW_WATER * total:
             max(sizes, key=lambda pair: pair[0])[1].end("host_memory")
-        room = min(available, *((tree.memory_limit or 0) - used for used, tree in sizes))
+        room = min(available, *((tree.memory_limit or 0) - used_bytes for used_bytes, tree in sizes))
         return min(1.0, max(0.05, room / FASTEST))
 
 

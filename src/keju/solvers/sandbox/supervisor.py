@@ -198,7 +198,7 @@ class Supervisor:
             **{"id": self._number, "do": "start", "argv": list(argv), "env": dict(env)},
             **{"cwd": str(cwd) if cwd is not None else None, "fds": list(child_ends)},
             **{"limits": dict(limits or {}), "memory": memory, "nice": nice},
-            **{"after": [list(command) for command in after], "remove": [str(each) for each in remove]},
+            **{"after": [list(command) for command in after], "remove": [str(folder) for folder in remove]},
         }
         self._send_order(order, list(child_ends.values()))
         for file in created:
