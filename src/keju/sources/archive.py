@@ -1,7 +1,7 @@
-"""Zip files as strangers send them: read in memory, entry by entry, and nothing is believed.
+"""Untrusted zip files, read in memory entry by entry.
 
-Refused in one line: two entries of one name, encrypted ones, methods that Keju does not know,
-damage, entries that are too large, and small archives that unpack to something huge.
+Keju refuses a file in one line for two entries of one name, encrypted entries, unknown compression
+methods, damage, entries that are too large, and small archives that unpack to something huge.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ from keju.bounds import refuse_bomb
 from keju.errors import DataError, Hint, MissingExtra
 
 ZSTANDARD: Final = 93
-"""Inspect's archives since 0.3.2xx; stock zipfile reads it from Python 3.14 on."""
+"""The method of Inspect's archives since 0.3.2xx. The standard zipfile reads it from Python 3.14
+on."""
 PLAIN_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 METHODS: Final = (*PLAIN_METHODS, ZSTANDARD)
 _ENCRYPTED: Final = 0x1
-"""The bit of an entry's flags that says so (APPNOTE.TXT 4.4.4)."""
+"""The bit of an entry's flags for encryption (APPNOTE.TXT 4.4.4)."""
 _LOCAL_HEADER: Final = 30
 """Bytes of an entry's header before its name and extra field (APPNOTE.TXT 4.3.7)."""
 _LOCAL_MARK: Final = b"PK\x03\x04"
 _LAST_RECORDS: Final = (1 << 16) + 1024
-"""Bytes at the end of a zip file in which its last records are, behind a comment perhaps."""
+"""Bytes at the end of a zip file that contain its last records, even if a comment follows them."""
 _CHUNK: Final = 1 << 20
 _DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
-"""What reading a damaged archive may raise; zipfile's own classes and those below it."""
+"""Errors that reading a damaged archive may raise: zipfile's own classes and their causes."""
 
 
 class Archive:
-    """The entries of a zip file by name; folders are left out."""
+    """The entries of a zip file by name, without folders."""
 
     def __init__(self, path: Path) -> None:
-        """Read the list of entries; DataError if the file is no whole zip file."""
+        """Read the list of entries; raise DataError if the file is not a complete zip file."""
         self.path = path
         self._read = self._packed = 0
         refuse_long_directory(path, str(path))
@@ -56,11 +57,11 @@ class Archive:
         self.entries = {entry.filename: entry for entry in entries}
 
     def read(self, name: str) -> bytes:
-        """What an entry holds; DataError if it cannot be read, or should not be."""
+        """Return the content of an entry; raise DataError if it cannot or must not be read."""
         entry, where = self._check_entry(name, METHODS, bounds.MOST_ENTRY_BYTES, bounds.MOST_BYTES)
         size = entry.file_size
         try:
-            # Not by zipfile, which would read the list of all entries again.
+            # zipfile would read the list of all entries again.
             packed = self._packed_bytes(entry)
             if entry.compress_type == ZSTANDARD:
                 content = b"".join(_zstandard(packed, entry))
@@ -75,7 +76,7 @@ class Archive:
         return content
 
     def _packed_bytes(self, entry: zipfile.ZipInfo) -> bytes:
-        """The bytes of an entry as they stand in the file, behind a header of its own."""
+        """Return the compressed bytes of an entry, which follow its local header in the file."""
         with self.path.open("rb") as file:
             file.seek(entry.header_offset)
             header = file.read(_LOCAL_HEADER)
@@ -86,9 +87,9 @@ class Archive:
             return file.read(entry.compress_size)
 
     def unpack(self, name: str, target: Path) -> None:
-        """Write an entry to the new file `target`, piece by piece; DataError as for `read`.
+        """Write an entry to the new file `target` in chunks; raise DataError like `read`.
 
-        For data files, which may be far larger than what is read into memory.
+        Meant for data files, which may be far larger than what is read into memory.
         """
         entry, where = self._check_entry(
             name, PLAIN_METHODS, bounds.MOST_UNPACKED, bounds.MOST_UNPACKED
@@ -106,7 +107,7 @@ class Archive:
     def _check_entry(
         self, name: str, methods: Sequence[int], max_bytes: int, max_total_bytes: int
     ) -> tuple[zipfile.ZipInfo, str]:
-        """An entry that may be unpacked, and how to call it; DataError says why it may not."""
+        """Return an entry and its name in messages; raise DataError if it must not be unpacked."""
         entry, where = self.entries[name], f"{self.path}, {name}"
         if entry.flag_bits & _ENCRYPTED:
             raise DataError("archive_encrypted", where=where)
@@ -123,8 +124,8 @@ class Archive:
 def refuse_long_directory(path: Path, where: str) -> None:
     """Raise DataError for a zip file whose list of entries would take too much memory.
 
-    zipfile reads the whole list at once. Its size is in the last record of the file, or in the
-    record of large archives before that (APPNOTE.TXT 4.3.14 and 4.3.16).
+    zipfile reads the whole list at once. Its size is in the last record of the file, or for large
+    archives in the record before that (APPNOTE.TXT 4.3.14 and 4.3.16).
     """
     try:
         with bounds.open_file(path) as file:
@@ -143,7 +144,7 @@ def refuse_long_directory(path: Path, where: str) -> None:
 
 
 def _zstandard(packed: bytes, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    """What a Zstandard entry holds, a byte beyond its size at the most."""
+    """Yield the content of a Zstandard entry, at most one byte more than its announced size."""
     try:
         import zstandard
     except ImportError:

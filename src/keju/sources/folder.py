@@ -1,19 +1,23 @@
-"""A folder of an exam's data: what an exam declares about its files, where the folder is, and its
-tables, read only; every file that is read leaves its hash.
+"""Data folders: the layout that an exam declares, the search for its folder, and its tables, read
+only. Keju records the hash of every file that it reads.
 
-An exam asks for a logical table (``test``, ``val/law``) and declares a `Layout`: the paths, without
-suffix, at which that table may lie, the hubs that carry it, and what was published about it.
-Whatever reads, pulls or checks data gets the layout and knows no exam.
+An exam asks for a logical table (``test``, ``val/law``) and declares a `Layout`. The layout has the
+possible paths of each table without suffix, the hubs that offer it, and published facts about it.
+Code that reads, pulls or checks data only uses the layout and knows no exam.
 
-Finding a benchmark's data is one rule, the same for every command (`locate`):
+All commands find a benchmark's data by the same rule (`locate`):
 
 1. ``local_path`` of the benchmark; a path that does not exist is an error at once.
-2. ``data_dir`` (or KEJU_DATA_DIR), which holds one folder a benchmark.
-3. The folder that comes with the exam's code.
-4. What ``keju data pull`` brought before.
-5. A pull, only where a hub was asked for by name and the run is not offline.
 
-Only the last opens a socket. A path is never taken for the name of a data set on a hub.
+2. ``data_dir`` (or KEJU_DATA_DIR), with one folder per benchmark.
+
+3. The folder that comes with the exam's code.
+
+4. The data that ``keju data pull`` has downloaded.
+
+5. A pull, only if a hub was requested by name and the run is not offline.
+
+Only the last step opens a socket. Keju never takes a path for the name of a data set on a hub.
 """
 
 from __future__ import annotations
@@ -39,10 +43,10 @@ HUB_NAMES: tuple[HubName, ...] = ("huggingface", "modelscope")
 SUFFIXES = (
     ".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".parquet",
 )  # fmt: skip
-"""What a table's file may end in, the plainest first."""
+"""Suffixes of a table's file, the plainest first."""
 
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
-"""How hubs number the parts of a table: ``test-00000-of-00001.parquet``."""
+"""The numbering of a table's parts on hubs: ``test-00000-of-00001.parquet``."""
 
 
 @dataclass(frozen=True)
@@ -151,24 +155,24 @@ def count_missing_parts(names: list[str]) -> int:
 
 
 Raw = bytes
-"""`bytes` itself; `DataFolder` has a method of that name."""
+"""`bytes` itself, because `DataFolder` has a method of that name."""
 
 BUILT_IN = "built in"
-"""The origin of questions that are in no file."""
+"""The origin of questions that are not in a file."""
 
 
 class Table(NamedTuple):
-    """The files that one logical table is read from, in order."""
+    """The files of one logical table, in order."""
 
     files: Files
     names: tuple[str, ...]
 
 
 class DataFolder:
-    """One benchmark's files. Nothing is ever written to it, and nothing in it is run.
+    """One benchmark's files. Keju never writes to the folder and never runs its content.
 
-    Rooms ask for logical tables with `rows`, whichever layout and format the folder has, or for
-    single files by name. Zip files of a known name are read as if they were unpacked.
+    Exams ask for logical tables with `rows`, for any layout and format of the folder, or for single
+    files by name. Zip files with a known name are read as if they were unpacked.
     """
 
     def __init__(
@@ -181,19 +185,19 @@ class DataFolder:
         companions: Path | None = None,
         recorded: Mapping[str, str] | None = None,
     ) -> None:
-        """Without a `layout` tables are found by their own names only."""
+        """Without a `layout`, tables are found by their own names only."""
         self.path = path
         self.layout = layout or Layout(stems=())
         self.origin = origin
-        """Where the files came from, e.g. ``huggingface OWNER/NAME@f8cc3bd…``."""
+        """The source of the files, e.g. ``huggingface OWNER/NAME@f8cc3bd…``."""
         self.hashes: dict[str, str] = {}
         """Relative path to SHA-256 of each file read so far."""
         self.edited: list[str] = []
-        """Files read so far that are not the official ones, or not as they were pulled."""
+        """Files read so far that differ from the official ones, or from the pulled ones."""
         self.notes: list[str] = list(notes)
-        """What the manifest should say about this data, each in one line."""
+        """Notes for the manifest about this data, one line each."""
         self.recorded = recorded or {}
-        """Relative path to SHA-256 of each file as it was pulled."""
+        """Relative path to SHA-256 of each file when it was pulled."""
         self._companions = companions
 
     def exists(self, name: str) -> bool:
@@ -201,11 +205,11 @@ class DataFolder:
         return any(name in place.listing(_parent(name)) for place in self._places)
 
     def first_of(self, names: Iterable[str]) -> str | None:
-        """The first of several names that the folder holds a file of."""
+        """Return the first of several names that exists as a file in the folder."""
         return next((name for name in names if self.exists(name)), None)
 
     def bytes(self, name: str) -> bytes:
-        """The content of `name`, unpacked if its name ends in ``.gz``."""
+        """Return the content of `name`, unpacked if its name ends in ``.gz``."""
         place = self._place_of(name)
         raw = self._read(place, name)
         if not name.endswith(".gz"):
@@ -214,7 +218,7 @@ class DataFolder:
         return read_whole(unpacking(io.BytesIO(raw), where), where)
 
     def text(self, name: str) -> str:
-        """The content of `name` as UTF-8 text, line ends kept as they are."""
+        """Return the content of `name` as UTF-8 text with its line ends unchanged."""
         try:
             return self.bytes(name).decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -222,13 +226,13 @@ class DataFolder:
             raise DataError("format_not_utf8", where=where, problem=error.reason) from None
 
     def json(self, name: str) -> Any:
-        """The content of `name` as JSON."""
+        """Return the content of `name` as JSON."""
         return as_json(self.bytes(name), self._place_of(name).where(name))
 
     def file_rows(self, name: str) -> Generator[dict[str, Any], None, None]:
-        """The rows of the file `name`, read bit by bit: it may be larger than memory.
+        """Yield the rows of the file `name` from a stream: it may be larger than memory.
 
-        Its hash is taken when all of it was read.
+        Its hash is computed after all of it was read.
         """
         place = self._place_of(name)
         with place.open(name) as stream:
@@ -241,9 +245,10 @@ class DataFolder:
         return self._find(stem) is not None
 
     def rows(self, stem: str) -> Iterator[dict[str, Any]]:
-        """The rows of the logical table `stem` in published order, from whatever file holds it.
+        """Yield the rows of the logical table `stem` in published order, from any file that holds
+        it.
 
-        Values are as the format has them: CSV gives text only.
+        Values keep the types of the format: CSV only gives text.
         """
         table = self.table(stem)
         for name in table.names:
@@ -251,7 +256,7 @@ class DataFolder:
             yield from table_rows(raw, name, table.files.where(name))
 
     def table(self, stem: str) -> Table:
-        """The files behind the logical table `stem`; DataError if there are none."""
+        """Return the files of the logical table `stem`; raise DataError if there are none."""
         table = self._find(stem)
         if table is None:
             tried_patterns = [f"{s}.*" for s in self.layout.stems_of(stem) or [stem]]
@@ -259,7 +264,7 @@ class DataFolder:
         return table
 
     def name_of(self, stem: str) -> str:
-        """The logical table `stem` as messages call it: the path of its first file."""
+        """Return the path of the first file of the logical table `stem`, for messages."""
         table = self.table(stem)
         return table.files.where(table.names[0])
 
@@ -281,7 +286,8 @@ class DataFolder:
         return [*disks, *(ZipFiles(path) for path in present)]
 
     def _place_of(self, name: str) -> Files:
-        """The place that holds `name`, or the first, which then says that it does not."""
+        """Return the place that holds `name`, or the first place, which then reports the missing
+        file."""
         holders = (place for place in self._places if name in place.listing(_parent(name)))
         return next(holders, self._places[0])
 
@@ -293,7 +299,9 @@ class DataFolder:
                 continue
             names, *other_groups = groups
             if missing_count := count_missing_parts(names):
-                raise DataError("source_parts_missing", where=place.where(names[0]), n=missing_count)
+                raise DataError(
+                    "source_parts_missing", where=place.where(names[0]), n=missing_count
+                )
             for group in other_groups:
                 self.note(f"{names[0]} was read, {group[0]} beside it was not")
             return Table(place, tuple(names))
@@ -308,7 +316,7 @@ class DataFolder:
         file, digest = place.fingerprint(name, content)
         self.hashes[file] = digest
         official = self.layout.sha256(name) or self.recorded.get(name)
-        if official is not None and file != name:  # an archive's hash stands for its files
+        if official is not None and file != name:  # an archive's hash represents its files
             content.seek(0)
             digest = file_digest(content, "sha256").hexdigest()
         if official not in (None, digest) and name not in self.edited:
@@ -316,7 +324,7 @@ class DataFolder:
 
 
 class NoFolder(DataFolder):
-    """Stands in where a benchmark makes its questions itself."""
+    """The data folder of a benchmark that makes its questions itself."""
 
     def __init__(self, benchmark: str, origin: str = BUILT_IN) -> None:
         super().__init__(Path(), origin=origin)
@@ -328,12 +336,12 @@ class NoFolder(DataFolder):
 
 
 def _parent(path: str) -> str:
-    """``a/b`` of ``a/b/c``, empty for ``c``."""
+    """Return ``a/b`` for ``a/b/c``, empty for ``c``."""
     return path.rpartition("/")[0]
 
 
 SNAPSHOTS = "snapshots"
-"""The folder of a hub's cache that holds one folder a revision."""
+"""The folder of a hub's cache that holds one folder per revision."""
 
 
 def locate(
@@ -346,7 +354,7 @@ def locate(
     offline: bool = False,
     environ: Mapping[str, str] | None = None,
 ) -> DataFolder:
-    """Return the folder that holds `benchmark`'s data; DataError says what was tried.
+    """Return the folder that holds `benchmark`'s data; raise DataError with the places searched.
 
     A benchmark without a layout makes its questions itself.
     """
@@ -388,7 +396,9 @@ def locate(
     raise DataError("data_none", benchmark=benchmark, **values)
 
 
-def is_data_available(benchmark: str, layout: Layout | None, *, data_dir: str | None = None) -> bool:
+def is_data_available(
+    benchmark: str, layout: Layout | None, *, data_dir: str | None = None
+) -> bool:
     """Whether `locate` finds the data of `benchmark` without pulling it."""
     try:
         locate(benchmark, layout, data_dir=data_dir, offline=True)
@@ -398,7 +408,7 @@ def is_data_available(benchmark: str, layout: Layout | None, *, data_dir: str | 
 
 
 def _folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
-    """What to say where the folder of the benchmark itself was given for the one above it."""
+    """Return a hint if the benchmark's own folder was given instead of its parent."""
     if not DataFolder(path, layout).holds_data():
         return ""
     above = path.resolve().name in (benchmark, *layout.folders)
@@ -436,9 +446,9 @@ def _find_below(data_dir: Path, benchmark: str, layout: Layout, setting: str) ->
 
 
 def _resolve_snapshot(path: Path, setting: str) -> Path:
-    """`path` itself or, if it is a data set in a hub's cache, the snapshot to read there.
+    """Return `path`, or for a data set in a hub's cache the snapshot to read.
 
-    That is the one ``refs/main`` names, or the only one.
+    That is the snapshot that ``refs/main`` names, or the only one.
     """
     if not (path / SNAPSHOTS).is_dir():
         return path

@@ -1,7 +1,7 @@
-"""Pulling a data set from the Hugging Face hub through its own client and cache.
+"""Pulls a data set from the Hugging Face hub through its own client and cache.
 
-The client keeps to its own settings: HF_HOME, HF_HUB_CACHE, HF_TOKEN, and HF_ENDPOINT for a
-mirror. It checks sizes; Keju checks every file's hash against the repository's listing as well.
+The client uses its own settings: HF_HOME, HF_HUB_CACHE, HF_TOKEN, and HF_ENDPOINT for a mirror. It
+checks sizes. Keju also checks every file's hash against the repository's listing.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 DEFAULT_ENDPOINT = "https://huggingface.co"
 
 _TRUE = frozenset({"1", "ON", "YES", "TRUE"})
-"""What the client takes for yes in its variables."""
+"""Values of the client's variables that mean yes."""
 
 
 def endpoint(environ: Mapping[str, str]) -> str:
-    """Where the hub is."""
+    """Return the address of the hub."""
     return environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT
 
 
 def pull(
     benchmark: str, layout: Layout, source: HubRepo, environ: Mapping[str, str], say: Say
 ) -> Receipt:
-    """Bring the benchmark's files at `source` into the client's cache, whole and checked."""
+    """Download the benchmark's files at `source` into the client's cache and check them."""
     try:
         import huggingface_hub as client
         from huggingface_hub.hf_api import RepoFile
@@ -82,7 +82,7 @@ def pull(
 
 
 def _check_file(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
-    """Compare a file with the listing's hash; a wrong one is thrown out of the cache."""
+    """Compare a file with the listing's hash; remove a wrong file from the cache."""
     file = folder / entry.path
     size = file.stat().st_size
     with file.open("rb") as content:
@@ -134,7 +134,7 @@ def _explained(source: HubRepo, endpoint: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet_unless_watched() -> Iterator[None]:
-    """Progress bars only where somebody looks at them."""
+    """Disable progress bars unless stderr is a terminal."""
     from huggingface_hub.utils.tqdm import (
         are_progress_bars_disabled,
         disable_progress_bars,

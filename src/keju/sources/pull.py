@@ -1,4 +1,4 @@
-"""Bringing a benchmark's data from a hub: fetch, check, and only then leave a receipt."""
+"""Pulls a benchmark's data from a hub: fetch, check, and then write a receipt."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CLIENTS: dict[HubName, Callable[[str, Layout, HubRepo, Mapping[str, str], Say], 
     "modelscope": modelscope.pull,
 }
 GITHUB_FILES = "https://raw.githubusercontent.com"
-"""GITHUB_RAW_ENDPOINT names another host that serves the same paths."""
+"""The host of files on GitHub; GITHUB_RAW_ENDPOINT names another host with the same paths."""
 
 
 def hub_repo(
     benchmark: str, layout: Layout, hub: HubName, repo: str | None, revision: str | None
 ) -> HubRepo:
-    """What to pull: the benchmark's own data set on `hub`, or the one that was named."""
+    """Return the data set to pull: the benchmark's published one on `hub`, or the requested one."""
     if not layout.hubs and repo is None:
         raise DataError("pull_no_hub", benchmark=benchmark)
     published_repo = layout.hubs.get(hub)
@@ -33,7 +33,11 @@ def hub_repo(
         hub_names = " or ".join(layout.hubs)
         raise DataError("pull_not_on", benchmark=benchmark, hub=hub, others=hub_names)
     branch = "master" if hub == "modelscope" else "main"
-    default = published_repo.revision if published_repo and repo in (None, published_repo.repo) else branch
+    default = (
+        published_repo.revision
+        if published_repo and repo in (None, published_repo.repo)
+        else branch
+    )
     name = repo or (published_repo.repo if published_repo else "")
     if name.count("/") != 1 or not all(name.split("/")):
         raise DataError("hub_no_name", repo=name)
@@ -51,7 +55,7 @@ def pull(
     environ: Mapping[str, str] | None = None,
     say: Say = fetch.to_stderr,
 ) -> Receipt:
-    """Pull a benchmark's data; offline it must be in the cache already."""
+    """Pull a benchmark's data. Offline, the data must be in the cache."""
     environ = os.environ if environ is None else environ
     if layout is None:
         raise DataError("pull_no_data", benchmark=benchmark)
@@ -77,7 +81,8 @@ def _add_companions(
     environ: Mapping[str, str],
     say: Say,
 ) -> Receipt:
-    """Add the official files that the hub lacks; out of reach, they are noted and left out."""
+    """Add the official files that are not on the hub. If they are unreachable, add a note
+    instead."""
     base = (environ.get("GITHUB_RAW_ENDPOINT") or GITHUB_FILES).rstrip("/")
     folder = cache_root(environ) / "github" / companions.repo.replace("/", "--") / companions.commit
     try:
