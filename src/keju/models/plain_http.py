@@ -1,8 +1,9 @@
-"""HTTP/1.1 on the loop's own thread: connections that are kept, one request at a time on each.
+"""HTTP/1.1 on the thread of the event loop: keep-alive connections with one request at a time on
+each.
 
-httptools (the parser of Node.js and uvicorn) takes replies apart; what it refuses is damage. A
-reply counts only when it is whole: of its announced length, closed by its last chunk, or, where it
-announces neither, ended by the server.
+httptools (the parser of Node.js and uvicorn) parses replies. A reply that it refuses is damaged. A
+reply only counts if it is complete: it has its announced length, ends with its last chunk, or (if
+it announces neither) ends when the server closes the connection.
 """
 
 from __future__ import annotations
@@ -24,25 +25,26 @@ from keju import bounds
 from keju.bounds import ENCODINGS
 
 BODILESS = (204, 304)
-"""Statuses of replies that end with their head; some servers send a body all the same."""
+"""Statuses of replies that end with their head. Some servers send a body anyway."""
 CONNECT_SECONDS = 30.0
-"""An address that does not even answer the handshake by then is down."""
+"""Seconds after which an address that does not answer the handshake counts as down."""
 KEEP_ALIVE_SECONDS = 60
-"""After so long without a byte a sign of life is sent: networks cut what is silent for minutes."""
+"""Seconds without a byte after which a keep-alive probe is sent, because networks cut connections
+that are silent for minutes."""
 NO_HANDSHAKE = "no answer to the handshake"
 
 
 class HttpReply(msgspec.Struct, frozen=True):
-    """A whole reply, whatever its status."""
+    """A complete reply with any status."""
 
     status: int
     body: bytes
     header: Callable[[str], str | None]
-    """Looks a header up, in any case."""
+    """Return the value of a header; the name may be in any case."""
 
 
 class TransportError(Exception):
-    """No whole reply came. The message is one line and holds neither address nor headers."""
+    """There is no complete reply. The message is one line without addresses and headers."""
 
     def __init__(
         self,
@@ -58,37 +60,37 @@ class TransportError(Exception):
         self.reached = reached
         """Whether a connection had been made."""
         self.distrusted = distrusted
-        """A server is there, but its certificate is not trusted."""
+        """Whether a server answered with an untrusted certificate."""
 
 
 def timeout_error(seconds: float) -> TransportError:
-    """What became of a request that had no reply in time."""
+    """Return the error for a request without a reply in time."""
     return TransportError("timeout", f"no reply within {seconds:g} s", reached=True)
 
 
 def damaged_reply(problem: str) -> TransportError:
-    """What became of a reply that cannot be used."""
+    """Return the error for a reply that cannot be used."""
     return TransportError("malformed", problem, reached=True)
 
 
 def too_long_reply() -> TransportError:
-    """What became of a reply without an end."""
+    """Return the error for a reply that is too long."""
     return damaged_reply(f"the reply is longer than {bounds.LONGEST_REPLY // bounds.MIB} MiB")
 
 
 class Target(NamedTuple):
-    """Where a request goes, and the lines that begin it."""
+    """The address of a request, and its first lines."""
 
     host: str
     port: int
     head: bytes
     """Everything after the method: the path, the host, the credentials of the address."""
     authorized: bool
-    """Whether the address brings credentials of its own, which go before those of the headers."""
+    """Whether the address has credentials, which take precedence over those of the headers."""
 
 
 def plain_target(url: str) -> Target | None:
-    """The target of an address that this module can serve; None for any other."""
+    """Return the target of an address that this module can serve; None for any other."""
     parts = urlsplit(url)
     if parts.scheme != "http" or not url.isascii() or not parts.hostname or set(url) & set(" \t"):
         return None
@@ -107,9 +109,15 @@ class PlainPool:
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         default_headers = {name.lower(): value for name, value in headers.items()}
-        default_headers = {"user-agent": "keju", "accept": "*/*", "accept-encoding": ENCODINGS} | default_headers
+        default_headers = {
+            "user-agent": "keju",
+            "accept": "*/*",
+            "accept-encoding": ENCODINGS,
+        } | default_headers
         self._lines = _header_lines(default_headers)
-        self._lines_without_key = _header_lines({n: v for n, v in default_headers.items() if n != "authorization"})
+        self._lines_without_key = _header_lines(
+            {n: v for n, v in default_headers.items() if n != "authorization"}
+        )
         self._heads: dict[Target, bytes] = {}
         self._idle: dict[tuple[str, int], list[_Connection]] = {}
         self._busy: set[_Connection] = set()
@@ -124,7 +132,7 @@ class PlainPool:
         timeout: float,
         headers: Mapping[str, str] | None = None,
     ) -> HttpReply:
-        """Send one request; return its whole reply or raise TransportError."""
+        """Send one request; return its complete reply or raise TransportError."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._idle, self._busy, self._outbox = loop, {}, set(), []
@@ -149,7 +157,7 @@ class PlainPool:
                 self._idle.setdefault(target[:2], []).append(connection)
 
     def _take_idle(self, target: Target) -> _Connection | None:
-        """A connection that is open and free, the one that was used last."""
+        """Return the open and free connection that was used last; None if there is none."""
         idle = self._idle.get(target[:2])
         while idle:
             connection = idle.pop()
@@ -172,7 +180,7 @@ class PlainPool:
         return connection
 
     def close(self) -> None:
-        """Close all connections; what is in flight fails."""
+        """Close all connections; requests in flight fail."""
         for idle in self._idle.values():
             for connection in idle:
                 connection.abort()
@@ -185,12 +193,12 @@ def _header_lines(headers: Mapping[str, str]) -> bytes:
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
 
 
-# Where all of several addresses failed: `Multiple exceptions: [Errno 111] Connect call failed …`.
+# All of several addresses failed: `Multiple exceptions: [Errno 111] Connect call failed …`.
 _NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
 def _cause(error: OSError) -> str:
-    """Why no connection was made, without the address: "connection refused"."""
+    """Return why no connection was made, without the address: "connection refused"."""
     if isinstance(error, socket.gaierror):
         return f"the host is not known ({error.strerror})"
     match = _NUMBER.search(str(error))
@@ -207,13 +215,13 @@ def _send_all(outbox: _Outbox) -> None:
     requests = outbox.copy()
     outbox.clear()
     for transport, request in requests:
-        # One that was closed since has told its request so; the others must still be sent.
+        # A closed transport has reported this to its request; the others must still be sent.
         if not transport.is_closing():
-            transport.write(request)  # in one piece: each write is a call of the system
+            transport.write(request)  # in one piece: each write is a system call
 
 
 class _Connection(asyncio.Protocol):
-    """One connection. httptools calls the ``on_…`` methods while it reads what has come."""
+    """One connection. httptools calls the ``on_…`` methods while it parses the data."""
 
     def __init__(self, outbox: _Outbox) -> None:
         self._outbox = outbox
@@ -226,23 +234,24 @@ class _Connection(asyncio.Protocol):
     # --- asking ---------------------------------------------------------------------------------
 
     def ask(self, request: bytes, due: float, patience: float) -> asyncio.Future[HttpReply]:
-        """Send a request; the reply to it comes by the future.
+        """Send a request; return the future of its reply.
 
-        Without one it fails when the loop's clock shows `due`, after `patience` seconds.
+        The future fails if there is no reply when the loop's clock shows `due`, after `patience`
+        seconds.
         """
         assert self._transport is not None
         assert self._waiting is None
         self._waiting = waiting = self._loop.create_future()
         self._due, self._patience = due, patience
-        # A timer is set once for many requests: one that rings too early is set again.
+        # One timer serves many requests: if it fires too early, it is set again.
         if self._timer is None or self._timer.when() > due:
             self._set_timer()
         self._status = self._head_size = self._wire_size = self._header_count = 0
         self._headers: dict[bytes, bytes] = {}
         self._body = bytearray()
         self._is_complete = False
-        # What is sent at the same moment goes out together: a server that falls asleep between
-        # two requests costs more to wake than the request itself.
+        # Requests of the same moment are sent together. Waking a server that sleeps between two
+        # requests costs more than the request itself.
         if not self._outbox:
             self._loop.call_soon(_send_all, self._outbox)
         self._outbox.append((self._transport, request))
@@ -254,7 +263,7 @@ class _Connection(asyncio.Protocol):
         self._timer = self._loop.call_at(self._due, self._on_timer)
 
     def _on_timer(self) -> None:
-        """The timer of this request, or of an earlier one on this connection, is over."""
+        """Handle the timer of this request, or of an earlier one on this connection."""
         self._timer = None
         if self._waiting is None:
             return
@@ -270,22 +279,22 @@ class _Connection(asyncio.Protocol):
         return open_ and self._waiting is None
 
     def is_ended_by_server(self) -> bool:
-        """Whether the server has ended a connection on which nothing was asked.
+        """Whether the server has closed an idle connection.
 
-        The loop may not have seen it yet. A request that is sent then is lost, and looks as if
-        the server had broken off its reply.
+        The loop may not have noticed it yet. A request that is sent then is lost, as if the server
+        had broken off its reply.
         """
         return bool(self._poll.poll(0))
 
     def fail(self, error: TransportError) -> None:
-        """There is no reply; the connection is of no more use."""
+        """Fail the request and drop the connection."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
         self.abort()
 
     def abort(self) -> None:
-        """Let go of the connection at once."""
+        """Drop the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -302,7 +311,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiting is None:
-            return self.abort()  # nobody asked for this
+            return self.abort()  # there is no request
         self._wire_size += len(data)
         before = len(self._body)
         try:
@@ -314,7 +323,7 @@ class _Connection(asyncio.Protocol):
         except httptools.HttpParserError:
             if not (self._is_complete and self._status in BODILESS):
                 return self.fail(TransportError("malformed", "the reply is no HTTP", reached=True))
-            self._is_kept_alive = False  # what is wrong came after the reply
+            self._is_kept_alive = False  # the damage came after the reply
         if len(self._body) == before:  # headers, trailers, or framing without data
             self._head_size += len(data)
         if self._is_too_long:
@@ -338,11 +347,15 @@ class _Connection(asyncio.Protocol):
             self._timer.cancel()
         if self._waiting is None:
             return None
-        ends_with_connection = b"content-length" not in self._headers and b"transfer-encoding" not in self._headers
+        ends_with_connection = (
+            b"content-length" not in self._headers and b"transfer-encoding" not in self._headers
+        )
         if self._status and ends_with_connection and exc is None:
-            return self._deliver()  # such a reply ends where the server ends it
+            return self._deliver()  # such a reply ends when the server closes the connection
         problem = "connection reset by the server" if exc else "the server closed the connection"
-        self.fail(TransportError("connection", f"{problem} before its reply was whole", reached=True))
+        self.fail(
+            TransportError("connection", f"{problem} before its reply was whole", reached=True)
+        )
         return None
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -365,7 +378,7 @@ class _Connection(asyncio.Protocol):
             self._is_kept_alive = self._parser.should_keep_alive()
 
     def _deliver(self) -> None:
-        """Hand the whole reply over."""
+        """Hand over the complete reply."""
         waiting, self._waiting = self._waiting, None
         if self._transport is not None and not self._is_kept_alive:
             self._transport.close()
@@ -386,7 +399,7 @@ class _Connection(asyncio.Protocol):
 
 
 def decode_body(body: bytes, encoding: bytes) -> bytes:
-    """A body as it was before the server packed it; TransportError where that cannot be known."""
+    """Return the unpacked body; raise TransportError if it cannot be unpacked."""
     try:
         return bounds.unpacked_body(body, encoding.decode("latin-1"))
     except bounds.TooLong:

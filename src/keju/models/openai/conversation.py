@@ -1,7 +1,7 @@
-"""What is said after the prompt, on OpenAI's wire: turns, tools, and the model's own messages.
+"""The turns after the prompt in OpenAI's format: turns, tools, and the model's own messages.
 
-Each turn is encoded once, for as long as its episode lasts, and joined to those before it: the
-bytes of a conversation only grow, so that servers find its beginning in their caches.
+Each turn is encoded once per episode and appended to the earlier ones. The bytes of a conversation
+only grow, so servers find its beginning in their caches.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import msgspec
 from keju.types import Reply, Request, Tool, Turn
 
 KEPT_LISTS = 256
-"""Lists of tools whose JSON is kept; servers of one question have lists of their own."""
+"""Number of tool lists whose JSON is kept. Servers for one question have separate lists."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
 
 class _Said(NamedTuple):
-    """A turn on the wire: its message, and the pictures that came with it as content parts."""
+    """An encoded turn: its message, and its pictures as content parts."""
 
     message: bytes
     pictures: bytes
@@ -35,11 +35,12 @@ class Conversation:
         self._tools: dict[int, tuple[tuple[Tool, ...], bytes]] = {}
 
     def after_prompt(self, turns: tuple[Turn, ...]) -> bytes:
-        """What follows the text of the last user message: its end, and the turns after it.
+        """Return the bytes after the text of the last user message: its end, and the turns after
+        it.
 
-        Many templates want user and model to alternate, so a user's turn that follows another one,
-        or the prompt, is a part of its message. Results hold text alone, so their pictures come in
-        a message after the last of them.
+        Many templates need alternating roles. So a user's turn after the prompt or another user's
+        turn becomes a part of that message. Tool results only hold text, so their pictures come in
+        a message after the last result.
         """
         pieces: list[bytes] = []
         pictures: list[bytes] = []
@@ -65,7 +66,7 @@ class Conversation:
         return b"".join(pieces)
 
     def tool_fields(self, request: Request) -> bytes:
-        """The fields of a body that name the tools, and whether they may be called."""
+        """Return the fields of a body that list the tools and whether they may be called."""
         tools = request.tools
         entry = self._tools.get(id(tools))
         if entry is None:
@@ -78,12 +79,13 @@ class Conversation:
 
 _USER: Final = b'{"role":"user","content":"'
 _END: Final = {"user": b'"}', "assistant": b"", "tool": b"", "": b""}
-"""What closes a message: a user's stays open, since the next turn may go on with it."""
+"""The end of a message. A user's message stays open, because the next turn may extend it."""
 _PICTURES: Final = b',{"role":"user","content":[%b]}'
 
 
 def _message(turn: Turn) -> bytes:
-    """A turn as a message of the API; the model's own as it came, where it can be sent back."""
+    """Return a turn as a message of the API. The model's own message is unchanged if it can be sent
+    back."""
     if turn.role == "user":
         return _USER + _encode(turn.text)[1:-1]
     if turn.role == "tool":
@@ -104,7 +106,8 @@ def _message(turn: Turn) -> bytes:
 
 
 def _as_object(arguments: str) -> str:
-    """Arguments that every server can read back: vLLM and llama.cpp refuse a history of others."""
+    """Return arguments that every server can parse: vLLM and llama.cpp refuse a history with
+    others."""
     return arguments if _is_object(arguments) else _encode({"malformed": arguments}).decode()
 
 
@@ -116,7 +119,7 @@ def _is_object(arguments: str) -> bool:
 
 
 def _pictures(turn: Turn) -> bytes:
-    """The pictures of a turn as content parts of a user's message."""
+    """Return the pictures of a turn as content parts of a user's message."""
     parts = []
     for image in turn.images:
         kind = "jpeg" if image.startswith(b"\xff\xd8") else "png"
@@ -135,9 +138,9 @@ class _Body(msgspec.Struct):
 
 
 def native_message(body: bytes, reply: Reply) -> bytes:
-    """The message of a reply byte for byte; empty where an endpoint may not take it back.
+    """Return the message of a reply byte for byte; empty if an endpoint may not accept it back.
 
-    That is where a call lacks an id of its own, or its arguments are no JSON object.
+    This is the case if a call lacks an id, or its arguments are not a JSON object.
     """
     for call, stored in zip(reply.calls, reply.tool_calls, strict=True):
         if stored.get("id") != call.id or not isinstance(stored.get("function"), dict):
