@@ -1,5 +1,5 @@
-"""Attention of Keju's own: over a tree of prefixes and questions packed into one sequence, and over
-the rows of a running batch."""
+"""Keju's attention implementations: over a tree of prefixes and questions packed into one sequence,
+and over the rows of a running batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 IMPLEMENTATION = "keju"
 """The name among the attention implementations of transformers."""
 UNSUPPORTED = ("softcap", "sliding_window", "s_aux", "position_bias")
-"""What an attention layer may ask for that these attentions do not do."""
+"""Features of attention layers that these implementations do not support."""
 
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, "float | None"], torch.Tensor]
 """Query, key and value as (rows, heads, tokens, dimension) and a scale, to the same shape."""
@@ -25,7 +25,7 @@ _active = threading.local()
 
 @contextlib.contextmanager
 def attending(net: Any, attend: Attend) -> Iterator[None]:
-    """While it is open, the layers of `net` use `attend` in this thread, without any mask."""
+    """Make the layers of `net` use `attend` in this thread, without any mask."""
     from transformers import AttentionInterface
 
     AttentionInterface.register(IMPLEMENTATION, _dispatch)
@@ -49,7 +49,7 @@ def _dispatch(
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """The attention of one layer, in the signature of transformers."""
+    """Return the attention of one layer, in the signature of transformers."""
     for name in UNSUPPORTED:
         if options.get(name) is not None:
             raise NotImplementedError(f"there is no shared attention with {name}")
@@ -57,10 +57,10 @@ def _dispatch(
 
 
 def attend_rows(mask: torch.Tensor) -> Attend:
-    """One new token for every row, which sees the places where `mask` (rows, places) is true.
+    """Return the attention for one new token per row; `mask` (rows, places) marks visible places.
 
-    The heads that share keys stand as several queries of one head, so that keys and values
-    are read where they lie and never repeated.
+    Heads that share keys are treated as several queries of one head, so keys and values are never
+    copied.
     """
     visible = mask[:, None, None, :]
 
@@ -80,7 +80,7 @@ def attend_rows(mask: torch.Tensor) -> Attend:
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
 FLASH_MOST_DIM = 256
 FLASH_CAPABILITY = 8
-"""Ampere and newer have the kernels behind `torch.ops.aten._flash_attention_forward`."""
+"""Ampere and newer GPUs have the kernels of `torch.ops.aten._flash_attention_forward`."""
 
 
 @dataclass(frozen=True)
@@ -93,37 +93,37 @@ class Branch:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Segments of a packed sequence: their cumulative ends, and the longest."""
+    """Segments of a packed sequence: their cumulative ends and the longest length."""
 
     ends: torch.Tensor
     longest: int
 
     @classmethod
     def of(cls, lengths: Sequence[int], device: torch.device) -> Bounds:
-        """The bounds of segments of these lengths."""
+        """Return the bounds of segments of these lengths."""
         ends = torch.tensor([0, *itertools.accumulate(lengths)], dtype=torch.int32)
         return cls(ends.to(device, non_blocking=True), max(lengths))
 
 
 @dataclass(frozen=True)
 class Packed:
-    """One pass: the tokens, where each stands, and what it may see."""
+    """One pass: the tokens, their positions, and what each token may see."""
 
     tokens: torch.Tensor
     positions: torch.Tensor
     last_positions: torch.Tensor
-    """The place of every question's last token, in the order of the branches."""
+    """The index of every question's last token, in the order of the branches."""
     prefix_count: int
-    """How many tokens are those of prefixes."""
+    """The number of prefix tokens."""
     segments: Bounds
     """All segments, prefixes and questions."""
     prefixes: Bounds
     question_groups: Bounds
-    """The questions of each prefix taken together."""
+    """The questions of each prefix together."""
     lengths: tuple[int, ...]
     """The lengths of all segments in order."""
     owners: tuple[int, ...]
-    """The number of the prefix that each segment is or follows."""
+    """For each segment, the number of its prefix."""
 
 
 def pack(branches: Sequence[Branch], device: torch.device) -> Packed:
@@ -152,7 +152,7 @@ def pack(branches: Sequence[Branch], device: torch.device) -> Packed:
 
 
 def dense_mask(packed: Packed) -> torch.Tensor:
-    """Which token sees which, as a full matrix: the definition, for devices without the kernels."""
+    """Return which token sees which as a full matrix, for devices without the kernels."""
     lengths = torch.tensor(packed.lengths)
     segment = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     owner = torch.tensor(packed.owners)[segment]
@@ -164,7 +164,7 @@ def dense_mask(packed: Packed) -> torch.Tensor:
 
 
 def attend_tree(packed: Packed) -> Attend:
-    """The attention of a packed tree."""
+    """Return the attention of a packed tree."""
     masks: list[torch.Tensor] = []
 
     def attend(
@@ -188,7 +188,7 @@ def attend_tree(packed: Packed) -> Attend:
 
 
 def has_kernels(query: torch.Tensor) -> bool:
-    """Whether the flash kernels take tensors like this one."""
+    """Whether the flash kernels support tensors like this one."""
     return bool(
         query.is_cuda
         and query.dtype in FLASH_DTYPES
@@ -206,15 +206,20 @@ def attend_in_parts(
     packed: Packed,
     scaling: float | None,
 ) -> torch.Tensor:
-    """Attention of a packed tree; tensors are (tokens, heads, dimension).
+    """Return the attention of a packed tree; tensors are (tokens, heads, dimension).
 
-    The weights of the parts are float32, and so is the sum before it is rounded once.
+    The weights of the parts are float32, and their sum is rounded only once.
     """
     prefix_count = packed.prefix_count
     segments = packed.segments
     out, own_weight = _flash(query, key, value, segments, segments, scaling, causal=True)
     over_prefix, prefix_weight = _flash(
-        query[prefix_count:], key[:prefix_count], value[:prefix_count], packed.question_groups, packed.prefixes, scaling
+        query[prefix_count:],
+        key[:prefix_count],
+        value[:prefix_count],
+        packed.question_groups,
+        packed.prefixes,
+        scaling,
     )
     share = torch.sigmoid(prefix_weight - own_weight[:, prefix_count:]).T[..., None]
     combined = over_prefix * share
@@ -233,7 +238,7 @@ def _flash(
     *,
     causal: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Segment-wise attention and its log-sum-exp (heads, tokens)."""
+    """Return segment-wise attention and its log-sum-exp (heads, tokens)."""
     out, weight, *_ = torch.ops.aten._flash_attention_forward(
         query,
         key,

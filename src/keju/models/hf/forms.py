@@ -1,4 +1,4 @@
-"""Which ways of sharing a prefix a checkpoint allows, found out by trying them."""
+"""Finds the ways of sharing a prefix that a checkpoint supports, by trying them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from keju.models.hf.settings import Reuse
 PREFIX_LENGTH = 24
 QUESTION_LENGTHS = (7, 3, 12)
 TOLERANCE = {torch.float32: 1e-3, torch.float16: 3e-2, torch.bfloat16: 2e-1}
-"""Allowed difference of logits (root mean square) as a share of their spread. Rounding in
-bfloat16 gives 0.02 to 0.05, a token that sees too much or too little about 1."""
+"""Allowed difference of logits (root mean square) as a share of their standard deviation. Rounding
+in bfloat16 gives 0.02 to 0.05, and a token that sees too much or too little gives about 1."""
 FULL = "full_attention"
 
 
 def best_form(replica: Replica, reuse: Reuse) -> Reuse:
-    """The fastest form that gives what plain passes give; ConfigError if the asked one does not.
+    """Return the fastest form with the results of plain passes; raise ConfigError if the requested
+    form differs.
 
     On a device without the kernels the tree computes every masked block, so the cache is better.
     """
@@ -40,19 +41,28 @@ def form_agrees(replica: Replica, form: Reuse) -> bool:
     """Whether a form gives the logits of plain passes on a few arbitrary tokens."""
     if form == "tree" and not only_full_attention(replica):
         return False
-    prefixes = [_random_tokens(replica, PREFIX_LENGTH, 0), _random_tokens(replica, PREFIX_LENGTH // 2, 1)]
+    prefixes = [
+        _random_tokens(replica, PREFIX_LENGTH, 0),
+        _random_tokens(replica, PREFIX_LENGTH // 2, 1),
+    ]
     questions = [
-        [_random_tokens(replica, length, 2 + number) for number, length in enumerate(QUESTION_LENGTHS)]
+        [
+            _random_tokens(replica, length, 2 + number)
+            for number, length in enumerate(QUESTION_LENGTHS)
+        ]
         for _ in prefixes
     ]
     pairs = list(zip(prefixes, questions, strict=True))
-    plain = replica.run_plain([[*prefix, *question] for prefix, group in pairs for question in group])
+    plain = replica.run_plain(
+        [[*prefix, *question] for prefix, group in pairs for question in group]
+    )
 
     def run_form() -> torch.Tensor:
         if form == "tree":
             return replica.run_tree([Branch(prefix, group) for prefix, group in pairs]).logits
         reads = [
-            replica.continue_rows(replica.run_prefix(prefix), len(prefix), group)[0] for prefix, group in pairs
+            replica.continue_rows(replica.run_prefix(prefix), len(prefix), group)[0]
+            for prefix, group in pairs
         ]
         return torch.cat([result.logits for result in reads])
 
@@ -60,11 +70,13 @@ def form_agrees(replica: Replica, form: Reuse) -> bool:
 
 
 def supports_row_attention(replica: Replica) -> bool:
-    """Whether steps of a running batch may use Keju's own attention, which repeats no keys."""
+    """Whether steps of a running batch may use Keju's attention, which never copies keys."""
     config = replica.net.config.get_text_config()
     if config._attn_implementation != "sdpa" or not only_full_attention(replica):
         return False
-    rows = [_random_tokens(replica, length, number) for number, length in enumerate(QUESTION_LENGTHS)]
+    rows = [
+        _random_tokens(replica, length, number) for number, length in enumerate(QUESTION_LENGTHS)
+    ]
     plain = replica.run_plain(rows)
 
     def run_steps() -> torch.Tensor:
@@ -88,9 +100,9 @@ def supports_row_attention(replica: Replica) -> bool:
 
 
 def only_full_attention(replica: Replica) -> bool:
-    """Whether no layer attends through a window or in chunks.
+    """Whether no layer uses a window or chunks.
 
-    The few tokens of a trial would not fill such a window, so a trial does not show it.
+    The few tokens of a trial would not fill such a window, so a trial cannot detect it.
     """
     config = replica.net.config.get_text_config()
     kinds = getattr(config, "layer_types", None) or ()
@@ -98,7 +110,7 @@ def only_full_attention(replica: Replica) -> bool:
 
 
 def _agree(replica: Replica, plain: Read, trial: Callable[[], torch.Tensor]) -> bool:
-    """Whether a trial gives the logits of a plain pass up to rounding; one that fails does not."""
+    """Whether a trial gives the logits of a plain pass up to rounding; False if the trial fails."""
     try:
         logits = trial()
     except Exception as error:
@@ -110,7 +122,7 @@ def _agree(replica: Replica, plain: Read, trial: Callable[[], torch.Tensor]) -> 
 
 
 def _random_tokens(replica: Replica, count: int, seed: int) -> list[int]:
-    """Arbitrary tokens, the same for the same seed."""
+    """Return arbitrary tokens, the same for the same seed."""
     vocabulary = replica.net.config.get_text_config().vocab_size
     generator = torch.Generator().manual_seed(seed)
     return list(torch.randint(vocabulary, (count,), generator=generator).tolist())

@@ -13,7 +13,7 @@ from transformers.cache_utils import DynamicLayer
 from keju.models.hf.attention import Branch, attend_rows, attend_tree, attending, pack
 
 ROOM = 128
-"""The room of a growing cache is a multiple of so many tokens."""
+"""The capacity of a growing cache is a multiple of this number of tokens."""
 
 
 KeysValues = list[tuple[torch.Tensor, torch.Tensor]]
@@ -21,7 +21,8 @@ KeysValues = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class PassingLayer(DynamicLayer):  # type: ignore[misc]
-    """Shows new tokens behind the kept ones to the attention, and keeps nothing of them."""
+    """A cache layer that shows new tokens after the kept ones to the attention, but does not store
+    them."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **options: Any
@@ -31,19 +32,19 @@ class PassingLayer(DynamicLayer):  # type: ignore[misc]
 
 
 class GrowingLayer(DynamicLayer):  # type: ignore[misc]
-    """Writes new tokens into room that is already there, and shows all of the room.
+    """A cache layer that writes new tokens into preallocated space and shows all of the space.
 
-    What lies behind the last token is zero and must be masked. So the shapes, for which kernels
-    are chosen, change only when the room is enlarged.
+    Places after the last token are zero and must be masked. So the shapes, for which kernels are
+    selected, only change when the space grows.
     """
 
     keys: torch.Tensor
     values: torch.Tensor
     filled = 0
-    """Tokens that are there."""
+    """Number of stored tokens."""
 
     def reserve(self, tokens: int) -> None:
-        """Have room for so many tokens in all."""
+        """Make room for `tokens` tokens in total."""
         if tokens > self.keys.shape[-2]:
             self.keys, self.values = _enlarged(self.keys, tokens), _enlarged(self.values, tokens)
 
@@ -58,7 +59,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         return self.keys, self.values
 
     def parts(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values as far as they are filled."""
+        """Return the filled part of keys and values."""
         return self.keys[:, :, : self.filled], self.values[:, :, : self.filled]
 
     def get_seq_length(self) -> int:
@@ -70,7 +71,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
 
 
 def filled_cache(layers: KeysValues, kind: type[DynamicLayer]) -> Any:
-    """A cache that begins with these keys and values; with none it begins empty."""
+    """Return a cache that begins with these keys and values; empty if there are none."""
     cache = DynamicCache()
     for keys, values in layers:
         layer = kind()
@@ -84,14 +85,14 @@ def filled_cache(layers: KeysValues, kind: type[DynamicLayer]) -> Any:
 
 
 def reserve(cache: Any, tokens: int) -> int:
-    """Make room for so many tokens in all layers; return how many places there are."""
+    """Make room for `tokens` tokens in all layers; return the number of places."""
     for layer in cache.layers:
         layer.reserve(tokens)
     return int(cache.layers[0].keys.shape[-2])
 
 
 def _enlarged(part: torch.Tensor, tokens: int) -> torch.Tensor:
-    """`part` with zeros behind it, up to the next multiple of `ROOM` places."""
+    """Return `part` with zeros after it, up to the next multiple of `ROOM` places."""
     rows, heads, filled, width = part.shape
     larger = part.new_zeros((rows, heads, -(-tokens // ROOM) * ROOM, width))
     larger[:, :, :filled] = part
@@ -99,31 +100,31 @@ def _enlarged(part: torch.Tensor, tokens: int) -> torch.Tensor:
 
 
 PAD = 0
-"""Stands to the right of shorter rows, where nothing looks at it."""
+"""Padding to the right of shorter rows, which is never read."""
 
 
 class Read(NamedTuple):
-    """What the model says after the last tokens of some rows."""
+    """The output of the model after the last tokens of some rows."""
 
     logits: torch.Tensor
     """(rows, vocabulary), float32."""
     hidden: torch.Tensor
-    """(rows, width): what the output head was given."""
+    """(rows, width): the input of the output head."""
 
 
 class Replica:
     """Runs a causal language model of transformers on one device.
 
-    The output head is applied to chosen positions only: a hook in front of it picks them, so that
-    whatever the architecture does to its logits afterwards still happens. Kernels of cuDNN are
-    not used for attention: they are planned anew for every shape, and here each pass has its own.
+    The output head is only applied to selected positions. A hook before the head selects them, so
+    all later operations of the architecture on its logits still happen. Attention kernels of cuDNN
+    are disabled, because they are planned for every shape and here each pass has another shape.
     """
 
     def __init__(self, net: Any, device: torch.device) -> None:
         self.net = net.to(device)
         self.device = device
         self.uses_row_attention = False
-        """Whether steps use Keju's own attention; for networks that were seen to allow it."""
+        """Whether steps use Keju's attention, for networks that were shown to allow it."""
         self._head = net.get_output_embeddings()
         self._positions: torch.Tensor | None = None
         self._hidden: torch.Tensor | None = None
@@ -141,12 +142,12 @@ class Replica:
         self._hook.remove()
 
     def run_plain(self, rows: Sequence[Sequence[int]]) -> Read:
-        """Whole prompts, one row each, nothing shared."""
+        """Run whole prompts, one row each, without sharing."""
         tokens, last_positions = self._pad_rows(rows)
         return self._run(last_positions, input_ids=tokens, use_cache=False)
 
     def run_tree(self, branches: Sequence[Branch]) -> Read:
-        """Prefixes and their questions packed into one sequence; questions in branch order."""
+        """Run prefixes and their questions packed into one sequence; questions in branch order."""
         packed = pack(branches, self.device)
         with attending(self.net, attend_tree(packed)):
             return self._run(
@@ -157,7 +158,7 @@ class Replica:
             )
 
     def run_prefix(self, tokens: Sequence[int]) -> KeysValues:
-        """The keys and values of a prefix, for one row."""
+        """Return the keys and values of a prefix, for one row."""
         cache = DynamicCache()
         row = torch.tensor([list(tokens)], device=self.device)
         last_positions = torch.tensor([len(tokens) - 1], device=self.device)
@@ -167,10 +168,10 @@ class Replica:
     def continue_rows(
         self, prefix: KeysValues, length: int, rows: Sequence[Sequence[int]], *, keep: bool = False
     ) -> tuple[Read, KeysValues]:
-        """Rows that go on from the first `length` tokens of one kept prefix.
+        """Run rows that continue from the first `length` tokens of one kept prefix.
 
-        The prefix is expanded over the rows without a copy that outlives a layer, unless the
-        keys and values of all rows are to be kept, which are then returned.
+        The prefix is expanded over the rows without a lasting copy. With `keep` the keys and values
+        of all rows are kept and returned.
         """
         tokens, last_positions = self._pad_rows(rows)
         count = len(rows)
@@ -191,8 +192,12 @@ class Replica:
         return result, all_rows
 
     def run_step(self, tokens: torch.Tensor, places: torch.Tensor, mask: Any, cache: Any) -> Read:
-        """One more token for every row of a running batch."""
-        row_attention = attending(self.net, attend_rows(mask)) if self.uses_row_attention else contextlib.nullcontext()
+        """Run one more token for every row of a running batch."""
+        row_attention = (
+            attending(self.net, attend_rows(mask))
+            if self.uses_row_attention
+            else contextlib.nullcontext()
+        )
         with row_attention:
             return self._run(
                 torch.arange(len(tokens), device=self.device),
@@ -204,11 +209,11 @@ class Replica:
             )
 
     def exact_logits(self, result: Read, rows: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """Logits of a few tokens, in float32 where the head allows it.
+        """Return logits of a few tokens, in float32 if the head allows it.
 
-        In bfloat16 a logit of 10 has steps of 1/16: labels would tie that do not. The few that
-        matter are computed anew from the head's own weights, if that gives what the model gave
-        up to rounding (an architecture may scale or cap its logits).
+        In bfloat16 a logit of 10 has steps of 1/16, so different labels would tie. The few logits
+        that matter are computed again from the head's weights. The result is only used if it equals
+        the model's logits up to rounding, because an architecture may scale or cap its logits.
         """
         coarse = result.logits[rows, ids]
         weight = getattr(self._head, "weight", None)
@@ -221,7 +226,7 @@ class Replica:
         return fine if bool(near.all()) else coarse
 
     def _run(self, positions: torch.Tensor, **inputs: Any) -> Read:
-        """Run the network and read it at the flat positions `last`."""
+        """Run the network and read it at the flat `positions`."""
         self._positions = positions
         try:
             with torch.inference_mode():
@@ -232,7 +237,7 @@ class Replica:
             self._positions = self._hidden = None
 
     def _pick(self, _head: Any, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
-        """Give the output head only the positions that are wanted."""
+        """Pass only the selected positions to the output head."""
         if self._positions is None:
             return None
         hidden = args[0]
@@ -240,8 +245,10 @@ class Replica:
         return (self._hidden, *args[1:])
 
     def _pad_rows(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows of equal length, and the flat place of each one's last own token."""
+        """Return rows of equal length, and the flat index of each row's last real token."""
         longest = max(map(len, rows))
         filled = [[*row, *[PAD] * (longest - len(row))] for row in rows]
         last_positions = [number * longest + len(row) - 1 for number, row in enumerate(rows)]
-        return torch.tensor(filled, device=self.device), torch.tensor(last_positions, device=self.device)
+        return torch.tensor(filled, device=self.device), torch.tensor(
+            last_positions, device=self.device
+        )

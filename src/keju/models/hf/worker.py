@@ -1,4 +1,4 @@
-"""Where encoded questions wait, and the thread of each device that takes passes from there."""
+"""The queue of encoded questions, and the thread of each device that runs passes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from keju.models.hf.writing import LoneWriter, Writer
 from keju.types import Reply, Sampling
 
 QUIET = 0.005
-"""Seconds without an arrival after which nothing more is expected for the moment."""
+"""Seconds without an arrival after which no more questions are expected for now."""
 ROUNDS = 8
-"""Batches that are taken together, so that rows of one batch are of similar length."""
+"""Number of batches that are taken together, so that rows of one batch are of similar length."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much one pass may hold."""
+    """The limits of one pass."""
 
     rows: int
     tokens: int
@@ -38,7 +38,7 @@ class Size:
 
 
 class Pool:
-    """Questions in order of arrival, given out in passes; safe between threads."""
+    """Questions in order of arrival, handed out in passes; thread-safe."""
 
     def __init__(self) -> None:
         self._waiting: list[Item] = []
@@ -46,17 +46,19 @@ class Pool:
         self._closed = False
 
     def put(self, items: Sequence[Item]) -> None:
-        """Let questions in."""
+        """Add questions."""
         with self._changed:
             self._waiting.extend(items)
             self._changed.notify_all()
 
     def take(self, size: Size) -> list[Item]:
-        """Wait for the next pass: all of one kind; empty when the pool is closed."""
+        """Wait for the next pass, all of one kind; empty after the pool is closed."""
         with self._changed:
             is_settled = False
             while not self._closed:
-                batch = choose_batch(self._waiting, size, settled=is_settled) if self._waiting else []
+                batch = (
+                    choose_batch(self._waiting, size, settled=is_settled) if self._waiting else []
+                )
                 if batch:
                     self._remove(batch)
                     return batch
@@ -66,7 +68,7 @@ class Pool:
             return []
 
     def refill(self, sampling: Sampling, count: int) -> list[Item]:
-        """At most `count` further questions with this sampling, without waiting."""
+        """Return at most `count` further questions with this sampling, without waiting."""
         with self._changed:
             matching = [item for item in self._waiting if item.request.sampling == sampling]
             batch = [item for group in group_by_prefix(matching) for item in group][:count]
@@ -74,7 +76,7 @@ class Pool:
             return batch
 
     def close(self) -> None:
-        """Let nobody wait any longer, and forget what is left."""
+        """Wake all waiting threads, and drop the remaining questions."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -86,10 +88,10 @@ class Pool:
 
 
 def choose_batch(waiting: Sequence[Item], size: Size, *, settled: bool) -> list[Item]:
-    """The questions of the next pass, or none where it is better to wait for more.
+    """Return the questions of the next pass, or none if it is better to wait for more.
 
-    Whole groups of one prefix are preferred: a prefix that is split over passes is computed
-    twice. `settled` says that nothing has arrived for a while.
+    Whole groups of one prefix are preferred, because a prefix that is split over passes is computed
+    twice. `settled` says that no question has arrived for a while.
     """
     sampling = waiting[0].request.sampling
     matching = [item for item in waiting if item.request.sampling == sampling]
@@ -110,14 +112,14 @@ def choose_batch(waiting: Sequence[Item], size: Size, *, settled: bool) -> list[
         if cost > room or len(batch) + len(group) > size.rows:
             return batch if half_full else _fill_up(batch, group, room - shared, size.rows)
         if group is groups[-1] and batch and half_full:
-            return batch  # the last group may still be growing
+            return batch  # more questions of the last group may still arrive
         batch += group
         room -= cost
     return batch if settled else []
 
 
 def _fill_up(batch: list[Item], group: Sequence[Item], room: int, rows: int) -> list[Item]:
-    """`chosen` and as much of a group as there is room for; at least one question in all."""
+    """Return `batch` and as many questions of a group as fit; at least one question in total."""
     shared = min(item.shared for item in group)
     for item in group:
         question_tokens = len(item.tokens) - shared
@@ -129,22 +131,22 @@ def _fill_up(batch: list[Item], group: Sequence[Item], room: int, rows: int) -> 
 
 
 Answers = Sequence[tuple["asyncio.Future[Any] | None", "Reply | Exception"]]
-"""Who waits (nobody where it is None), and what for."""
+"""Futures (or None) and their replies or errors."""
 
 CPU_ROWS = 16
 GPU_ROWS = 64
 CPU_LABEL_ROWS = 4
-"""Enough to fill a core's arithmetic; more rows would only be padded to the longest."""
+"""Enough for the arithmetic of a core; more rows would only add padding."""
 TREE_ROWS = 4096
-"""A packed pass is limited by its tokens; this only bounds the output head's part."""
+"""A packed pass is limited by its tokens; this only limits the work of the output head."""
 LEAST_TOKENS, MOST_TOKENS = 2048, 32768
-"""Of a packed pass: below, the device is not busy; above, there is nothing left to gain."""
+"""Tokens of a packed pass: with fewer the device is not busy, and more bring no gain."""
 MEMORY_SHARE = 0.25
-"""Share of the free memory that the activations of a packed pass may take."""
+"""Share of the free memory that the activations of a packed pass may use."""
 
 
 class Worker:
-    """Works for one replica until it is stopped."""
+    """Runs passes on one replica until it is stopped."""
 
     def __init__(
         self,
@@ -179,11 +181,11 @@ class Worker:
         )
 
     def stop(self) -> None:
-        """End after the pass, or the token, that is under way."""
+        """Stop after the current pass or token."""
         self._stopped.set()
 
     def run(self) -> None:
-        """Work until stopped."""
+        """Run passes until stopped."""
         while not self._stopped.is_set():
             batch = self._pool.take(Size(self.scorer.rows, self.tokens, self.form))
             if not batch:
@@ -198,7 +200,7 @@ class Worker:
         self.replica.close()
 
     def _work(self, batch: list[Item]) -> None:
-        """Answer a batch; whatever is taken up on the way belongs to it from then on."""
+        """Answer a batch, including the questions that are added to it on the way."""
         sampling = batch[0].request.sampling
         if sampling.decode == "labels":
             for answered in self.scorer.run(batch):
@@ -219,7 +221,7 @@ class Worker:
 
 
 def tokens_per_pass(config: Any, replica: Replica) -> int:
-    """Tokens of a packed pass whose activations fit into a share of the free memory."""
+    """Return the tokens of a packed pass whose activations fit into a share of the free memory."""
     if replica.device.type != "cuda":
         return LEAST_TOKENS
     text = config.get_text_config()

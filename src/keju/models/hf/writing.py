@@ -1,4 +1,4 @@
-"""Writing replies: a batch that is refilled as its rows finish, and one reply at a time where the
+"""Writes replies: in a batch that is refilled as its rows finish, or one reply at a time if the
 network has no cache of keys and values."""
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ from keju.types import Fault, Reply, Request, Sampling, Usage
 
 
 def random_of(request: Request) -> random.Random:
-    """A source of chance of its own for each request, so that a batch's make-up cannot matter."""
+    """Return a random generator for each request, so that the composition of a batch has no
+    effect."""
     seed = seed_of(request)
     return random.Random(f"{seed}:{request.hash}") if seed is not None else random.Random()
 
 
 def draw(logits: torch.Tensor, sampling: Sampling, chance: Sequence[float]) -> list[int]:
-    """The next token of each row of `logits`; `chance` holds one number in [0, 1) a row.
+    """Return the next token of each row of `logits`; `chance` holds one number in [0, 1) per row.
 
-    Without a temperature, or at 0, it is the likeliest.
+    Without a temperature, or at 0, it is the most likely token.
     """
     if not sampling.temperature:
         return list(logits.argmax(-1).tolist())
     shares = torch.softmax(logits / sampling.temperature, -1)
     shares, ids = shares.sort(dim=-1, descending=True, stable=True)
-    # Which of the sorted tokens may be drawn; the likeliest always may.
+    # Which of the sorted tokens may be drawn; the most likely token always may.
     eligible = torch.ones_like(shares, dtype=torch.bool)
     if sampling.top_p is not None:
         eligible &= shares.cumsum(-1) - shares < sampling.top_p
@@ -64,7 +65,7 @@ def draw(logits: torch.Tensor, sampling: Sampling, chance: Sequence[float]) -> l
 
 @dataclass(eq=False, slots=True)
 class Row:
-    """One reply in the making."""
+    """One unfinished reply."""
 
     item: Item
     limit: int
@@ -75,18 +76,18 @@ class Row:
     text: str = ""
     finish: str = ""
     handed_out: bool = False
-    """Whether somebody has its reply."""
+    """Whether its reply has been handed out."""
 
     @property
     def length(self) -> int:
-        """Tokens that the cache holds of it: all but the one drawn last."""
+        """Number of its tokens in the cache: all but the one drawn last."""
         return len(self.item.tokens) + len(self.tokens) - 1
 
 
 class RunningBatch:
-    """Rows of different lengths side by side; shorter ones are padded on the left.
+    """Rows of different lengths in one batch; shorter ones are padded on the left.
 
-    Rows have no holes, so places in the cache are as far apart as the tokens are.
+    Rows have no gaps, so distances in the cache equal distances between tokens.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -96,7 +97,7 @@ class RunningBatch:
         self._filled = 0
 
     def join(self, rows: Sequence[Row], layers: KeysValues) -> None:
-        """Take up new rows; `layers` hold each one's tokens from the left, then padding."""
+        """Add new rows; `layers` hold each one's tokens from the left, then padding."""
         device = layers[0][0].device
         new_width = max(row.length for row in rows)
         missing = new_width - torch.tensor([row.length for row in rows], device=device)
@@ -114,18 +115,20 @@ class RunningBatch:
         width = max(self._filled, new_width)
 
         def join(present: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-            """Both below each other, with room on the left up to `width` places."""
+            """Return both, stacked, with room on the left up to `width` places."""
             pad = torch.nn.functional.pad
             return torch.cat([pad(p, (0, 0, width - p.shape[2], 0)) for p in (present, new)])
 
         joined_layers = [
             (join(keys, new_keys), join(values, new_values))
-            for (keys, values), (new_keys, new_values) in zip(self._parts(), aligned_layers, strict=True)
+            for (keys, values), (new_keys, new_values) in zip(
+                self._parts(), aligned_layers, strict=True
+            )
         ]
         self._replace_rows([*self.rows, *rows], joined_layers, width)
 
     def keep(self, rows: Sequence[Row]) -> None:
-        """Drop all other rows, and the padding that nobody needs any more."""
+        """Drop all other rows, and padding that is no longer needed."""
         if len(rows) == len(self.rows):
             return
         if not rows:
@@ -143,7 +146,7 @@ class RunningBatch:
         self._replace_rows(staying, layers, width)
 
     def inputs(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Any]:
-        """The last tokens, their positions, which places count, and the cache."""
+        """Return the last tokens, their positions, the mask, and the cache."""
         tokens = torch.tensor([row.tokens[-1] for row in self.rows], device=self._device)
         lengths = torch.tensor([row.length for row in self.rows], device=self._device)
         room = reserve(self._cache, self._filled + 1)
@@ -161,11 +164,11 @@ class RunningBatch:
 
 
 DEFAULT_TOKENS = 2048
-"""The longest reply where neither the user nor the protocol sets a limit."""
+"""The token limit of a reply if neither the user nor the protocol sets one."""
 LOOK_AGAIN = 8
-"""Steps after which a batch that is not full looks for new questions."""
+"""Number of steps after which a batch that is not full looks for new questions."""
 REFILL_SHARE = 0.25
-"""Share of finished rows at which the batch is made up anew."""
+"""Share of finished rows at which the batch is rebuilt."""
 PREFILL_ROWS = 16
 
 Refill = Callable[[int], Sequence[Item]]
@@ -194,9 +197,10 @@ class Writer:
         self._stopping = stopping
 
     def run(self, items: Sequence[Item], refill: Refill, report_reply: Done) -> None:
-        """Write replies to `items` and to whatever `refill` gives, until there is no more.
+        """Write replies to `items` and to the items that `refill` returns, until there are no more.
 
-        All have the same sampling. `done` is called for each as soon as it is finished.
+        All have the same sampling. `report_reply` is called for each item as soon as its reply is
+        finished.
         """
         waiting = list(items)
         batch = RunningBatch(self._replica.device)
@@ -215,7 +219,7 @@ class Writer:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                # What was under way is begun again, in batches of half the size.
+                # Unfinished replies start again, in batches of half the size.
                 self._finish(batch, report_reply)
                 waiting[:0] = [row.item for row in batch.rows if not row.finish]
                 batch.keep([])
@@ -228,18 +232,18 @@ class Writer:
     # Taking up questions
 
     def _fill(self, batch: RunningBatch, waiting: list[Item], report_reply: Done) -> None:
-        """Read the prompts of waiting questions as far as there is room for them."""
+        """Read the prompts of waiting questions while there is room for them."""
         while waiting and len(batch.rows) < self.rows:
             room = min(self.rows - len(batch.rows), PREFILL_ROWS)
             items = sort_by_length(group_by_prefix(waiting)[0])[:room]
             self._read_prompts(batch, items)
-            # They leave the queue only now: memory may have run out before.
+            # They leave the queue only now, because memory may have run out before.
             batch_ids = {id(item) for item in items}
             waiting[:] = [item for item in waiting if id(item) not in batch_ids]
             self._finish(batch, report_reply)
 
     def _read_prompts(self, batch: RunningBatch, items: Sequence[Item]) -> None:
-        """Let the batch take up `items`; at its end the memory of the prompts apart is free."""
+        """Add `items` to the batch; at the end the memory of the separate prompts is free."""
         start = perf_counter()
         for item in items:
             item.started = start
@@ -257,14 +261,14 @@ class Writer:
         batch.join(rows, layers)
 
     def _limit(self, item: Item) -> int:
-        """The most tokens of a reply: as many as are wished for and as the context still has."""
+        """Return the most tokens of a reply: the requested limit, within the context."""
         limit = item.request.sampling.max_tokens or DEFAULT_TOKENS
         return min(limit, self._checkpoint.context - len(item.tokens))
 
     # Going on
 
     def _draw(self, rows: Sequence[Row], result: Read) -> None:
-        """Draw the next token of each row and see which rows it finishes."""
+        """Draw the next token of each row and update which rows are finished."""
         sampling = rows[0].item.request.sampling
         tokens = draw(result.logits, sampling, [row.generator.random() for row in rows])
         now = perf_counter()
@@ -288,9 +292,9 @@ class Writer:
             row.finish = "timeout"
 
     def _text_before_stop(self, tokens: list[int], stops: tuple[str, ...]) -> str | None:
-        """The text before the first stop string; None while there is none.
+        """Return the text before the first stop string; None if there is none.
 
-        A token has at least one byte, so only so many of the last ones can hold a new stop string.
+        A token has at least one byte, so only the last tokens can hold a new stop string.
         """
         window = max(len(stop.encode()) for stop in stops) + 4
         recent = self._decode(tokens[-window:])
@@ -307,7 +311,7 @@ class Writer:
     # Coming to an end
 
     def _finish(self, batch: RunningBatch, report_reply: Done) -> int:
-        """Hand out what is finished; return how many finished rows the batch still carries."""
+        """Hand out finished replies; return how many finished rows are still in the batch."""
         finished = [row for row in batch.rows if row.finish]
         for row in finished:
             if not row.handed_out:
@@ -317,7 +321,7 @@ class Writer:
 
 
 def reply_of(row: Row) -> Reply:
-    """The reply of a finished row."""
+    """Return the reply of a finished row."""
     seconds = perf_counter() - row.item.started
     if row.finish == "timeout":
         message = f"no complete reply within {row.item.timeout:g} s"
@@ -327,10 +331,12 @@ def reply_of(row: Row) -> Reply:
 
 
 class LoneWriter(Writer):
-    """Lets transformers run the network (state-space and hybrid ones); draws and ends by itself."""
+    """Runs the network through transformers (for state-space and hybrid networks); Keju draws the
+    tokens and decides when to stop."""
 
     def run(self, items: Sequence[Item], refill: Refill, report_reply: Done) -> None:
-        """Write replies to `items`; more are not taken up, since nothing is gained by it."""
+        """Write replies to `items`; no more items are added, because batches would not be
+        faster."""
         for item in items:
             if self._stopping():
                 return
@@ -343,14 +349,14 @@ class LoneWriter(Writer):
                 report_reply(item, Reply(error=Fault("bad_request", TOO_LARGE)))
 
     def _write(self, item: Item) -> Reply:
-        """One reply, each of its tokens drawn here and forced upon transformers."""
+        """Return one reply. Keju draws each token and forces transformers to use it."""
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
         item.started = perf_counter()
         row = Row(item, self._limit(item), 0, random_of(item.request))
 
         def force(_tokens: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-            """Draw a token and leave transformers no other."""
+            """Draw a token and allow no other."""
             (token,) = draw(logits.float(), item.request.sampling, [row.generator.random()])
             row.tokens.append(token)
             self._update_finish(row, perf_counter())
