@@ -111,7 +111,9 @@ def run_plan(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = No
     ends no other: `complete` of what is returned says whether all are, and the same call goes on.
     `progress` shows a table of the runs; by default on a terminal. Ctrl-C raises Interrupted.
     """
-    config = load_plan(plan, exam_name=lambda name: registry.get(name).name, idle=settings_without_effect)
+    config = load_plan(
+        plan, exam_name=lambda name: registry.get(name).name, idle=settings_without_effect
+    )
     quiet = progress is None and not sys.stderr.isatty()
     board = Board() if progress is False else make_board(quiet=quiet)
     finished = finish_plan(config, board=board)

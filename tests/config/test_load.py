@@ -167,7 +167,9 @@ def test_a_local_model_leaves_out_the_endpoint_of_a_weaker_source(
     path = tmp_path / "c.yaml"
     path.write_text(ENDPOINT_FILE)
     said: list[str] = []
-    config = settings.load(path, overrides, flags, environ, idle=settings_without_effect, say=said.append)
+    config = settings.load(
+        path, overrides, flags, environ, idle=settings_without_effect, say=said.append
+    )
     assert (config.api_url, config.api_key, config.ca_file, config.headers) == (
         None,
         None,
@@ -188,7 +190,9 @@ def test_settings_of_a_local_model_are_left_out_for_one_at_an_endpoint(tmp_path:
     config = settings.load(path, (), flags, {}, idle=settings_without_effect, say=said.append)
     assert (config.model_args, config.api_url) == ({}, "http://own/v1")
     assert said == [f"keju: model_args of {path} left out: no effect on model 'm'"]
-    kept = settings.load(path, (), {"model": "gguf:x"}, {}, idle=settings_without_effect, say=said.append)
+    kept = settings.load(
+        path, (), {"model": "gguf:x"}, {}, idle=settings_without_effect, say=said.append
+    )
     assert kept.model_args == {"n_ctx": 512}
     assert len(said) == 1
 
@@ -208,7 +212,9 @@ def test_an_address_that_is_not_below_the_model_is_kept_and_so_refused(
     path = tmp_path / "c.yaml"
     path.write_text(content)
     flags = {"datasets": ["demo"]} | flags
-    config = settings.load(path, overrides, flags, {}, idle=settings_without_effect, say=pytest.fail)
+    config = settings.load(
+        path, overrides, flags, {}, idle=settings_without_effect, say=pytest.fail
+    )
     assert config.api_url == "http://own/v1"
 
 

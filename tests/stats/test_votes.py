@@ -24,7 +24,9 @@ def test_large_votes_are_those_that_whole_numbers_give() -> None:
         if k == total:
             continue
         ballot = tuple(sorted(right)), tuple(sorted(wrong)), abstained, k
-        assert votes._approximate_vote(*ballot) == pytest.approx(votes._exact_vote(*ballot), abs=1e-12)
+        assert votes._approximate_vote(*ballot) == pytest.approx(
+            votes._exact_vote(*ballot), abs=1e-12
+        )
 
 
 def test_many_options_with_one_vote_each_share_every_tie() -> None:

@@ -161,7 +161,9 @@ def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[Tested, Compa
     binary = all(score in (0.0, 1.0) for scores in set(pairs.scores) for score in scores)
 
     def at(level: float) -> Gated:
-        return NOTHING if apart is None else decide_no_worse(apart, margin, binary=binary, level=level)
+        return (
+            NOTHING if apart is None else decide_no_worse(apart, margin, binary=binary, level=level)
+        )
 
     left_out = pair.left_out + unanswered(base, own)
     row = _row(own, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)

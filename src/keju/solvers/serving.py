@@ -1,7 +1,7 @@
-"""A server that Keju starts for a run: waited for, watched, started anew once, ended.
+"""A server that Keju starts for a run: start, wait, watch, restart once, end.
 
-The supervisor starts it, so that nothing of it is left however Keju ends, kill -9 too. It is in a
-session of its own: Ctrl-C in the terminal does not reach it, and what is in flight can finish.
+The supervisor starts it, so it ends whenever Keju ends, even by kill -9. It has a separate process
+session, so Ctrl-C in the terminal does not reach it and requests in flight can finish.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from keju.models.registry import make_model
 from keju.solvers.sandbox.supervisor import DEVNULL, Process, Supervisor
 
 LOG: Final = "server.log"
-"""What the server writes, in the folder of its run."""
+"""The file with the server's output, in the folder of its run."""
 HOST: Final = "127.0.0.1"
 LOOK_EVERY = 0.25
-"""Seconds after which a server that does not answer yet is asked again."""
+"""Seconds between two checks of a server that does not answer yet."""
 GRACE = 15.0
-"""Seconds that a server has to end by itself."""
+"""Seconds in which a server may end by itself."""
 TAIL_LINES, TAIL_BYTES = 30, 20_000
 RESTARTS = 1
 MISSING = (404, 405, 501)
-"""What a server without the route answers."""
+"""Statuses of a server without the route."""
 
 
 def served_model(config: TaskConfig, notes: Notes) -> Model:
-    """The model of a task whose server is started with the session; ConfigError if it cannot be."""
+    """Return the model of a task whose server starts with the session; raise ConfigError if
+    impossible."""
     server = Server(config, notes)
     url = f"http://{HOST}:{server.port}/v1"
     model = make_model(config.model_copy(update={"api_url": url, "serve": None}))
@@ -79,13 +80,16 @@ class Server:
         return self.folder / LOG
 
     def facts(self) -> dict[str, Any]:
-        """What was started, and how often; never a secret."""
+        """Return the command and the number of starts, never a secret."""
         return {"command": self._shown, "starts": self._starts, "log": LOG}
 
-    async def start(self, on_down: Callable[[Any], None], on_lost: Callable[[KejuError], None]) -> None:
-        """Start it and wait until it answers; EndpointError where it does not.
+    async def start(
+        self, on_down: Callable[[Any], None], on_lost: Callable[[KejuError], None]
+    ) -> None:
+        """Start it and wait until it answers; raise EndpointError if it does not.
 
-        Later `down` is called when it has ended, and `lost` when it will not be started again.
+        Later `on_down` is called when it has ended, and `on_lost` when it will not be started
+        again.
         """
         self._notes.note(Notice("serve_starts", {"command": self._shown, "log": self._log}).said)
         await self._start_process()
@@ -104,7 +108,7 @@ class Server:
         if self._process is not None:
             await self._process.end(GRACE)
         await self._supervisor.close()
-        if not self._answered:  # its run leaves nothing behind
+        if not self._answered:  # a failed start leaves no log
             self._log.unlink(missing_ok=True)
 
     async def _start_process(self) -> None:
@@ -125,7 +129,7 @@ class Server:
             raise EndpointError("serve_not_started", problem=problem) from None
 
     async def _wait_until_ready(self) -> Notice | None:
-        """Wait; what is wrong where it ends before, or takes too long."""
+        """Wait until it answers; return the problem if it ends before or takes too long."""
         process = self._process
         assert process is not None
         with suppress(TimeoutError):
@@ -140,14 +144,14 @@ class Server:
         return Notice("serve_ended", {"code": process.code})
 
     async def _is_ready(self) -> bool:
-        """Whether its model is loaded: servers listen before, and tell so at ``/health``."""
+        """Whether its model is loaded. Servers listen before that and report it at ``/health``."""
         status = await self._fetch_status("/health")
         if status in MISSING:
             status = await self._fetch_status("/v1/models")
-        return status is not None and status < 500  # one that asks for a key is there
+        return status is not None and status < 500  # a server that asks for a key is ready
 
     async def _fetch_status(self, path: str) -> int | None:
-        """The status of a route; None where nobody answers."""
+        """Return the status of a route; None if there is no answer."""
         with suppress(OSError, ValueError, IndexError, TimeoutError):
             async with asyncio.timeout(10):
                 reader, writer = await asyncio.open_connection(HOST, self.port)
@@ -160,8 +164,10 @@ class Server:
                     writer.close()
         return None
 
-    async def _watch(self, on_down: Callable[[Any], None], on_lost: Callable[[KejuError], None]) -> None:
-        """Start it anew when it has ended, once."""
+    async def _watch(
+        self, on_down: Callable[[Any], None], on_lost: Callable[[KejuError], None]
+    ) -> None:
+        """Restart it once after it has ended."""
         while True:
             assert self._process is not None
             exit_code = await self._process.wait()
@@ -182,7 +188,7 @@ class Server:
                 return
 
     def _show_log_tail(self) -> None:
-        """Show the end of what it wrote."""
+        """Show the end of its output."""
         with suppress(OSError):
             with self._log.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -192,7 +198,7 @@ class Server:
 
 
 def _free_port() -> int:
-    """A port of this machine at which nobody listens."""
+    """Return an unused port of this machine."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])

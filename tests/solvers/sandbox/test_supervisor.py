@@ -274,7 +274,10 @@ def test_the_death_of_its_guards_ends_a_tree(victim: str, tmp_path: Path) -> Non
             path = tmp_path / "pid"
             process = await supervisor.start(python(daemon_code(path)), env=ENV)
             daemon = await soon(lambda: number_in(path))
-            guards = {"supervisor": supervisor.pid or 0, "keeper": read_processes()[process.pid].parent}
+            guards = {
+                "supervisor": supervisor.pid or 0,
+                "keeper": read_processes()[process.pid].parent,
+            }
             os.kill(guards[victim], signal.SIGKILL)
             assert await process.wait() == -signal.SIGKILL
             assert process.reason == f"{victim}_lost"
@@ -328,7 +331,9 @@ def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
                     await (await task).end()
                 assert not scratch.exists()
             assert await busy.wait() == 0
-            await soon(lambda: not any(map(alive, descendants(supervisor.pid or 0, read_processes()))))
+            await soon(
+                lambda: not any(map(alive, descendants(supervisor.pid or 0, read_processes())))
+            )
 
     run(work())
 
@@ -361,7 +366,9 @@ def test_nothing_is_left_when_keju_is_killed(number: int, tmp_path: Path) -> Non
     try:
         supervisor = wait_for(lambda: number_in(tmp_path / "ready"))
         wait_for(lambda: number_in(tmp_path / "pid"))
-        wait_for(lambda: len(descendants(supervisor, read_processes())) == 12)  # keeper, program, zombie, daemon
+        wait_for(
+            lambda: len(descendants(supervisor, read_processes())) == 12
+        )  # keeper, program, zombie, daemon
         tree = descendants(supervisor, read_processes())
         keju.send_signal(number)
         keju.wait(300)

@@ -120,7 +120,10 @@ def test_not_more_than_a_few_pictures() -> None:
 
 
 def test_a_terminal_is_not_driven() -> None:
-    assert strip_terminal_codes("\x1b[31mred\x1b[0m \x1b]0;title\x07ok\r\n10 %\r20 %\rdone\n") == "red ok\ndone\n"
+    assert (
+        strip_terminal_codes("\x1b[31mred\x1b[0m \x1b]0;title\x07ok\r\n10 %\r20 %\rdone\n")
+        == "red ok\ndone\n"
+    )
     assert "\x9b" not in strip_terminal_codes("\x9b2J")
 
 

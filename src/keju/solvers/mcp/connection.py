@@ -1,7 +1,7 @@
 """One started server: its process, its MCP session, and the one task that owns both.
 
-What `mcp` opens must be closed by the task that opened it, so a task of its own enters the
-session, waits until it is told to stop, and leaves it. Everybody else only calls.
+The task that opens a session of `mcp` must also close it. So a separate task enters the session,
+waits for the stop event, and leaves it. All other code only makes calls.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ if TYPE_CHECKING:
     from keju.solvers.sandbox.supervisor import Supervisor
 
 GRACE: Final = 1.0
-"""Seconds in which a server may end by itself, and again after it was asked to."""
+"""Seconds in which a server may end by itself, and again after a request to end."""
 BEYOND: Final = 5.0
-"""Seconds after its time limit at which a call is given up that `mcp` itself did not give up."""
+"""Seconds after its time limit at which Keju cancels a call that `mcp` did not cancel."""
 MOST_PAGES: Final = 100
 
-logging.getLogger("mcp").addHandler(logging.NullHandler())  # else it writes between Keju's lines
+# otherwise it writes between Keju's lines
+logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 
 class Lost(Exception):
@@ -51,7 +52,8 @@ class Lost(Exception):
 
 
 class Ways:
-    """How a server was spoken to when it worked: asking again costs up to ten seconds a start."""
+    """How to talk to a server that has worked. Finding out again costs up to ten seconds per
+    start."""
 
     mode = "auto"
     discovered: DiscoverResult | None = None
@@ -65,9 +67,9 @@ class Connection:
         self.tools: tuple[Tool, ...] = ()
         self.name = self.version = self.protocol = ""
         self.instructions = ""
-        """What the server would have its client tell the model of it, secrets hidden."""
+        """The server's instructions for the model, with secrets hidden."""
         self.seconds = 0.0
-        """What the start took."""
+        """Seconds that the start took."""
         self.pipes: Pipes | None = None
         self._supervisor, self._ways = supervisor, ways
         self._client: Client | None = None
@@ -75,7 +77,7 @@ class Connection:
         self._owner: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Start the server and list its tools; ConfigError says why it cannot be used."""
+        """Start the server and list its tools; raise ConfigError if it cannot be used."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         started = monotonic()
         self._owner = asyncio.create_task(self._run_session(ready))
@@ -97,7 +99,7 @@ class Connection:
             await asyncio.wait([self._owner])
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Call a tool; raises Lost, MCPError, TimeoutError, or what an unusable result is."""
+        """Call a tool; raise Lost, MCPError, TimeoutError, or the error of an unusable result."""
         if self._closed or self._client is None:
             raise Lost
         seconds = self.server.tool_timeout_ms / 1000
@@ -116,7 +118,7 @@ class Connection:
     async def _is_loss(self, error: Exception) -> bool:
         """Whether a call failed because the server is gone.
 
-        Some servers have other uses for the code that says so; their pipes stay open.
+        Some servers use the same error code for other purposes; their pipes stay open.
         """
         closed = isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
         if self._closed or closed:
@@ -132,7 +134,7 @@ class Connection:
 
     @property
     def tail(self) -> str:
-        """The end of what the server wrote to its standard error, secrets hidden."""
+        """The end of the server's standard error, with secrets hidden."""
         return self.launch.hide(self.pipes.tail)[-LONGEST_TAIL:] if self.pipes is not None else ""
 
     @property
@@ -143,7 +145,7 @@ class Connection:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     async def _run_session(self, ready: asyncio.Future[None]) -> None:
-        """Open, say that all is ready, wait for the end, close."""
+        """Open the session, report that it is ready, wait for the stop event, and close it."""
         seconds = self.server.startup_timeout_ms / 1000
         try:
             if self.launch.setup is not None:
@@ -158,7 +160,7 @@ class Connection:
                 await self._stop.wait()
         except ConfigError as error:
             _report_error(ready, error)
-        except Exception as error:  # a group of them, where tasks of `mcp` ended together
+        except Exception as error:  # a group of errors if tasks of `mcp` ended together
             _report_error(ready, self._start_error(error, seconds))
         finally:
             ready.cancel()
@@ -166,7 +168,7 @@ class Connection:
                 self.pipes.ended.set()
 
     async def _open_client(self, stack: AsyncExitStack, seconds: float) -> Client:
-        """A client whose process and connections end with `stack`."""
+        """Return a client whose process and connections end with `stack`."""
         launch = self.launch
         if launch.url:
             http = BoundedClient(
@@ -195,7 +197,7 @@ class Connection:
         return await stack.enter_async_context(client)
 
     async def _read_server_info(self, client: Client) -> None:
-        """Learn who the server is and what it offers."""
+        """Read the server's name, version, instructions and tools."""
         self.protocol = client.protocol_version
         if client.server_info is not None:
             self.name, self.version = client.server_info.name, client.server_info.version
@@ -241,12 +243,13 @@ class Connection:
             return self._error("server_slow", seconds=seconds)
         if isinstance(error_cause, MCPError) and error_cause.code == CONNECTION_CLOSED:
             code = self.pipes.process.code if self.pipes is not None else None
-            if code in (None, -signal.SIGTERM, -signal.SIGKILL):  # it closed its output, no more
+            # it closed its output without failing
+            if code in (None, -signal.SIGTERM, -signal.SIGKILL):
                 return self._error("server_ended_at_once")
             return self._error("server_ended_with", exit=code)
         if isinstance(error_cause, OSError | httpx2.TransportError) and self.launch.url:
             return self._error("server_unreachable", url=shown_url(self.launch.url))
-        if isinstance(error_cause, ValidationError):  # one line of it, which says where
+        if isinstance(error_cause, ValidationError):  # one line of it, with the place
             first_error = error_cause.errors(include_url=False, include_input=False)[0]
             place = self.launch.hide(".".join(map(str, first_error["loc"])))
             problem: object = as_code(first_error, self.launch.hide(first_error["msg"]))
@@ -254,7 +257,9 @@ class Connection:
                 problem = Hint("server_no_object")
             invalid = ConfigError("config_invalid", path=place, problem=problem, more="")
             return self._error("server_not_mcp", problem=invalid)
-        problem = self.launch.hide(f"{type(error_cause).__name__}: {error_cause}".removesuffix(": "))
+        problem = self.launch.hide(
+            f"{type(error_cause).__name__}: {error_cause}".removesuffix(": ")
+        )
         return self._error("server_not_started", problem=problem)
 
     def _error(self, code: str, **values: Any) -> ConfigError:
@@ -265,13 +270,13 @@ class Connection:
 
 
 def _report_error(ready: asyncio.Future[None], error: Exception) -> None:
-    """Give an error to whoever waits for the start; one that comes later is the callers' own."""
+    """Pass an error to the code that waits for the start; later errors belong to the callers."""
     if not ready.done():
         ready.set_exception(error)
 
 
 def _leaf_errors(error: BaseException) -> Iterator[BaseException]:
-    """The errors in nested groups, those that say most first."""
+    """Yield the errors in nested groups, the most informative first."""
     if not isinstance(error, BaseExceptionGroup):
         yield error
         return

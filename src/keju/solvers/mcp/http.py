@@ -1,7 +1,7 @@
-"""HTTP for MCP within limits: a server can neither fill the memory nor send without an end.
+"""HTTP for MCP within limits: a server can neither fill the memory nor send endlessly.
 
-`mcp` reads a whole JSON body at once and unpacks whatever a server has packed. This client hands
-it bodies that are unpacked already, and stops a body, an event or a stream that is too long.
+`mcp` reads a whole JSON body at once and unpacks any compression. This client passes it unpacked
+bodies, and stops a body, an event or a stream that is too long.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class BoundedClient(httpx2.AsyncClient):
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    """The body of a reply: whole in one piece, or line by line where it is a stream of events."""
+    """The body of a reply: in one piece, or line by line if it is a stream of events."""
 
     def __init__(self, response: httpx2.Response, *, endless: bool) -> None:
-        """An `endless` stream may stay open for the whole run; only its events are bounded."""
+        """An `endless` stream may stay open for the whole run; only its events are limited."""
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         self._stream = response.stream
         self._is_events = "text/event-stream" in response.headers.get("content-type", "").lower()
@@ -103,7 +103,7 @@ def _too_long_message() -> str:
 
 
 class _OpenEvent:
-    """Measures the event of a stream that is still open; an empty line ends one."""
+    """Measures the open event of a stream; an empty line ends an event."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -111,7 +111,8 @@ class _OpenEvent:
         self._is_after_return = False
 
     def add(self, lines: bytes) -> int:
-        """Count whole lines; return the brackets of the open event and of those that they end."""
+        """Count whole lines; return the brackets of the open event and of the events that end in
+        them."""
         text = lines[1:] if self._is_after_return and lines.startswith(b"\n") else lines
         self._is_after_return = lines.endswith(b"\r")
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

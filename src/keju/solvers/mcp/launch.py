@@ -1,4 +1,4 @@
-"""What a server is started with: variables and placeholders filled in, secrets known."""
+"""The command of a server, with variables and placeholders filled in, and the secrets in it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from keju.solvers.mcp.placeholders import (
 )
 
 INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR")
-"""What a server sees of Keju's own environment; keys of endpoints are not among it."""
+"""Variables of Keju's environment that a server inherits. Keys of endpoints are not among them."""
 SHORTEST_SECRET: Final = 6
-"""Characters of a value that is hidden; a shorter one, such as ``1``, occurs in any text."""
+"""Least length of a value that is hidden. A shorter one, such as ``1``, occurs in any text."""
 OF_HEADER: Final = "key in "
-"""How the name of a header's value begins among the values that are hidden."""
+"""Prefix of a header's name among the hidden values."""
 LONG: Final = 16
-"""Characters of a value that looks like a key."""
+"""Least length of a value that looks like a key."""
 # GITHUB_TOKEN, ApiKey, db_password, LICENCE_FILE
 _KEY_NAME = re.compile(r"key|token|secret|passw|pwd|auth|credential|licen[cs]e", re.IGNORECASE)
 
@@ -54,20 +54,20 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: str | None = None
     folder: str = ""
-    """What was made for it, and goes with its process."""
+    """The folder that was created for it and is removed with its process."""
     setup: str | None = None
-    """The command that a shell runs before; every value of data in it is quoted."""
+    """The shell command that runs before it; every value of data in it is quoted."""
     setup_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What variables and headers gave, by their names."""
+    """Values of variables and headers, by their names."""
 
     def hide(self, text: str, *, keys_only: bool = False) -> str:
-        """`text` without the values of variables and headers.
+        """Return `text` without the values of variables and headers.
 
-        With `keys_only`, for what a tool answers, only those go that look like keys: a model may
-        need the word ``production``, or the path of a folder.
+        With `keys_only`, used for the results of tools, only values that look like keys are
+        removed. A model may need the word ``production``, or the path of a folder.
         """
         return (self._hide_keys if keys_only else self._hide_all)(text)
 
@@ -82,7 +82,7 @@ class Launch:
 
     @staticmethod
     def _long(values: Mapping[str, str]) -> list[str]:
-        """Return the values that are hidden; of ``Bearer x`` in a header also ``x``."""
+        """Return the values to hide; for ``Bearer x`` in a header also ``x``."""
         texts = [*values.values()]
         texts += [text.split()[-1] for name, text in values.items() if OF_HEADER in name and text]
         return [text for text in texts if len(text) >= SHORTEST_SECRET]
@@ -91,7 +91,7 @@ class Launch:
 def make_launch(
     server: Server, environ: Mapping[str, str], workdir: str = "", instance: str = ""
 ) -> Launch:
-    """How `server` is started; ConfigError where a variable or its program is missing."""
+    """Return how to start `server`; raise ConfigError if a variable or its program is missing."""
     values: dict[str, str] = {}
 
     placeholder_values = {WORKDIR: workdir, INSTANCE: instance}
@@ -110,7 +110,10 @@ def make_launch(
         if HIDDEN in server.args or any(text.endswith(f"={HIDDEN}") for text in server.args):
             raise ConfigError("server_hidden")
         if server.url is not None:
-            url, headers = fill_url(expand_text(server.url), placeholder_values), _read_headers(server, environ)
+            url, headers = (
+                fill_url(expand_text(server.url), placeholder_values),
+                _read_headers(server, environ),
+            )
             values |= {OF_HEADER + name: text for name, text in headers.items()}
             if url != shown_url(url):
                 values["key in the address"] = url
@@ -120,7 +123,9 @@ def make_launch(
             for name, text in server.env.items()
         }
         values |= {
-            name: server_env[name] for name, text in server.env.items() if WORKDIR not in (text or "")
+            name: server_env[name]
+            for name, text in server.env.items()
+            if WORKDIR not in (text or "")
         }
         env = {name: environ[name] for name in INHERITED if environ.get(name)} | server_env
         program = sys.executable if server.command == PYTHON else fill_text(server.command or "")
@@ -128,16 +133,21 @@ def make_launch(
         if program_path is None:
             raise ConfigError("server_program_missing", program=server.command)
         values |= {f"key in args {n}": key for n, key in enumerate(keys_in(server.args))}
-        arguments = fill_arguments(program, [expand_text(text) for text in server.args], placeholder_values)
+        arguments = fill_arguments(
+            program, [expand_text(text) for text in server.args], placeholder_values
+        )
         setup = server.setup_command
         return Launch(
             argv=(str(Path(program_path).absolute()), *arguments),
             env=env,
-            # The supervisor has another one.
+            # The supervisor has another current folder.
             cwd=str(Path(fill_path(expand_text(server.cwd or ""), placeholder_values)).absolute()),
             folder=workdir,
-            setup=fill_command(expand_text(setup), placeholder_values, "setup_command") if setup else None,
-            setup_env=env | {VARIABLES[name]: text for name, text in placeholder_values.items() if text},
+            setup=fill_command(expand_text(setup), placeholder_values, "setup_command")
+            if setup
+            else None,
+            setup_env=env
+            | {VARIABLES[name]: text for name, text in placeholder_values.items() if text},
             values=values,
         )
     except ConfigError as error:
@@ -145,10 +155,10 @@ def make_launch(
 
 
 def refuse_missing_script(arm: str, server: Server) -> None:
-    """ConfigError where a server is a script that is not there, before anything is started.
+    """Raise ConfigError if a server is a script that does not exist, before anything is started.
 
-    That is certain only of ``python server.py`` and the like: what other programs do with their
-    arguments is theirs to know, and a `setup_command` may write the file first.
+    This is only certain for commands such as ``python server.py``. Other programs may use their
+    arguments in any way, and a `setup_command` may write the file first.
     """
     script = _find_script(server)
     if script is None or server.setup_command is not None or "$" in (server.cwd or ""):
@@ -163,9 +173,9 @@ def refuse_missing_script(arm: str, server: Server) -> None:
 
 
 def _find_script(server: Server) -> str | None:
-    """The script that an interpreter is given; None where it is not plain which argument that is.
+    """Return the script argument of an interpreter; None if it is not certain which argument it is.
 
-    Flags of Python that take no value may stand before it.
+    Flags of Python that take no value may come before it.
     """
     program = "python" if server.command == PYTHON else Path(server.command or "").name
     if _INTERPRETER.fullmatch(program) is None:
@@ -192,5 +202,5 @@ def _read_headers(server: Server, environ: Mapping[str, str]) -> dict[str, str]:
             return headers | {str(k): str(v) for k, v in json.loads(text).items()}
         pairs = [line.split(":", 1) for line in text.splitlines() if line.strip()]
         return headers | {name.strip(): header_value.strip() for name, header_value in pairs}
-    except ValueError:  # the text is not repeated: it holds secrets
+    except ValueError:  # the text is not repeated in the message, because it holds secrets
         raise ConfigError("server_headers_form", variable=server.headers_var) from None

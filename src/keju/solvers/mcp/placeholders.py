@@ -1,15 +1,15 @@
-"""Values of data filled into a server's settings: data stays data, whatever it holds.
+"""Fills values of data into a server's settings so that they stay data.
 
 The id of a question comes from a file that someone else may have written. In an argument or a
-variable it is passed as it is. In a folder it is one name, in an address it is percent-encoded.
-In a command that a shell runs it is quoted for the place where it is written:
+variable it is passed unchanged. In a folder it is one name, and in an address it is
+percent-encoded. In a shell command it is quoted for its place:
 
     echo {instance_id}          ->  echo 'x$(touch P)'
     echo "of {instance_id}"     ->  echo "of "'x$(touch P)'""
 
-A value that no shell reads as anything but text, such as ``bix-1-q1``, is filled in unchanged. A
-place where quoting cannot help, such as the code of another interpreter (``bash -c``, ``eval``), is
-refused for any other value. A value that begins a word and could be an option (``--output=x``) is
+A value that every shell reads as plain text, such as ``bix-1-q1``, is filled in unchanged. Other
+values are refused at places where quoting cannot help, such as the code of another interpreter
+(``bash -c``, ``eval``). A value that begins a word and could be an option (``--output=x``) is
 refused as well. The variables KEJU_INSTANCE_ID and KEJU_WORKDIR hold the same values.
 """
 
@@ -31,7 +31,7 @@ VARIABLES: Final = {INSTANCE: "KEJU_INSTANCE_ID", WORKDIR: "KEJU_WORKDIR"}
 
 # {instance_id} or {workdir}
 _PLACEHOLDER = re.compile("|".join(map(re.escape, VARIABLES)))
-# bix-1-q1, /tmp/keju-7/mcp-x, a@b: text in every shell and in every place of a command
+# bix-1-q1, /tmp/keju-7/mcp-x, a@b: plain text in every shell and at every place of a command
 _HARMLESS = re.compile(r"[A-Za-z0-9_@%+:,./-]*")
 # eval X, xargs X, ssh host X, sh -c X, perl -e X, python3 -c X, node --eval X
 _RUNS_TEXT = re.compile(
@@ -45,17 +45,17 @@ _CODE_INSIDE = re.compile(
     r"-[ceE].+|--(?:eval|command|exec|execute|expression|print)=.*", re.DOTALL
 )
 _WORD_STARTS: Final = ("", " ", "\t", "\n", "'", '"', ";", "&", "|", "(")
-"""What is before a word of a command; nothing at its start."""
+"""Characters before a word of a command; empty at its start."""
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Return `text` with the placeholders replaced by their values, as they are."""
+    """Return `text` with the placeholders replaced by their unchanged values."""
     return _PLACEHOLDER.sub(lambda match: _value_at(match, values), text)
 
 
 def _value_at(match: re.Match[str], values: Mapping[str, str]) -> str:
-    """Return the value for one place: between slashes it cannot lead out of the folder."""
+    """Return the value for one place; between slashes it cannot lead out of the folder."""
     value, template = values[match[0]], match.string
     before, after = template[: match.start()][-1:], template[match.end() :][:1]
     is_in_path = before == "/" or (after == "/" and match[0] == INSTANCE)
@@ -77,10 +77,8 @@ def fill_url(text: str, values: Mapping[str, str]) -> str:
     return filled(text, {name: quote(value, safe="") for name, value in values.items()})
 
 
-def fill_arguments(
-    program: str, arguments: Sequence[str], values: Mapping[str, str]
-) -> list[str]:
-    """Return the arguments of a program; an argument that is a shell's command is quoted."""
+def fill_arguments(program: str, arguments: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    """Return the arguments of a program; an argument that is a shell command is quoted."""
     filled_texts: list[str] = []
     words = [program, *arguments]
     for number, text in enumerate(arguments, 1):
@@ -96,9 +94,9 @@ def fill_arguments(
 
 
 def fill_command(template: str, values: Mapping[str, str], setting: str) -> str:
-    """Return a command of a shell in which every value is one piece of text.
+    """Return a shell command in which every value is one piece of text.
 
-    ConfigError where a value could be run as code wherever it is quoted.
+    Raises ConfigError if a value could be run as code even when quoted.
     """
     if not _has_unsafe_value(template, values):
         return filled(template, values)
@@ -115,7 +113,7 @@ def fill_command(template: str, values: Mapping[str, str], setting: str) -> str:
 
 
 def refuse_nul(values: Mapping[str, str]) -> None:
-    """Raise ConfigError for a value that no program can be given."""
+    """Raise ConfigError for a value that no program can receive."""
     for name, value in values.items():
         if "\0" in value:
             raise ConfigError("server_value_nul", placeholder=name)
@@ -133,8 +131,9 @@ def _unsafe_error(text: str, values: Mapping[str, str], setting: str) -> ConfigE
     return ConfigError(code, placeholder=name, variable=VARIABLES[name])
 
 
-# What decides how a shell reads the text after it: a backslash and its character, a comment,
-# `$(`, a quote, a bracket, a placeholder; and what is not followed: `` ` ``, `<<`, `${`, `$((`
+# Tokens that decide how a shell reads the text after them: a backslash and its character, a
+# comment, `$(`, a quote, a bracket, a placeholder; and tokens that are not interpreted here: `` `
+# ``, `<<`, `${`, `$((`
 _TOKEN = re.compile(
     rf"(?P<escaped>\\.)|(?P<unsure>`|<<|\$\{{|\$'|\$\(\()|(?P<open>\$\(|\()|(?P<close>\))"
     rf"|(?P<quote>['\"])|(?P<comment>(?:(?<=[\s;&|()])|\A)\#[^\n]*)|(?P<place>{_PLACEHOLDER.pattern})",
@@ -143,8 +142,8 @@ _TOKEN = re.compile(
 
 
 def _find_places(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
-    """Yield each placeholder with the quotation mark around it, None where that is not certain."""
-    stack = [""]  # the quotation mark that is open, for each `(` around
+    """Yield each placeholder with the quotation mark around it, or None if that is not certain."""
+    stack = [""]  # the quotation mark that is open, for each enclosing `(`
     position, unsure = 0, False
     while match := _TOKEN.search(template, position):
         position, kind, text = match.end(), match.lastgroup, match[0]

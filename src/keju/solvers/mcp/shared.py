@@ -1,8 +1,8 @@
-"""A server that many episodes call at once, and what happens when it is lost.
+"""A server that many episodes call at once, and its restart after a crash.
 
 A crash interrupts every call in flight, and one of them may have caused it. So the server is
-started again once (its generation tells who has already seen to that), new calls wait, and the
-interrupted calls are made again one at a time: who loses the server a second time is the culprit,
+started again once; its generation shows whether that has happened already. New calls wait, and the
+interrupted calls are repeated one at a time. The call that crashes it again is marked as the error,
 and all others get their results.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Called(NamedTuple):
-    """What a call gave, and its times."""
+    """The result of a call, and its times."""
 
     result: CallToolResult | Exception
     """An exception is a fault of this call alone."""
@@ -36,7 +36,7 @@ class Called(NamedTuple):
 
 
 class SharedServer:
-    """One running server for all who call it."""
+    """One running server for all its callers."""
 
     def __init__(
         self,
@@ -48,22 +48,24 @@ class SharedServer:
     ) -> None:
         self.server = server
         self.users = 0
-        """Episodes that use it."""
+        """Number of episodes that use it."""
         self.restarts = 0
         self.connection: Connection | None = None
         self._start, self._on_restart, self._max_restarts = start, on_restart, max_restarts
         self._generation = 0
         self._failure = ""
         max_in_flight = server.max_in_flight
-        self._slots = asyncio.Semaphore(max_in_flight) if max_in_flight is not None else nullcontext()
+        self._slots = (
+            asyncio.Semaphore(max_in_flight) if max_in_flight is not None else nullcontext()
+        )
         self._interrupted = 0
-        """Calls that wait to be made again; new ones wait for them."""
+        """Calls that wait for their repetition; new calls wait for them."""
         self._no_interruptions = asyncio.Event()
         self._no_interruptions.set()
         self._one_at_a_time = asyncio.Lock()
 
     async def open(self) -> None:
-        """Start the server; ConfigError if it cannot be used."""
+        """Start the server; raise ConfigError if it cannot be used."""
         self.connection = await self._start()
 
     async def close(self) -> None:
@@ -72,9 +74,9 @@ class SharedServer:
             await self.connection.close()
 
     async def call(self, tool: str, arguments: dict[str, Any], *, may_repeat: bool) -> Called:
-        """Call a tool; with `again` a call that the server's end interrupted is repeated.
+        """Call a tool; with `may_repeat` repeat a call that the server's end interrupted.
 
-        Raises ToolsLost where the call was interrupted and has no result in the end.
+        Raises ToolsLost if the call was interrupted and has no result in the end.
         """
         started = monotonic()
         async with AsyncExitStack() as slot:
@@ -119,11 +121,14 @@ class SharedServer:
         return Called(result, monotonic() - call_started, queued)
 
     async def _restart(self) -> None:
-        """Start the server again; ToolsLost, from now on for all, when that is no longer done."""
+        """Start the server again; raise ToolsLost, now and for all later calls, if that is not
+        possible."""
         assert self.connection is not None
         ended_connection = self.connection
         if self.restarts >= self._max_restarts:
-            self._give_up(f"the server '{self.server.name}' ended {self.restarts + 1} times", ended_connection)
+            self._give_up(
+                f"the server '{self.server.name}' ended {self.restarts + 1} times", ended_connection
+            )
         self.restarts += 1
         await ended_connection.close()
         try:

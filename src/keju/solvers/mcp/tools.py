@@ -37,7 +37,7 @@ LONGEST_INSTRUCTIONS = 4000
 
 
 class ServerTools(ToolSource):
-    """One server of an arm, in as many processes as its scope says."""
+    """One server of an arm, with a number of processes that depends on its scope."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class ServerTools(ToolSource):
     ) -> None:
         self.server = server
         self.listed: dict[str, ListedTool] = {}
-        """What the server lists, as far as it is offered, by its own names."""
+        """The offered tools as the server lists them, by the server's names."""
         self.offered: dict[str, Tool] = {}
-        """The same as the model gets it."""
+        """The offered tools as the model receives them, by the server's names."""
         self._supervisor, self._environ, self._listed_only = supervisor, environ, listed_only
         self._ways = Ways()
         self._running: list[SharedServer] = []
@@ -87,7 +87,7 @@ class ServerTools(ToolSource):
 
     @asynccontextmanager
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
-        """The tools for one question."""
+        """Yield the tools for one question."""
         if self._listed_only:
             yield StubBox(self.tools)
         elif self.server.scope != "sample":
@@ -112,22 +112,28 @@ class ServerTools(ToolSource):
                 await self._end_server(sample_server)
 
     def facts(self) -> dict[str, Any]:
-        """Who the server is and what it offers."""
+        """Return the server's identity and its tools."""
         server, first_connection = self.server, self._first
         settings = server.model_dump(mode="json", exclude_defaults=True, exclude={"env", "url"})
         facts: dict[str, Any] = {"way": server.way, "settings": settings}
         if server.url is not None:
             facts["url"] = shown_url(server.url)
         if first_connection is not None:
-            facts |= {"server": first_connection.name, "version": first_connection.version, "protocol": first_connection.protocol}
+            facts |= {
+                "server": first_connection.name,
+                "version": first_connection.version,
+                "protocol": first_connection.protocol,
+            }
             facts |= {"tools": sorted(self.listed), "tool_hash": first_connection.tool_hash}
             if first_connection.instructions:
                 facts["instructions"] = first_connection.instructions[:LONGEST_INSTRUCTIONS]
-            facts["not_offered"] = sorted({t.name for t in first_connection.tools} - self.listed.keys())
+            facts["not_offered"] = sorted(
+                {t.name for t in first_connection.tools} - self.listed.keys()
+            )
         return {server.name: facts}
 
     def statistics(self) -> dict[str, Any]:
-        """What the processes of the server went through."""
+        """Return the statistics of the server's processes."""
         starts = self._start_seconds
         figures: dict[str, Any] = {
             "starts": len(starts),
@@ -143,7 +149,7 @@ class ServerTools(ToolSource):
 
     @property
     def notices(self) -> list[Notice]:
-        """What a reader of results must know of the server."""
+        """Notices about the server for readers of the results."""
         name, notices = self.server.name, []
         if self._first is not None and self._first.instructions:
             notices.append(Notice("server_instructions_untold", {"server": name}))
@@ -153,11 +159,11 @@ class ServerTools(ToolSource):
         return notices
 
     def hide(self, text: str) -> str:
-        """What a tool answered, without the keys that the server was given."""
+        """Return a tool's answer without the keys that the server received."""
         return self._first.launch.hide(text, keys_only=True) if self._first is not None else text
 
     def _shared(self, instance: str = "") -> SharedServer:
-        """A server that is started when it is opened, for one question or for many."""
+        """Return a server that starts when it is opened, for one question or for many."""
         is_for_sample = bool(instance)
 
         async def start_connection() -> Connection:
@@ -173,10 +179,12 @@ class ServerTools(ToolSource):
             self._note_drift(connection)
 
         max_restarts = 0 if is_for_sample else self.server.max_restarts
-        return SharedServer(self.server, start_connection, max_restarts=max_restarts, on_restart=on_restart)
+        return SharedServer(
+            self.server, start_connection, max_restarts=max_restarts, on_restart=on_restart
+        )
 
     def _make_launch(self, instance: str) -> Launch:
-        """How a process is started, with a new folder where one is asked for."""
+        """Return how to start a process, with a new folder if the settings name one."""
         texts = [*self.server.args, self.server.cwd or "", self.server.setup_command or ""]
         texts += [text or "" for text in self.server.env.values()]
         folder = ""
@@ -194,7 +202,8 @@ class ServerTools(ToolSource):
             self._running.remove(shared)
 
     def _choose_tools(self, listed: Sequence[ListedTool]) -> list[ListedTool]:
-        """The tools that the settings allow; ConfigError where they name others or leave none."""
+        """Return the tools that the settings allow; raise ConfigError for unknown names or no
+        tools."""
         names, choice = [tool.name for tool in listed], self.server.tools
         for setting, requested_names in (("allow", choice.allow or []), ("deny", choice.deny)):
             for name in requested_names:
@@ -208,7 +217,8 @@ class ServerTools(ToolSource):
         return [tool for tool in listed if tool.name in allowed]
 
     def _note_drift(self, connection: Connection) -> None:
-        """Note what a later start lists otherwise than the first; what is offered stays."""
+        """Record differences between the tools of a later start and the first; the offered tools
+        stay."""
         assert self._first is not None
         if connection.tool_hash == self._first.tool_hash:
             return
@@ -241,9 +251,11 @@ class ServerBox(Toolbox):
         self._server_names = {tool.name: name for name, tool in source.offered.items()}
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call a tool of the server; whatever the server did is told to the model."""
+        """Call a tool of the server; the model receives every outcome."""
         server_name, source = self._server_names[name], self._source
-        called = await self._shared.call(server_name, arguments, may_repeat=self._may_repeat(server_name))
+        called = await self._shared.call(
+            server_name, arguments, may_repeat=self._may_repeat(server_name)
+        )
         result, times = called.result, (called.seconds, called.queued)
         if isinstance(result, CallToolResult):
             kind = kind_of_result(result, arguments, source.offered[server_name])
@@ -257,14 +269,14 @@ class ServerBox(Toolbox):
         return ToolResult(_UNUSABLE, "invalid_output", (), *times)
 
     def _may_repeat(self, tool: str) -> bool:
-        """Whether a call that was interrupted may be made again."""
+        """Whether an interrupted call may be repeated."""
         retry, about = self._source.server.retry, self._source.listed[tool].annotations
         if retry != "read_only":
             return retry == "always"
         return about is not None and bool(about.read_only_hint or about.idempotent_hint)
 
     def _is_listed(self, tool: str) -> bool:
-        """Whether the running server has the tool; after a restart it may have lost it."""
+        """Whether the running server has the tool; a restarted server may lack it."""
         connection = self._shared.connection
         return connection is not None and tool in {tool.name for tool in connection.tools}
 

@@ -1,8 +1,7 @@
-"""MCP's messages over the pipes of a process: one JSON text a line.
+"""MCP's messages over the pipes of a process: one JSON text per line.
 
-A server may print other things than messages to its standard output, as many do by accident; such
-lines are skipped and counted. One that prints without end is given up, so that it can take neither
-Keju's memory nor its time.
+Many servers also print other text to their standard output by accident. Such lines are skipped and
+counted. A server that prints endlessly is given up, so it cannot use up Keju's memory or time.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ CHUNK: Final = 256 * 1024
 LONGEST_TAIL: Final = 4000
 """Characters of standard error that are shown and stored."""
 KEPT_TAIL: Final = 4 * LONGEST_TAIL
-"""Bytes of standard error that are kept: a secret must not be cut before it is hidden."""
+"""Bytes of standard error that are kept, so that no secret is cut before it is hidden."""
 
 
 MOST_WORDS: Final = 500
 """Characters of standard error that an error quotes."""
 _OF_GROUP = re.compile(r"^ *(?:\| ?|\+-.*)", re.MULTILINE)
-"""The lines that Python draws beside the exceptions of a group."""
+"""The frame that Python draws around the exceptions of a group."""
 _FRAME = re.compile(r'^ +File ".*", line \d+', re.MULTILINE)
 
 
 def last_words(tail: str) -> str:
-    """The end of a server's standard error in one line; of Python's traceback the exception alone,
-    since the lines of its frames cannot be read joined."""
+    """Return the end of a server's standard error in one line. For a Python traceback, return only
+    the exception, because the lines of its frames are unreadable when joined."""
     text = _OF_GROUP.sub("", tail)
     frames = list(_FRAME.finditer(text))
     lines = text[frames[-1].end() :].splitlines() if frames else []
@@ -52,14 +51,14 @@ def last_words(tail: str) -> str:
 
 
 class Pipes:
-    """What came out of a process beside its messages."""
+    """The output of a process: its messages, other lines, and its standard error."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
         self.ended = asyncio.Event()
         """Set when no further message can come."""
         self.noise = 0
-        """Bytes of standard output that were no message."""
+        """Bytes of standard output that were not messages."""
         self.flooded = False
         self._tail = bytearray()
 
@@ -76,7 +75,7 @@ class Pipes:
             del self._tail[:-KEPT_TAIL]
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """The lines of standard output that may be messages."""
+        """Yield the lines of standard output that may be messages."""
         pending = bytearray()
         stream = self.process.stdout
         while stream is not None and (chunk := await stream.read(CHUNK)):
@@ -95,12 +94,12 @@ class Pipes:
             if len(pending) > bounds.LONGEST_MESSAGE or self.noise > bounds.MOST_NOISE:
                 self.flooded = True
                 return
-            await asyncio.sleep(0)  # a server that prints without end leaves others their turn
+            await asyncio.sleep(0)  # let other tasks run, even if a server prints endlessly
 
 
 @asynccontextmanager
 async def pipe_transport(pipes: Pipes) -> AsyncIterator[TransportStreams]:
-    """A transport of `mcp` over a process that runs; ending the process is its owner's work."""
+    """Yield a transport of `mcp` over a running process; its owner ends the process."""
     inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
     closed_errors = (anyio.ClosedResourceError, anyio.BrokenResourceError)
@@ -129,8 +128,8 @@ async def pipe_transport(pipes: Pipes) -> AsyncIterator[TransportStreams]:
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     stream.write(text.encode("utf-8", "replace") + b"\n")
                     await stream.drain()
-            except (*closed_errors, OSError, RuntimeError):  # uvloop's word for a pipe that is closed
-                await inbox.aclose()  # nobody reads: what waits for a reply hears of it
+            except (*closed_errors, OSError, RuntimeError):  # uvloop's error for a closed pipe
+                await inbox.aclose()  # there is no reader left: pending requests must fail
                 pipes.ended.set()
 
     async with incoming, write, anyio.create_task_group() as group:

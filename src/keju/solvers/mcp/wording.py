@@ -1,4 +1,4 @@
-"""Tools and results of a server as a model is told them."""
+"""Tools and results of a server as a model receives them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from mcp_types import Tool as ListedTool
 
 LONGEST_NAME: Final = 64
-"""Characters of a tool's name that endpoints take."""
+"""Longest name of a tool that endpoints accept."""
 
-# A character that no endpoint takes in a tool's name: the dot and the slash of `git/log.v2`.
+# A character that no endpoint accepts in a tool's name: the dot and the slash of `git/log.v2`.
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 _INVALID_PARAMETERS: Final = -32602
 _REQUEST_TIMEOUT: Final = -32001
 
 
 def make_offered_tools(server: str, listed: tuple[ListedTool, ...]) -> dict[str, Tool]:
-    """The tools as the model gets them, by their names at the server."""
+    """Return the tools as the model gets them, by their names at the server."""
     tools: dict[str, Tool] = {}
     names: dict[str, str] = {}
     for tool in listed:
@@ -43,7 +43,7 @@ def make_offered_tools(server: str, listed: tuple[ListedTool, ...]) -> dict[str,
 
 
 def text_of_result(result: CallToolResult) -> str:
-    """What a call gave, in text: what is no text is said to be there, with its type and size."""
+    """Return the result of a call as text; other content is represented by its type and size."""
     parts: list[str] = []
     for block in result.content:
         match block.type:
@@ -68,14 +68,14 @@ def _describe_resource(resource: Any) -> str:
 
 
 def kind_of_result(result: CallToolResult, arguments: dict[str, Any], tool: Tool) -> CallKind:
-    """How a call ended that gave a result: servers of the SDK report bad arguments as errors."""
+    """Return how a call with a result ended. Servers of the SDK report bad arguments as errors."""
     if not result.is_error:
         return "ok"
     return "tool_error" if arguments_fit(arguments, tool) else "bad_arguments"
 
 
 def kind_of_error(error: MCPError, *, listed: bool) -> CallKind:
-    """How a call ended that the server answered with an error of the protocol."""
+    """Return how a call ended that the server answered with a protocol error."""
     if error.code == _REQUEST_TIMEOUT:
         return "timeout"
     if error.code == _INVALID_PARAMETERS:
@@ -84,16 +84,18 @@ def kind_of_error(error: MCPError, *, listed: bool) -> CallKind:
 
 
 def arguments_fit(arguments: dict[str, Any], tool: Tool) -> bool:
-    """Whether arguments are what the tool's schema asks for; a schema that is none asks nothing."""
+    """Whether arguments match the tool's schema; an invalid schema accepts everything."""
     return not _schema_errors(arguments, tool.parameters)
 
 
 def describe_misfits(arguments: dict[str, Any], schema: Mapping[str, Any]) -> list[Notice]:
-    """In what arguments are not what a tool's schema asks for.
+    """Return in what ways arguments do not match a tool's schema.
 
-    For people: the model gets the words of its server, as it does from any other host.
+    This is for people. The model gets the words of its server, as from any other host.
     """
-    return [notice for error in _schema_errors(arguments, schema) for notice in _describe_error(error)]
+    return [
+        notice for error in _schema_errors(arguments, schema) for notice in _describe_error(error)
+    ]
 
 
 def _schema_errors(
@@ -105,7 +107,7 @@ def _schema_errors(
         kind = jsonschema.validators.validator_for(schema)
         kind.check_schema(schema)
         return list(kind(schema).iter_errors(arguments))
-    except Exception:  # it is no schema
+    except Exception:  # it is not a schema
         return []
 
 

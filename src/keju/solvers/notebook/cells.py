@@ -1,4 +1,4 @@
-"""A notebook: its cells, what a model is shown of them, and the file that is kept."""
+"""A notebook: its cells, their rendering for the model, and the stored file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NAME: Final = "notebook.ipynb"
 
 @dataclass
 class Cell:
-    """A code cell and what it gave when it ran last."""
+    """A code cell and its result of the last run."""
 
     source: str
     output: str = ""
     images: tuple[bytes, ...] = field(default=(), repr=False)
-    """PNG."""
+    """PNG files."""
     ran: int = 0
-    """How many cells had run when this one did; 0 if it never ran."""
+    """The number of cells that had run including this one; 0 if it never ran."""
 
 
 class Notebook:
@@ -33,7 +33,7 @@ class Notebook:
         self.cells: list[Cell] = []
 
     def put(self, source: str, index: int | None) -> int:
-        """Replace the cell at `index`, or append one where there is none; return its place."""
+        """Replace the cell at `index`, or append one if there is none; return its index."""
         if index is None or index >= len(self.cells):
             self.cells.append(Cell(source))
             return len(self.cells) - 1
@@ -41,7 +41,7 @@ class Notebook:
         return index
 
     def render_markdown(self) -> str:
-        """All cells with their outputs, each output shortened."""
+        """Return all cells with their outputs, each output shortened."""
         parts = []
         for place, cell in enumerate(self.cells):
             parts.append(f"### Cell {place}:\n{_fence(cell.source, self.language)}")
@@ -50,7 +50,7 @@ class Notebook:
         return "\n".join(parts)
 
     def to_document(self) -> dict[str, Any]:
-        """The notebook as Jupyter stores it, format 4.5."""
+        """Return the notebook in Jupyter's format 4.5."""
         names = {"python": ("python3", "Python 3"), "r": ("ir", "R")}
         name, title = names[self.language]
         spec = {"name": name, "display_name": title, "language": self.language}
@@ -84,7 +84,7 @@ def _lines(text: str) -> list[str]:
 
 
 def prepare_source(source: str, language: str) -> str:
-    """A cell as its kernel takes it: the kernel of R knows no ``%%bash``."""
+    """Return a cell's code for its kernel: the R kernel does not support ``%%bash``."""
     magic, _, script = source.lstrip().partition("\n")
     if language != "r" or magic.strip() != "%%bash":
         return source
@@ -98,19 +98,19 @@ _BASH_IN_R = """local({
 })"""
 
 
-# Backticks in a row, of which the fence needs one more: "```".
+# Consecutive backticks; the fence needs one more than these: "```".
 _BACKTICKS = re.compile("`{3,}")
 
 
 def _fence(text: str, language: str = "") -> str:
-    """`text` in a fence that is longer than any inside it."""
+    """Return `text` in a fence that is longer than any fence inside it."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def shorten(text: str) -> str:
-    """`text` with the middle left out where it is long, and how much that was."""
+    """Return `text` with the middle of a long text replaced by a note about its length."""
     text = text.strip("\n")
     left_out = len(text) - 2 * SHOWN_EACH_END
     if left_out <= 0:
@@ -120,5 +120,5 @@ def shorten(text: str) -> str:
 
 
 def render_listing(tree: dict[str, Any]) -> str:
-    """A folder as nested JSON: the names of its files, and its folders by name."""
+    """Return a folder as nested JSON: the names of its files, and its folders by name."""
     return json.dumps(tree, indent=2, ensure_ascii=False)

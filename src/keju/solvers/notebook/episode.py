@@ -1,11 +1,11 @@
-"""An episode in a notebook: three tools, one live kernel, a work folder that is gone afterwards.
+"""An episode in a notebook: three tools, one live kernel, and a temporary work folder.
 
     edit_cell(contents, idx)   write a cell and run it; the kernel keeps its variables
     list_workdir()             the files of the work folder
     submit_answer(answer)      ends the episode; an answer of the wrong form is sent back once
 
-After each turn the model is shown the notebook as Markdown. Nothing that grades enters the sandbox:
-the work folder holds what the exam puts there, and the answer is graded outside.
+After each turn the model receives the notebook as Markdown. Nothing that is used for grading enters
+the sandbox: the work folder holds the exam's data, and the answer is graded outside.
 """
 
 from __future__ import annotations
@@ -29,14 +29,18 @@ PLACE: Final = "/workspace/" + NAME
 
 
 def _make_tool(name: str, about: str, **arguments: dict[str, Any]) -> Tool:
-    """A tool; arguments that may be null need not be given."""
-    required = [key for key, schema_of_key in arguments.items() if "null" not in schema_of_key.get("type", ())]
+    """Return a tool; arguments that may be null are optional."""
+    required = [
+        key
+        for key, schema_of_key in arguments.items()
+        if "null" not in schema_of_key.get("type", ())
+    ]
     schema = {"type": "object", "properties": arguments, "required": required}
     return Tool(name, about, schema)
 
 
 def notebook_tools(task: NotebookTask) -> tuple[Tool, ...]:
-    """The tools of an exam's notebook."""
+    """Return the tools of an exam's notebook."""
     return (
         _make_tool(
             "edit_cell",
@@ -67,19 +71,19 @@ class NotebookSource(ToolSource):
         workplaces: Workplaces,
         folder: Path | None,
     ) -> None:
-        """`folder` gets the notebook of each episode; None keeps no notebook."""
+        """`folder` gets the notebook of each episode; with None no notebook is stored."""
         self._task, self._samples = task, samples
         self._workplaces, self._folder = workplaces, folder
         self.tools = notebook_tools(task)
 
     async def open(self) -> None:
-        """See that the data of every question is there, and that kernels can be started."""
+        """Check that the data of every question exists, and that kernels can be started."""
         self._task.check(self._samples)
         await self._workplaces.open(self._task.language)
 
     @asynccontextmanager
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
-        """A fresh work folder with the question's data, and a kernel that works in it."""
+        """Yield the tools with a fresh work folder with the question's data, and a kernel in it."""
         task = self._task
         prepare = partial(task.prepare, sample)
         async with self._workplaces.episode(prepare, task.language) as bench:
@@ -96,7 +100,7 @@ class NotebookSource(ToolSource):
         await self._workplaces.close()
 
     def facts(self) -> dict[str, Any]:
-        """Where code runs."""
+        """Return the facts of the sandbox."""
         return {"sandbox": self._workplaces.sandbox.facts()}
 
 
@@ -118,7 +122,7 @@ class NotebookBox(Toolbox):
         self._cells_run = 0
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Carry out one call; what is wrong with it is told to the model."""
+        """Run one call; the model receives the error of a wrong call."""
         async with self._bench.turn:
             if name == "edit_cell":
                 return await self._edit(arguments.get("contents"), arguments.get("idx"))
@@ -149,7 +153,9 @@ class NotebookBox(Toolbox):
         result = await self._run(place)
         for cell_index in range(place + 1, before) if self._task.rerun_all else ():
             await self._run(cell_index)
-        edit_line = f"Appended new cell (#{place})." if place == before else f"Edited cell #{place}."
+        edit_line = (
+            f"Appended new cell (#{place})." if place == before else f"Edited cell #{place}."
+        )
         answer_text = "\n".join(filter(None, (edit_line, shorten(result.text))))
         images = result.images if self._task.images else ()
         return ToolResult(answer_text, kind_of(result), images, result.seconds)
@@ -174,21 +180,25 @@ class NotebookBox(Toolbox):
         return ToolResult("Answer submitted.", final=answer)
 
     def note(self) -> str | None:
-        """The notebook, where a turn has changed it."""
+        """Return the notebook if a turn has changed it."""
         if not self._has_changed:
             return None
         self._has_changed = False
         return f"The notebook ({PLACE}) is now:\n\n{self.notebook.render_markdown()}"
 
     def facts(self) -> dict[str, Any]:
-        """What was there to work with, and how much work was done."""
+        """Return the amount of data and of work."""
         images = sum(len(cell.images) for cell in self.notebook.cells)
-        notebook_facts = {"cells": len(self.notebook.cells), "cells_run": self._cells_run, "images": images}
+        notebook_facts = {
+            "cells": len(self.notebook.cells),
+            "cells_run": self._cells_run,
+            "images": images,
+        }
         return notebook_facts | self._bench.facts()
 
 
 def kind_of(result: CellResult) -> CallKind:
-    """How a call ended whose cell ended so; an exception of the code is its own affair."""
+    """Return how a call ended from its cell's result; an exception in the code counts as ok."""
     if result.timed_out:
         return "timeout"
     return "server_crash" if result.died else "ok"
@@ -211,12 +221,12 @@ class PythonSource(ToolSource):
         self._workplaces = workplaces
 
     async def open(self) -> None:
-        """See that the sandbox works."""
+        """Check that the sandbox works."""
         await self._workplaces.open()
 
     @asynccontextmanager
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
-        """A kernel in an empty folder."""
+        """Yield a kernel in an empty folder."""
         async with self._workplaces.episode() as bench:
             yield PythonBox(bench)
 
@@ -225,7 +235,7 @@ class PythonSource(ToolSource):
         await self._workplaces.close()
 
     def facts(self) -> dict[str, Any]:
-        """Where code runs."""
+        """Return the facts of the sandbox."""
         return {"sandbox": self._workplaces.sandbox.facts()}
 
 
@@ -248,5 +258,5 @@ class PythonBox(Toolbox):
         return ToolResult(output_text, kind_of(result), seconds=result.seconds)
 
     def facts(self) -> dict[str, Any]:
-        """What became of the kernel."""
+        """Return the facts of the kernel."""
         return self._bench.facts()

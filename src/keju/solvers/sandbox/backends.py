@@ -1,7 +1,7 @@
-"""How a program is shut in: bubblewrap, a container of Docker or Podman, or not at all.
+"""Backends that isolate a program: bubblewrap, a container of Docker or Podman, or no isolation.
 
-A backend turns a command into one that runs shut in. It was tried before anything relies on it:
-`keju.solvers.sandbox.probe` runs a program through it and looks at what comes back.
+A backend turns a command into one that runs isolated. Nothing relies on a backend before a trial:
+`keju.solvers.sandbox.sandbox` runs a program through it and checks the result.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ WORK: Final = "/workspace"
 RUN: Final = "/run/kernel"
 NOBODY: Final = 65534
 UIDS: Final = range(1_900_000_000, 2_000_000_000)
-"""User ids that no system gives away: one of them for each kernel, where Keju is root."""
+"""User ids that systems do not assign: one of them for each kernel, if Keju is root."""
 LABEL: Final = "keju.process"
-"""Of containers: the process id of the Keju that started them."""
+"""A label of containers: the process id of the Keju that started them."""
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
 CONFIGURATION = (
     "/etc/ld.so.cache", "/etc/alternatives", "/etc/R", "/etc/fonts", "/etc/localtime",
 )  # fmt: skip
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki")
 KEYRINGS = ("/proc/keys", "/proc/key-users")
-"""Lists of keys, of the host's users too."""
+"""Lists of keys, including those of the host's users."""
 OUTSIDE = (
     "PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
     "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG",
     "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST",
 )  # fmt: skip
-"""Variables that engines of containers and the system's own groups need."""
+"""Variables that container engines and systemd's scopes need."""
 
 
 class Room(NamedTuple):
-    """Where one program runs."""
+    """The folders, the user and the memory of one program."""
 
     work: Path
     run: Path
-    """A short, fresh folder for its sockets."""
+    """A short, new folder for its sockets."""
     owner: int | None
-    """The user that both folders belong to and the program runs as; None: Keju's own."""
+    """The user that owns both folders and runs the program; None for Keju's own user."""
     memory: int
     name: str
-    """Of its container."""
+    """The name of its container."""
 
 
 SHUT_IN: Final = Path(shut_in.__file__).read_text("utf-8")
-"""The program that takes rights away before any other program runs inside."""
+"""The program that drops rights before any other program runs inside."""
 
 
 class Launch(NamedTuple):
-    """What the supervisor is told."""
+    """The arguments of a start by the supervisor."""
 
     argv: list[str]
     env: dict[str, str]
@@ -66,7 +66,7 @@ class Launch(NamedTuple):
 
 
 def choose_owner() -> int | None:
-    """A user id for one program: a fresh one where Keju is root and may give it away."""
+    """Return a user id for one program: a new one if Keju is root and may use it."""
     if os.getuid() != 0:
         return None
     id_ranges = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
@@ -75,12 +75,12 @@ def choose_owner() -> int | None:
 
 
 def outer_environment() -> dict[str, str]:
-    """What a program that shuts others in sees of Keju's environment."""
+    """Return the part of Keju's environment that isolating programs see."""
     return {name: os.environ[name] for name in OUTSIDE if name in os.environ}
 
 
 def python_folders(venv: str | None) -> list[str]:
-    """An environment and the installation that it is made from."""
+    """Return the folder of a Python environment and of the installation that it is based on."""
     folders = [sys.prefix, sys.base_prefix]
     if venv is not None:
         folders = [venv]
@@ -93,26 +93,26 @@ def python_folders(venv: str | None) -> list[str]:
 
 
 class Backend:
-    """A way to run a program; this one shuts nothing in."""
+    """A way to run a program; this one does not isolate it."""
 
     name = "none"
     binary: str | None = None
-    """What must be installed."""
+    """The program that must be installed."""
 
     def __init__(self, settings: Settings, *, run_id: str = "", runtime: str = "") -> None:
         self.settings, self.run_id, self.runtime = settings, run_id, runtime
 
     @property
     def python(self) -> str:
-        """The interpreter, as the program's surroundings call it."""
+        """The interpreter, by its path inside the sandbox."""
         return str(Path(self.settings.venv or sys.prefix) / "bin" / "python")
 
     def inside(self, room: Room) -> tuple[str, str]:
-        """The work folder and the run folder, as the program sees them."""
+        """Return the work folder and the run folder, by their paths inside the sandbox."""
         return str(room.work), str(room.run)
 
     def environment(self, room: Room) -> dict[str, str]:
-        """All variables that the program sees."""
+        """Return all variables that the program sees."""
         path = f"{Path(self.python).parent}:/usr/local/bin:/usr/bin:/bin"
         return {
             **{"PATH": path, "HOME": self.inside(room)[0], "USER": "nobody", "LANG": "C.UTF-8"},
@@ -122,12 +122,12 @@ class Backend:
         }
 
     def limits(self, memory: int) -> dict[str, str]:
-        """Limits of each process, by the names of ``prlimit``."""
+        """Return the limits of each process, by the names of ``prlimit``."""
         settings = self.settings
         return {
-            # Not the address space, of which each thread reserves far more than it uses.
+            # Not the address space, because each thread reserves far more than it uses.
             **{"data": str(memory), "core": "0", "nofile": str(settings.open_files)},
-            # The first number is a warning that ends most programs, the second a certain end.
+            # The first number is a signal that ends most programs, the second always ends them.
             "cpu": f"{settings.cpu_seconds}:{settings.cpu_seconds + 5}",
             "fsize": str(settings.max_file_bytes),
         }
@@ -137,17 +137,18 @@ class Backend:
         return [self.python, "-I", "-S", "-c", SHUT_IN, *command]
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
-        """The command that runs a command in its place."""
+        """Return the command that runs a command in its sandbox."""
         limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
         argv = ["prlimit", *limits, "--", *command]
         return Launch(argv, self.environment(room), cwd=str(room.work))
 
 
 class Bubblewrap(Backend):
-    """Namespaces for files, processes, users, messages, names and the network.
+    """Isolation with namespaces for files, processes, users, messages, names and the network.
 
-    Where Keju is root a first bubblewrap makes everything reachable for a user who may reach
-    nothing (a home is private), `setpriv` becomes that user, and the second one shuts it in.
+    If Keju is root, three programs are used. A first bubblewrap makes all folders reachable for a
+    user without rights (a home is private). `setpriv` then becomes that user, and a second
+    bubblewrap isolates it.
     """
 
     name = binary = "bwrap"
@@ -156,7 +157,7 @@ class Bubblewrap(Backend):
         return WORK, RUN
 
     def limits(self, memory: int) -> dict[str, str]:
-        # Set inside, where the user namespace counts the processes of this sandbox alone.
+        # Set inside, where the user namespace only counts the processes of this sandbox.
         return super().limits(memory) | {"nproc": str(self.settings.processes)}
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
@@ -175,20 +176,25 @@ class Bubblewrap(Backend):
 
     def _inner(self, room: Room) -> Iterator[str]:
         size = "--size", str(self.settings.scratch_bytes)
-        yield from (*size, "--tmpfs", "/tmp")  # first, or it hides binds below it
+        yield from (*size, "--tmpfs", "/tmp")  # first, because it would hide binds below it
         yield from self._readable_folders(room)
         yield from ("--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/dev/shm")
         yield from ("--ro-bind", "/proc/sys", "/proc/sys")
         for path in KEYRINGS:
-            if Path(path).exists():  # not in every kernel of the system
+            if Path(path).exists():  # not in every system kernel
                 yield from ("--ro-bind", "/dev/null", path)
-        is_nested = room.owner is not None  # the outer bubblewrap has put them in their places
+        is_nested = room.owner is not None  # the outer bubblewrap has moved them to their places
         work, run = (WORK, RUN) if is_nested else (str(room.work), str(room.run))
         yield from self._binds((work, WORK), (run, RUN))
-        # What bubblewrap makes itself is memory without a bound, unless nothing can be written.
+        # Folders that bubblewrap creates are unlimited memory, unless they are read-only.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK)
         yield from ("--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY), "--unshare-pid")
-        yield from ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", *self._runtime_options())
+        yield from (
+            "--unshare-ipc",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+            *self._runtime_options(),
+        )
         if self.settings.network == "none":
             yield "--unshare-net"
         yield from ("--hostname", "sandbox", "--cap-drop", "ALL", "--new-session")
@@ -197,17 +203,19 @@ class Bubblewrap(Backend):
             yield from ("--setenv", name, value)
 
     def _runtime_options(self) -> Iterator[str]:
-        """``--disable-userns``, which older ones lack, is tried by the probe as a "runtime"."""
+        """Yield ``--disable-userns``, which older versions lack; the probe tries it as a
+        "runtime"."""
         if self.runtime:
             yield self.runtime
 
     def _readable_folders(self, room: Room) -> Iterator[str]:
-        """What can be read: the system, the Python environment, what the settings name."""
+        """Yield the readable folders: the system, the Python environment, the folders of the
+        settings."""
         online = NETWORK if self.settings.network == "host" else ()
         settings_folders = [*python_folders(self.settings.venv), *self.settings.read_only]
         paths = dict.fromkeys((*SYSTEM, *CONFIGURATION, *online, *settings_folders))
         extra_paths = [path for path in paths if not _is_within(path, SYSTEM)]
-        # Bubblewrap would make parents that only root can enter.
+        # Bubblewrap would create parents that only root can enter.
         parents = {str(up) for path in (*extra_paths, RUN) for up in Path(path).parents} - {"/"}
         for parent in sorted(parents):
             yield from ("--dir", parent)
@@ -236,7 +244,7 @@ class Container(Backend):
     def environment(self, room: Room) -> dict[str, str]:
         variables = super().environment(room)
         if not self.settings.venv:
-            del variables["PATH"]  # the image knows better
+            del variables["PATH"]  # the image sets it
         return variables
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
@@ -245,7 +253,16 @@ class Container(Backend):
         limits = self.limits(room.memory)
         limits |= {"nproc": str(settings.processes)}
         argv = [
-            *(self.name, *self._engine_options(), "run", "--rm", "--name", room.name, "--pull", "never"),
+            *(
+                self.name,
+                *self._engine_options(),
+                "run",
+                "--rm",
+                "--name",
+                room.name,
+                "--pull",
+                "never",
+            ),
             *("--label", f"{LABEL}={os.getpid()}", "--label", f"keju.run={self.run_id}"),
             *("--network", settings.network, "--memory", str(room.memory)),
             *("--memory-swap", str(room.memory), "--pids-limit", str(settings.processes)),
@@ -263,13 +280,17 @@ class Container(Backend):
         for name, value in (self.environment(room) | self._blanked_variables()).items():
             argv += ["--env", f"{name}={value}"]
         argv += [settings.image or "", *self.shut_in(command)]
-        return Launch(argv, outer_environment(), ((self.name, "rm", "--force", *self._stop_options(), room.name),))
+        return Launch(
+            argv,
+            outer_environment(),
+            ((self.name, "rm", "--force", *self._stop_options(), room.name),),
+        )
 
     def _engine_options(self) -> tuple[str, ...]:
         return ()
 
     def _blanked_variables(self) -> dict[str, str]:
-        """Variables that the engine would hand on by itself."""
+        """Return variables that the engine would pass on by itself."""
         return {}
 
     def _stop_options(self) -> tuple[str, ...]:
@@ -277,7 +298,7 @@ class Container(Backend):
 
 
 class Docker(Container):
-    """Docker's daemon owns the container: it is removed by name."""
+    """Docker's daemon owns the container, so it is removed by name."""
 
     name = binary = "docker"
 
@@ -287,7 +308,7 @@ class Docker(Container):
 
 
 class Podman(Container):
-    """Podman needs no daemon; it works with one of two runtimes."""
+    """Podman has no daemon; it works with one of two runtimes."""
 
     name = binary = "podman"
 
@@ -312,7 +333,7 @@ RUNTIMES: dict[str, tuple[str, ...]] = {
     "bwrap": ("--disable-userns", ""),
     "podman": ("crun", "runc"),
 }
-"""What a backend is tried with, in this order; the first that works is used."""
+"""Runtimes that are tried with a backend, in this order; the first that works is used."""
 
 
 def is_installed(backend: type[Backend]) -> bool:

@@ -1,8 +1,8 @@
-"""Reads and changes folders in which a model's code may work at the same moment.
+"""Reads and changes folders in which a model's code may work at the same time.
 
-Such code can replace a folder by a link to a folder of the host between two steps of Keju. Every
+Such code can replace a folder by a link to a folder of the host between two steps of Keju. So every
 access here starts at an open folder and follows no link: the kernel of the system refuses it. No
-function is recursive, so no depth of folders is too much for it. Names are bytes.
+function is recursive, so folders may be nested to any depth. Names are bytes.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from keju.solvers.sandbox.supervise import mapped_bytes, removal_commands
 OPENAT2: Final = 437
 """The system call's number, the same on every processor; Linux has it since version 5.6."""
 RESOLVE_NO_LINKS: Final = 0x01 | 0x02 | 0x04 | 0x08
-"""For openat2: no other disk, no link of /proc, no symbolic link, nothing above the start."""
+"""Flags of openat2: no other file system, no link of /proc, no symbolic link, nothing above the
+start."""
 NOT_AVAILABLE: Final = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG)
-"""Errors of openat2 in an old kernel, or below a filter that does not know it."""
+"""Errors of openat2 in an old kernel, or with a filter that does not allow it."""
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PATH_ONLY: Final = getattr(os, "O_PATH", os.O_RDONLY)
 DEEPEST: Final = 3500
-"""Bytes of a path; the system takes no path of more than 4,096."""
+"""Longest path in bytes; the system accepts no path of more than 4,096."""
 MOST_ENTRIES: Final = 200_000
 BLOCK: Final = 4096
 """The least number of bytes that an entry of a folder takes."""
 MOST_PENDING: Final = 16
 PENDING: Final = 64 << 20
-"""Files that may wait in sockets, and the bytes that each one counts for beyond that."""
+"""Number of files that may wait in sockets, and the bytes that each further file counts for."""
 MOST_LISTED: Final = 2000
-"""Files that a listing names; what is more is counted."""
+"""Number of files that a listing names; the others are counted."""
 DEEPEST_LISTED: Final = 64
-"""Levels of folders that a listing shows; what is deeper is counted."""
+"""Levels of folders that a listing shows; deeper entries are counted."""
 
 
 class TooDeepError(OSError):
@@ -54,14 +55,14 @@ class Visited(NamedTuple):
     """A folder that is open while it is visited."""
 
     path: bytes
-    """From the start on; empty for the start itself."""
+    """The path from the start; empty for the start itself."""
     descriptor: int
     entries: Iterator[os.DirEntry[str]]
 
 
 @contextmanager
 def open_folder(folder: Path) -> Iterator[int]:
-    """Open a folder; OSError if it is a link or not a folder."""
+    """Open a folder; raise OSError if it is a link or not a folder."""
     try:
         descriptor = os.open(folder, FOLDER)
     except PermissionError:
@@ -75,7 +76,7 @@ def open_folder(folder: Path) -> Iterator[int]:
 
 
 def open_below(start: int, path: bytes, flags: int = FOLDER) -> int:
-    """Open what is at `path` below an open folder; OSError if any part of it is a link."""
+    """Open the entry at `path` below an open folder; raise OSError if any part of it is a link."""
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return _openat2(start, path or b".", flags)
@@ -108,9 +109,10 @@ def _openat2(start: int, path: bytes, flags: int) -> int:
 
 
 def walk(folder: Path) -> Iterator[Visited]:
-    """Visit a folder and all below it, parents first; TooDeepError where no path leads on.
+    """Yield a folder and all folders below it, parents first; raise TooDeepError for too long
+    paths.
 
-    What disappears meanwhile, or turns into something else, is left out.
+    Entries that disappear meanwhile, or change their type, are left out.
     """
     with open_folder(folder) as start:
         waiting = deque([b""])
@@ -143,7 +145,7 @@ def _join_path(path: bytes, name: str) -> bytes:
 
 @contextmanager
 def _open_visited(start: int, path: bytes) -> Iterator[int]:
-    """Open a folder, also one that its owner has locked against itself (mode 000)."""
+    """Open a folder, even if its owner has locked it (mode 000)."""
     try:
         descriptor = open_below(start, path)
     except PermissionError:
@@ -156,7 +158,7 @@ def _open_visited(start: int, path: bytes) -> Iterator[int]:
 
 
 def unlock(start: int, path: bytes) -> None:
-    """Give a folder's owner all rights to it again; OSError if Keju does not own it."""
+    """Restore all rights of a folder's owner; raise OSError if Keju does not own it."""
     place = open_below(start, path, PATH_ONLY | os.O_DIRECTORY)
     try:
         mode = stat.S_IMODE(os.fstat(place).st_mode)
@@ -166,9 +168,9 @@ def unlock(start: int, path: bytes) -> None:
 
 
 def size_of(folders: Iterable[Path], limit: int) -> int:
-    """Return the bytes on disk below folders, counted no further than `most`.
+    """Return the bytes on disk below folders, counted up to `limit`.
 
-    Links are not followed. Folders that cannot be measured count as more than `most`.
+    Links are not followed. Folders that cannot be measured count as more than `limit`.
     """
     size = entries = 0
     try:
@@ -183,16 +185,16 @@ def size_of(folders: Iterable[Path], limit: int) -> int:
                         return max(size, limit + 1)
     except TooDeepError:
         return limit + 1
-    except FileNotFoundError:  # the folder of the sockets is gone with its kernel
+    except FileNotFoundError:  # the folder of the sockets was removed with its kernel
         return size
     return size
 
 
 def count_deleted_bytes(pids: Iterable[int], folder: Path) -> int:
-    """Return the bytes on disk of files that are deleted and that processes still hold.
+    """Return the bytes on disk of deleted files that processes still hold open.
 
     `folder` is where the processes can create files. Files that wait in a socket until a process
-    takes them cannot be measured; if there are more than MOST_PENDING, each counts as PENDING.
+    receives them cannot be measured. If there are more than MOST_PENDING, each counts as PENDING.
     """
     disk = folder.stat().st_dev
     sizes: dict[int, int] = {}
@@ -206,7 +208,9 @@ def count_deleted_bytes(pids: Iterable[int], folder: Path) -> int:
                     if stat.S_ISSOCK(status.st_mode):
                         pending += _count_waiting_files(Path(f"/proc/{pid}/fdinfo/{name}"))
                     elif stat.S_ISREG(status.st_mode) and not status.st_nlink:
-                        sizes[status.st_ino] = status.st_blocks * 512 if status.st_dev == disk else 0
+                        sizes[status.st_ino] = (
+                            status.st_blocks * 512 if status.st_dev == disk else 0
+                        )
     pending_bytes = pending * PENDING if pending > MOST_PENDING else 0
     return max(sum(sizes.values()), mapped_bytes(pids)[1]) + pending_bytes
 
@@ -220,7 +224,7 @@ def _count_waiting_files(about: Path) -> int:
 
 
 def give_away(folder: Path, user: int | None) -> None:
-    """Make a user the owner of a folder and of all in it; links stay what they are."""
+    """Make a user the owner of a folder and everything in it; links are not followed."""
     if user is None:
         return
     for visited in walk(folder):
@@ -274,8 +278,9 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def socket_path(folder: Path, name: str) -> Iterator[str]:
     """Yield a path that leads to a socket in a folder, and to nothing else.
 
-    FileNotFoundError if there is none. OSError if it is a link, a file or on another disk: a
-    connection to `folder`/`name` itself would follow a link to any socket of the host.
+    Raises FileNotFoundError if there is none, and OSError if it is a link, a file or on another
+    file system. A connection to `folder`/`name` itself would follow a link to any socket of the
+    host.
     """
     with open_folder(folder) as start:
         descriptor = open_below(start, os.fsencode(name), PATH_ONLY)
@@ -289,6 +294,6 @@ def socket_path(folder: Path, name: str) -> Iterator[str]:
 
 
 def remove(*folders: str | Path) -> None:
-    """Remove folders in which a model's code worked, when that code has ended."""
+    """Remove folders of a model's code after that code has ended."""
     for argv in removal_commands([str(folder) for folder in folders]):
         subprocess.run(argv, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""A Jupyter kernel that runs shut in: cells with a time limit, restarts, deaths with a name."""
+"""A sandboxed Jupyter kernel: cells with a time limit, restarts, and named reasons for deaths."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ Language = Literal["python", "r"]
 Death = Literal[
     "exit", "killed", "signal", "memory", "host_memory", "cpu", "work_size", "output", "start"
 ]
-"""Why a kernel died: it ended itself, was killed from inside or by another signal, took too much
-memory, processor time, disk or output, or never started; ``host_memory``: the host ran out."""
+"""Why a kernel died: it exited, was killed from inside or by another signal, used too much memory,
+processor time, disk or output, or never started; ``host_memory``: the host ran out of memory."""
 
 GRACE: Final = 5.0
 """Seconds in which an interrupted cell may end."""
 LATE: Final = 30.0
-"""Seconds that the last output may come after the reply: a sound kernel sends it at once, but on a
-host without a free core it may stand still between the two."""
+"""Seconds between the reply and the last output. A working kernel sends it at once, but on a host
+without a free core it may pause between the two."""
 SETTLING: Final = 0.05
-"""Seconds for what child processes wrote: the kernel reads it beside the cell's own output."""
+"""Seconds to wait for output of child processes, which the kernel reads separately from the cell's
+output."""
 MOST_OUTPUT: Final = 256 * 2**20
 """Bytes that a kernel may send from the start of one cell to the start of the next."""
 
 
 class KernelDied(Exception):
-    """The kernel is gone and is not started again; `reason` says why by name."""
+    """The kernel is gone and is not started again; `reason` names the cause."""
 
     def __init__(
         self, reason: Death, message: str, text: str = "", *, by_code: bool, ran: bool = True
@@ -50,11 +51,11 @@ class KernelDied(Exception):
         self.reason: Death = reason
         self.by_code = by_code
         """Whether code of a model had run in this episode. It could have caused any death, so it
-        is to blame: otherwise a model could choose not to be graded."""
+        counts as the cause. Otherwise a model could choose not to be graded."""
         self.ran = ran
-        """Whether the last cell was begun."""
+        """Whether the last cell was started."""
         self.text = text
-        """What the last cell had written."""
+        """The output of the last cell."""
 
 
 class Cell:
@@ -67,7 +68,7 @@ class Cell:
         self.replied = asyncio.Event()
 
     async def wait_done(self) -> None:
-        """Wait for the cell's end: all output is there, or the reply came and the rest did not."""
+        """Wait for the cell's end: all output has arrived, or only the reply after a timeout."""
         await self.replied.wait()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.idle.wait(), LATE)
@@ -83,14 +84,14 @@ class Kernel:
         self._user = choose_owner()
         self._cell: Cell | None = None
         self._late = Output(self._settings.max_cell_chars)
-        """What earlier cells have written after their end."""
+        """Output of earlier cells after their end."""
         self._process: Process | None = None
         self._channels: list[Channel] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_reason: Death | None = None
         self._errors = b""
         self._error_bytes = self._bytes_before = 0
-        """What the process wrote outside of its cells; what it had sent when the cell began."""
+        """Bytes that the process wrote outside of its cells, and bytes sent when the cell began."""
         self.code_ran = False
         """Whether any cell was sent to a kernel of this episode."""
         self._started = time.time()
@@ -100,7 +101,7 @@ class Kernel:
         give_away(work, self._user)
 
     async def start(self) -> None:
-        """Start the process and wait until it answers; KernelDied where it does not."""
+        """Start the process and wait until it answers; raise KernelDied if it does not."""
         key = secrets.token_hex(32)
         self._stop_reason, self._errors, self._error_bytes, self._bytes_before = None, b"", 0, 0
         try:
@@ -139,11 +140,11 @@ class Kernel:
         return KernelDied("start", message, by_code=self.code_ran)
 
     async def stop(self) -> None:
-        """End the kernel and all that came of it."""
+        """End the kernel and all its processes."""
         await self._end("closed")
 
     async def run(self, code: str, timeout: float | None = None) -> CellResult:
-        """Run a cell; what it does is a result, only a death beyond all restarts is raised."""
+        """Run a cell and return its result; raise KernelDied only if no restart is left."""
         started = time.monotonic()
         limit = timeout or self._settings.cell_timeout
         process, cell = self._process, Cell(self._settings.max_cell_chars)
@@ -178,7 +179,7 @@ class Kernel:
         return self._result(cell, started)
 
     def facts(self) -> dict[str, Any]:
-        """What is recorded of the episode; the limits stand with the session."""
+        """Return the facts of the episode; the limits are recorded with the session."""
         probe = self._sandbox.probed
         return {
             **{"backend": self._sandbox.settings.chosen, "language": self.language},
@@ -195,7 +196,8 @@ class Kernel:
         return CellResult(output.text, images, output.error, seconds=seconds, **values)
 
     async def _wait_for_end(self, cell: Cell, process: Process, limit: float) -> str:
-        """What comes first: the cell is ``done``, the kernel's ``death``, or its ``time`` is up."""
+        """Return what happens first: the cell is ``done``, the kernel's ``death``, or its ``time``
+        is up."""
         cell_done = asyncio.create_task(cell.wait_done())
         death = asyncio.create_task(process.wait())
         tasks = {cell_done, death}
@@ -207,14 +209,14 @@ class Kernel:
                 task.cancel()
 
     async def _handle_hang(self, cell: Cell, begun: float) -> CellResult:
-        """A cell that cannot be interrupted costs its kernel."""
+        """End the kernel of a cell that cannot be interrupted, and start another one."""
         await self._end("cell_timeout")
         await self._restart(cell)
         cell.output.write(f"{NEW_KERNEL}\n")
         return self._result(cell, begun, timed_out=True, restarted=True)
 
     async def _handle_death(self, cell: Cell, begun: float, *, ran: bool = True) -> CellResult:
-        """A kernel that died is started again, as often as the settings allow."""
+        """Start a dead kernel again, as often as the settings allow."""
         self.deaths += 1
         reason = self._find_reason()
         await self._end(reason)
@@ -228,7 +230,7 @@ class Kernel:
         return self._result(cell, begun, restarted=True, died=reason, ran=ran)
 
     async def _restart(self, cell: Cell) -> None:
-        """Start a new kernel; KernelDied keeps what the cell had written."""
+        """Start a new kernel; a KernelDied keeps the cell's output."""
         self.restarts += 1
         try:
             await self.start()
@@ -237,15 +239,16 @@ class Kernel:
             raise
 
     async def _explain_silence(self, process: Process) -> str:
-        """Why a kernel does not answer: its own last words, or what ended it."""
+        """Return why a kernel does not answer: its last line of errors, or the reason of its
+        end."""
         if process.code is None:
             return "no answer in time"
-        await asyncio.wait(self._tasks[:1], timeout=LATE)  # all that it said is read
+        await asyncio.wait(self._tasks[:1], timeout=LATE)  # until all its errors have been read
         lines = strip_terminal_codes(self._errors.decode("utf-8", "replace")).strip().splitlines()
         return lines[-1][:300] if lines else DEATHS[self._find_reason()]
 
     def _find_reason(self) -> Death:
-        """Why the process is gone, from what the supervisor and its exit code say."""
+        """Return why the process is gone, from the supervisor's report and its exit code."""
         process = self._process
         assert process is not None
         if self._stop_reason is not None:
@@ -264,14 +267,14 @@ class Kernel:
         if self.language == "python":
             control.send("interrupt_request", {})
         elif isinstance(self._sandbox.backend, Bubblewrap):
-            # IRkernel does not listen for the message: a signal, to all but bubblewrap itself.
+            # IRkernel ignores the message, so every process except bubblewrap gets a signal.
             for pid in descendants(process.pid, read_processes()):
                 with suppress(OSError):
                     if Path(f"/proc/{pid}/comm").read_text().strip() != "bwrap":
                         os.kill(pid, signal.SIGINT)
 
     async def _connect(self, run: Path, key: bytes) -> None:
-        """Connect as soon as the kernel listens, and wait until it is heard on all channels."""
+        """Connect as soon as the kernel listens, and wait for a message on each channel."""
         kinds: tuple[tuple[int, Literal["DEALER", "SUB"]], ...]
         kinds = (1, "DEALER"), (2, "SUB"), (4, "DEALER")
         for number, kind in kinds:
@@ -299,7 +302,7 @@ class Kernel:
             raise EOFError
 
     async def _listen(self, channel: Channel) -> None:
-        """Give what the kernel says to the cell that it belongs to; read past the rest."""
+        """Pass the kernel's messages to the cell that they belong to; skip the others."""
         with suppress(OSError, EOFError):
             while True:
                 message = await channel.receive()
@@ -317,11 +320,11 @@ class Kernel:
                     cell.output.add(message)
 
     def _count_bytes(self) -> int:
-        """Return how many bytes the process has sent so far, over all ways to Keju."""
+        """Return how many bytes the process has sent to Keju so far, over all channels."""
         return self._error_bytes + sum(channel.heard for channel in self._channels)
 
     async def _watch_output(self) -> None:
-        """End a kernel that sends without end, in a cell or after it."""
+        """End a kernel that sends endlessly, in a cell or after it."""
         while self._count_bytes() - self._bytes_before < MOST_OUTPUT:
             await asyncio.sleep(0.25)
         self._stop_for("output")
@@ -332,7 +335,7 @@ class Kernel:
             self._process.kill()
 
     async def _read_errors(self) -> None:
-        """Keep the end of what the process says outside of its cells."""
+        """Keep the end of what the process writes outside of its cells."""
         assert self._process is not None
         assert self._process.stderr is not None
         while data := await self._process.stderr.read(2**16):
@@ -340,7 +343,7 @@ class Kernel:
             self._error_bytes += len(data)
 
     async def _watch_folders(self, run: Path) -> None:
-        """Look how large the folders are; too large ends the kernel."""
+        """Measure the folders repeatedly, and end the kernel if they are too large."""
         while True:
             started = time.monotonic()
             if await self._measure(self.work, run) > self._settings.max_work_bytes:
@@ -348,9 +351,9 @@ class Kernel:
             await asyncio.sleep(min(5.0, max(1.0, 10 * (time.monotonic() - started))))
 
     async def _measure(self, *folders: Path) -> int:
-        """Return the bytes in folders, and in files that were deleted from them and are still open.
+        """Return the bytes in folders, and in deleted files that are still open.
 
-        0 where the host cannot say it at this moment.
+        0 if the host cannot measure it at the moment.
         """
         size = 0
         with suppress(OSError):
@@ -363,7 +366,7 @@ class Kernel:
         return size
 
     async def _end(self, reason: str) -> None:
-        """Let go of everything."""
+        """Stop the process, and close all channels and tasks."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -380,12 +383,11 @@ class Kernel:
 
 
 SOCKETS = ("shell", "iopub", "stdin", "control", "hb")
-# As the first process of a container a kernel could be neither interrupted nor killed: it becomes
-# the second. Without its debugger it starts in three quarters of the time. What child processes
-# write is passed on ten times sooner than usual, so that it belongs to its cell.
-#
-# No module is imported from the work folder before the kernel is ready, and none of its files can
-# take the place of a module that the kernel imports later: the folder comes last in the path.
+# As the first process of a container a kernel could be neither interrupted nor killed, so it
+# becomes the second one. Without its debugger it starts in three quarters of the time. The output
+# of child processes is flushed ten times more often than by default, so that it belongs to its
+# cell. No module is imported from the work folder before the kernel is ready, and no file there can
+# replace a module that the kernel imports later: the folder comes last in the path.
 LAUNCHER = """
 import sys
 sys.path[:] = [folder for folder in sys.path if folder not in ("", ".")]

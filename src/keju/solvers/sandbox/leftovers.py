@@ -1,4 +1,4 @@
-"""What sandboxes of a Keju that is gone have left behind: where its supervisor was killed too."""
+"""Finds the remains of sandboxes whose Keju and supervisor were both killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keju.solvers.sandbox.backends import LABEL
 from keju.solvers.sandbox.supervisor import PREFIX
 
 _OWNER = re.compile(PREFIX.encode() + rb"(\d+)-")
-"""``keju-4711-a07f``, a folder or a container: Keju was process 4711."""
+"""``keju-4711-a07f``, a folder or a container of the Keju with process id 4711."""
 
 
 class Leftover(NamedTuple):
@@ -29,7 +29,7 @@ class Leftover(NamedTuple):
 
 
 def find_leftovers() -> Iterator[Leftover]:
-    """All that belongs to no living Keju."""
+    """Yield all remains that belong to no running Keju."""
     for root in {tempfile.gettempdir(), "/tmp"}:
         for folder in sorted(Path(root).glob(f"{PREFIX}*")):
             if _is_orphaned(folder.name.encode()):

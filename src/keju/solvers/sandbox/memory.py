@@ -1,4 +1,4 @@
-"""How much memory an episode may take, and how many episodes fit."""
+"""The memory of an episode, and the number of episodes that fit."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ GIB: Final = 2**30
 MOST: Final = 8 * GIB
 LEAST: Final = GIB
 SHARE: Final = 0.6
-"""Of what is available, for all episodes together."""
+"""Share of the available memory for all episodes together."""
 
 
 def available_memory() -> int:
-    """Bytes that are free for use, on the host and within the limits of our own cgroups."""
+    """Return the available bytes, on the host and within the limits of Keju's own cgroups."""
     return min([host_memory()[1], *_free_in_cgroups()])
 
 
@@ -41,11 +41,11 @@ def _free_in_cgroups() -> list[int]:
 
 
 def memory_shares(requested: int | None, concurrency: int, free: int) -> tuple[int, int]:
-    """Bytes for each episode, and how many may run at once.
+    """Return the bytes for each episode, and how many episodes may run at once.
 
-    >>> shares(None, 4, 20 * GIB) == (3 * GIB, 4)
+    >>> memory_shares(None, 4, 20 * GIB) == (3 * GIB, 4)
     True
-    >>> shares(None, 16, 10 * GIB) == (GIB, 6)
+    >>> memory_shares(None, 16, 10 * GIB) == (GIB, 6)
     True
     """
     if requested is not None:

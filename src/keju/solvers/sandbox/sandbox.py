@@ -1,7 +1,7 @@
-"""The sandbox of a session: a backend that was seen to work, and the kernels that run in it.
+"""The sandbox of a session: a tested backend, and the kernels that run in it.
 
 >>> sandbox = Sandbox(settings, concurrency=8)
->>> await sandbox.open()                        UsageError where no backend works
+>>> await sandbox.open()                        UsageError if no backend works
 >>> async with sandbox.kernel(work) as kernel:
 ...     result = await kernel.run("1 + 1", timeout=60)
 >>> await sandbox.close()
@@ -38,12 +38,12 @@ from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
 
 TRIAL_SECONDS: Final = 60.0
 NICE: Final = 2
-"""Keju itself comes first."""
+"""Niceness of sandboxed processes, so that Keju itself has priority."""
 NO_KERNEL: Final = 77
-"""The exit code of a trial whose Python lacks what kernels need."""
+"""The exit code of a trial whose Python lacks the packages of kernels."""
 VSOCK: Final = 40
-"""Sockets that reach the machine around a virtual one; no filter that works lets them through."""
-# Says what Python and which packages there are, where a kernel can be started.
+"""Sockets to the host of a virtual machine; a working filter blocks them."""
+# Prints the version of Python and its packages, if a kernel can be started.
 PYTHON_TRIAL = f"""
 import importlib.metadata as known, json, socket, sys
 try:
@@ -62,27 +62,27 @@ R_TRIAL = "library(IRkernel); cat(R.version.string)"
 
 
 class Probe(NamedTuple):
-    """What came of trying a backend."""
+    """The result of trying a backend."""
 
     backend: str
     ok: bool
     version: str = ""
     runtime: str = ""
-    """What it works with: Podman's runtime, an option of bubblewrap."""
+    """The option that it works with: Podman's runtime, an option of bubblewrap."""
     problem: Notice | None = None
-    """What is missing where it does not work."""
+    """The reason if it does not work."""
     image: str = ""
     """The digest of the image."""
     python: str = ""
     packages: Mapping[str, str] = MappingProxyType({})
     cgroup: bool = False
-    """Whether memory and processes are bounded by the system's own groups."""
+    """Whether cgroups limit memory and processes."""
     filtered: bool = False
     """Whether system calls are filtered."""
 
 
 class Ran(NamedTuple):
-    """What a program said before it ended."""
+    """The exit code and the output of a program."""
 
     code: int
     out: str
@@ -90,7 +90,7 @@ class Ran(NamedTuple):
 
 
 class Sandbox:
-    """Runs kernels; see the first lines of this file."""
+    """Runs kernels; see the example at the top of this file."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Sandbox:
         self.backend: Backend = BACKENDS[settings.chosen](settings, run_id=run_id)
         self.probed: Probe | None = None
         self.r = ""
-        """The version of R, where kernels of it were asked for and work."""
+        """The version of R, if R kernels were requested and work."""
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -124,7 +124,7 @@ class Sandbox:
         await self.close()
 
     async def open(self) -> None:
-        """Try the backend; UsageError, in one line, where it does not work."""
+        """Try the backend; raise UsageError in one line if it does not work."""
         probe = await self.probe()
         if not probe.ok:
             values = {"backend": probe.backend, "problem": probe.problem}
@@ -137,7 +137,7 @@ class Sandbox:
             await self._own_supervisor.close()
 
     async def probe(self) -> Probe:
-        """Run a program in the backend, once; with each of its runtimes until one works."""
+        """Run a program in the backend, once; try each of its runtimes until one works."""
         if self.probed is None:
             self.probed = await self._run_probe()
         return self.probed
@@ -191,10 +191,10 @@ class Sandbox:
 
     @asynccontextmanager
     async def kernel(self, work: Path, language: Language = "python") -> AsyncIterator[Kernel]:
-        """A kernel whose current folder is `work`, for as long as the block lasts.
+        """Yield a kernel whose current folder is `work`.
 
-        What is in the folder belongs to the kernel's user from then on. Code may have put links
-        into it: whoever reads it later must not follow them.
+        The content of the folder belongs to the kernel's user from then on. Code may have put links
+        into it, so later readers must not follow them.
         """
         await self.probe()
         async with self._slots:
@@ -206,14 +206,14 @@ class Sandbox:
                 await kernel.stop()
 
     def room(self, work: Path, user: int | None) -> Room:
-        """A fresh run folder beside a work folder."""
+        """Return a new run folder for a work folder, with the user and the memory."""
         run = self.supervisor.folder("kernel", short=True)
         if user is not None:
             os.chown(run, user, user)
         return Room(work, run, user, self.memory, f"keju-{os.getpid()}-{secrets.token_hex(6)}")
 
     async def start(self, launch: Launch, room: Room) -> Process:
-        """Start what a backend has shut in, with its memory bounded."""
+        """Start an isolated command, with limited memory."""
         is_bounded = self.probed is not None and self.probed.cgroup
         needs_scope = is_bounded and isinstance(self.backend, Bubblewrap)
         prefix = scope(room.memory, self.settings.processes + 8) if needs_scope else []
@@ -231,9 +231,17 @@ class Sandbox:
         )
 
     def facts(self) -> dict[str, Any]:
-        """What the manifest says about the sandbox."""
+        """Return the facts of the sandbox for the manifest."""
         probe = self.probed or Probe(self.settings.chosen, False)
-        setting_names = ("network", "image", "venv", "read_only", "processes", "open_files", "cpu_seconds")
+        setting_names = (
+            "network",
+            "image",
+            "venv",
+            "read_only",
+            "processes",
+            "open_files",
+            "cpu_seconds",
+        )
         sizes = ("max_file_bytes", "max_work_bytes", "scratch_bytes", "cell_timeout")
         limits = {name: getattr(self.settings, name) for name in (*setting_names, *sizes)}
         return {
@@ -290,7 +298,7 @@ class Sandbox:
         after: Sequence[Sequence[str]],
         remove: Sequence[Path],
     ) -> Ran:
-        """Run a program to its end, or for as long as a trial may take."""
+        """Run a program to its end, within the time limit of a trial."""
         try:
             process = await self.supervisor.start(
                 argv, env=env, cwd=cwd, stdin=DEVNULL, stderr=PIPE, after=after, remove=remove
@@ -312,7 +320,8 @@ class Sandbox:
 
 
 def scope(size: int, processes: int) -> list[str]:
-    """A prefix that runs a command in a group of its own, bounded by the system; [] without one."""
+    """Return a prefix that runs a command in a new cgroup with limits; [] if that is not
+    possible."""
     if shutil.which("systemd-run") is None:
         return []
     manager: Literal["--system", "--user"] = "--system" if os.getuid() == 0 else "--user"

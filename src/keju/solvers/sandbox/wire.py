@@ -1,10 +1,10 @@
-"""Jupyter's messages over ZeroMQ's wire protocol, as far as a client of one kernel needs them.
+"""Jupyter's messages over ZeroMQ's wire protocol, as far as a client of one kernel needs it.
 
-The other side may be a stranger's code, which can send frames without number or end; the usual
-library takes all of them into memory. Here a frame is measured before it is read, what is too
-large is read past, and nothing is ever connected anew: the path of a socket may be a link by then.
+The other side may be untrusted code, which can send endless frames; the usual library reads all of
+them into memory. Here a frame is measured before it is read, and frames that are too large are
+skipped. Sockets are never reconnected, because the path of a socket may have become a link.
 
-The protocol (ZMTP 3.0) is small. Both sides greet and say their type of socket; then come frames::
+The protocol (ZMTP 3.0) is small. Both sides greet and name their type of socket; then come frames::
 
     ff 00×8 7f  03 00  "NULL"+0×16  00  0×31          the greeting, 64 bytes
     04 len "\x05READY" "\x0bSocket-Type" 0000 0006 "DEALER"
@@ -35,11 +35,12 @@ MORE, LONG, COMMAND = 1, 2, 4
 MOST = 16 * 2**20
 """Bytes of a message that are kept."""
 KEPT = 12
-"""Frames of a message that are kept: a topic, the delimiter, five parts, and room."""
+"""Number of frames of a message that are kept: a topic, the delimiter, five parts, and some
+more."""
 
 
 class Message(NamedTuple):
-    """What a kernel says; `content` is empty where it was too large, see `left_out`."""
+    """A message of a kernel; `content` is empty if it was too large, see `left_out`."""
 
     kind: str
     parent: str
@@ -65,7 +66,7 @@ class _Shown(msgspec.Struct, omit_defaults=True):
 
 
 class _Content(msgspec.Struct, omit_defaults=True):
-    """What is read of a message; values of any other name or type could be of any size."""
+    """The fields that are read of a message; other fields could be of any type and size."""
 
     text: Text = None
     data: _Shown | None = None
@@ -87,9 +88,9 @@ class Channel:
 
     @classmethod
     async def connect(cls, path: Path, kind: Literal["DEALER", "SUB"], key: bytes) -> Channel:
-        """Connect to a socket that a kernel listens on; OSError where none does, or it is a link.
+        """Connect to a kernel's socket; raise OSError if no kernel listens there, or it is a link.
 
-        BlockingIOError if the kernel takes no connection at this moment.
+        Raises BlockingIOError if the kernel accepts no connection at the moment.
         """
         end = socket.socket(socket.AF_UNIX)
         try:
@@ -107,7 +108,7 @@ class Channel:
             await reader.readexactly(len(GREETING))
             while not (await channel._read_frame(MOST))[0] & COMMAND:
                 pass
-        except BaseException:  # also an episode that is cancelled while its kernel starts
+        except BaseException:  # also if an episode is cancelled while its kernel starts
             channel.close()
             raise
         if kind == "SUB":
@@ -115,7 +116,7 @@ class Channel:
         return channel
 
     def send(self, kind: str, content: dict[str, Any]) -> str:
-        """Send a message and return its id; a kernel that has closed the socket gets nothing."""
+        """Send a message and return its id; nothing is sent if the kernel has closed the socket."""
         number = uuid.uuid4().hex
         header = {
             **{"msg_id": number, "msg_type": kind, "session": "keju", "username": "keju"},
@@ -130,7 +131,8 @@ class Channel:
         return number
 
     async def receive(self) -> Message:
-        """The next message with a valid signature; EOFError or OSError where the kernel is gone."""
+        """Return the next message with a valid signature; raise EOFError or OSError if the kernel
+        is gone."""
         while True:
             frames: list[bytes] = []
             left_out, has_more = 0, True
@@ -148,14 +150,14 @@ class Channel:
                 return message
 
     def close(self) -> None:
-        """Close it at once: a kernel that has ended reads nothing more."""
+        """Close the socket at once: a kernel that has ended reads nothing more."""
         self._writer.transport.abort()
 
     def _signature(self, parts: Sequence[bytes]) -> bytes:
         return hmac.new(self._key, b"".join(parts), "sha256").hexdigest().encode()
 
     async def _read_frame(self, limit: int) -> tuple[int, bytes, int]:
-        """Flags and body of the next frame, and how many bytes of it were too many."""
+        """Return flags and body of the next frame, and the number of bytes that were too many."""
         (flags,) = await self._reader.readexactly(1)
         size = int.from_bytes(await self._reader.readexactly(8 if flags & LONG else 1))
         self.heard += size
@@ -170,11 +172,11 @@ class Channel:
         return flags, b"", size
 
     def _parse(self, frames: list[bytes], left_out: int) -> Message | None:
-        """The message in these frames; None where they hold none."""
+        """Return the message in these frames; None if there is none."""
         with suppress(msgspec.DecodeError, RecursionError, ValueError, KeyError, TypeError):
             start = frames.index(DELIMITER) + 1
             signature, *parts = frames[start : start + 5]
-            # The signature of a message that was cut cannot be checked; its content is not used.
+            # The signature of a shortened message cannot be checked, so its content is not used.
             if left_out == 0 and not hmac.compare_digest(signature, self._signature(parts)):
                 return None
             header, parent, _, content = parts
