@@ -23,9 +23,9 @@ from keju.models.hf.attention import (
     Packed,
     attend_in_parts,
     attend_rows,
-    attending,
     dense_mask,
     pack,
+    use_attention,
 )
 from keju.models.hf.forms import best_form, form_agrees, supports_row_attention
 from keju.models.hf.replica import Read, Replica
@@ -189,7 +189,7 @@ def test_own_steps_are_allowed_where_they_give_the_same(
 
 
 def test_attention_with_extras_is_refused(tiny: Tiny) -> None:
-    with attending(tiny.net, attend_rows(torch.ones(1, 1, dtype=torch.bool))):
+    with use_attention(tiny.net, attend_rows(torch.ones(1, 1, dtype=torch.bool))):
         name = tiny.net.config._attn_implementation
         attend = AttentionInterface._global_mapping[name]
         part = torch.ones(1, 4, 1, 8)

@@ -126,7 +126,7 @@ def test_clustered_vector() -> None:
     assert mean.t_interval == pytest.approx((0.0603561, 1.1396439), rel=1e-6)
     assert wilson(0.6, mean.n_eff) == pytest.approx((0.2674708, 0.8603768), rel=1e-6)
     assert mean.t_interval is not None
-    assert mean.t_interval.clipped() == Interval(mean.t_interval.low, 1.0)
+    assert mean.t_interval.clip() == Interval(mean.t_interval.low, 1.0)
 
 
 def test_few_clusters_that_differ_have_students_t() -> None:

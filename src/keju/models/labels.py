@@ -23,7 +23,7 @@ class _Position(NamedTuple):
     likeliest: list[tuple[str, float]]
 
 
-def plain(token: str) -> str:
+def label_text(token: str) -> str:
     """Return a token's text in the form of a label."""
     return unicodedata.normalize("NFKC", token).strip().lstrip(WORD_MARKS)
 
@@ -41,11 +41,13 @@ def common_length(left_tokens: Sequence[int], right_tokens: Sequence[int]) -> in
 def has_spaced_tokens(logprobs: Any) -> bool:
     """Whether a server writes the space before a token. Some servers leave it out of all tokens."""
     return any(
-        _is_spaced(token) for position in _positions(logprobs) for token, _ in position.likeliest
+        _has_leading_space(token)
+        for position in _positions(logprobs)
+        for token, _ in position.likeliest
     )
 
 
-def _is_spaced(token: str) -> bool:
+def _has_leading_space(token: str) -> bool:
     return token.startswith((" ", *WORD_MARKS))
 
 
@@ -75,10 +77,10 @@ def label_values(
         # A server that decodes tokens one by one may leave the space out of all of them. A server
         # that is known to write spaces may have no such token among the most likely: then there is
         # no label.
-        spaced_tokens = [entry for entry in likeliest if _is_spaced(entry[0])]
+        spaced_tokens = [entry for entry in likeliest if _has_leading_space(entry[0])]
         likeliest = spaced_tokens if spaced_tokens or spaces else likeliest
     for token, value in likeliest:
-        label = plain(token)
+        label = label_text(token)
         if len(label) == 1 and label in request.labels:
             shares[label] = shares.get(label, 0.0) + math.exp(min(value, 0.0))
     values = {label: math.log(share) for label, share in shares.items() if share > 0}
@@ -116,7 +118,7 @@ def _raw_values(logprobs: Any) -> Iterator[Any]:
 def _find_label(positions: list[_Position], labels: str) -> _Position | None:
     thinking = False
     for position in positions:
-        label = plain(position.token)
+        label = label_text(position.token)
         # One token may open and close the reasoning, so the closing tag decides.
         if "</think>" in position.token:
             thinking = False

@@ -176,7 +176,7 @@ class PlainPool:
         except TimeoutError:
             raise TransportError("connection", NO_HANDSHAKE, reached=False) from None
         except OSError as error:
-            raise TransportError("connection", _cause(error), reached=False) from None
+            raise TransportError("connection", _describe_cause(error), reached=False) from None
         return connection
 
     def close(self) -> None:
@@ -197,7 +197,7 @@ def _header_lines(headers: Mapping[str, str]) -> bytes:
 _NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
-def _cause(error: OSError) -> str:
+def _describe_cause(error: OSError) -> str:
     """Return why no connection was made, without the address: "connection refused"."""
     if isinstance(error, socket.gaierror):
         return f"the host is not known ({error.strerror})"

@@ -149,7 +149,9 @@ class Transport:
                 builder = builder.add_root_certificate_pem(self._ca)
             self._client = builder.build()
         except BuilderError as error:
-            raise ConfigError("ca_refused", file=self._ca_file, problem=_cause(error)) from None
+            raise ConfigError(
+                "ca_refused", file=self._ca_file, problem=_innermost_cause(error)
+            ) from None
         return self._client
 
     async def _send(self, request: RequestBuilder, timeout: float) -> HttpReply:
@@ -175,12 +177,12 @@ def _header(response: Response, name: str) -> str | None:
 
 def _transport_error(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
     """Sort a failure by its causes, because the client reports each one as a connect error."""
-    was_reached = _NOT_REACHED not in _causes(error)
+    was_reached = _NOT_REACHED not in _cause_messages(error)
     if isinstance(error, TimeoutError) and was_reached:
         return timeout_error(timeout)
     if isinstance(error, TimeoutError):
         return TransportError("connection", NO_HANDSHAKE, reached=False)
-    cause = _cause(error)
+    cause = _innermost_cause(error)
     is_distrusted = "certificate" in cause.lower()
     if is_distrusted and _SERVES_A_CA in cause:
         cause += (
@@ -196,15 +198,15 @@ def _transport_error(error: PyreqwestError, timeout: float, *, has_ca: bool) -> 
     return TransportError("connection", cause, reached=was_reached, distrusted=is_distrusted)
 
 
-def _causes(error: PyreqwestError) -> list[str]:
+def _cause_messages(error: PyreqwestError) -> list[str]:
     """Return the client's messages about an error, from the outermost to the innermost."""
     details = getattr(error, "details", None) or {}
     return [cause["message"] for cause in details.get("causes") or []]
 
 
-def _cause(error: PyreqwestError) -> str:
+def _innermost_cause(error: PyreqwestError) -> str:
     """Return the innermost cause: "connection refused" of "Connection refused (os error 111)"."""
-    causes = _causes(error)
+    causes = _cause_messages(error)
     message = causes[-1] if causes else str(error.message)
     message = message.partition(" (os error")[0].strip()
     return message[:1].lower() + message[1:]

@@ -73,7 +73,7 @@ class Textual:
             role="assistant",
             text=text,
             reasoning=reply.reasoning,
-            calls=calls_in(text),
+            calls=parse_calls(text),
             seconds=round(reply.seconds, 3),
             usage=reply.usage,
         )
@@ -89,7 +89,7 @@ class Textual:
         return (Turn(role="user", text="\n".join(blocks), images=images),)
 
 
-def calls_in(text: str) -> tuple[ToolCall, ...]:
+def parse_calls(text: str) -> tuple[ToolCall, ...]:
     """Return the calls in a text; a call that cannot be parsed has no name."""
     calls = enumerate(_find_calls(text), 1)
     return tuple(ToolCall(f"call_{number}", name, arguments) for number, (name, arguments) in calls)

@@ -210,7 +210,7 @@ class DataFolder:
 
     def bytes(self, name: str) -> bytes:
         """Return the content of `name`, unpacked if its name ends in ``.gz``."""
-        place = self._place_of(name)
+        place = self._find_place(name)
         raw = self._read(place, name)
         if not name.endswith(".gz"):
             return raw
@@ -222,19 +222,19 @@ class DataFolder:
         try:
             return self.bytes(name).decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            where = self._place_of(name).where(name)
+            where = self._find_place(name).where(name)
             raise DataError("format_not_utf8", where=where, problem=error.reason) from None
 
     def json(self, name: str) -> Any:
         """Return the content of `name` as JSON."""
-        return as_json(self.bytes(name), self._place_of(name).where(name))
+        return as_json(self.bytes(name), self._find_place(name).where(name))
 
     def file_rows(self, name: str) -> Generator[dict[str, Any], None, None]:
         """Yield the rows of the file `name` from a stream: it may be larger than memory.
 
         Its hash is computed after all of it was read.
         """
-        place = self._place_of(name)
+        place = self._find_place(name)
         with place.open(name) as stream:
             yield from table_rows(stream, name, place.where(name))
             stream.seek(0)
@@ -285,7 +285,7 @@ class DataFolder:
         present = [path for path in archives if path.is_file()]
         return [*disks, *(ZipFiles(path) for path in present)]
 
-    def _place_of(self, name: str) -> Files:
+    def _find_place(self, name: str) -> Files:
         """Return the place that holds `name`, or the first place, which then reports the missing
         file."""
         holders = (place for place in self._places if name in place.listing(_parent(name)))

@@ -50,7 +50,7 @@ def pull(
     cache = environ.get("HF_HUB_CACHE") or None
     if cache is None and environ.get("HF_HOME"):
         cache = str(Path(environ["HF_HOME"]) / "hub")
-    with _explained(source, address), _quiet_unless_watched():
+    with _explaining_errors(source, address), _hide_progress_bars():
         api = client.HfApi(endpoint=address, token=token)
         commit = api.dataset_info(source.repo, revision=source.revision).sha or source.revision
         entries = api.list_repo_tree(
@@ -103,7 +103,7 @@ def _check_file(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
 
 
 @contextmanager
-def _explained(source: HubRepo, endpoint: str) -> Iterator[None]:
+def _explaining_errors(source: HubRepo, endpoint: str) -> Iterator[None]:
     """Turn the client's errors into one line that says what to do."""
     from httpx import HTTPError
     from huggingface_hub import errors
@@ -133,7 +133,7 @@ def _explained(source: HubRepo, endpoint: str) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet_unless_watched() -> Iterator[None]:
+def _hide_progress_bars() -> Iterator[None]:
     """Disable progress bars unless stderr is a terminal."""
     from huggingface_hub.utils.tqdm import (
         are_progress_bars_disabled,

@@ -105,7 +105,7 @@ def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)
         w * w * unseen_share / s.moments.n
         for (w, s), unseen_share in zip(parts, unseen, strict=True)
     ]
-    sizes = _sizes(parts, value, scale, shrunk_variances)
+    sizes = _sizes_of_mean(parts, value, scale, shrunk_variances)
     binary = all(stratum.moments.binary for stratum in strata)
     z = Z95 if binary or n < 2 else student_t_quantile(0.975, n - 1)
     variances = [
@@ -124,7 +124,7 @@ def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)
     )
     mean = unclustered
     if bunched:
-        mean = _with_clusters(unclustered, sizes, clusters, imbalance(_cluster_sizes(parts)), z)
+        mean = _apply_clusters(unclustered, sizes, clusters, imbalance(_cluster_sizes(parts)), z)
     return mean if n >= FEWEST else mean._replace(interval=None, t_interval=None)
 
 
@@ -168,7 +168,7 @@ class _Sizes(NamedTuple):
     """From the variance of the mean: p(1 - p) divided by this size is that variance."""
 
 
-def _sizes(
+def _sizes_of_mean(
     parts: Sequence[tuple[float, Stratum]],
     value: float,
     scale: Sequence[float],
@@ -219,7 +219,7 @@ def _cluster_sizes(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
     return list(shares.values())
 
 
-def _with_clusters(
+def _apply_clusters(
     alone: StratifiedMean,
     sizes: _Sizes,
     residuals: Mapping[str, float],
@@ -314,7 +314,7 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """The value if all replies without a grade were wrong, and if they were right; None where
     every reply has a grade."""
 
-    def within(self, worst: float | None, best: float | None) -> Estimate:
+    def with_bounds(self, worst: float | None, best: float | None) -> Estimate:
         """Return this estimate with its bounds, and without a value if they are too far apart.
 
         The distance between the bounds is the share of replies without a grade. A mean over the
@@ -425,7 +425,7 @@ class Bounded:
         """Return the mean over items within its bounds; `fields` are further fields of the
         estimate."""
         worst, best = self.worst.moments(), self.best.moments()
-        return self.graded.estimate(**fields).within(worst and worst.mean, best and best.mean)
+        return self.graded.estimate(**fields).with_bounds(worst and worst.mean, best and best.mean)
 
 
 class Repeats(NamedTuple):

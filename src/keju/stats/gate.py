@@ -83,7 +83,7 @@ def decide_no_worse(
     items that they are worth. Student's t is used as well if it is more cautious: if few items
     differ, one of the tests passes too rarely and the other fails too rarely.
     """
-    n, value, limit = difference.worth, difference.value, -margin
+    n, value, limit = difference.effective_items, difference.value, -margin
     se, df = difference.corrected_se, difference.df
     spread = null_spread = (se or 0.0) * math.sqrt(difference.n)
     tests = [_t_bounds(value, se, limit, df, level, n)]
@@ -94,7 +94,7 @@ def decide_no_worse(
         quantile = _quantile(level, df)
         low = _root(lambda at: score(at) - quantile, -1.0, value)
         high = _root(lambda at: score(at) + quantile, value, 1.0)
-        tests.append(_Bounds(low, high, *_survivals(score(limit), df)))
+        tests.append(_Bounds(low, high, *_tail_probabilities(score(limit), df)))
         null_spread = max(spread, math.sqrt(score.variance(limit) * difference.n) / n)
     test = _most_cautious(tests)
     needed = _needed_items(difference.n, spread, value - limit, level)
@@ -118,7 +118,7 @@ def decide_at_least(
     Yes-or-no scores use the exact binomial test. Clusters count as the number of independent items
     that they are worth, and Student's t is used as well if it is more cautious.
     """
-    n, value, se = score.worth, score.value, score.corrected_se
+    n, value, se = score.effective_items, score.value, score.corrected_se
     tests = [_exact_bounds(value, n, minimum, level)] if binary else []
     if not binary or score.clusters is not None:
         tests.append(_t_bounds(value, se, minimum, score.df, level, n))
@@ -180,14 +180,14 @@ def _t_bounds(
         )
         return _Bounds(value - reach, value + reach, *ps, *logs)
     half = _quantile(level, df) * se
-    return _Bounds(value - half, value + half, *_survivals((value - limit) / se, df))
+    return _Bounds(value - half, value + half, *_tail_probabilities((value - limit) / se, df))
 
 
 def _quantile(level: float, df: float) -> float:
     return normal_quantile(1 - level) if df == math.inf else student_t_quantile(1 - level, df)
 
 
-def _survivals(t: float, df: float) -> tuple[float, float, float, float]:
+def _tail_probabilities(t: float, df: float) -> tuple[float, float, float, float]:
     """Return P(T > t) and P(T > -t), and their logarithms."""
     if df == math.inf:
         ps = [normal_survival(at) for at in (t, -t)]

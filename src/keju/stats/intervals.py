@@ -244,7 +244,7 @@ class Interval(NamedTuple):
     low: float
     high: float
 
-    def clipped(self) -> Interval:
+    def clip(self) -> Interval:
         """Return the interval clipped to [0, 1], for display."""
         return Interval(max(0.0, self.low), min(1.0, self.high))
 
@@ -306,7 +306,7 @@ def wilson(share: float, n: float, z: float = Z95) -> Interval:
     low, high = centre - half, centre + half
     low -= max(0.0, low - _RAREST * share) * _rarity(share * n)
     high += max(0.0, 1 - _RAREST * (1 - share) - high) * _rarity((1 - share) * n)
-    return Interval(0.0 if share == 0 else low, 1.0 if share == 1 else high).clipped()
+    return Interval(0.0 if share == 0 else low, 1.0 if share == 1 else high).clip()
 
 
 def _rarity(item_count: float) -> float:

@@ -139,7 +139,7 @@ def letter_prior(rotations: Sequence[Sequence[float]]) -> list[float]:
     )
 
 
-def without_prior(observed: Sequence[float], prior: Sequence[float]) -> list[float]:
+def remove_prior(observed: Sequence[float], prior: Sequence[float]) -> list[float]:
     """Return the probabilities of the letters with their prior removed."""
     return _shares(
         [

@@ -81,10 +81,12 @@ def bonett_price(first_only: int, second_only: int, n: int) -> Interval:
     half = Z95 * math.sqrt(
         (first_share + second_share - (first_share - second_share) ** 2) / (n + 2)
     )
-    return in_range(Interval(first_share - second_share - half, first_share - second_share + half))
+    return clip_difference(
+        Interval(first_share - second_share - half, first_share - second_share + half)
+    )
 
 
-def in_range(interval: Interval) -> Interval:
+def clip_difference(interval: Interval) -> Interval:
     """Return the interval of a difference clipped to [-1, 1]."""
     return Interval(max(-1.0, interval.low), min(1.0, interval.high))
 
@@ -127,7 +129,7 @@ class Difference(NamedTuple):
         return self.se * math.sqrt(self.unequal.factor)
 
     @property
-    def worth(self) -> float:
+    def effective_items(self) -> float:
         """The number of independent items with the same information; clusters without spread count
         as one."""
         if self.unequal is None:
@@ -183,7 +185,7 @@ def paired_difference(
         unequal = imbalance(sizes) if clustered else None
         df, factor = (unequal.df, unequal.factor) if unequal else (size - 1.0, 1.0)
         half = student_t_quantile(0.975, df) * se * math.sqrt(factor)
-        interval = in_range(Interval(value - half, value + half))
+        interval = clip_difference(Interval(value - half, value + half))
     binary = all(score in (0.0, 1.0) for pair in pairs for score in pair)
     if binary and not clustered:
         test = mcnemar(above, below)
@@ -268,7 +270,7 @@ def no_worse(difference: float, se: float, margin: float) -> Gate:
     return Gate("inconclusive", low, high, (half / gap) ** 2 if gap else math.inf)
 
 
-def equivalent(difference: float, se: float, margin: float) -> float:
+def equivalence_p(difference: float, se: float, margin: float) -> float:
     """Return p of two one-sided tests that the difference is within the margin on both sides."""
     return max(normal_survival((sign * difference + margin) / se) for sign in (1, -1))
 

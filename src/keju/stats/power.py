@@ -93,7 +93,7 @@ class Total(NamedTuple):
     """None for a single measured item, because its spread is unknown."""
 
 
-def total_of(mean: float, sd: float, measured: int, item_count: int) -> Total:
+def estimate_total(mean: float, sd: float, measured: int, item_count: int) -> Total:
     """Return the total over `item_count` items, from the mean and deviation of a random sample."""
     if measured < 2:
         return Total(mean * item_count, None)
@@ -122,10 +122,12 @@ def student_interval(values: Sequence[float]) -> tuple[float, float]:
     if n < 2:
         return mean, math.inf
     squares = math.fsum((value - mean) ** 2 for value in values)
-    return mean, total_of(mean, math.sqrt(squares / (n - 1)), n, 1).half or 0.0
+    return mean, estimate_total(mean, math.sqrt(squares / (n - 1)), n, 1).half or 0.0
 
 
-def power_of(n: int, effect: float, discordance: float = LIKE_SIZE, *, deff: float = 1.0) -> float:
+def detection_power(
+    n: int, effect: float, discordance: float = LIKE_SIZE, *, deff: float = 1.0
+) -> float:
     """Return the probability that `effect` is found on `n` items."""
     if discordance < abs(effect):
         raise ValueError("an effect is at most the share of items that are discordant")

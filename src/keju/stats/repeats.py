@@ -51,7 +51,7 @@ def _check(n: int, correct: int, k: int) -> None:
         raise ValueError(f"no k={k} of n={n} samples with {correct} correct")
 
 
-def ladder(repeats: int) -> list[int]:
+def reported_ks(repeats: int) -> list[int]:
     """Return the k to report: 1, 2, 4, … below `repeats`, and `repeats` itself."""
     rungs = [1 << step for step in range(repeats.bit_length()) if 1 << step < repeats]
     return [*rungs, repeats]

@@ -80,7 +80,7 @@ def always_valid_p(e_values: Iterable[float]) -> float:
     return floor_p(min((1 / e for e in e_values if e > 1), default=1.0))
 
 
-def tuning(tightest: float, level: float = LEVEL) -> float:
+def tuning_parameter(tightest: float, level: float = LEVEL) -> float:
     """Return ρ² of the confidence sequence that is tightest after `tightest` items."""
     surprise = -2 * math.log(level)
     return (surprise + math.log(surprise + 1)) / tightest
@@ -93,7 +93,7 @@ def anytime_factor(item_count: float, tightest: float, level: float = LEVEL) -> 
     `EARLIEST` items on. If the items are drawn from a known set of N, `item_count` is n / (1 -
     n/N).
     """
-    scaled = item_count * tuning(tightest, level)
+    scaled = item_count * tuning_parameter(tightest, level)
     return math.sqrt(2 * (scaled + 1) / scaled * math.log(math.sqrt(scaled + 1) / level))
 
 
@@ -102,7 +102,7 @@ def anytime_stretch(item_count: float, tightest: float, level: float = LEVEL) ->
     return max(1.0, anytime_factor(item_count, tightest, level) / Z95)
 
 
-def tightest_for(half_width: float) -> float:
+def tightest_item_count(half_width: float) -> float:
     """Return after how many items a sequence should be tightest to reach a half-width.
 
     It is chosen before the first look, for the largest standard deviation.

@@ -104,7 +104,7 @@ def _approximate_vote(
             [(chances[rival_votes], n) for rival_votes, n in rival_counts.items()],
             k,
         )
-        score += option_count * contest.won(chances[abstained], points) / scale
+        score += option_count * contest.win_weight(chances[abstained], points) / scale
     return min(1.0, max(0.0, round(score, DIGITS)))
 
 
@@ -171,19 +171,19 @@ class _Contest:
         ]
         self._segments = _segments(self._option_chances, self._rivals, self._low, k)
 
-    def won(self, abstained: _Chances, points: int) -> float:
+    def win_weight(self, abstained: _Chances, points: int) -> float:
         """Return `points` times the chance that the votes add up to k and the option wins."""
         if not self._option_chances:
             return 0.0
         roots = [cmath.rect(1.0, 2 * math.pi * place / points) for place in range(points)]
         sums = [
             # The other half of the points has the conjugate values.
-            (1 if 2 * place % points == 0 else 2) * self._at(place, roots, abstained).real
+            (1 if 2 * place % points == 0 else 2) * self._coefficient(place, roots, abstained).real
             for place in range(points // 2 + 1)
         ]
         return math.fsum(sums)
 
-    def _at(self, place: int, roots: Sequence[complex], abstained: _Chances) -> complex:
+    def _coefficient(self, place: int, roots: Sequence[complex], abstained: _Chances) -> complex:
         """Return one coefficient of the transform."""
         points = len(roots)
 

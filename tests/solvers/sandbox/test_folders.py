@@ -15,7 +15,7 @@ import pytest
 
 from keju.solvers.notebook.cells import render_listing
 from keju.solvers.sandbox import folders
-from keju.solvers.sandbox.folders import give_away, remove, size_of, socket_path, tree_of
+from keju.solvers.sandbox.folders import change_owner, remove, size_of, socket_path, tree_of
 from tests.solvers.sandbox.rooms import plain_user
 
 NESTED = "import os\nfor _ in range({depth}): os.mkdir('d'); os.chdir('d')"
@@ -81,7 +81,7 @@ def test_sizes_and_owners_of_the_host_stay_untouched(exchanged: Path) -> None:
     (exchanged / "a").unlink()
     (exchanged / "b").rename(exchanged / "a")
     if os.getuid() == 0:
-        give_away(exchanged, 12345)
+        change_owner(exchanged, 12345)
         assert (exchanged.parent / "host" / "secret").stat().st_uid == 0
         assert exchanged.stat().st_uid == 12345
 
@@ -117,7 +117,7 @@ def test_a_listing_is_short_json_whatever_is_there(tmp_path: Path) -> None:
             inner, depth = inner["d"], depth + 1
         assert (inner, depth) == ({"more": 1}, folders.DEEPEST_LISTED)
         assert size_of((tmp_path,), 10**9) == 1401 * folders.BLOCK
-        give_away(tmp_path, os.getuid())
+        change_owner(tmp_path, os.getuid())
     finally:
         remove(tmp_path / "d")
     assert not (tmp_path / "d").exists()

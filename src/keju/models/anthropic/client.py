@@ -124,7 +124,7 @@ class AnthropicModel(HttpModel):
             body = body_of(self.name, request)
         except Unsendable as error:
             return Reply(error=Fault("bad_request", str(error), sent=False))
-        async with self._in_turn(request) as is_first:
+        async with self._wait_for_prefix(request) as is_first:
             reply = await self._attempt(body, request, timeout)
         if is_first and reply.error is None:
             self._prefill = min(self._prefill, reply.seconds)
@@ -148,7 +148,7 @@ class AnthropicModel(HttpModel):
         return await self.transport.post(self.address.messages, body.encoded(), timeout)
 
     @asynccontextmanager
-    async def _in_turn(self, request: Request) -> AsyncIterator[bool]:
+    async def _wait_for_prefix(self, request: Request) -> AsyncIterator[bool]:
         """Let the first request with a long shared part be computed before the others begin.
 
         The others wait at most for the shortest reply to such a first request. Yields whether the
@@ -220,7 +220,7 @@ class AnthropicModel(HttpModel):
             reply = await self.post(body_of(self.name, request), self.preflight_timeout)
         except TransportError as error:
             raise self._connection_error(error) from None
-        parsed = self.parsed(reply, request)
+        parsed = self.parse_reply(reply, request)
         if parsed.error is not None:
             raise await self._explain(parsed.error)
         self._facts |= {

@@ -24,7 +24,7 @@ import msgspec
 from keju.answers.segments import as_reply
 from keju.models.anthropic.sampling import ONLY_CLIENT
 from keju.models.base import Redactor, error_of, kind_of, one_line
-from keju.models.openai.wire import count, document_of, unreadable
+from keju.models.openai.wire import document_of, token_count, unreadable_fault
 from keju.types import CUT, REFUSAL_FINISH, Fault, Reply, Request, Tool, ToolCall, Turn, Usage
 
 FINISHES: Final = {
@@ -197,7 +197,7 @@ def normalise(
     try:
         document = document_of(body)
     except ValueError:
-        return Reply(seconds=seconds, error=unreadable(body, redact))
+        return Reply(seconds=seconds, error=unreadable_fault(body, redact))
     if not isinstance(document, dict) or not isinstance(document.get("content"), list):
         return Reply(seconds=seconds, error=_missing_message_fault(document, redact, request_id))
     blocks = [block for block in document["content"] if isinstance(block, dict)]
@@ -296,13 +296,13 @@ def usage_of(usage: Any) -> Usage:
     if not isinstance(usage, dict):
         return Usage()
     details = usage.get("output_tokens_details")
-    cache_written = count(usage.get("cache_creation_input_tokens"))
-    cache_read = count(usage.get("cache_read_input_tokens"))
+    cache_written = token_count(usage.get("cache_creation_input_tokens"))
+    cache_read = token_count(usage.get("cache_read_input_tokens"))
     return Usage(
-        count(usage.get("input_tokens")) + cache_written + cache_read,
-        count(usage.get("output_tokens")),
+        token_count(usage.get("input_tokens")) + cache_written + cache_read,
+        token_count(usage.get("output_tokens")),
         cache_read,
-        count(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
+        token_count(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
         cache_written,
     )
 

@@ -24,7 +24,7 @@ _active = threading.local()
 
 
 @contextlib.contextmanager
-def attending(net: Any, attend: Attend) -> Iterator[None]:
+def use_attention(net: Any, attend: Attend) -> Iterator[None]:
     """Make the layers of `net` use `attend` in this thread, without any mask."""
     from transformers import AttentionInterface
 

@@ -8,7 +8,7 @@ import torch
 
 from keju.errors import ConfigError
 from keju.models.hf.attention import Branch, has_kernels
-from keju.models.hf.replica import GrowingLayer, Read, Replica, filled_cache, reserve
+from keju.models.hf.replica import GrowingLayer, Read, Replica, make_cache, reserve
 from keju.models.hf.scoring import is_out_of_memory
 from keju.models.hf.settings import Reuse
 
@@ -85,7 +85,7 @@ def supports_row_attention(replica: Replica) -> bool:
         reads = []
         for row in rows:
             _, layers = replica.continue_rows([], 0, [row[:-1]], keep=True)
-            cache = filled_cache(layers, GrowingLayer)
+            cache = make_cache(layers, GrowingLayer)
             room = reserve(cache, longest + 1)
             mask = torch.arange(room, device=replica.device)[None] < len(row)
             last_token = torch.tensor([row[-1]], device=replica.device)

@@ -47,7 +47,7 @@ def load(settings: HFSettings) -> Checkpoint:
     devices = choose_devices(settings.device)
     dtype = choose_dtype(settings.dtype, devices[0])
     place = locate_checkpoint(settings)
-    with _quiet(), _plain_errors(settings):
+    with _silence_transformers(), _explain_errors(settings):
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import cached_file
 
@@ -200,7 +200,7 @@ def digest(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_transformers() -> Iterator[None]:
     """Keep progress bars and advice of transformers off the terminal.
 
     Only a closed stderr silences the progress bar of the GGUF reader.
@@ -218,7 +218,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _plain_errors(settings: HFSettings) -> Iterator[None]:
+def _explain_errors(settings: HFSettings) -> Iterator[None]:
     """Turn the errors of transformers into one line that says what to do."""
     try:
         yield

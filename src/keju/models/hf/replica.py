@@ -10,7 +10,7 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from keju.models.hf.attention import Branch, attend_rows, attend_tree, attending, pack
+from keju.models.hf.attention import Branch, attend_rows, attend_tree, pack, use_attention
 
 ROOM = 128
 """The capacity of a growing cache is a multiple of this number of tokens."""
@@ -46,7 +46,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
     def reserve(self, tokens: int) -> None:
         """Make room for `tokens` tokens in total."""
         if tokens > self.keys.shape[-2]:
-            self.keys, self.values = _enlarged(self.keys, tokens), _enlarged(self.values, tokens)
+            self.keys, self.values = _enlarge(self.keys, tokens), _enlarge(self.values, tokens)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **options: Any
@@ -70,7 +70,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         return self.keys.shape[-2], 0
 
 
-def filled_cache(layers: KeysValues, kind: type[DynamicLayer]) -> Any:
+def make_cache(layers: KeysValues, kind: type[DynamicLayer]) -> Any:
     """Return a cache that begins with these keys and values; empty if there are none."""
     cache = DynamicCache()
     for keys, values in layers:
@@ -91,7 +91,7 @@ def reserve(cache: Any, tokens: int) -> int:
     return int(cache.layers[0].keys.shape[-2])
 
 
-def _enlarged(part: torch.Tensor, tokens: int) -> torch.Tensor:
+def _enlarge(part: torch.Tensor, tokens: int) -> torch.Tensor:
     """Return `part` with zeros after it, up to the next multiple of `ROOM` places."""
     rows, heads, filled, width = part.shape
     larger = part.new_zeros((rows, heads, -(-tokens // ROOM) * ROOM, width))
@@ -128,7 +128,7 @@ class Replica:
         self._head = net.get_output_embeddings()
         self._positions: torch.Tensor | None = None
         self._hidden: torch.Tensor | None = None
-        self._hook = self._head.register_forward_pre_hook(self._pick)
+        self._hook = self._head.register_forward_pre_hook(self._select_positions)
         if device.type == "cuda":
             torch.backends.cuda.enable_cudnn_sdp(False)
 
@@ -149,7 +149,7 @@ class Replica:
     def run_tree(self, branches: Sequence[Branch]) -> Read:
         """Run prefixes and their questions packed into one sequence; questions in branch order."""
         packed = pack(branches, self.device)
-        with attending(self.net, attend_tree(packed)):
+        with use_attention(self.net, attend_tree(packed)):
             return self._run(
                 packed.last_positions,
                 input_ids=packed.tokens,
@@ -179,7 +179,7 @@ class Replica:
             (k[:, :, :length].expand(count, -1, -1, -1), v[:, :, :length].expand(count, -1, -1, -1))
             for k, v in prefix
         ]
-        cache = filled_cache(shared, DynamicLayer if keep else PassingLayer)
+        cache = make_cache(shared, DynamicLayer if keep else PassingLayer)
         places = torch.arange(length, length + tokens.shape[1], device=self.device)[None]
         result = self._run(
             last_positions,
@@ -194,7 +194,7 @@ class Replica:
     def run_step(self, tokens: torch.Tensor, places: torch.Tensor, mask: Any, cache: Any) -> Read:
         """Run one more token for every row of a running batch."""
         row_attention = (
-            attending(self.net, attend_rows(mask))
+            use_attention(self.net, attend_rows(mask))
             if self.uses_row_attention
             else contextlib.nullcontext()
         )
@@ -236,7 +236,9 @@ class Replica:
         finally:
             self._positions = self._hidden = None
 
-    def _pick(self, _head: Any, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
+    def _select_positions(
+        self, _head: Any, args: tuple[torch.Tensor, ...]
+    ) -> tuple[torch.Tensor, ...] | None:
         """Pass only the selected positions to the output head."""
         if self._positions is None:
             return None

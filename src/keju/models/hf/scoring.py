@@ -129,7 +129,9 @@ class LabelScorer:
         if self._form == "tree":
             groups.append((shared, self._run_tree))
         else:
-            groups += [(sort_by_length(group), self._cached) for group in group_by_prefix(shared)]
+            groups += [
+                (sort_by_length(group), self._run_cached) for group in group_by_prefix(shared)
+            ]
         return [
             (batch, work) for group, work in groups for batch in split_batches(group, self.rows)
         ]
@@ -157,7 +159,7 @@ class LabelScorer:
         result = self._replica.run_plain([item.tokens for item in items])
         return self._make_replies(items, result, [0] * len(items))
 
-    def _cached(self, items: Sequence[Item]) -> list[Reply]:
+    def _run_cached(self, items: Sequence[Item]) -> list[Reply]:
         shared = self._store.shared_prefix(items)
         rows = [item.tokens[shared.length :] for item in items]
         result, _ = self._replica.continue_rows(shared.cache, shared.length, rows)

@@ -57,7 +57,7 @@ class ModelArgs(BaseModel):
 
     @field_validator("prefix_reuse", mode="wrap")
     @classmethod
-    def _one_of(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    def _check_reuse(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
         try:
             return check(value)
         except ValidationError:

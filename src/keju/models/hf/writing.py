@@ -15,7 +15,7 @@ from keju.answers.segments import as_reply
 from keju.models.base import seed_of
 from keju.models.hf.encode import Item
 from keju.models.hf.load import Checkpoint
-from keju.models.hf.replica import GrowingLayer, KeysValues, Read, Replica, filled_cache, reserve
+from keju.models.hf.replica import GrowingLayer, KeysValues, Read, Replica, make_cache, reserve
 from keju.models.hf.scoring import (
     TOO_LARGE,
     PrefixStore,
@@ -160,7 +160,7 @@ class RunningBatch:
 
     def _replace_rows(self, rows: list[Row], layers: KeysValues, width: int) -> None:
         self.rows, self._filled = rows, width
-        self._cache = filled_cache(layers, GrowingLayer)
+        self._cache = make_cache(layers, GrowingLayer)
 
 
 DEFAULT_TOKENS = 2048

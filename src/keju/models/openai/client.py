@@ -101,9 +101,9 @@ class HttpModel(Model):
         except TransportError as error:
             fault = Fault(error.kind, self.redact(error.message), sent=error.reached)
             return Reply(seconds=perf_counter() - started, error=fault)
-        return self.parsed(reply, request, perf_counter() - started)
+        return self.parse_reply(reply, request, perf_counter() - started)
 
-    def parsed(self, reply: HttpReply, request: Request, seconds: float = 0.0) -> Reply:
+    def parse_reply(self, reply: HttpReply, request: Request, seconds: float = 0.0) -> Reply:
         """Return the reply of an endpoint; an unreadable reply is a fault of this attempt."""
         try:
             if not 200 <= reply.status < 300:
@@ -216,7 +216,7 @@ class OpenAIModel(HttpModel):
                 trial = _limit_reply(trial, LARGER)
             else:
                 raise await self._explain(sampling, fault)
-        self.trial = self.parsed(reply, Request(PROMPT, trial, hash="", labels=LABELS))
+        self.trial = self.parse_reply(reply, Request(PROMPT, trial, hash="", labels=LABELS))
         self.trial_bytes = len(PROMPT.text.encode())
         await self._find_default_limit(sampling)
         document = document_of(reply.body)
@@ -260,7 +260,7 @@ class OpenAIModel(HttpModel):
         counting = msgspec.structs.replace(sampling, stop=COUNTING_STOPS)
         request = Request(COUNTING, counting, hash="")
         try:
-            reply = self.parsed(await self.send(request, self.preflight_timeout), request)
+            reply = self.parse_reply(await self.send(request, self.preflight_timeout), request)
         except TransportError:
             return
         tokens = reply.usage.output or len(reply.text) // 3  # the server does not count
@@ -289,8 +289,8 @@ class OpenAIModel(HttpModel):
         # The reply is checked as free text first; only then are labels looked for.
         sampling = msgspec.structs.replace(request.sampling, decode="generate")
         as_text = msgspec.structs.replace(request, sampling=sampling)
-        fault = self.parsed(reply, as_text).error
-        label_fault = self.parsed(reply, request).error
+        fault = self.parse_reply(reply, as_text).error
+        label_fault = self.parse_reply(reply, request).error
         if fault is None and label_fault is not None:  # by chance, or always
             lasting = endpoint_error("endpoint_no_logprobs", self, Notice("logprobs_left_out"))
             raise NotReady(self.address.shown, label_fault, lasting)

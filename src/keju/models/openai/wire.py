@@ -173,7 +173,7 @@ def normalise(
     try:
         document = document_of(body)
     except ValueError:
-        return Reply(seconds=seconds, error=unreadable(body, redact))
+        return Reply(seconds=seconds, error=unreadable_fault(body, redact))
     choices = document.get("choices") if isinstance(document, dict) else ()
     if not isinstance(choices, list) or not choices or document.get("error"):
         return Reply(seconds=seconds, error=_missing_answer_fault(document, redact))
@@ -222,7 +222,7 @@ def normalise(
     return reply
 
 
-def unreadable(body: bytes, redact: Redactor) -> Fault:
+def unreadable_fault(body: bytes, redact: Redactor) -> Fault:
     """Return the fault of a body that is not JSON."""
     # redact before cutting, which could split a secret
     start = redact(body[:8192].decode("utf-8", "replace"))
@@ -356,14 +356,14 @@ def _usage(usage: Any) -> Usage:
     cached = inputs.get("cached_tokens") if isinstance(inputs, dict) else None
     reasoning = outputs.get("reasoning_tokens") if isinstance(outputs, dict) else None
     return Usage(
-        count(usage.get("prompt_tokens")),
-        count(usage.get("completion_tokens")),
-        count(cached or usage.get("prompt_cache_hit_tokens")),  # DeepSeek's name
-        count(reasoning),
+        token_count(usage.get("prompt_tokens")),
+        token_count(usage.get("completion_tokens")),
+        token_count(cached or usage.get("prompt_cache_hit_tokens")),  # DeepSeek's name
+        token_count(reasoning),
     )
 
 
-def count(value: Any) -> int:
+def token_count(value: Any) -> int:
     """Return a number of tokens, also from a text; 0 if it is impossible."""
     if value is None or type(value) is int:
         return value if value and 0 < value < MOST_TOKENS else 0

@@ -23,8 +23,8 @@ from keju.solvers.mcp.placeholders import (
     fill_arguments,
     fill_command,
     fill_path,
+    fill_placeholders,
     fill_url,
-    filled,
     refuse_nul,
 )
 
@@ -73,15 +73,15 @@ class Launch:
 
     @cached_property
     def _hide_all(self) -> Redactor:
-        return Redactor(self._long(self.values), mark=HIDDEN, words=False)
+        return Redactor(self._hidden_values(self.values), mark=HIDDEN, words=False)
 
     @cached_property
     def _hide_keys(self) -> Redactor:
         keys = {name: value for name, value in self.values.items() if _is_key(name, value)}
-        return Redactor(self._long(keys), mark=HIDDEN, words=False)
+        return Redactor(self._hidden_values(keys), mark=HIDDEN, words=False)
 
     @staticmethod
-    def _long(values: Mapping[str, str]) -> list[str]:
+    def _hidden_values(values: Mapping[str, str]) -> list[str]:
         """Return the values to hide; for ``Bearer x`` in a header also ``x``."""
         texts = [*values.values()]
         texts += [text.split()[-1] for name, text in values.items() if OF_HEADER in name and text]
@@ -103,7 +103,7 @@ def make_launch(
 
     def fill_text(text: str) -> str:
         """Return a text with its references and placeholders filled in."""
-        return filled(expand_text(text), placeholder_values)
+        return fill_placeholders(expand_text(text), placeholder_values)
 
     try:
         refuse_nul(placeholder_values)

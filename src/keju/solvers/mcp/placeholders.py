@@ -49,7 +49,7 @@ _WORD_STARTS: Final = ("", " ", "\t", "\n", "'", '"', ";", "&", "|", "(")
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
 
 
-def filled(text: str, values: Mapping[str, str]) -> str:
+def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
     """Return `text` with the placeholders replaced by their unchanged values."""
     return _PLACEHOLDER.sub(lambda match: _value_at(match, values), text)
 
@@ -69,12 +69,12 @@ def _value_at(match: re.Match[str], values: Mapping[str, str]) -> str:
 def fill_path(text: str, values: Mapping[str, str]) -> str:
     """Return the path of a folder in which the id of a question is one name."""
     instance = values[INSTANCE]
-    return filled(text, {**values, INSTANCE: name_of(instance) if instance else ""})
+    return fill_placeholders(text, {**values, INSTANCE: name_of(instance) if instance else ""})
 
 
 def fill_url(text: str, values: Mapping[str, str]) -> str:
     """Return an address in which every value is percent-encoded."""
-    return filled(text, {name: quote(value, safe="") for name, value in values.items()})
+    return fill_placeholders(text, {name: quote(value, safe="") for name, value in values.items()})
 
 
 def fill_arguments(program: str, arguments: Sequence[str], values: Mapping[str, str]) -> list[str]:
@@ -84,7 +84,7 @@ def fill_arguments(program: str, arguments: Sequence[str], values: Mapping[str, 
     for number, text in enumerate(arguments, 1):
         is_code = _CODE_FLAG.fullmatch(words[number - 1]) or _CODE_INSIDE.fullmatch(text)
         if not is_code or not _has_unsafe_value(text, values):
-            filled_texts.append(filled(text, values))
+            filled_texts.append(fill_placeholders(text, values))
             continue
         before = {PurePath(word).name for word in words[:number]}
         if not before & _SHELLS or _CODE_INSIDE.fullmatch(text):
@@ -99,11 +99,11 @@ def fill_command(template: str, values: Mapping[str, str], setting: str) -> str:
     Raises ConfigError if a value could be run as code even when quoted.
     """
     if not _has_unsafe_value(template, values):
-        return filled(template, values)
+        return fill_placeholders(template, values)
     if _RUNS_TEXT.search(template):
         raise _unsafe_error(template, values, setting)
     command, position = "", 0
-    for match, quotes in _find_places(template):
+    for match, quotes in _find_placeholders(template):
         if quotes is None:
             raise _unsafe_error(template, values, setting)
         command += template[position : match.start()] + quotes
@@ -141,7 +141,7 @@ _TOKEN = re.compile(
 )
 
 
-def _find_places(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
+def _find_placeholders(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
     """Yield each placeholder with the quotation mark around it, or None if that is not certain."""
     stack = [""]  # the quotation mark that is open, for each enclosing `(`
     position, unsure = 0, False

@@ -65,7 +65,7 @@ class ServerTools(ToolSource):
 
     async def open(self) -> None:
         """Start the server and list its tools."""
-        first_server = self._shared()
+        first_server = self._make_server()
         await first_server.open()
         self._running.append(first_server)
         self._first = first_server.connection
@@ -76,7 +76,7 @@ class ServerTools(ToolSource):
         if self._listed_only or self.server.scope == "sample":
             await self._end_server(first_server)
         elif self.server.scope == "worker":
-            other_servers = [self._shared() for _ in range(self.server.workers - 1)]
+            other_servers = [self._make_server() for _ in range(self.server.workers - 1)]
             self._running += other_servers
             await asyncio.gather(*(server.open() for server in other_servers))
 
@@ -98,7 +98,7 @@ class ServerTools(ToolSource):
             finally:
                 shared.users -= 1
         else:
-            sample_server = self._shared(sample.id)
+            sample_server = self._make_server(sample.id)
             self._running.append(sample_server)
             try:
                 try:
@@ -139,7 +139,7 @@ class ServerTools(ToolSource):
             "starts": len(starts),
             "start_seconds": round(max(starts), 3) if starts else None,
             "restarts": self._restarts,
-            "noise_bytes": self._noise + sum(_noise(server) for server in self._running),
+            "noise_bytes": self._noise + sum(_noise_bytes(server) for server in self._running),
         }
         if self._drift:
             figures["drift"] = self._drift
@@ -162,7 +162,7 @@ class ServerTools(ToolSource):
         """Return a tool's answer without the keys that the server received."""
         return self._first.launch.hide(text, keys_only=True) if self._first is not None else text
 
-    def _shared(self, instance: str = "") -> SharedServer:
+    def _make_server(self, instance: str = "") -> SharedServer:
         """Return a server that starts when it is opened, for one question or for many."""
         is_for_sample = bool(instance)
 
@@ -195,7 +195,7 @@ class ServerTools(ToolSource):
 
     async def _end_server(self, shared: SharedServer) -> None:
         await shared.close()
-        self._noise += _noise(shared)
+        self._noise += _noise_bytes(shared)
         if shared.connection is not None:
             self._tail = shared.connection.tail or self._tail
         if shared in self._running:
@@ -237,7 +237,7 @@ class ServerTools(ToolSource):
         self._drift |= {kind: sorted(names) for kind, names in changed.items() if names}
 
 
-def _noise(shared: SharedServer) -> int:
+def _noise_bytes(shared: SharedServer) -> int:
     connection = shared.connection
     return connection.pipes.noise if connection is not None and connection.pipes is not None else 0
 

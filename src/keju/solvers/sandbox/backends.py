@@ -163,18 +163,21 @@ class Bubblewrap(Backend):
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
         limited = ["prlimit", *limits, "--", *self.shut_in(command)]
-        inner = ["bwrap", *self._inner(room), "--", *limited]
+        inner = ["bwrap", *self._inner_options(room), "--", *limited]
         environment = outer_environment()  # bubblewrap clears it
         if room.owner is None:
             return Launch(inner, environment)
         user = f"--reuid={room.owner}", f"--regid={room.owner}", "--clear-groups"
-        folders = *self._readable_folders(room), *self._binds((room.work, WORK), (room.run, RUN))
+        folders = (
+            *self._readable_folders(room),
+            *self._bind_options((room.work, WORK), (room.run, RUN)),
+        )
         outer = ["bwrap", "--tmpfs", "/tmp", *folders]
         outer += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--die-with-parent"]
         inner = ["setpriv", *user, "--", *inner]
         return Launch([*outer, "--", *inner], environment)
 
-    def _inner(self, room: Room) -> Iterator[str]:
+    def _inner_options(self, room: Room) -> Iterator[str]:
         size = "--size", str(self.settings.scratch_bytes)
         yield from (*size, "--tmpfs", "/tmp")  # first, because it would hide binds below it
         yield from self._readable_folders(room)
@@ -185,7 +188,7 @@ class Bubblewrap(Backend):
                 yield from ("--ro-bind", "/dev/null", path)
         is_nested = room.owner is not None  # the outer bubblewrap has moved them to their places
         work, run = (WORK, RUN) if is_nested else (str(room.work), str(room.run))
-        yield from self._binds((work, WORK), (run, RUN))
+        yield from self._bind_options((work, WORK), (run, RUN))
         # Folders that bubblewrap creates are unlimited memory, unless they are read-only.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK)
         yield from ("--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY), "--unshare-pid")
@@ -222,7 +225,7 @@ class Bubblewrap(Backend):
         for path in (*SYSTEM, *extra_paths):
             yield from ("--ro-bind-try", path, path)
 
-    def _binds(self, *pairs: tuple[object, str]) -> Iterator[str]:
+    def _bind_options(self, *pairs: tuple[object, str]) -> Iterator[str]:
         for source, place in pairs:
             yield from ("--bind", str(source), place)
 
@@ -302,7 +305,7 @@ class Docker(Container):
 
     name = binary = "docker"
 
-    def _hidden(self) -> dict[str, str]:
+    def _blanked_variables(self) -> dict[str, str]:
         names = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY")
         return {spelt: "" for name in names for spelt in (name, name.lower())}
 
@@ -312,10 +315,10 @@ class Podman(Container):
 
     name = binary = "podman"
 
-    def _engine(self) -> tuple[str, ...]:
+    def _engine_options(self) -> tuple[str, ...]:
         return ("--runtime", self.runtime) if self.runtime else ()
 
-    def _at_once(self) -> tuple[str, ...]:
+    def _stop_options(self) -> tuple[str, ...]:
         return ("--time", "0")
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:

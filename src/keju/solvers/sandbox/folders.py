@@ -223,7 +223,7 @@ def _count_waiting_files(about: Path) -> int:
     return 0
 
 
-def give_away(folder: Path, user: int | None) -> None:
+def change_owner(folder: Path, user: int | None) -> None:
     """Make a user the owner of a folder and everything in it; links are not followed."""
     if user is None:
         return

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from keju.solvers.sandbox.backends import Bubblewrap, Room, choose_owner
-from keju.solvers.sandbox.folders import count_deleted_bytes, give_away, size_of
+from keju.solvers.sandbox.folders import change_owner, count_deleted_bytes, size_of
 from keju.solvers.sandbox.output import CellResult, Output, strip_terminal_codes
 from keju.solvers.sandbox.supervise import descendants, read_processes
 from keju.solvers.sandbox.supervisor import Process
@@ -98,7 +98,7 @@ class Kernel:
         self.cells = self.timeouts = self.restarts = self.deaths = 0
         self.peak_work = self.peak_memory = 0
         self.exit: str | None = None
-        give_away(work, self._user)
+        change_owner(work, self._user)
 
     async def start(self) -> None:
         """Start the process and wait until it answers; raise KernelDied if it does not."""
@@ -128,7 +128,7 @@ class Kernel:
         connection = {**ports, "transport": "ipc", "ip": f"{run}/k", "key": key}
         file = room.run / "kernel.json"
         file.write_text(json.dumps(connection | {"signature_scheme": "hmac-sha256"}))
-        give_away(room.run, self._user)
+        change_owner(room.run, self._user)
         commands: dict[Language, list[str]] = {
             "python": [backend.python, *PYTHON_KERNEL, f"{run}/{file.name}"],
             "r": [*R_KERNEL, f"{run}/{file.name}"],
@@ -327,9 +327,9 @@ class Kernel:
         """End a kernel that sends endlessly, in a cell or after it."""
         while self._count_bytes() - self._bytes_before < MOST_OUTPUT:
             await asyncio.sleep(0.25)
-        self._stop_for("output")
+        self._kill_for("output")
 
-    def _stop_for(self, reason: Death) -> None:
+    def _kill_for(self, reason: Death) -> None:
         self._stop_reason = reason
         if self._process is not None:
             self._process.kill()
@@ -347,7 +347,7 @@ class Kernel:
         while True:
             started = time.monotonic()
             if await self._measure(self.work, run) > self._settings.max_work_bytes:
-                self._stop_for("work_size")
+                self._kill_for("work_size")
             await asyncio.sleep(min(5.0, max(1.0, 10 * (time.monotonic() - started))))
 
     async def _measure(self, *folders: Path) -> int:

@@ -216,7 +216,7 @@ class Sandbox:
         """Start an isolated command, with limited memory."""
         is_bounded = self.probed is not None and self.probed.cgroup
         needs_scope = is_bounded and isinstance(self.backend, Bubblewrap)
-        prefix = scope(room.memory, self.settings.processes + 8) if needs_scope else []
+        prefix = scope_command(room.memory, self.settings.processes + 8) if needs_scope else []
         return await self.supervisor.start(
             [*prefix, *launch.argv],
             env=launch.env,
@@ -273,7 +273,7 @@ class Sandbox:
     async def _has_cgroups(self) -> bool:
         if isinstance(self.backend, Container):
             return True
-        argv = scope(2**28, 64)
+        argv = scope_command(2**28, 64)
         can_scope = bool(argv) and isinstance(self.backend, Bubblewrap)
         return can_scope and (await self._run_outside([*argv, "true"])).code == 0
 
@@ -319,7 +319,7 @@ class Sandbox:
         return Ran(code, output.decode("utf-8", "replace"), lines[-1][:300])
 
 
-def scope(size: int, processes: int) -> list[str]:
+def scope_command(size: int, processes: int) -> list[str]:
     """Return a prefix that runs a command in a new cgroup with limits; [] if that is not
     possible."""
     if shutil.which("systemd-run") is None:

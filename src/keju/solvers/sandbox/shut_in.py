@@ -120,7 +120,7 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
 
 
-def take_rights_away() -> None:
+def drop_rights() -> None:
     """Join a new keyring, and filter the system calls of this process and its children."""
     processor, calls = PROCESSORS.get(os.uname().machine, (0, {}))
     if not calls or sys.maxsize < 2**32:  # a 32-bit Python makes other calls
@@ -137,7 +137,7 @@ def take_rights_away() -> None:
 
 
 if __name__ == "__main__":
-    take_rights_away()
+    drop_rights()
     try:
         os.execvp(sys.argv[1], sys.argv[1:])
     except OSError as problem:

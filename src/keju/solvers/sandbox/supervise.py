@@ -222,7 +222,7 @@ class Keeper:
         program = os.fork()
         if program == 0:
             try:
-                self.become()
+                self.exec_program()
             except BaseException as error:
                 number = error.errno if isinstance(error, OSError) else 0
                 os.write(write_end, json.dumps([number or 0, str(error)]).encode())
@@ -239,7 +239,7 @@ class Keeper:
         self.report_event("started", pid=program)
         return program
 
-    def become(self) -> NoReturn:
+    def exec_program(self) -> NoReturn:
         """Turn this process into the program."""
         order = self.order
         os.setsid()
@@ -295,7 +295,7 @@ class Keeper:
             try:
                 self.order |= {"argv": list(argv), "fds": [], "limits": {}}
                 self.files = []
-                self.become()
+                self.exec_program()
             finally:
                 os._exit(127)
         limit = time.monotonic() + CLEARING
