@@ -71,8 +71,8 @@ class Model(ABC):
     slots: int | None = None
     """The most requests that it can work on usefully at the same time; None if the user decides."""
     batches: bool = False
-    """Whether it forms batches itself. Then `slots` requests are kept in flight, whatever the limit
-    for endpoints is, and one subset follows the other."""
+    """Whether it forms batches itself. Then `slots` requests are kept in flight, independent of
+    the limit for endpoints, and one subset follows the other."""
 
     quits: bool = False
     """Whether a cancelled call ends at once and costs nothing, so that Ctrl-C does not wait for

@@ -61,7 +61,7 @@ def label_values(
     writes these spaces. `spaces` says that it does; otherwise the tokens of this reply decide.
 
     In a text to continue, the first token counts. In a chat, the first token that is a label
-    counts, outside of any reasoning. Returns None if there are no log-probabilities.
+    counts, outside of any reasoning. Returns None if the reply holds none.
     """
     positions = list(_positions(logprobs))
     if not positions:

@@ -44,7 +44,7 @@ class HttpReply(msgspec.Struct, frozen=True):
 
 
 class TransportError(Exception):
-    """There is no complete reply. The message is one line without addresses and headers."""
+    """The reply is missing or incomplete. The message is one line without addresses and headers."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Target(NamedTuple):
     head: bytes
     """Everything after the method: the path, the host, the credentials of the address."""
     authorized: bool
-    """Whether the address has credentials, which take precedence over those of the headers."""
+    """Whether the address has credentials, which take precedence over credentials in headers."""
 
 
 def plain_target(url: str) -> Target | None:
@@ -236,7 +236,7 @@ class _Connection(asyncio.Protocol):
     def ask(self, request: bytes, due: float, patience: float) -> asyncio.Future[HttpReply]:
         """Send a request; return the future of its reply.
 
-        The future fails if there is no reply when the loop's clock shows `due`, after `patience`
+        The future fails without a reply when the loop's clock shows `due`, after `patience`
         seconds.
         """
         assert self._transport is not None
@@ -311,7 +311,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiting is None:
-            return self.abort()  # there is no request
+            return self.abort()  # no request is pending
         self._wire_size += len(data)
         before = len(self._body)
         try:

@@ -294,7 +294,7 @@ def endpoint_tasks(config: TaskConfig) -> list[TaskConfig]:
 def fit_sampling(config: TaskConfig, requested: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
     """Return the sampling to send to the model, and notices for the results.
 
-    The temperature is None in `requested` if nobody asked for one. It is then 0, unless the kind of
+    The temperature is None in `requested` if no setting names one. It is then 0, unless the kind of
     model does not support it. Raises ConfigError for settings that the model refuses.
     """
     kind = kind_of(config.model)

@@ -1,7 +1,7 @@
 """HTTP with keep-alive connections: returns complete replies or a fault.
 
-There are no retries and no redirects. Only the channel decides on another attempt, and a key never
-follows a ``Location`` header to another host.
+It never retries and never follows redirects. Only the channel decides on another attempt, and a
+key never follows a ``Location`` header to another host.
 
 Two clients share the work. Plain http uses `keju.models.plain_http` on the thread of the event
 loop. A client with its own thread competes with the loop for the interpreter, which costs more than

@@ -51,7 +51,7 @@ _SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
 
 @dataclass(frozen=True)
 class HubRepo:
-    """A data set on a hub and the revision that is asked for."""
+    """A data set on a hub and the requested revision."""
 
     repo: str
     revision: str
@@ -59,46 +59,46 @@ class HubRepo:
 
 @dataclass(frozen=True)
 class Companions:
-    """Official files that no hub carries, at a pinned commit of their repository on GitHub."""
+    """Official files that are on no hub, at a pinned commit of their GitHub repository."""
 
     repo: str
     commit: str
     names: tuple[str, ...]
     needed_for: str
-    """What cannot be done without them, for the message when they are out of reach."""
+    """The purpose of the files, for the message if they are unreachable."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What an exam declares about its files."""
+    """The files of an exam, as the exam declares them."""
 
     tables: tuple[str, ...] = ()
     stems: tuple[str, ...] = ("{table}", "data/{table}", "main/{table}")
     """Templates with ``{table}``, or ``{split}`` and ``{subject}`` of a table ``split/subject``."""
     own_stems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Tables whose files have names of their own."""
+    """Templates for single tables whose files have other names."""
     optional: frozenset[str] = frozenset()
-    """Tables that a complete folder may lack."""
+    """Tables that may be missing from a complete folder."""
     archives: tuple[str, ...] = ()
     """Zip files that may hold the tables."""
     texts: tuple[str, ...] = ()
     """Plain files that belong to a complete folder."""
     capsules: str = ""
-    """A pattern for files that questions are worked on with; pulled only where asked for."""
+    """A pattern for the data files of questions, which are only pulled on request."""
     with_capsules: bool = False
     folders: tuple[str, ...] = ()
-    """Other names its folder goes by below a data directory."""
+    """Other names of its folder below a data directory."""
     hubs: Mapping[HubName, HubRepo] = field(default_factory=dict)
     companions: Companions | None = None
     bundled: Path | None = None
-    """The folder of data that comes with the code, where there is one."""
+    """The folder of data that comes with the code, if there is one."""
     rows: Mapping[str, int] = field(default_factory=dict)
-    """Rows of each table as published."""
+    """The published number of rows of each table."""
     checksums: Path | None = None
-    """A file in the format of ``sha256sum`` with the official files, by whatever path."""
+    """A file in the format of ``sha256sum`` with the official files, under any paths."""
 
     def sha256(self, name: str) -> str | None:
-        """The hash of the official file called `name`, wherever in the folder it lies."""
+        """Return the hash of the official file called `name`, in any folder."""
         return self._digests.get(name.rpartition("/")[2])
 
     @cached_property
@@ -108,7 +108,7 @@ class Layout:
         return {path.rpartition("/")[2]: digest for digest, path in pairs}
 
     def stems_of(self, table: str) -> list[str]:
-        """The paths, without suffix, at which `table` may lie, best first."""
+        """Return the possible paths of `table` without suffix, best first."""
         if table in self.own_stems:
             return list(self.own_stems[table])
         split, _, subject = table.partition("/")
@@ -116,7 +116,7 @@ class Layout:
         return [s.format(table=table, split=split, subject=subject) for s in fitting]
 
     def wants(self, path: str) -> bool:
-        """Whether `path` of a repository is one of the files that the tables are read from."""
+        """Whether `path` of a repository is a file that Keju needs."""
         is_listed_file = path in self.archives or path in self.texts
         if self.with_capsules and fnmatchcase(path, self.capsules):
             return True
@@ -128,18 +128,18 @@ class Layout:
 
 
 def suffix_of(path: str) -> str:
-    """The suffix that makes `path` a table; empty if it is none."""
+    """Return the suffix that makes `path` a table; empty if it is not a table."""
     return next((suffix for suffix in SUFFIXES if path.endswith(suffix)), "")
 
 
 def stem_of(path: str) -> str | None:
-    """`path` without suffix and part number; None if it is no table."""
+    """Return `path` without suffix and part number; None if it is not a table."""
     suffix = suffix_of(path)
     return _SHARD.sub("", path.removesuffix(suffix)) if suffix else None
 
 
 def match_files(stem: str, names: Iterable[str]) -> list[list[str]]:
-    """The files among `names` that are the table `stem`: one list of parts for each suffix."""
+    """Return the files in `names` of the table `stem`: one list of parts for each suffix."""
     parts: dict[str, list[str]] = {}
     for name in sorted(names):
         if stem_of(name) == stem:
@@ -148,7 +148,7 @@ def match_files(stem: str, names: Iterable[str]) -> list[list[str]]:
 
 
 def count_missing_parts(names: list[str]) -> int:
-    """How many parts of a table that is split into numbered parts are not among `names`."""
+    """Return how many numbered parts of a split table are missing from `names`."""
     numbers = [_SHARD.search(name.removesuffix(suffix_of(name))) for name in names]
     totals = [int(match[2]) for match in numbers if match]
     return max(totals) - len(names) if totals else 0

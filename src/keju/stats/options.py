@@ -22,7 +22,7 @@ class ChiSquared(NamedTuple):
 
 
 def option_bias(predicted: Sequence[float], gold: Sequence[float]) -> ChiSquared:
-    """Test the counts of predicted letters against those of the gold letters.
+    """Test the counts of predicted letters against the gold letters.
 
     The gold counts are scaled to the number of predictions. Letters that are neither predicted nor
     gold are left out. Raises ValueError for a letter that is never gold.
@@ -126,7 +126,7 @@ def recall_spread(recalls: Sequence[float]) -> float:
 
 
 def letter_prior(rotations: Sequence[Sequence[float]]) -> list[float]:
-    """Return the prior of each letter, whatever its option is (PriDe, Zheng et al. 2024).
+    """Return the prior of each letter, independent of its option (PriDe, Zheng et al. 2024).
 
     Each rotation of the options holds the probabilities of the letters, all of them positive.
     """

@@ -3,8 +3,8 @@ what each model accepts.
 
 The API reports a part of it (``GET /v1/models/ID``: the longest reply, the kinds of thinking). The
 table holds the parts that the API does not report or that must be known before sending. Defaults
-that nobody requested, such as Keju's temperature of 0, are left out if the API does not support
-them, and results report it. Settings of the user or the protocol are either sent or refused in one
+such as Keju's temperature of 0 are left out if the API does not support them, and results report
+it. Settings of the user or the protocol are either sent or refused in one
 line, never dropped.
 """
 

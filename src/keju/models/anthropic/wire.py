@@ -178,7 +178,7 @@ def _tool_result(turn: Turn) -> Block:
 
 
 def _pictures(turn: Turn) -> list[Block]:
-    """Return the pictures of a turn, without those of an unknown type."""
+    """Return the pictures of a turn, except unknown types."""
     blocks = []
     for picture in turn.images:
         kind = next((kind for start, kind in PICTURES.items() if picture.startswith(start)), None)

@@ -57,7 +57,7 @@ requested."""
 KEPT = 4096
 """Number of prompt endings and samplings to keep before all are dropped."""
 NEUTRAL = {"top_k": 0, "min_p": 0.0}
-"""Without these llama.cpp would cut the distribution, although nobody asked for it."""
+"""Without these llama.cpp would cut the distribution, although no setting asks for it."""
 CONTINUE = "continue_final_message"
 """The field that asks endpoints to continue the cue of a prompt, which this model always does."""
 RENAMED = {"repetition_penalty": "repeat_penalty"}
@@ -132,7 +132,7 @@ def check_extra_fields(sampling: Sampling) -> None:
 class LlamaModel(Model):
     """Runs a GGUF file with llama.cpp in this process and sends requests to its loopback address.
 
-    Bodies and replies are handled like those of an endpoint, so both kinds of model are read alike.
+    Bodies and replies have the format of an endpoint, so both kinds of model are read alike.
     Labels are requested at the one position after the prompt. For a conversation the chat template
     is applied first. A call that is given up (a timeout, Ctrl-C) closes its connection, and
     llama.cpp stops it at its next token.

@@ -71,7 +71,7 @@ class HttpModel(Model):
         ca_file: str | None = None,
         preflight_timeout: float = PREFLIGHT_SECONDS,
     ) -> None:
-        """`api_headers` are those of the API, including the key; `headers` are the user's."""
+        """`api_headers` are for the API, including the key; `headers` are the user's."""
         self.name = name
         self.address = address
         self.preflight_timeout = preflight_timeout
@@ -153,8 +153,7 @@ def endpoint_error(code: str, endpoint: HttpModel, problem: Any, **values: Any) 
 
 
 def _limit_reply(sampling: Sampling, tokens: int) -> Sampling:
-    """Return `sampling` with a reply of at most `tokens`, whichever name the user chose for the
-    limit."""
+    """Return `sampling` with a reply of at most `tokens`, under either name of the limit."""
     names = ("max_tokens", "max_completion_tokens")
     extra = {k: tokens if k in names else v for k, v in sampling.extra.items()}
     return msgspec.structs.replace(sampling, max_tokens=tokens, extra=extra)
