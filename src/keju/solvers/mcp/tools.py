@@ -278,7 +278,7 @@ class ServerBox(Toolbox):
     def _is_listed(self, tool: str) -> bool:
         """Whether the running server has the tool; a restarted server may lack it."""
         connection = self._shared.connection
-        return connection is not None and tool in {tool.name for tool in connection.tools}
+        return connection is not None and tool in {listed.name for listed in connection.tools}
 
 
 _TIMEOUT = "Error: the tool did not answer in time."
