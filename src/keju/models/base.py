@@ -324,9 +324,9 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and isinstance(value.get("msg"), str):
-        places = value.get("loc")
-        place = ".".join(map(str, places)) if isinstance(places, list) else ""
-        return f"{place}: {value['msg']}" if place else str(value["msg"])
+        location = value.get("loc")
+        path = ".".join(map(str, location)) if isinstance(location, list) else ""
+        return f"{path}: {value['msg']}" if path else str(value["msg"])
     return msgspec.json.encode(value).decode()
 
 

@@ -34,7 +34,7 @@ def common_length(left_tokens: Sequence[int], right_tokens: Sequence[int]) -> in
     if left_tokens[:shorter] == right_tokens[:shorter]:
         return shorter
     return next(
-        (place for place in range(shorter) if left_tokens[place] != right_tokens[place]), shorter
+        (index for index in range(shorter) if left_tokens[index] != right_tokens[index]), shorter
     )
 
 

@@ -313,7 +313,7 @@ class _Connection(asyncio.Protocol):
         if self._waiting is None:
             return self.abort()  # no request is pending
         self._wire_size += len(data)
-        before = len(self._body)
+        size_before = len(self._body)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -324,7 +324,7 @@ class _Connection(asyncio.Protocol):
             if not (self._is_complete and self._status in BODILESS):
                 return self.fail(TransportError("malformed", "the reply is no HTTP", reached=True))
             self._is_kept_alive = False  # the damage came after the reply
-        if len(self._body) == before:  # headers, trailers, or framing without data
+        if len(self._body) == size_before:  # headers, trailers, or framing without data
             self._head_size += len(data)
         if self._is_too_long:
             return self.fail(too_long_reply())

@@ -180,14 +180,14 @@ def all_kinds() -> list[ModelKind]:
 
 def kind_of(model: str) -> ModelKind:
     """Return the kind of model for a name; a name of no known kind is at an endpoint."""
-    before, colon, _ = model.strip().partition(":")
+    kind_name, colon, _ = model.strip().partition(":")
     for kind in KINDS:
-        if kind.name == before and bool(kind.argument) == bool(colon):
+        if kind.name == kind_name and bool(kind.argument) == bool(colon):
             return kind
     # Names such as qwen:7b have a colon too, so plug-ins are only looked up for names with one.
     return (
-        _load_plugin(_plugin_entry_points()[before])
-        if colon and before in _plugin_entry_points()
+        _load_plugin(_plugin_entry_points()[kind_name])
+        if colon and kind_name in _plugin_entry_points()
         else ENDPOINT
     )
 
@@ -202,11 +202,11 @@ def nearest_spelling(model: str) -> str | None:
     from keju.models import weights
 
     name = model.strip()
-    before, colon, after = name.partition(":")
+    kind_name, colon, argument = name.partition(":")
     if colon:
         with_colon = [kind.name for kind in KINDS if kind.name and kind.argument]
-        near = nearest(before, [*with_colon, *_plugin_entry_points()])
-        return f"{near}:{after}" if near else None
+        suggestion = nearest(kind_name, [*with_colon, *_plugin_entry_points()])
+        return f"{suggestion}:{argument}" if suggestion else None
     if name.endswith(".gguf"):
         return f"gguf:{name}"
     if Path(name, "config.json").is_file():
@@ -216,8 +216,8 @@ def nearest_spelling(model: str) -> str | None:
     spelling_of = {kind.name: kind.spelling for kind in KINDS if kind.name}
     spelling_of |= {short.partition(":")[2]: short for short in SHORT_NAMES}
     spelling_of |= dict.fromkeys(weights.ALL_WEIGHTS, EMBEDDED)
-    near = nearest(name, spelling_of)
-    return spelling_of[near] if near else None
+    suggestion = nearest(name, spelling_of)
+    return spelling_of[suggestion] if suggestion else None
 
 
 def is_local(model: object) -> bool:

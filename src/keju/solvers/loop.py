@@ -228,14 +228,14 @@ class _Episode:
     async def run(self, box: Toolbox) -> None:
         """Alternate requests and tool calls until the episode ends."""
         self._submits = box.submits
-        silent = 0
+        silent_turns = 0
         for _ in range(self._agent.max_iterations):
             turn = await self._ask(box, "auto")
             if turn is not None and turn.calls:
                 await self._run_calls(box, turn.calls)
             elif turn is not None:
-                silent += 1
-                if box.reminder and silent < SILENT_TURNS:
+                silent_turns += 1
+                if box.reminder and silent_turns < SILENT_TURNS:
                     self._add_turn(Turn(role="user", text=box.reminder))
                 else:
                     self._set_stop("no_tool_call" if box.submits else "final")
@@ -414,10 +414,10 @@ class _Episode:
         return Exchange(reply, self._faults, seconds=meter.seconds)
 
 
-async def _run_together(works: Sequence[Coroutine[Any, Any, ToolResult]]) -> list[ToolResult]:
+async def _run_together(calls: Sequence[Coroutine[Any, Any, ToolResult]]) -> list[ToolResult]:
     """Return the results of concurrent calls; if one of them ends the episode, cancel the
     others."""
-    tasks = [asyncio.ensure_future(work) for work in works]
+    tasks = [asyncio.ensure_future(work) for work in calls]
     try:
         return await asyncio.gather(*tasks)
     finally:

@@ -115,11 +115,11 @@ def arm_sources(arm: Arm, workshop: Workshop) -> Iterator[ToolSource]:
 
 
 def notebook_sources(
-    job: Job, task: NotebookTask, arm: Arm | None, workshop: Workshop, place: Path | None
+    job: Job, task: NotebookTask, arm: Arm | None, workshop: Workshop, notebook_folder: Path | None
 ) -> Iterator[ToolSource]:
     """Yield the notebook of an exam, and then an arm's tools."""
     workplaces = workshop.workplaces(sandbox_settings_for(task, workshop.config.sandbox))
-    yield NotebookSource(task, job.exam.samples, workplaces, place)
+    yield NotebookSource(task, job.exam.samples, workplaces, notebook_folder)
     if arm is not None:
         yield from arm_sources(arm, workshop)
 

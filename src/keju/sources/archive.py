@@ -138,8 +138,8 @@ def refuse_long_directory(path: Path, where: str) -> None:
     for mark, offset, width in ((b"PK\x05\x06", 12, 4), (b"PK\x06\x06", 40, 8)):
         if (start := tail.rfind(mark)) >= 0:
             sizes.append(int.from_bytes(tail[start + offset :][:width], "little"))
-    listed = sizes[-1] if max(sizes) == 0xFFFFFFFF else max(sizes)
-    if listed > bounds.LONGEST_DIRECTORY and listed <= end:
+    directory_size = sizes[-1] if max(sizes) == 0xFFFFFFFF else max(sizes)
+    if directory_size > bounds.LONGEST_DIRECTORY and directory_size <= end:
         raise DataError("archive_too_many", where=where, most=bounds.MOST_ENTRIES)
 
 

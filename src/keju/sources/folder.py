@@ -202,7 +202,7 @@ class DataFolder:
 
     def exists(self, name: str) -> bool:
         """Whether the folder holds the file `name`."""
-        return any(name in place.listing(_parent(name)) for place in self._places)
+        return any(name in files.listing(_parent(name)) for files in self._places)
 
     def first_of(self, names: Iterable[str]) -> str | None:
         """Return the first of several names that exists as a file in the folder."""
@@ -210,11 +210,11 @@ class DataFolder:
 
     def bytes(self, name: str) -> bytes:
         """Return the content of `name`, unpacked if its name ends in ``.gz``."""
-        place = self._find_place(name)
-        raw = self._read(place, name)
+        files = self._find_place(name)
+        raw = self._read(files, name)
         if not name.endswith(".gz"):
             return raw
-        where = place.where(name)
+        where = files.where(name)
         return read_whole(unpacking(io.BytesIO(raw), where), where)
 
     def text(self, name: str) -> str:
@@ -234,11 +234,11 @@ class DataFolder:
 
         Its hash is computed after all of it was read.
         """
-        place = self._find_place(name)
-        with place.open(name) as stream:
-            yield from table_rows(stream, name, place.where(name))
+        files = self._find_place(name)
+        with files.open(name) as stream:
+            yield from table_rows(stream, name, files.where(name))
             stream.seek(0)
-            self._note_hash(place, name, stream)
+            self._note_hash(files, name, stream)
 
     def has(self, stem: str) -> bool:
         """Whether the folder holds the logical table `stem`."""
@@ -282,38 +282,38 @@ class DataFolder:
         roots = [self.path] if self._companions is None else [self.path, self._companions]
         disks: list[Files] = [DiskFiles(root) for root in roots]
         archives = [self.path / name for name in self.layout.archives]
-        present = [path for path in archives if path.is_file()]
-        return [*disks, *(ZipFiles(path) for path in present)]
+        existing = [path for path in archives if path.is_file()]
+        return [*disks, *(ZipFiles(path) for path in existing)]
 
     def _find_place(self, name: str) -> Files:
         """Return the place that holds `name`, or the first place, which then reports the missing
         file."""
-        holders = (place for place in self._places if name in place.listing(_parent(name)))
+        holders = (files for files in self._places if name in files.listing(_parent(name)))
         return next(holders, self._places[0])
 
     def _find(self, stem: str) -> Table | None:
         stems = dict.fromkeys([*self.layout.stems_of(stem), stem])
-        for place in self._places:
-            groups = [g for s in stems for g in match_files(s, place.listing(_parent(s)))]
+        for files in self._places:
+            groups = [g for s in stems for g in match_files(s, files.listing(_parent(s)))]
             if not groups:
                 continue
             names, *other_groups = groups
             if missing_count := count_missing_parts(names):
                 raise DataError(
-                    "source_parts_missing", where=place.where(names[0]), n=missing_count
+                    "source_parts_missing", where=files.where(names[0]), n=missing_count
                 )
             for group in other_groups:
                 self.note(f"{names[0]} was read, {group[0]} beside it was not")
-            return Table(place, tuple(names))
+            return Table(files, tuple(names))
         return None
 
-    def _read(self, place: Files, name: str) -> Raw:
-        raw = place.read(name)
-        self._note_hash(place, name, io.BytesIO(raw))
+    def _read(self, files: Files, name: str) -> Raw:
+        raw = files.read(name)
+        self._note_hash(files, name, io.BytesIO(raw))
         return raw
 
-    def _note_hash(self, place: Files, name: str, content: io.BufferedIOBase) -> None:
-        file, digest = place.fingerprint(name, content)
+    def _note_hash(self, files: Files, name: str, content: io.BufferedIOBase) -> None:
+        file, digest = files.fingerprint(name, content)
         self.hashes[file] = digest
         official = self.layout.sha256(name) or self.recorded.get(name)
         if official is not None and file != name:  # an archive's hash represents its files
@@ -452,11 +452,11 @@ def _resolve_snapshot(path: Path, setting: str) -> Path:
     """
     if not (path / SNAPSHOTS).is_dir():
         return path
-    present = sorted(folder for folder in (path / SNAPSHOTS).iterdir() if folder.is_dir())
+    snapshots = sorted(folder for folder in (path / SNAPSHOTS).iterdir() if folder.is_dir())
     main = path / "refs" / "main"
     current = path / SNAPSHOTS / main.read_text("utf-8").strip() if main.is_file() else None
-    if current in present:
+    if current in snapshots:
         return current
-    if len(present) == 1:
-        return present[0]
-    raise DataError("data_snapshots", setting=setting, path=path, n=len(present))
+    if len(snapshots) == 1:
+        return snapshots[0]
+    raise DataError("data_snapshots", setting=setting, path=path, n=len(snapshots))

@@ -121,9 +121,9 @@ def _check_table(folder: DataFolder, table: str) -> Item:
     return Item(table, "ok" if is_unchanged else "changed", names, count, published, hashes)
 
 
-def _compare_hashes(folder: DataFolder, names: Sequence[str], present: list[str]) -> Hashes:
+def _compare_hashes(folder: DataFolder, names: Sequence[str], actual: list[str]) -> Hashes:
     """Return whether the hashes of the files `names` are the official or the pulled ones."""
     official = [folder.layout.sha256(name) or folder.recorded.get(name) for name in names]
     if None in official:
         return ""
-    return "known" if official == present else "other"
+    return "known" if official == actual else "other"

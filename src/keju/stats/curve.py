@@ -95,15 +95,15 @@ def half_point(levels: Sequence[Level]) -> HalfPoint:
     if easiest.skill <= Z90 * math.sqrt(easiest.variance):
         return HalfPoint("at_chance")
     fitted = _pooled_skills(levels)
-    aim, place = fitted[0] / 2, None
+    half_skill, place = fitted[0] / 2, None
     for number in range(1, len(levels)):
-        before, after = fitted[number - 1], fitted[number]
-        if after <= aim < before:
-            share = (before - aim) / (before - after)
+        before_skill, after_skill = fitted[number - 1], fitted[number]
+        if after_skill <= half_skill < before_skill:
+            share = (before_skill - half_skill) / (before_skill - after_skill)
             start, end = levels[number - 1].place, levels[number].place
             place = start + share * (end - start)
             break
-    possible = [at for at, z in _distances_from_half(levels) if abs(z) <= Z95]
+    possible = [position for position, z in _distances_from_half(levels) if abs(z) <= Z95]
     if place is None:
         return HalfPoint("beyond", None, min(possible, default=None))
     low, high = min([place, *possible]), max([place, *possible])
@@ -133,9 +133,9 @@ def _distances_from_half(levels: Sequence[Level]) -> Iterable[tuple[float, float
             # The skill there minus half of the skill at the first level, as a sum over independent
             # levels.
             weights = {0: -0.5}
-            for place, weight in ((number - 1, 1 - share), (number, share)):
-                weights[place] = weights.get(place, 0.0) + weight
-            value = math.fsum(weight * levels[at].skill for at, weight in weights.items())
-            variance = math.fsum(w * w * levels[at].variance for at, w in weights.items())
+            for index, weight in ((number - 1, 1 - share), (number, share)):
+                weights[index] = weights.get(index, 0.0) + weight
+            value = math.fsum(weight * levels[index].skill for index, weight in weights.items())
+            variance = math.fsum(w * w * levels[index].variance for index, w in weights.items())
             z = value / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, value)
             yield start.place + share * (end.place - start.place), z

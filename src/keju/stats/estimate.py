@@ -220,7 +220,7 @@ def _cluster_sizes(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
 
 
 def _apply_clusters(
-    alone: StratifiedMean,
+    unclustered: StratifiedMean,
     sizes: _Sizes,
     residuals: Mapping[str, float],
     unequal: Imbalance,
@@ -232,12 +232,12 @@ def _apply_clusters(
     from few clusters, so Student's t replaces `z` in part. The part grows with the share of the
     variance that only the clusters show. The result is corrected for clusters of unequal size.
     """
-    count, value = len(residuals), alone.value
+    count, value = len(residuals), unclustered.value
     if count == 1:
-        return alone._replace(se=None, interval=None, n_eff=1.0, clusters=1)
+        return unclustered._replace(se=None, interval=None, n_eff=1.0, clusters=1)
     squares = math.fsum(residual**2 for residual in residuals.values())
     se = math.sqrt(count / (count - 1) * squares)
-    deff = (se / alone.se) ** 2 if alone.se else None
+    deff = (se / unclustered.se) ** 2 if unclustered.se else None
     t = student_t_quantile(0.975, count - 1)
     observed_effect = max(1.0, deff or 1.0)
     # The items of one cluster cannot correlate more than completely.
@@ -247,10 +247,10 @@ def _apply_clusters(
         if observed_effect > 1
         else observed_effect
     )
-    size = alone.n_eff / effect
+    size = unclustered.n_eff / effect
     wider = student_t_quantile(0.975, unequal.df)
     reach = z + (max(z, wider) - z) * (1 - effect**-2)
-    return alone._replace(
+    return unclustered._replace(
         se=se,
         interval=bunched_wilson(
             value, sizes.answers, unequal.effective, sizes.answers / size, reach
@@ -468,7 +468,7 @@ def difference_estimate(predictions: Sequence[float], scores: Mapping[int, float
     `scores` are the scores of the sample by position. Bad predictions widen the interval but do not
     make it wrong.
     """
-    errors = Moments.of(score - predictions[place] for place, score in scores.items())
+    errors = Moments.of(score - predictions[index] for index, score in scores.items())
     if errors is None:
         raise ValueError("a mean cannot be corrected without a single score")
     value = (mean(predictions) or 0.0) + errors.mean

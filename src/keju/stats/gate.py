@@ -92,8 +92,8 @@ def decide_no_worse(
         score = _Tango(difference.first_only * share, difference.second_only * share, n)
         df = df if difference.clusters is not None else math.inf
         quantile = _quantile(level, df)
-        low = _root(lambda at: score(at) - quantile, -1.0, value)
-        high = _root(lambda at: score(at) + quantile, value, 1.0)
+        low = _root(lambda limit_tried: score(limit_tried) - quantile, -1.0, value)
+        high = _root(lambda limit_tried: score(limit_tried) + quantile, value, 1.0)
         tests.append(_Bounds(low, high, *_tail_probabilities(score(limit), df)))
         null_spread = max(spread, math.sqrt(score.variance(limit) * difference.n) / n)
     test = _most_cautious(tests)
@@ -153,8 +153,8 @@ def _exact_bounds(value: float, n: float, limit: float, level: float) -> _Bounds
     """Return bounds and p of the exact binomial test."""
     right, wrong = value * n, (1 - value) * n
     return _Bounds(
-        _root(lambda at: binomial_at_least(right, n, at) - level, 0.0, value),
-        1 - _root(lambda at: binomial_at_least(wrong, n, at) - level, 0.0, 1 - value),
+        _root(lambda share: binomial_at_least(right, n, share) - level, 0.0, value),
+        1 - _root(lambda share: binomial_at_least(wrong, n, share) - level, 0.0, 1 - value),
         floor_p(binomial_at_least(right, n, limit)),
         floor_p(binomial_at_least(wrong, n, 1 - limit)),
         binomial_at_least_log10(right, n, limit),
@@ -190,11 +190,11 @@ def _quantile(level: float, df: float) -> float:
 def _tail_probabilities(t: float, df: float) -> tuple[float, float, float, float]:
     """Return P(T > t) and P(T > -t), and their logarithms."""
     if df == math.inf:
-        ps = [normal_survival(at) for at in (t, -t)]
-        logs = [normal_survival_log10(at) for at in (t, -t)]
+        ps = [normal_survival(value) for value in (t, -t)]
+        logs = [normal_survival_log10(value) for value in (t, -t)]
     else:
-        ps = [student_t_survival(at, df) for at in (t, -t)]
-        logs = [student_t_survival_log10(at, df) for at in (t, -t)]
+        ps = [student_t_survival(value, df) for value in (t, -t)]
+        logs = [student_t_survival_log10(value, df) for value in (t, -t)]
     return floor_p(ps[0]), floor_p(ps[1]), logs[0], logs[1]
 
 

@@ -28,10 +28,10 @@ def quantile(ordered: Sequence[float], share: float) -> float | None:
     """
     if not ordered:
         return None
-    place = share * (len(ordered) - 1)
-    low = math.floor(place)
+    position = share * (len(ordered) - 1)
+    low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    return ordered[low] + (position - low) * (ordered[high] - ordered[low])
 
 
 _NORMAL = NormalDist()
@@ -332,10 +332,10 @@ def bunched_wilson(
     too large.
     """
     rare = min(share, 1 - share) * size / deff
-    hidden = abs(1 - 2 * share) * TELLING / (rare + TELLING)
+    hidden_share = abs(1 - 2 * share) * TELLING / (rare + TELLING)
     largest_deff = max(1.0, size / bunches)
     feared_deff = min(
-        deff + FEARED_CORRELATION * (largest_deff - 1) * hidden, max(deff, largest_deff)
+        deff + FEARED_CORRELATION * (largest_deff - 1) * hidden_share, max(deff, largest_deff)
     )
     small_sample_factor = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
     outward_shift = (feared_deff / deff - 1) * small_sample_factor**6
@@ -435,7 +435,7 @@ def bca_interval(
     items."""
     observed, generator = value(sample), random.Random(seed)
     drawn = sorted(value(generator.choices(sample, k=len(sample))) for _ in range(resamples))
-    left_out = [value([*sample[:place], *sample[place + 1 :]]) for place in range(len(sample))]
+    left_out = [value([*sample[:index], *sample[index + 1 :]]) for index in range(len(sample))]
     below = sum(resampled < observed for resampled in drawn) / resamples
     low, high, _ = bca_levels(below, acceleration(left_out))
     return Interval(quantile(drawn, low) or 0.0, quantile(drawn, high) or 0.0)

@@ -62,7 +62,7 @@ def place_bias(questions: Iterable[Sequence[Sequence[int]]], places: int) -> Pla
     choices, expected = [0] * places, [0.0] * places
     covariance = [[0.0] * places for _ in range(places)]
     for table in questions:
-        total = _counts((place for row in table for place in row), places)
+        total = _counts((choice for row in table for choice in row), places)
         for turn, row in enumerate(table):
             choices[row[turn]] += 1
         for place in range(places):

@@ -239,7 +239,7 @@ def _sampled_sign_flip_p(sizes: Sequence[float], observed_sum: float, seed: int)
     hits = 0
     for _ in range(DRAWS):
         bits = generator.getrandbits(len(sizes))
-        flipped = sum(size for place, size in enumerate(sizes) if bits >> place & 1)
+        flipped = sum(size for index, size in enumerate(sizes) if bits >> index & 1)
         hits += abs(total_size - 2 * flipped) >= observed_sum
     return (hits + 1) / (DRAWS + 1)
 
@@ -288,8 +288,8 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     """
     order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
     adjusted, smallest_so_far = [1.0] * len(ps), 1.0
-    for place, index in enumerate(order):
-        smallest_so_far = min(smallest_so_far, ps[index] * len(ps) / (len(ps) - place))
+    for rank, index in enumerate(order):
+        smallest_so_far = min(smallest_so_far, ps[index] * len(ps) / (len(ps) - rank))
         adjusted[index] = smallest_so_far
     return adjusted
 
@@ -302,7 +302,7 @@ def holm(ps: Sequence[float]) -> list[float]:
     """
     order = sorted(range(len(ps)), key=ps.__getitem__)
     adjusted, largest_so_far = [0.0] * len(ps), 0.0
-    for place, index in enumerate(order):
-        largest_so_far = max(largest_so_far, min(1.0, ps[index] * (len(ps) - place)))
+    for rank, index in enumerate(order):
+        largest_so_far = max(largest_so_far, min(1.0, ps[index] * (len(ps) - rank)))
         adjusted[index] = largest_so_far
     return adjusted

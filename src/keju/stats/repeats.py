@@ -42,7 +42,7 @@ def _chance_all_among(n: int, part: int, k: int) -> float:
         return 0.0
     factor_count, factor_offset = sorted((k, n - part))
     return math.exp(
-        math.fsum(math.log1p(-factor_offset / (n - place)) for place in range(factor_count))
+        math.fsum(math.log1p(-factor_offset / (n - index)) for index in range(factor_count))
     )
 
 

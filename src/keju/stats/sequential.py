@@ -60,7 +60,7 @@ def _bets(prior: float) -> list[tuple[float, float]]:
 
     The cosines of even angles lie where the beta distribution of 1/2 puts even shares.
     """
-    angles = [(2 * place + 1) * math.pi / (2 * NODES) for place in range(NODES)]
+    angles = [(2 * index + 1) * math.pi / (2 * NODES) for index in range(NODES)]
     weights = [math.sin(angle) ** (2 * prior - 1) for angle in angles]
     total_weight = math.fsum(weights)
     return [(math.cos(angle), w / total_weight) for angle, w in zip(angles, weights, strict=True)]

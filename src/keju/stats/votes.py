@@ -55,8 +55,8 @@ def _exact_vote(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, 
     # the value of one vote, divisible by every number of ties
     vote_worth = math.lcm(*range(1, len(right) + len(wrong) + 1))
     score = 0
-    for place, votes in enumerate(right):
-        other_votes = (*right[:place], *right[place + 1 :], *wrong)
+    for index, votes in enumerate(right):
+        other_votes = (*right[:index], *right[index + 1 :], *wrong)
         for top in range(1, min(votes, k) + 1):
             ways = _ways_by_ties(other_votes, abstained, k - top, top)
             winning_ways = sum(
@@ -136,20 +136,20 @@ class _Chances(NamedTuple):
 @lru_cache(maxsize=1024)
 def _binomial(n: int, share: float) -> _Chances:
     """Return the binomial distribution of `n` draws, from its most likely count outwards."""
-    usual, odds = min(n, math.floor((n + 1) * share)), share / (1 - share)
+    most_likely, odds = min(n, math.floor((n + 1) * share)), share / (1 - share)
     above, below = [1.0], []
-    for count in range(usual, n):
+    for count in range(most_likely, n):
         if (chance := above[-1] * (n - count) / (count + 1) * odds) < _NEGLIGIBLE:
             break
         above.append(chance)
     chance = 1.0
-    for count in range(usual, 0, -1):
+    for count in range(most_likely, 0, -1):
         if (chance := chance * count / (n - count + 1) / odds) < _NEGLIGIBLE:
             break
         below.append(chance)
     values = [*reversed(below), *above]
     total = math.fsum(values)
-    return _Chances(usual - len(below), tuple([value / total for value in values]))
+    return _Chances(most_likely - len(below), tuple([value / total for value in values]))
 
 
 class _Contest:
@@ -175,26 +175,26 @@ class _Contest:
         """Return `points` times the chance that the votes add up to k and the option wins."""
         if not self._option_chances:
             return 0.0
-        roots = [cmath.rect(1.0, 2 * math.pi * place / points) for place in range(points)]
+        roots = [cmath.rect(1.0, 2 * math.pi * index / points) for index in range(points)]
         sums = [
             # The other half of the points has the conjugate values.
-            (1 if 2 * place % points == 0 else 2) * self._coefficient(place, roots, abstained).real
-            for place in range(points // 2 + 1)
+            (1 if 2 * index % points == 0 else 2) * self._coefficient(index, roots, abstained).real
+            for index in range(points // 2 + 1)
         ]
         return math.fsum(sums)
 
-    def _coefficient(self, place: int, roots: Sequence[complex], abstained: _Chances) -> complex:
+    def _coefficient(self, index: int, roots: Sequence[complex], abstained: _Chances) -> complex:
         """Return one coefficient of the transform."""
         points = len(roots)
 
         def transform(chances: _Chances) -> complex:
-            turns = [roots[place * (chances.lowest + at) % points] for at in chances.places]
+            turns = [roots[index * (chances.lowest + offset) % points] for offset in chances.places]
             return sum(map(mul, chances.values, turns), 0j)
 
-        outside = roots[-place * self._k % points] * transform(abstained)
+        outside = roots[-index * self._k % points] * transform(abstained)
         for chances, count in self._certain_losers:
             outside *= transform(chances) ** count
-        turns = [roots[place * top % points] for top in range(self._low, self._high + 1)]
+        turns = [roots[index * top % points] for top in range(self._low, self._high + 1)]
         rivals = []
         for rival in self._rivals:
             steps = list(map(mul, rival.steps, turns))
@@ -203,11 +203,11 @@ class _Contest:
         option_terms = list(map(mul, self._option_chances, turns))
         total = 0j
         for (start, end), nodes in self._segments:
-            for at, weight in nodes:
+            for node, weight in nodes:
                 product = option_terms[start:end]
                 for below_or_equal, steps, count in rivals:
                     pairs = zip(below_or_equal[start:end], steps[start:end], strict=True)
-                    factors = [fewer + at * tie for fewer, tie in pairs]
+                    factors = [fewer + node * tie for fewer, tie in pairs]
                     if count > 1:
                         factors = [factor**count for factor in factors]
                     product = list(map(mul, product, factors))
@@ -255,9 +255,9 @@ def _segments(
     r // 2 + 1 nodes gives it exactly.
     """
     sizes: list[int] = []
-    for place, chance in enumerate(option_chances):
-        tied = [(rival.steps[place], rival.options) for rival in rivals]
-        most_ties = min(sum(count for step, count in tied if step), max(0, k // (low + place) - 1))
+    for index, chance in enumerate(option_chances):
+        tied = [(rival.steps[index], rival.options) for rival in rivals]
+        most_ties = min(sum(count for step, count in tied if step), max(0, k // (low + index) - 1))
         expected, tie_count = math.fsum(step * count for step, count in tied), 0
         # more ties have a negligible probability
         while tie_count < most_ties and chance >= _NEGLIGIBLE:
@@ -276,8 +276,8 @@ def _segments(
 def _gauss(size: int) -> Nodes:
     """Return the Gauss-Legendre nodes of [0, 1], found by Newton's method."""
     nodes: list[tuple[float, float]] = []
-    for place in range(size):
-        x = math.cos(math.pi * (place + 0.75) / (size + 0.5))
+    for index in range(size):
+        x = math.cos(math.pi * (index + 0.75) / (size + 0.5))
         for _ in range(100):
             value, slope = _legendre(size, x)
             x -= value / slope
@@ -290,7 +290,7 @@ def _gauss(size: int) -> Nodes:
 
 def _legendre(size: int, x: float) -> tuple[float, float]:
     """Return the Legendre polynomial of degree `size` at `x`, and its slope."""
-    before, value = 1.0, x
+    previous, value = 1.0, x
     for degree in range(2, size + 1):
-        before, value = value, ((2 * degree - 1) * x * value - (degree - 1) * before) / degree
-    return value, size * (x * value - before) / (x * x - 1)
+        previous, value = value, ((2 * degree - 1) * x * value - (degree - 1) * previous) / degree
+    return value, size * (x * value - previous) / (x * x - 1)

@@ -270,13 +270,13 @@ class AnthropicModel(HttpModel):
         if self.name in offered or not offered:
             code = "endpoint_without_model_or_route"
             return endpoint_error(code, self, fault_text(fault), model=self.name)
-        near = nearest(self.name, offered)
+        suggestion = nearest(self.name, offered)
         return endpoint_error(
             "endpoint_without_model",
             self,
             "",
             model=self.name,
-            hint=Notice("did_you_mean", {"name": near}) if near else "",
+            hint=Notice("did_you_mean", {"name": suggestion}) if suggestion else "",
             names=first_of(offered, LISTED_MODELS),
             more=Notice("in_all", {"n": len(offered)}) if len(offered) > LISTED_MODELS + 1 else "",
         )
@@ -285,8 +285,8 @@ class AnthropicModel(HttpModel):
         """Return the models that the service lists; empty if it does not list them."""
         try:
             reply = await self.transport.get(self.address.models, self.preflight_timeout)
-            listed = document_of(reply.body)["data"]
-            return [entry["id"] for entry in listed if isinstance(entry["id"], str)]
+            models = document_of(reply.body)["data"]
+            return [entry["id"] for entry in models if isinstance(entry["id"], str)]
         except (TransportError, ValueError, LookupError, TypeError):
             return []
 

@@ -266,8 +266,8 @@ def _cut_at_stops(
     sequence = document.get("stop_sequence")
     if isinstance(sequence, str) and sequence:
         text = text.removesuffix(sequence)
-    places = [text.find(stop) for stop in stops if not stop.strip()]
-    if cuts := [place for place in places if place >= 0]:
+    stop_positions = [text.find(stop) for stop in stops if not stop.strip()]
+    if cuts := [position for position in stop_positions if position >= 0]:
         return text[: min(cuts)], "stop" if finish == CUT else finish
     return text, finish
 

@@ -131,7 +131,7 @@ def pack(branches: Sequence[Branch], device: torch.device) -> Packed:
     questions = [(owner, q) for owner, branch in enumerate(branches) for q in branch.questions]
     prefixes = [branch.prefix for branch in branches]
     tokens = list(itertools.chain(*prefixes, *(q for _, q in questions)))
-    positions = [place for prefix in prefixes for place in range(len(prefix))]
+    positions = [position for prefix in prefixes for position in range(len(prefix))]
     for owner, question in questions:
         start = len(prefixes[owner])
         positions.extend(range(start, start + len(question)))
@@ -156,10 +156,10 @@ def dense_mask(packed: Packed) -> torch.Tensor:
     lengths = torch.tensor(packed.lengths)
     segment = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     owner = torch.tensor(packed.owners)[segment]
-    place = torch.arange(len(segment))
-    same_segment = (segment[:, None] == segment) & (place <= place[:, None])
-    own_prefix = (owner[:, None] == owner) & (place < packed.prefix_count)
-    later = (place >= packed.prefix_count)[:, None]
+    position = torch.arange(len(segment))
+    same_segment = (segment[:, None] == segment) & (position <= position[:, None])
+    own_prefix = (owner[:, None] == owner) & (position < packed.prefix_count)
+    later = (position >= packed.prefix_count)[:, None]
     return (same_segment | (own_prefix & later)).to(packed.tokens.device)
 
 

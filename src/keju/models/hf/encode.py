@@ -168,16 +168,16 @@ class Encoder:
             start = len(tokens)
             single_tokens = self._tokenize([lead + label for label in labels], False)
             label_tokens = [tokens + ids for ids in single_tokens if len(ids) == 1]
-        place = start
+        position = start
         last_index = min((len(ids) for ids in label_tokens), default=0) - 1
         while (
             lead
-            and place < last_index
-            and len({tuple(ids[: place + 1]) for ids in label_tokens}) == 1
+            and position < last_index
+            and len({tuple(ids[: position + 1]) for ids in label_tokens}) == 1
         ):
-            place += 1
+            position += 1
         ids: LabelIds = {
-            label: (seq[place],) for label, seq in zip(labels, label_tokens, strict=False)
+            label: (seq[position],) for label, seq in zip(labels, label_tokens, strict=False)
         }
         readable = len(set(ids.values())) == len(labels)
         if readable and self._label_space and not lead:
@@ -190,7 +190,7 @@ class Encoder:
                 }
         if len(self._endings) >= KEPT:
             self._endings.clear()
-        ending = (len(tokens) - start, label_tokens[0][start:place], ids) if readable else None
+        ending = (len(tokens) - start, label_tokens[0][start:position], ids) if readable else None
         self._endings[key] = ending
         return ending
 

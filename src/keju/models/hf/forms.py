@@ -89,8 +89,8 @@ def supports_row_attention(replica: Replica) -> bool:
             room = reserve(cache, longest + 1)
             mask = torch.arange(room, device=replica.device)[None] < len(row)
             last_token = torch.tensor([row[-1]], device=replica.device)
-            place = torch.tensor([len(row) - 1], device=replica.device)
-            reads.append(replica.run_step(last_token, place, mask, cache).logits)
+            position = torch.tensor([len(row) - 1], device=replica.device)
+            reads.append(replica.run_step(last_token, position, mask, cache).logits)
         return torch.cat(reads)
 
     try:

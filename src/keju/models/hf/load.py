@@ -46,7 +46,7 @@ def load(settings: HFSettings) -> Checkpoint:
     """Load the checkpoint of `settings`; raise EndpointError or ConfigError with the reason."""
     devices = choose_devices(settings.device)
     dtype = choose_dtype(settings.dtype, devices[0])
-    place = locate_checkpoint(settings)
+    source = locate_checkpoint(settings)
     with _silence_transformers(), _explain_errors(settings):
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import cached_file
@@ -62,13 +62,13 @@ def load(settings: HFSettings) -> Checkpoint:
         words = ""
         if settings.gguf_file is not None:
             file = cached_file(
-                place,
+                source,
                 settings.gguf_file,
                 revision=settings.revision,
                 local_files_only=settings.offline,
             )
             words = read_gguf(Path(str(file))).words
-        tokenizer = AutoTokenizer.from_pretrained(place, **load_options)
+        tokenizer = AutoTokenizer.from_pretrained(source, **load_options)
         if words in DIGITS_APART:
             from tokenizers import pre_tokenizers
 
@@ -81,7 +81,7 @@ def load(settings: HFSettings) -> Checkpoint:
         if settings.attn_implementation is not None:
             load_options["attn_implementation"] = settings.attn_implementation
         net, report = AutoModelForCausalLM.from_pretrained(
-            place,
+            source,
             dtype=dtype,
             output_loading_info=True,
             ignore_mismatched_sizes=True,

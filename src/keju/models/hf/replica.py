@@ -180,18 +180,20 @@ class Replica:
             for k, v in prefix
         ]
         cache = make_cache(shared, DynamicLayer if keep else PassingLayer)
-        places = torch.arange(length, length + tokens.shape[1], device=self.device)[None]
+        positions = torch.arange(length, length + tokens.shape[1], device=self.device)[None]
         result = self._run(
             last_positions,
             input_ids=tokens,
-            position_ids=places.expand(count, -1),
+            position_ids=positions.expand(count, -1),
             past_key_values=cache,
             use_cache=True,
         )
         all_rows = [(layer.keys, layer.values) for layer in cache.layers] if keep else []
         return result, all_rows
 
-    def run_step(self, tokens: torch.Tensor, places: torch.Tensor, mask: Any, cache: Any) -> Read:
+    def run_step(
+        self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, cache: Any
+    ) -> Read:
         """Run one more token for every row of a running batch."""
         row_attention = (
             use_attention(self.net, attend_rows(mask))
@@ -202,7 +204,7 @@ class Replica:
             return self._run(
                 torch.arange(len(tokens), device=self.device),
                 input_ids=tokens[:, None],
-                position_ids=places[:, None],
+                position_ids=positions[:, None],
                 attention_mask=mask,
                 past_key_values=cache,
                 use_cache=True,
@@ -222,8 +224,8 @@ class Replica:
         fine = (result.hidden[rows].float() * weight[ids].float()).sum(-1)
         if getattr(self._head, "bias", None) is not None:
             fine = fine + self._head.bias[ids].float()
-        near = (fine - coarse).abs() <= 2.0**-5 + coarse.abs() * 2.0**-6
-        return fine if bool(near.all()) else coarse
+        is_close = (fine - coarse).abs() <= 2.0**-5 + coarse.abs() * 2.0**-6
+        return fine if bool(is_close.all()) else coarse
 
     def _run(self, positions: torch.Tensor, **inputs: Any) -> Read:
         """Run the network and read it at the flat `positions`."""

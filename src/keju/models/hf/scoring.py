@@ -62,12 +62,12 @@ class PrefixStore:
         length = min(item.shared for item in items)
         prefix_tokens = items[0].tokens[:length]
         reaches = [common_length(tokens, prefix_tokens) for tokens, _ in self._kept]
-        common = max(reaches, default=0)
-        if common and common >= WORTH * length:
+        longest_common = max(reaches, default=0)
+        if longest_common and longest_common >= WORTH * length:
             # The prefix that was used last is at the end, and the first one is dropped first.
-            best = self._kept.pop(reaches.index(common))
+            best = self._kept.pop(reaches.index(longest_common))
             self._kept.append(best)
-            return Shared(best[1], common, fresh=False)
+            return Shared(best[1], longest_common, fresh=False)
         del self._kept[: len(self._kept) + 1 - MOST_KEPT]
         cache = self._replica.run_prefix(prefix_tokens)
         self._kept.append((prefix_tokens, cache))

@@ -62,9 +62,9 @@ class Pool:
                 if batch:
                     self._remove(batch)
                     return batch
-                before = len(self._waiting)
-                self._changed.wait(QUIET if before else None)
-                is_settled = bool(before) and len(self._waiting) == before
+                waiting_before = len(self._waiting)
+                self._changed.wait(QUIET if waiting_before else None)
+                is_settled = bool(waiting_before) and len(self._waiting) == waiting_before
             return []
 
     def refill(self, sampling: Sampling, count: int) -> list[Item]:

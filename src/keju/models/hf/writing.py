@@ -58,9 +58,9 @@ def draw(logits: torch.Tensor, sampling: Sampling, chance: Sequence[float]) -> l
     shares = torch.where(eligible, shares, 0.0)
     totals = shares.cumsum(-1)
     thresholds = torch.tensor(chance, device=logits.device, dtype=totals.dtype)[:, None]
-    places = torch.searchsorted(totals, thresholds * totals[:, -1:], right=True)
-    places = torch.minimum(places, eligible.sum(-1, keepdim=True) - 1)
-    return list(ids.gather(-1, places)[:, 0].tolist())
+    drawn = torch.searchsorted(totals, thresholds * totals[:, -1:], right=True)
+    drawn = torch.minimum(drawn, eligible.sum(-1, keepdim=True) - 1)
+    return list(ids.gather(-1, drawn)[:, 0].tolist())
 
 
 @dataclass(eq=False, slots=True)
@@ -135,9 +135,9 @@ class RunningBatch:
             self.rows, self._cache, self._filled = [], None, 0
             return
         kept_ids = {id(row) for row in rows}
-        places = [place for place, row in enumerate(self.rows) if id(row) in kept_ids]
-        index = torch.tensor(places, device=self._device)
-        staying = [self.rows[place] for place in places]
+        indices = [index for index, row in enumerate(self.rows) if id(row) in kept_ids]
+        index = torch.tensor(indices, device=self._device)
+        staying = [self.rows[index] for index in indices]
         width = max(row.length for row in staying)
         layers = [
             (k[index, :, self._filled - width :], v[index, :, self._filled - width :])
@@ -150,8 +150,8 @@ class RunningBatch:
         tokens = torch.tensor([row.tokens[-1] for row in self.rows], device=self._device)
         lengths = torch.tensor([row.length for row in self.rows], device=self._device)
         room = reserve(self._cache, self._filled + 1)
-        places = torch.arange(room, device=self._device)
-        mask = (places >= (self._filled - lengths)[:, None]) & (places <= self._filled)
+        positions = torch.arange(room, device=self._device)
+        mask = (positions >= (self._filled - lengths)[:, None]) & (positions <= self._filled)
         self._filled += 1
         return tokens, lengths, mask, self._cache
 
@@ -301,7 +301,7 @@ class Writer:
         if not any(stop in recent for stop in stops):
             return None
         text = self._decode(tokens)
-        ends = [place for place in map(text.find, stops) if place >= 0]
+        ends = [position for position in map(text.find, stops) if position >= 0]
         return text[: min(ends)] if ends else None
 
     def _decode(self, tokens: list[int]) -> str:

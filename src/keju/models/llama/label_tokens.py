@@ -44,27 +44,27 @@ async def find_label_tokens(
     `lead` is the text that the protocol writes before a label. Without a lead, `space` makes the
     label after a space count as the same label. None if one token cannot distinguish the labels.
     """
-    before = await tokenize(ending)
+    prompt_tokens = await tokenize(ending)
     tokens_by_label = {label: await tokenize(ending + lead + label) for label in labels}
-    starts = {common_length(before, tokens) for tokens in tokens_by_label.values()}
-    start = place = min(starts)
+    starts = {common_length(prompt_tokens, tokens) for tokens in tokens_by_label.values()}
+    start = position = min(starts)
     if len(starts) > 1:
         return None
     last_index = min(len(tokens) for tokens in tokens_by_label.values()) - 1
     while (
         lead
-        and place < last_index
-        and len({tuple(w[: place + 1]) for w in tokens_by_label.values()}) == 1
+        and position < last_index
+        and len({tuple(w[: position + 1]) for w in tokens_by_label.values()}) == 1
     ):
-        place += 1
-    if any(len(tokens) <= place for tokens in tokens_by_label.values()):
+        position += 1
+    if any(len(tokens) <= position for tokens in tokens_by_label.values()):
         return None
-    ids = {tokens[place]: label for label, tokens in tokens_by_label.items()}
+    ids = {tokens[position]: label for label, tokens in tokens_by_label.items()}
     if len(ids) < len(labels):
         return None
     for label in labels if space and not lead else "":
         spaced = await tokenize(f"{ending} {label}")
-        if common_length(before, spaced) == start < len(spaced):
+        if common_length(prompt_tokens, spaced) == start < len(spaced):
             ids.setdefault(spaced[start], label)
     any_tokens = next(iter(tokens_by_label.values()))
-    return LabelTokens(len(before) - start, ids, tuple(any_tokens[start:place]))
+    return LabelTokens(len(prompt_tokens) - start, ids, tuple(any_tokens[start:position]))

@@ -310,18 +310,18 @@ class OpenAIModel(HttpModel):
         name = self.name
         try:
             reply = await self.transport.get(self.address.models, self.preflight_timeout)
-            listed = document_of(reply.body)["data"]
-            offered = [entry["id"] for entry in listed if isinstance(entry["id"], str)]
+            models = document_of(reply.body)["data"]
+            offered = [entry["id"] for entry in models if isinstance(entry["id"], str)]
         except (TransportError, ValueError, LookupError, TypeError, RecursionError):
             offered = []  # the endpoint does not list them
         if offered and name not in offered:
-            near = nearest(name, offered)
+            suggestion = nearest(name, offered)
             return endpoint_error(
                 "endpoint_without_model",
                 self,
                 "",
                 model=name,
-                hint=Notice("did_you_mean", {"name": near}) if near else "",
+                hint=Notice("did_you_mean", {"name": suggestion}) if suggestion else "",
                 names=first_of(offered, LISTED_MODELS),
                 more=Notice("in_all", {"n": len(offered)})
                 if len(offered) > LISTED_MODELS + 1
@@ -372,8 +372,8 @@ def make(config: TaskConfig) -> OpenAIModel:
         from keju.models.registry import nearest_spelling
 
         name = config.model.strip()
-        if near := nearest_spelling(name):
-            hint = Hint("did_you_mean", name=near)
+        if suggestion := nearest_spelling(name):
+            hint = Hint("did_you_mean", name=suggestion)
             raise ConfigError("no_endpoint_near", model=name, hint=hint)
         raise ConfigError("no_endpoint", model=name)
     return OpenAIModel(

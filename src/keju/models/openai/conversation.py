@@ -44,22 +44,22 @@ class Conversation:
         """
         pieces: list[bytes] = []
         pictures: list[bytes] = []
-        before = "user"
+        previous_role = "user"
         for turn in turns:
             encoded = self._turns.get(turn)
             if encoded is None:
                 encoded = self._turns[turn] = _Said(_message(turn), _pictures(turn))
             if pictures and turn.role != "tool":
-                pieces += (_END[before], _PICTURES % b",".join(pictures))
-                pictures, before = [], ""
-            if turn.role == before == "user":
+                pieces += (_END[previous_role], _PICTURES % b",".join(pictures))
+                pictures, previous_role = [], ""
+            if turn.role == previous_role == "user":
                 pieces.append(b"\\n\\n" + encoded.message[len(_USER) :])
             else:
-                pieces += (_END[before], b",", encoded.message)
-            before = turn.role
+                pieces += (_END[previous_role], b",", encoded.message)
+            previous_role = turn.role
             if encoded.pictures:
                 pictures.append(encoded.pictures)
-        pieces.append(_END[before])
+        pieces.append(_END[previous_role])
         if pictures:
             pieces.append(_PICTURES % b",".join(pictures))
         pieces.append(b"]")
@@ -72,8 +72,8 @@ class Conversation:
         if entry is None:
             if len(self._tools) >= KEPT_LISTS:
                 del self._tools[next(iter(self._tools))]
-            listed = [{"type": "function", "function": tool} for tool in tools]
-            entry = self._tools[id(tools)] = (tools, b',"tools":' + _encode(listed))
+            definitions = [{"type": "function", "function": tool} for tool in tools]
+            entry = self._tools[id(tools)] = (tools, b',"tools":' + _encode(definitions))
         return entry[1] + (b',"tool_choice":"none"' if request.tool_choice == "none" else b"")
 
 

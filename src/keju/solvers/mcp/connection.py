@@ -251,11 +251,11 @@ class Connection:
             return self._error("server_unreachable", url=shown_url(self.launch.url))
         if isinstance(error_cause, ValidationError):  # one line of it, with the place
             first_error = error_cause.errors(include_url=False, include_input=False)[0]
-            place = self.launch.hide(".".join(map(str, first_error["loc"])))
+            location = self.launch.hide(".".join(map(str, first_error["loc"])))
             problem: object = as_code(first_error, self.launch.hide(first_error["msg"]))
             if first_error["type"] in NO_MAPPING:
                 problem = Hint("server_no_object")
-            invalid = ConfigError("config_invalid", path=place, problem=problem, more="")
+            invalid = ConfigError("config_invalid", path=location, problem=problem, more="")
             return self._error("server_not_mcp", problem=invalid)
         problem = self.launch.hide(
             f"{type(error_cause).__name__}: {error_cause}".removesuffix(": ")

@@ -86,8 +86,8 @@ def fill_arguments(program: str, arguments: Sequence[str], values: Mapping[str, 
         if not is_code or not _has_unsafe_value(text, values):
             filled_texts.append(fill_placeholders(text, values))
             continue
-        before = {PurePath(word).name for word in words[:number]}
-        if not before & _SHELLS or _CODE_INSIDE.fullmatch(text):
+        earlier_names = {PurePath(word).name for word in words[:number]}
+        if not earlier_names & _SHELLS or _CODE_INSIDE.fullmatch(text):
             raise _unsafe_error(text, values, "args")
         filled_texts.append(fill_command(text, values, "args"))
     return filled_texts
@@ -144,7 +144,7 @@ _TOKEN = re.compile(
 def _find_placeholders(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
     """Yield each placeholder with the quotation mark around it, or None if that is not certain."""
     stack = [""]  # the quotation mark that is open, for each enclosing `(`
-    position, unsure = 0, False
+    position, is_unsure = 0, False
     while match := _TOKEN.search(template, position):
         position, kind, text = match.end(), match.lastgroup, match[0]
         if stack[-1] == "'" and kind not in ("place", "quote"):
@@ -152,7 +152,7 @@ def _find_placeholders(template: str) -> Iterator[tuple[re.Match[str], str | Non
         elif stack[-1] == "'" and text == '"':
             pass
         elif kind == "unsure" and not (text == "$'" and stack[-1]):
-            unsure = True
+            is_unsure = True
         elif kind == "quote":
             if stack[-1] == text:
                 stack[-1] = ""
@@ -161,9 +161,9 @@ def _find_placeholders(template: str) -> Iterator[tuple[re.Match[str], str | Non
         elif kind == "open" and (text == "$(" or not stack[-1]):
             stack.append("")
         elif kind == "close" and not stack[-1]:
-            unsure = unsure or len(stack) == 1
+            is_unsure = is_unsure or len(stack) == 1
             stack = stack[:-1] or [""]
         elif kind == "comment" and stack[-1]:
             position = match.start() + 1
         elif kind == "place":
-            yield match, None if unsure else stack[-1]
+            yield match, None if is_unsure else stack[-1]

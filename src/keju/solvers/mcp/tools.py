@@ -222,16 +222,16 @@ class ServerTools(ToolSource):
         assert self._first is not None
         if connection.tool_hash == self._first.tool_hash:
             return
-        before = {tool.name: tool for tool in self._first.tools}
+        tools_before = {tool.name: tool for tool in self._first.tools}
         now = {tool.name: tool for tool in connection.tools}
         changed = {
-            "lost": [name for name in before if name not in now],
-            "new": [name for name in now if name not in before],
+            "lost": [name for name in tools_before if name not in now],
+            "new": [name for name in now if name not in tools_before],
             "changed": [
                 name
-                for name in before.keys() & now.keys()
-                if before[name].input_schema != now[name].input_schema
-                or before[name].description != now[name].description
+                for name in tools_before.keys() & now.keys()
+                if tools_before[name].input_schema != now[name].input_schema
+                or tools_before[name].description != now[name].description
             ],
         }
         self._drift |= {kind: sorted(names) for kind, names in changed.items() if names}
@@ -261,7 +261,7 @@ class ServerBox(Toolbox):
             kind = kind_of_result(result, arguments, source.offered[server_name])
             return ToolResult(source.hide(text_of_result(result)), kind, (), *times)
         if isinstance(result, MCPError):
-            kind = kind_of_error(result, listed=self._is_listed(server_name))
+            kind = kind_of_error(result, is_listed=self._is_listed(server_name))
             text = f"Error: {result.message}" if kind != "timeout" else _TIMEOUT
             return ToolResult(source.hide(text), kind, (), *times)
         if isinstance(result, TimeoutError):
@@ -270,10 +270,12 @@ class ServerBox(Toolbox):
 
     def _may_repeat(self, tool: str) -> bool:
         """Whether an interrupted call may be repeated."""
-        retry, about = self._source.server.retry, self._source.listed[tool].annotations
+        retry, annotations = self._source.server.retry, self._source.listed[tool].annotations
         if retry != "read_only":
             return retry == "always"
-        return about is not None and bool(about.read_only_hint or about.idempotent_hint)
+        return annotations is not None and bool(
+            annotations.read_only_hint or annotations.idempotent_hint
+        )
 
     def _is_listed(self, tool: str) -> bool:
         """Whether the running server has the tool; a restarted server may lack it."""

@@ -74,12 +74,12 @@ def kind_of_result(result: CallToolResult, arguments: dict[str, Any], tool: Tool
     return "tool_error" if arguments_fit(arguments, tool) else "bad_arguments"
 
 
-def kind_of_error(error: MCPError, *, listed: bool) -> CallKind:
+def kind_of_error(error: MCPError, *, is_listed: bool) -> CallKind:
     """Return how a call ended that the server answered with a protocol error."""
     if error.code == _REQUEST_TIMEOUT:
         return "timeout"
     if error.code == _INVALID_PARAMETERS:
-        return "bad_arguments" if listed else "unknown_tool"
+        return "bad_arguments" if is_listed else "unknown_tool"
     return "protocol_error"
 
 
@@ -133,5 +133,5 @@ def _describe_error(error: jsonschema.ValidationError) -> Iterator[Notice]:
             yield Notice("call_unfit", {"name": name, "problem": error.message})
 
 
-def _join_path(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name
+def _join_path(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -43,10 +43,10 @@ class Notebook:
     def render_markdown(self) -> str:
         """Return all cells with their outputs, each output shortened."""
         parts = []
-        for place, cell in enumerate(self.cells):
-            parts.append(f"### Cell {place}:\n{_fence(cell.source, self.language)}")
+        for index, cell in enumerate(self.cells):
+            parts.append(f"### Cell {index}:\n{_fence(cell.source, self.language)}")
             if short_output := shorten(cell.output):
-                parts.append(f"### Output {place}:\n{_fence(short_output)}")
+                parts.append(f"### Output {index}:\n{_fence(short_output)}")
         return "\n".join(parts)
 
     def to_document(self) -> dict[str, Any]:
@@ -58,11 +58,11 @@ class Notebook:
             "nbformat": 4,
             "nbformat_minor": 5,
             "metadata": {"kernelspec": spec, "language_info": {"name": self.language}},
-            "cells": [_cell_document(place, cell) for place, cell in enumerate(self.cells)],
+            "cells": [_cell_document(index, cell) for index, cell in enumerate(self.cells)],
         }
 
 
-def _cell_document(place: int, cell: Cell) -> dict[str, Any]:
+def _cell_document(index: int, cell: Cell) -> dict[str, Any]:
     outputs: list[dict[str, Any]] = []
     if cell.output:
         outputs.append({"output_type": "stream", "name": "stdout", "text": _lines(cell.output)})
@@ -71,7 +71,7 @@ def _cell_document(place: int, cell: Cell) -> dict[str, Any]:
         outputs.append({"output_type": "display_data", "metadata": {}, "data": data})
     return {
         "cell_type": "code",
-        "id": f"cell-{place}",
+        "id": f"cell-{index}",
         "metadata": {},
         "execution_count": cell.ran or None,
         "source": _lines(cell.source),

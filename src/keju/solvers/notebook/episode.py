@@ -92,8 +92,8 @@ class NotebookSource(ToolSource):
                 yield box
             finally:
                 if self._folder is not None:
-                    place = self._folder / f"{name_of(sample.id)}.{epoch}" / NAME
-                    write_json(place, box.notebook.to_document())
+                    path = self._folder / f"{name_of(sample.id)}.{epoch}" / NAME
+                    write_json(path, box.notebook.to_document())
 
     async def close(self) -> None:
         """End every kernel."""
@@ -144,24 +144,26 @@ class NotebookBox(Toolbox):
             index = whole_number(index) if whole_number(index) is not None else index
         if index is not None and (type(index) is not int or index < 0):
             return ToolResult("idx must be the index of a cell, or null", "bad_arguments")
-        before = len(self.notebook.cells)
-        place = self.notebook.put(contents, index)
+        count_before = len(self.notebook.cells)
+        position = self.notebook.put(contents, index)
         self._has_changed = True
         if self._task.rerun_all:
-            for cell_index in range(place):
+            for cell_index in range(position):
                 await self._run(cell_index)
-        result = await self._run(place)
-        for cell_index in range(place + 1, before) if self._task.rerun_all else ():
+        result = await self._run(position)
+        for cell_index in range(position + 1, count_before) if self._task.rerun_all else ():
             await self._run(cell_index)
         edit_line = (
-            f"Appended new cell (#{place})." if place == before else f"Edited cell #{place}."
+            f"Appended new cell (#{position})."
+            if position == count_before
+            else f"Edited cell #{position}."
         )
         answer_text = "\n".join(filter(None, (edit_line, shorten(result.text))))
         images = result.images if self._task.images else ()
         return ToolResult(answer_text, kind_of(result), images, result.seconds)
 
-    async def _run(self, place: int) -> CellResult:
-        cell = self.notebook.cells[place]
+    async def _run(self, index: int) -> CellResult:
+        cell = self.notebook.cells[index]
         result = await self._bench.run(prepare_source(cell.source, self._task.language))
         self._cells_run += result.ran
         cell.output, cell.images = result.text, result.images

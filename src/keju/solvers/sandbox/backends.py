@@ -226,8 +226,8 @@ class Bubblewrap(Backend):
             yield from ("--ro-bind-try", path, path)
 
     def _bind_options(self, *pairs: tuple[object, str]) -> Iterator[str]:
-        for source, place in pairs:
-            yield from ("--bind", str(source), place)
+        for source, target in pairs:
+            yield from ("--bind", str(source), target)
 
 
 def _is_within(path: str, folders: Sequence[str]) -> bool:
@@ -323,10 +323,12 @@ class Podman(Container):
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         launch = super().launch(room, command)
-        place = launch.argv.index("run") + 1
+        option_index = launch.argv.index("run") + 1
         podman_options = ["--http-proxy=false", "--read-only-tmpfs=false"]
         podman_options += ["--userns", "keep-id"] if room.owner is None else []
-        return launch._replace(argv=[*launch.argv[:place], *podman_options, *launch.argv[place:]])
+        return launch._replace(
+            argv=[*launch.argv[:option_index], *podman_options, *launch.argv[option_index:]]
+        )
 
 
 BACKENDS: dict[str, type[Backend]] = {

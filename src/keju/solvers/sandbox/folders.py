@@ -83,16 +83,16 @@ def open_below(start: int, path: bytes, flags: int = FOLDER) -> int:
     except OSError as error:
         if error.errno not in NOT_AVAILABLE:
             raise
-    place = os.open(".", FOLDER, dir_fd=start)
+    descriptor = os.open(".", FOLDER, dir_fd=start)
     *folders, last_name = path.split(b"/") if path else [b"."]
     try:
         for name in folders:
-            below = os.open(name, FOLDER, dir_fd=place)
-            os.close(place)
-            place = below
-        return os.open(last_name, flags, dir_fd=place)
+            below = os.open(name, FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        return os.open(last_name, flags, dir_fd=descriptor)
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 def _openat2(start: int, path: bytes, flags: int) -> int:
@@ -159,12 +159,12 @@ def _open_visited(start: int, path: bytes) -> Iterator[int]:
 
 def unlock(start: int, path: bytes) -> None:
     """Restore all rights of a folder's owner; raise OSError if Keju does not own it."""
-    place = open_below(start, path, PATH_ONLY | os.O_DIRECTORY)
+    descriptor = open_below(start, path, PATH_ONLY | os.O_DIRECTORY)
     try:
-        mode = stat.S_IMODE(os.fstat(place).st_mode)
-        os.chmod(f"/proc/self/fd/{place}", mode | stat.S_IRWXU)  # noqa: PTH101
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        os.chmod(f"/proc/self/fd/{descriptor}", mode | stat.S_IRWXU)  # noqa: PTH101
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 def size_of(folders: Iterable[Path], limit: int) -> int:
@@ -215,9 +215,9 @@ def count_deleted_bytes(pids: Iterable[int], folder: Path) -> int:
     return max(sum(sizes.values()), mapped_bytes(pids)[1]) + pending_bytes
 
 
-def _count_waiting_files(about: Path) -> int:
+def _count_waiting_files(info_file: Path) -> int:
     """Return how many files wait in a socket, from the line ``scm_fds: 3``."""
-    for line in about.read_bytes().splitlines():
+    for line in info_file.read_bytes().splitlines():
         if line.startswith(b"scm_fds:"):
             return int(line.split()[1])
     return 0

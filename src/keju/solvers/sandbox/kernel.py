@@ -154,13 +154,13 @@ class Kernel:
         if process.code is not None:
             return await self._handle_death(cell, started, ran=False)
         self.cells += 1
-        if late := self._late.text:
-            cell.output.write(f"[output of earlier cells]\n{late}\n[output of this cell]\n")
+        if late_output := self._late.text:
+            cell.output.write(f"[output of earlier cells]\n{late_output}\n[output of this cell]\n")
             self._late = Output(self._settings.max_cell_chars)
         content = {"code": code, "allow_stdin": False, "stop_on_error": False}
-        silent = {"silent": False, "store_history": True, "user_expressions": {}}
+        options = {"silent": False, "store_history": True, "user_expressions": {}}
         self._bytes_before, self._cell, self.code_ran = self._count_bytes(), cell, True
-        cell.id = shell.send("execute_request", content | silent)
+        cell.id = shell.send("execute_request", content | options)
         try:
             end = await self._wait_for_end(cell, process, limit)
             if end == "time":
@@ -190,8 +190,8 @@ class Kernel:
             **{"peak_memory": self.peak_memory, "exit": self.exit},
         }
 
-    def _result(self, cell: Cell, begun: float, **values: Any) -> CellResult:
-        output, seconds = cell.output, time.monotonic() - begun
+    def _result(self, cell: Cell, started: float, **values: Any) -> CellResult:
+        output, seconds = cell.output, time.monotonic() - started
         images = tuple(output.images)
         return CellResult(output.text, images, output.error, seconds=seconds, **values)
 
@@ -208,14 +208,14 @@ class Kernel:
             for task in tasks:
                 task.cancel()
 
-    async def _handle_hang(self, cell: Cell, begun: float) -> CellResult:
+    async def _handle_hang(self, cell: Cell, started: float) -> CellResult:
         """End the kernel of a cell that cannot be interrupted, and start another one."""
         await self._end("cell_timeout")
         await self._restart(cell)
         cell.output.write(f"{NEW_KERNEL}\n")
-        return self._result(cell, begun, timed_out=True, restarted=True)
+        return self._result(cell, started, timed_out=True, restarted=True)
 
-    async def _handle_death(self, cell: Cell, begun: float, *, ran: bool = True) -> CellResult:
+    async def _handle_death(self, cell: Cell, started: float, *, ran: bool = True) -> CellResult:
         """Start a dead kernel again, as often as the settings allow."""
         self.deaths += 1
         reason = self._find_reason()
@@ -227,7 +227,7 @@ class Kernel:
             raise KernelDied(reason, message, text, by_code=self.code_ran, ran=ran)
         await self._restart(cell)
         cell.output.write(f"\n[{message}]\n{NEW_KERNEL}\n")
-        return self._result(cell, begun, restarted=True, died=reason, ran=ran)
+        return self._result(cell, started, restarted=True, died=reason, ran=ran)
 
     async def _restart(self, cell: Cell) -> None:
         """Start a new kernel; a KernelDied keeps the cell's output."""

@@ -105,8 +105,8 @@ def memory_of(pids: list[int], processes: dict[int, Seen], limit: int) -> int:
         return resident + files
     pages = [shared_out_bytes(pid, processes[pid].resident) for pid in pids]
     # A process may unmap the pages of a shared mapping without freeing them.
-    hidden = max(0, mapped - sum(shared for _, shared in pages))
-    return sum(resident for resident, _ in pages) + files + hidden
+    hidden_bytes = max(0, mapped - sum(shared for _, shared in pages))
+    return sum(resident for resident, _ in pages) + files + hidden_bytes
 
 
 def shared_out_bytes(pid: int, resident: int) -> tuple[int, int]:
@@ -151,7 +151,7 @@ def mapped_bytes(pids: list[int]) -> tuple[int, int]:
                     continue
                 # ``7f00-7f10 rw-s 00000000 00:01 2051 /dev/zero (deleted)``
                 area, _, offset, disk, number, name = line.split(None, 5)
-                start, end_address = (int(place, 16) for place in area.split(b"-"))
+                start, end_address = (int(address, 16) for address in area.split(b"-"))
                 if name.startswith((b"/dev/zero", b"/memfd:", b"/SYSV")):
                     memory[disk + number] = max(memory.get(disk + number, 0), end_address - start)
                 elif not name.startswith((b"/tmp/", b"/dev/shm/")):

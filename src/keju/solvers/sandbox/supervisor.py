@@ -309,6 +309,6 @@ def _make_root(root: Path) -> None:
 
 def _make_roots() -> list[Path]:
     """Return the folders of a session: for large files, and for sockets; usually the same."""
-    name, place = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}", tempfile.gettempdir()
-    short = place if len(os.fsencode(place)) <= LONGEST_PLACE else "/tmp"
-    return [Path(place, name), Path(short, name)]
+    name, parent = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}", tempfile.gettempdir()
+    short = parent if len(os.fsencode(parent)) <= LONGEST_PLACE else "/tmp"
+    return [Path(parent, name), Path(short, name)]

@@ -95,8 +95,8 @@ class Channel:
         end = socket.socket(socket.AF_UNIX)
         try:
             end.setblocking(False)
-            with socket_path(path.parent, path.name) as place:
-                end.connect(place)
+            with socket_path(path.parent, path.name) as socket_name:
+                end.connect(socket_name)
             reader, writer = await asyncio.open_unix_connection(sock=end)
         except BaseException:
             end.close()
@@ -124,10 +124,10 @@ class Channel:
         }
         parts = [msgspec.json.encode(part) for part in (header, {}, {}, content)]
         frames = [DELIMITER, self._signature(parts), *parts]
-        for place, frame in enumerate(frames, 1):
+        for index, frame in enumerate(frames, 1):
             if self._writer.is_closing():
                 break
-            self._writer.write(_frame(frame, MORE if place < len(frames) else 0))
+            self._writer.write(_frame(frame, MORE if index < len(frames) else 0))
         return number
 
     async def receive(self) -> Message:
