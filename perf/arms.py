@@ -141,7 +141,7 @@ def simulated(model: Model) -> Iterator[None]:
                 stack.enter_context(mock.patch.object(module, "monotonic", clock))
         stack.enter_context(mock.patch.object(session, "_new_loop", SimulatedLoop))
         stack.enter_context(mock.patch("keju.task.make_model", return_value=model))
-        stack.enter_context(mock.patch.object(workshop, "sources_of", return_value=[_Unused()]))
+        stack.enter_context(mock.patch.object(workshop, "arm_sources", return_value=[_Unused()]))
         yield
 
 

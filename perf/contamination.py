@@ -17,7 +17,7 @@ from typing import NamedTuple
 from numpy.random import default_rng
 
 from keju.stats.paired import SIGNIFICANT, benjamini_hochberg
-from keju.stats.unpaired import Group, apart, apart_in_strata
+from keju.stats.unpaired import Group, group_difference, stratified_difference
 from perf.pages import write_between
 
 SUBSETS, PUBLISHED = 20, 250
@@ -53,7 +53,7 @@ def simulate(accuracy: float, learnt: float, fresh: int, *, draws: int, seed: in
             (_group(one, PUBLISHED), _group(two, fresh))
             for one, two in zip(ours, theirs, strict=True)
         ]
-        overall = apart_in_strata(strata)
+        overall = stratified_difference(strata)
         assert overall is not None
         whole += overall.p < SIGNIFICANT
         ps = [_p(*pair) for pair in strata]
@@ -69,7 +69,7 @@ def _group(right: int, n: int) -> Group:
 
 @cache
 def _p(one: Group, two: Group) -> float:
-    found = apart(one, two)
+    found = group_difference(one, two)
     assert found is not None
     return found.p
 

@@ -27,13 +27,13 @@ from typing import Any
 import torch
 
 from keju.models.hf.encode import Encoder, Item
-from keju.models.hf.forms import allows_own_steps
+from keju.models.hf.forms import supports_row_attention
 from keju.models.hf.load import Checkpoint
 from keju.models.hf.model import HFModel
 from keju.models.hf.replica import Replica
-from keju.models.hf.scoring import LabelScorer, PrefixStore, by_prefix
+from keju.models.hf.scoring import LabelScorer, PrefixStore, group_by_prefix
 from keju.models.hf.settings import HFSettings, Reuse
-from keju.models.hf.worker import GPU_ROWS, TREE_ROWS, Size, pass_tokens
+from keju.models.hf.worker import GPU_ROWS, TREE_ROWS, Size, tokens_per_pass
 from keju.models.hf.writing import Writer
 from keju.types import Reply, Request, Sampling
 from perf import gpu_peer
@@ -130,7 +130,7 @@ def measure_shape(
 
 
 def describe(name: str, items: Sequence[Item]) -> None:
-    groups = by_prefix(items)
+    groups = group_by_prefix(items)
     prefix = statistics.mean(min(i.shared for i in group) for group in groups)
     own = statistics.mean(len(i.tokens) - i.shared for i in items)
     whole = sum(len(item.tokens) for item in items)
@@ -189,7 +189,7 @@ def measure_form(checkpoint: Checkpoint, items: Sequence[Item], form: Reuse) -> 
     """One form of Keju's scorer, passes chosen as in a run, tokens already there."""
     replica = Replica(checkpoint.net, checkpoint.devices[0])
     rows = TREE_ROWS if form == "tree" else GPU_ROWS
-    tokens = pass_tokens(checkpoint.net.config, replica)
+    tokens = tokens_per_pass(checkpoint.net.config, replica)
     size = Size(rows, tokens, form)
 
     def answer(asked: Sequence[Item]) -> list[Reply]:
@@ -242,7 +242,7 @@ def measure_generation(
     asked = [Request(r.prompt, sampling, r.hash) for r in requests[: 2 * GPU_ROWS]]
     items = [item for item in encoder.encode(asked) if isinstance(item, Item)]
     replica = Replica(checkpoint.net, checkpoint.devices[0])
-    replica.own_steps = allows_own_steps(replica)
+    replica.uses_row_attention = supports_row_attention(replica)
     done: list[Reply] = []
 
     def write(count: int) -> None:
@@ -263,7 +263,7 @@ def measure_generation(
     seconds = time.perf_counter() - start
     replica.close()
     tokens = sum(reply.usage.output for reply in done)
-    own = "own" if replica.own_steps else "transformers'"
+    own = "own" if replica.uses_row_attention else "transformers'"
     print(
         f"-- generation: {len(done)} replies, {tokens / seconds:.0f} tokens/s, {GPU_ROWS} rows, "
         f"{own} attention",

@@ -9,7 +9,7 @@ import torch
 
 from keju.benchmarks.base import Exam
 from keju.benchmarks.prepare import prepare_exam
-from keju.models.hf.load import Checkpoint, assemble
+from keju.models.hf.load import Checkpoint, make_checkpoint
 from keju.models.hf.settings import HFSettings
 from keju.types import Request, Sampling
 
@@ -115,4 +115,4 @@ def build(shape: str, tokenizer: Any) -> Checkpoint:
     torch.manual_seed(0)
     with torch.device("cuda"):
         net = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
-    return assemble(net, tokenizer, HFSettings(), (torch.device("cuda", 0),))
+    return make_checkpoint(net, tokenizer, HFSettings(), (torch.device("cuda", 0),))

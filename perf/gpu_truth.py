@@ -14,7 +14,7 @@ from keju.models.hf.load import Checkpoint, load
 from keju.models.hf.replica import Replica
 from keju.models.hf.scoring import LabelScorer, PrefixStore
 from keju.models.hf.settings import HFSettings, Reuse
-from keju.models.hf.worker import TREE_ROWS, Size, choose
+from keju.models.hf.worker import TREE_ROWS, Size, choose_batch
 from keju.types import Reply, Request
 from perf import gpu_peer
 from perf.gpu_report import Measured, Values, agreement, values_of
@@ -32,7 +32,7 @@ def answer_all(scorer: LabelScorer, asked: Sequence[Item], size: Size) -> list[R
     waiting = list(asked)
     replies: dict[int, Reply] = {}
     while waiting:
-        chosen = choose(waiting, size, settled=True)
+        chosen = choose_batch(waiting, size, settled=True)
         replies |= {id(i): reply for done in scorer.run(chosen) for i, reply in done}
         waiting = [item for item in waiting if id(item) not in replies]
     return [replies[id(item)] for item in asked]

@@ -69,7 +69,7 @@ def questions(data_dir: str, subjects: int, each: int) -> list[Request]:
 
 def settings_of(model: str | None) -> HFSettings:
     """The named checkpoint, or the embedded weights."""
-    place = Path(model).expanduser() if model else weights.locate(weights.EMBEDDED, os.environ)
+    place = Path(model).expanduser() if model else weights.locate_file(weights.EMBEDDED, os.environ)
     if place.suffix == GGUF:
         return HFSettings(name=str(place.parent), gguf_file=place.name, device="cpu")
     return HFSettings(name=str(place), device="cpu")

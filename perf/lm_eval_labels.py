@@ -130,7 +130,7 @@ def main() -> int:
     parser.add_argument("--subjects", type=int, default=4)
     parser.add_argument("--shots", type=int, nargs="+", default=(0, 5))
     options = parser.parse_args()
-    file = weights.locate(weights.EMBEDDED, os.environ)
+    file = weights.locate_file(weights.EMBEDDED, os.environ)
     checkpoint = load(HFSettings(name=str(file.parent), gguf_file=file.name, device="cpu"))
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -75,7 +75,7 @@ def session(settings: dict[str, Any]) -> dict[str, float]:
             yield Box()
 
     Source.tools = tools
-    with mock.patch.object(workshop, "sources_of", return_value=[Source()]):
+    with mock.patch.object(workshop, "arm_sources", return_value=[Source()]):
         acting = {"arms": [{"name": "acts", "tools": ["python"]}], "total": SAMPLES}
         return _run(settings | acting | {"agent": {"max_iterations": TURNS}})
 

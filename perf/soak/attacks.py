@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keju.config.arms import Sandbox as Settings
-from keju.solvers.notebook.cells import listing
+from keju.solvers.notebook.cells import render_listing
 from keju.solvers.notebook.episode import PythonBox
 from keju.solvers.notebook.workplaces import Bench, Workplaces
 from keju.solvers.sandbox.output import CellResult
 from keju.solvers.sandbox.sandbox import Sandbox
-from keju.solvers.sandbox.supervise import table
+from keju.solvers.sandbox.supervise import read_processes
 from keju.solvers.toolbox import ToolsLost
 
 LIST = Path(__file__).with_name("attacks_sandbox.txt")
@@ -173,7 +173,7 @@ async def attempt(attack: Attack, workplaces: Workplaces, target: Host) -> list[
                 texts.append((await box.call("python", {"code": cell})).text)
             for _ in range(LISTED if attack.expects == "list" else 2):
                 with suppress(OSError):
-                    texts.append(listing(await bench.tree()))
+                    texts.append(render_listing(await bench.tree()))
             results = box.results
         json.dumps(box.facts())
     except ToolsLost as lost:
@@ -218,7 +218,7 @@ def _said(
 def _left(target: Host) -> Iterator[str]:
     """Processes of an episode that is over."""
     wanted = b"sleep\0" + target.words["sleep"].encode()
-    for pid in table():
+    for pid in read_processes():
         with suppress(OSError):
             if wanted in Path(f"/proc/{pid}/cmdline").read_bytes():
                 yield f"process {pid} is left"

@@ -28,7 +28,7 @@ from urllib.parse import quote, urlencode
 
 from tests.viewer.runs import HOSTILE, acting, mixed, record, write
 
-from keju.solvers.sandbox.supervise import below, table
+from keju.solvers.sandbox.supervise import descendants, read_processes
 
 MIB = 1 << 20
 MOST_MEMORY = 4600
@@ -88,15 +88,15 @@ class Viewer:
 
     def memory(self) -> tuple[int, int]:
         """MiB of the viewer, and of it with its children."""
-        seen = table()
+        seen = read_processes()
         alone = seen[self.process.pid].resident >> 20
-        tree = sum(seen[pid].resident for pid in below(self.process.pid, seen)) >> 20
+        tree = sum(seen[pid].resident for pid in descendants(self.process.pid, seen)) >> 20
         return alone, alone + tree
 
     def children(self) -> int:
         """How many processes it has started that still run."""
-        seen = table()
-        return sum(seen[pid].state != "Z" for pid in below(self.process.pid, seen))
+        seen = read_processes()
+        return sum(seen[pid].state != "Z" for pid in descendants(self.process.pid, seen))
 
     def stop(self) -> Problems:
         """End it as Ctrl-C does."""

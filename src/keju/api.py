@@ -19,7 +19,7 @@ from keju.config.plan import load_plan
 from keju.errors import Interrupted, UsageError
 from keju.interop.export import FORMS, export_run, form_of
 from keju.messages import Language
-from keju.models.registry import idle_settings
+from keju.models.registry import settings_without_effect
 from keju.plans.flow import run_plan as finish_plan
 from keju.report import runs as stored_runs
 from keju.report.board import Board, make_board
@@ -91,10 +91,10 @@ def _config_of(task_cfg: Task) -> TaskConfig:
             fields["arms"] = task_cfg.arms
         if task_cfg.api_key is not None:
             fields["api_key"] = task_cfg.api_key.get_secret_value()
-        return load(flags=fields, idle=idle_settings)
+        return load(flags=fields, idle=settings_without_effect)
     if isinstance(task_cfg, dict):
-        return load(flags=task_cfg, idle=idle_settings)
-    return load(file=Path(task_cfg), idle=idle_settings)
+        return load(flags=task_cfg, idle=settings_without_effect)
+    return load(file=Path(task_cfg), idle=settings_without_effect)
 
 
 def _held(finished: Finished) -> RunResults:
@@ -111,7 +111,9 @@ def run_plan(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = No
     ends no other: `complete` of what is returned says whether all are, and the same call goes on.
     `progress` shows a table of the runs; by default on a terminal. Ctrl-C raises Interrupted.
     """
-    config = load_plan(plan, exam_name=lambda name: registry.get(name).name, idle=idle_settings)
+    config = load_plan(
+        plan, exam_name=lambda name: registry.get(name).name, idle=settings_without_effect
+    )
     quiet = progress is None and not sys.stderr.isatty()
     board = Board() if progress is False else make_board(quiet=quiet)
     finished = finish_plan(config, board=board)

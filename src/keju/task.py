@@ -45,7 +45,7 @@ from keju.files import read_json, typed_path
 from keju.interop.watchers import watching
 from keju.judges import judge_stage
 from keju.messages import said
-from keju.models.registry import idle_settings, is_local, make_model
+from keju.models.registry import is_local, make_model, settings_without_effect
 from keju.report.html import write_outputs
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
@@ -541,9 +541,9 @@ def judge_stored(
     if earlier:
         settings["judge"] = earlier
     if given is not None:
-        config = load(file, flags=settings, idle=idle_settings)
+        config = load(file, flags=settings, idle=settings_without_effect)
         settings["judge"] = merge(earlier, complete_settings(config, given))
-    config = load(file, flags=settings, idle=idle_settings)
+    config = load(file, flags=settings, idle=settings_without_effect)
     return judge_run(config, run.folder, display=display, report=report)
 
 

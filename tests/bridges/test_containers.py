@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from keju.config.arms import Sandbox as Settings
-from keju.solvers.sandbox.leftovers import leftovers
+from keju.solvers.sandbox.leftovers import find_leftovers
 from tests.solvers.sandbox.attempts import documented, host, try_all
 from tests.solvers.sandbox.rooms import SIZES, kill_with_kernels, opened, run
 from tests.solvers.sandbox.test_kernel import PIXEL
@@ -86,7 +86,7 @@ def test_containers_that_crashes_left_are_listed(settings: Settings) -> None:
     make = ["podman", "--runtime", "runc", "create", "--name", name, "--label", label, IMAGE, "x"]
     subprocess.run(make, check=True, capture_output=True)
     try:
-        told = [(left.what.text(), left.remedy) for left in leftovers()]
+        told = [(left.what.text(), left.remedy) for left in find_leftovers()]
         assert (f"container {name}", f"podman rm --force {name}") in told
     finally:
         subprocess.run(["podman", "rm", "--force", name], check=True, capture_output=True)

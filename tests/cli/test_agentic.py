@@ -294,7 +294,7 @@ def test_the_episode_is_kept_with_its_notebook_and_its_facts(env: Keju) -> None:
 
 async def _speaks_r() -> bool:
     async with Sandbox(Settings()) as sandbox:
-        return await sandbox.speaks("r")
+        return await sandbox.can_run("r")
 
 
 def statistician(question: str, results: list[str]) -> Any:
@@ -340,7 +340,7 @@ def test_r_that_is_not_there_is_refused_before_anything_is_asked(
 
 
 def test_few_episodes_share_the_whole_memory(env: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available", lambda: 10 * memory.GIB)
+    monkeypatch.setattr(memory, "available_memory", lambda: 10 * memory.GIB)
     ran = sit(env, max_episodes=2)
     assert "2 of 3 examples x 1 rollout = 2 episodes, at most 2 at once" in ran.err
     manifest = json.loads(Path(ran.json["folder"], "manifest.json").read_text())

@@ -13,7 +13,7 @@ from tests.models.test_weights import TOY, toy_wheel
 
 @pytest.fixture(autouse=True)
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keju: Keju) -> None:
-    monkeypatch.setitem(weights.KNOWN, TOY.name, TOY)
+    monkeypatch.setitem(weights.ALL_WEIGHTS, TOY.name, TOY)
     monkeypatch.setenv("KEJU_CACHE_DIR", str(tmp_path / "cache"))
 
 

@@ -12,7 +12,7 @@ from keju.config import GenerationConfig, TaskConfig
 from keju.config import load as settings
 from keju.config.strict import mapping
 from keju.errors import ConfigError
-from keju.models.registry import idle_settings
+from keju.models.registry import settings_without_effect
 
 BASE = {"model": "m", "datasets": ["bbh"]}
 
@@ -137,7 +137,7 @@ def test_a_manifest_outranks_the_environment(tmp_path: Path) -> None:
 def test_local_models_get_no_endpoint(model: str) -> None:
     environ = {"OPENAI_API_KEY": "shared", "OPENAI_BASE_URL": "http://shared/v1"}
     flags = {"model": model, "datasets": ["demo"]}
-    config = settings.load(flags=flags, environ=environ, idle=idle_settings)
+    config = settings.load(flags=flags, environ=environ, idle=settings_without_effect)
     assert config.api_url is None
     assert config.api_key is None
 
@@ -167,7 +167,9 @@ def test_a_local_model_leaves_out_the_endpoint_of_a_weaker_source(
     path = tmp_path / "c.yaml"
     path.write_text(ENDPOINT_FILE)
     said: list[str] = []
-    config = settings.load(path, overrides, flags, environ, idle=idle_settings, say=said.append)
+    config = settings.load(
+        path, overrides, flags, environ, idle=settings_without_effect, say=said.append
+    )
     assert (config.api_url, config.api_key, config.ca_file, config.headers) == (
         None,
         None,
@@ -185,10 +187,12 @@ def test_settings_of_a_local_model_are_left_out_for_one_at_an_endpoint(tmp_path:
     path.write_text("model: embedded\ndatasets: [demo]\nmodel_args: {n_ctx: 512}\n")
     said: list[str] = []
     flags = {"model": "m", "api_url": "http://own/v1"}
-    config = settings.load(path, (), flags, {}, idle=idle_settings, say=said.append)
+    config = settings.load(path, (), flags, {}, idle=settings_without_effect, say=said.append)
     assert (config.model_args, config.api_url) == ({}, "http://own/v1")
     assert said == [f"keju: model_args of {path} left out: no effect on model 'm'"]
-    kept = settings.load(path, (), {"model": "gguf:x"}, {}, idle=idle_settings, say=said.append)
+    kept = settings.load(
+        path, (), {"model": "gguf:x"}, {}, idle=settings_without_effect, say=said.append
+    )
     assert kept.model_args == {"n_ctx": 512}
     assert len(said) == 1
 
@@ -208,14 +212,16 @@ def test_an_address_that_is_not_below_the_model_is_kept_and_so_refused(
     path = tmp_path / "c.yaml"
     path.write_text(content)
     flags = {"datasets": ["demo"]} | flags
-    config = settings.load(path, overrides, flags, {}, idle=idle_settings, say=pytest.fail)
+    config = settings.load(
+        path, overrides, flags, {}, idle=settings_without_effect, say=pytest.fail
+    )
     assert config.api_url == "http://own/v1"
 
 
 def test_a_name_that_begins_like_a_local_model_is_one_at_an_endpoint() -> None:
     flags = {"model": "hf-chat", "datasets": ["demo"]}
     environ = {"OPENAI_BASE_URL": "http://shared/v1"}
-    config = settings.load(flags=flags, environ=environ, idle=idle_settings)
+    config = settings.load(flags=flags, environ=environ, idle=settings_without_effect)
     assert config.api_url == "http://shared/v1"
 
 

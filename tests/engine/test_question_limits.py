@@ -239,7 +239,7 @@ def test_a_call_that_waits_for_its_server_takes_no_time_of_the_question() -> Non
         async def question(seconds: float) -> float:
             clock = TurnClock(limit=3.0)
             async with clock.call():
-                await server.call("t", {"seconds": seconds}, again=False)
+                await server.call("t", {"seconds": seconds}, may_repeat=False)
             return clock.seconds
 
         return list(await asyncio.gather(question(2.0), question(2.0), question(2.5)))

@@ -12,7 +12,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from keju.models.hf.forms import agrees, allows_own_steps, best_form
+from keju.models.hf.forms import best_form, form_agrees, supports_row_attention
 from keju.models.hf.replica import Replica
 from tests.hf.test_writing import alone, written
 from tests.hf.tiny import Tiny, ask_all, build_tokenizer, label_requests, model, text_requests
@@ -61,7 +61,7 @@ def network(name: str) -> Tiny:
 def test_labels_and_replies_are_those_of_the_network(name: str) -> None:
     tiny = network(name)
     replica = Replica(tiny.net, torch.device("cpu"))
-    tree, own = agrees(replica, "tree"), allows_own_steps(replica)
+    tree, own = form_agrees(replica, "tree"), supports_row_attention(replica)
     form = "tree" if tree else best_form(replica, "auto")
     replica.close()
     assert form == KINDS[name][0]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from keju.errors import ConfigError
 from keju.models.hf.encode import Encoder, Item, last_line
-from keju.models.hf.load import assemble
+from keju.models.hf.load import make_checkpoint
 from keju.models.hf.settings import HFSettings
 from keju.models.labels import common_length
 from keju.types import Fault, Prefix, Prompt, Request, Sampling
@@ -29,7 +29,7 @@ def encoder(
     tiny: Tiny, *, space: bool = False, template: str | None = None, **more: Any
 ) -> Encoder:
     chosen = HFSettings(**more)
-    checkpoint = assemble(tiny.net, tiny.tokenizer, chosen, (torch.device("cpu"),))
+    checkpoint = make_checkpoint(tiny.net, tiny.tokenizer, chosen, (torch.device("cpu"),))
     return Encoder(checkpoint, label_space=space)
 
 

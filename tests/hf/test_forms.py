@@ -22,12 +22,12 @@ from keju.models.hf.attention import (
     Branch,
     Packed,
     attend_in_parts,
-    attending,
+    attend_rows,
     dense_mask,
-    over_rows,
     pack,
+    use_attention,
 )
-from keju.models.hf.forms import agrees, allows_own_steps, best_form
+from keju.models.hf.forms import best_form, form_agrees, supports_row_attention
 from keju.models.hf.replica import Read, Replica
 from tests.hf.tiny import Tiny, build
 
@@ -48,12 +48,12 @@ def test_tree_and_cache_equal_whole_prompts(
     replica = Replica(tiny.net, CPU)
     branches = [Branch(prefix, questions) for prefix, questions in drawn]
     rows = [[*b.prefix, *q] for b in branches for q in b.questions]
-    plain = replica.plain(rows).logits
+    plain = replica.run_plain(rows).logits
     cached = [
-        replica.after(replica.prefix(b.prefix), len(b.prefix), b.questions)[0].logits
+        replica.continue_rows(replica.run_prefix(b.prefix), len(b.prefix), b.questions)[0].logits
         for b in branches
     ]
-    torch.testing.assert_close(replica.tree(branches).logits, plain, atol=2e-4, rtol=1e-4)
+    torch.testing.assert_close(replica.run_tree(branches).logits, plain, atol=2e-4, rtol=1e-4)
     torch.testing.assert_close(torch.cat(cached), plain, atol=2e-4, rtol=1e-4)
     replica.close()
 
@@ -63,7 +63,7 @@ def test_whole_prompts_are_what_the_network_itself_gives(tiny: Tiny) -> None:
     with torch.no_grad():
         truth = torch.stack([tiny.net(torch.tensor([row])).logits[0, -1] for row in rows])
     replica = Replica(tiny.net, CPU)
-    torch.testing.assert_close(replica.plain(rows).logits, truth, atol=2e-4, rtol=1e-4)
+    torch.testing.assert_close(replica.run_plain(rows).logits, truth, atol=2e-4, rtol=1e-4)
     replica.close()
     with torch.no_grad():
         assert tiny.net(torch.tensor([rows[0]])).logits.shape[1] == 4
@@ -71,9 +71,9 @@ def test_whole_prompts_are_what_the_network_itself_gives(tiny: Tiny) -> None:
 
 def test_a_kept_prefix_serves_questions_that_share_less_of_it(tiny: Tiny) -> None:
     replica = Replica(tiny.net, CPU)
-    kept = replica.prefix([7, 8, 9, 10, 11])
-    read, _ = replica.after(kept, 3, [[20, 21], [22]])
-    plain = replica.plain([[7, 8, 9, 20, 21], [7, 8, 9, 22]])
+    kept = replica.run_prefix([7, 8, 9, 10, 11])
+    read, _ = replica.continue_rows(kept, 3, [[20, 21], [22]])
+    plain = replica.run_plain([[7, 8, 9, 20, 21], [7, 8, 9, 22]])
     torch.testing.assert_close(read.logits, plain.logits, atol=2e-4, rtol=1e-4)
     replica.close()
 
@@ -82,7 +82,7 @@ def test_positions_and_mask_of_a_packed_tree() -> None:
     packed = pack([Branch([1, 2], [[3], [4, 5]]), Branch([6], [[7]])], CPU)
     assert packed.tokens.tolist() == [[1, 2, 6, 3, 4, 5, 7]]
     assert packed.positions.tolist() == [[0, 1, 0, 2, 2, 3, 1]]
-    assert packed.last.tolist() == [3, 5, 6]
+    assert packed.last_positions.tolist() == [3, 5, 6]
     sees = [
         [place for place, seen in enumerate(row) if seen] for row in dense_mask(packed).tolist()
     ]
@@ -144,22 +144,22 @@ def test_the_form_is_found_out_by_trying(tiny: Tiny) -> None:
 class Wrong(Replica):
     """A replica whose cache form is off, as that of an unknown architecture may be."""
 
-    def after(self, *args: Any, **more: Any) -> tuple[Read, Any]:
-        read, kept = super().after(*args, **more)
+    def continue_rows(self, *args: Any, **more: Any) -> tuple[Read, Any]:
+        read, kept = super().continue_rows(*args, **more)
         return Read(read.logits + 1.0, read.hidden), kept
 
 
 class Failing(Replica):
     """A replica of an architecture that has no cache of keys and values."""
 
-    def after(self, *args: Any, **more: Any) -> tuple[Read, Any]:
+    def continue_rows(self, *args: Any, **more: Any) -> tuple[Read, Any]:
         raise AttributeError("no keys")
 
 
 @pytest.mark.parametrize("kind", [Wrong, Failing])
 def test_a_form_that_gives_something_else_is_not_taken(tiny: Tiny, kind: type[Replica]) -> None:
     replica = kind(tiny.net, CPU)
-    assert not agrees(replica, "cache")
+    assert not form_agrees(replica, "cache")
     assert best_form(replica, "auto") == "off"
     with pytest.raises(ConfigError, match="prefix_reuse 'cache' gives other results"):
         best_form(replica, "cache")
@@ -179,17 +179,17 @@ def test_own_steps_are_allowed_where_they_give_the_same(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = Replica(tiny.net, CPU)
-    assert allows_own_steps(replica)
-    assert not replica.own_steps, "a trial changes nothing"
+    assert supports_row_attention(replica)
+    assert not replica.uses_row_attention, "a trial changes nothing"
     monkeypatch.setattr(tiny.net.config, "layer_types", ["sliding_attention"], raising=False)
-    assert not allows_own_steps(replica)
+    assert not supports_row_attention(replica)
     assert best_form(replica, "auto") == "cache"
-    assert not agrees(replica, "tree")
+    assert not form_agrees(replica, "tree")
     replica.close()
 
 
 def test_attention_with_extras_is_refused(tiny: Tiny) -> None:
-    with attending(tiny.net, over_rows(torch.ones(1, 1, dtype=torch.bool))):
+    with use_attention(tiny.net, attend_rows(torch.ones(1, 1, dtype=torch.bool))):
         name = tiny.net.config._attn_implementation
         attend = AttentionInterface._global_mapping[name]
         part = torch.ones(1, 4, 1, 8)
@@ -204,7 +204,7 @@ def test_label_logits_are_finer_than_the_dtype() -> None:
     coarse = build(seed=3)
     net = coarse.net.to(torch.bfloat16)
     replica = Replica(net, CPU)
-    read = replica.plain([[7, 8, 9], [10, 11]])
+    read = replica.run_plain([[7, 8, 9], [10, 11]])
     rows, ids = torch.tensor([0, 1, 1]), torch.tensor([5, 6, 7])
     exact = replica.exact_logits(read, rows, ids)
     truth = (read.hidden[rows].double() * net.lm_head.weight[ids].double()).sum(-1)
@@ -217,9 +217,9 @@ def test_label_logits_are_finer_than_the_dtype() -> None:
 
 def test_packing_counts_what_the_kernels_need() -> None:
     packed: Packed = pack([Branch([1, 2], [[3], [4, 5]]), Branch([6], [[7]])], CPU)
-    assert packed.stem == 3
+    assert packed.prefix_count == 3
     assert packed.segments.ends.tolist() == [0, 2, 3, 4, 6, 7]
     assert packed.segments.longest == 2
     assert packed.prefixes.ends.tolist() == [0, 2, 3]
-    assert packed.crowns.ends.tolist() == [0, 3, 4]
+    assert packed.question_groups.ends.tolist() == [0, 3, 4]
     assert packed.segments.ends.dtype == torch.int32

@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="torch is not installed: make test-hf")
 pytest.importorskip("transformers", reason="transformers is not installed: make test-hf")
 
 from keju.models.hf.encode import Item
-from keju.models.hf.worker import Pool, Size, choose
+from keju.models.hf.worker import Pool, Size, choose_batch
 from keju.types import Prefix, Prompt, Request, Sampling
 from tests.hf.tiny import LABELS, TEXT
 
@@ -30,47 +30,47 @@ def test_whole_groups_fill_a_pass() -> None:
     first, second, third = (
         items(Prefix(lead=name), 4, shared=10, own=10) for name in ("a", "b", "c")
     )
-    assert choose([*first, *second, *third], TREE, settled=False) == [*first, *second]
+    assert choose_batch([*first, *second, *third], TREE, settled=False) == [*first, *second]
 
 
 def test_a_pass_waits_for_more_until_the_pool_is_quiet() -> None:
     few = items(Prefix(lead="a"), 2, shared=10, own=10)
-    assert choose(few, TREE, settled=False) == []
-    assert choose(few, TREE, settled=True) == few
+    assert choose_batch(few, TREE, settled=False) == []
+    assert choose_batch(few, TREE, settled=True) == few
 
 
 def test_a_group_larger_than_a_pass_is_split() -> None:
     many = items(Prefix(lead="a"), 30, shared=10, own=10)
-    assert choose(many, TREE, settled=True) == many[:9]
+    assert choose_batch(many, TREE, settled=True) == many[:9]
 
 
 def test_the_group_that_still_grows_stays_behind() -> None:
     complete = items(Prefix(lead="a"), 5, shared=10, own=10)
     growing = items(Prefix(lead="b"), 1, shared=10, own=10)
-    assert choose([*complete, *growing], TREE, settled=True) == complete
+    assert choose_batch([*complete, *growing], TREE, settled=True) == complete
 
 
 def test_a_question_longer_than_a_pass_still_goes() -> None:
     (long,) = items(Prefix(lead="a"), 1, shared=50, own=500)
-    assert choose([long], TREE, settled=True) == [long]
+    assert choose_batch([long], TREE, settled=True) == [long]
 
 
 def test_rows_limit_a_pass_too() -> None:
     many = items(Prefix(lead="a"), 8, shared=10, own=1)
-    assert choose(many, Size(rows=3, tokens=100, form="tree"), settled=True) == many[:3]
+    assert choose_batch(many, Size(rows=3, tokens=100, form="tree"), settled=True) == many[:3]
 
 
 def test_kinds_do_not_mix() -> None:
     labels = items(Prefix(lead="a"), 2, shared=10, own=10)
     texts = items(Prefix(lead="a"), 2, shared=10, own=10, sampling=TEXT)
-    chosen = choose([*texts, *labels], Size(rows=8, tokens=100, form="cache"), settled=True)
+    chosen = choose_batch([*texts, *labels], Size(rows=8, tokens=100, form="cache"), settled=True)
     assert chosen == texts
 
 
 def test_one_prefix_at_a_time_for_the_cache() -> None:
     first, second = (items(Prefix(lead=name), 3, shared=10, own=10) for name in "ab")
     size = Size(rows=8, tokens=100, form="cache")
-    assert choose([*first, *second], size, settled=False) == first
+    assert choose_batch([*first, *second], size, settled=False) == first
 
 
 def test_threads_are_let_go_when_the_pool_closes() -> None:

@@ -104,17 +104,17 @@ class Small(Replica):
             if len(rows) > self.room:
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
-    def plain(self, rows: Any) -> Any:
+    def run_plain(self, rows: Any) -> Any:
         self._check(rows)
-        return super().plain(rows)
+        return super().run_plain(rows)
 
-    def after(self, prefix: Any, length: int, rows: Any, **more: Any) -> Any:
+    def continue_rows(self, prefix: Any, length: int, rows: Any, **more: Any) -> Any:
         self._check(rows)
-        return super().after(prefix, length, rows, **more)
+        return super().continue_rows(prefix, length, rows, **more)
 
-    def tree(self, branches: Any) -> Any:
+    def run_tree(self, branches: Any) -> Any:
         self._check([question for branch in branches for question in branch.questions])
-        return super().tree(branches)
+        return super().run_tree(branches)
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> type[Small]:
 
     monkeypatch.setattr("keju.models.hf.worker.Replica", Small)
     monkeypatch.setattr("keju.models.hf.worker.best_form", choose)
-    monkeypatch.setattr("keju.models.hf.worker.allows_own_steps", arm)
+    monkeypatch.setattr("keju.models.hf.worker.supports_row_attention", arm)
     monkeypatch.setattr(Small, "tried", [])
     return Small
 
@@ -163,7 +163,7 @@ def test_other_errors_are_not_swallowed(tiny: Tiny, monkeypatch: pytest.MonkeyPa
     def broken(*_: Any) -> Any:
         raise RuntimeError("a kernel is broken")
 
-    monkeypatch.setattr("keju.models.hf.scoring.LabelScorer._cached", broken)
+    monkeypatch.setattr("keju.models.hf.scoring.LabelScorer._run_cached", broken)
     with pytest.raises(EndpointError, match="a kernel is broken"):
         ask_all(model(tiny), label_requests()[:3])
 

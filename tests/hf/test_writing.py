@@ -54,7 +54,7 @@ def texts(replies: list[Reply]) -> list[str]:
 def test_greedy_replies_are_those_of_one_prompt_at_a_time(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch, own_steps: bool, reuse: str, batch_size: int
 ) -> None:
-    monkeypatch.setattr("keju.models.hf.worker.allows_own_steps", lambda _: own_steps)
+    monkeypatch.setattr("keju.models.hf.worker.supports_row_attention", lambda _: own_steps)
     requests = text_requests()
     replies = ask_all(model(tiny, prefix_reuse=reuse, batch_size=batch_size), requests)
     assert texts(replies) == [written(tiny, alone(tiny, r, 12)) for r in requests]
@@ -156,11 +156,11 @@ class Cramped(Replica):
     room = 2
     most = 0
 
-    def step(self, tokens: Any, places: Any, mask: Any, cache: Any) -> Any:
+    def run_step(self, tokens: Any, places: Any, mask: Any, cache: Any) -> Any:
         type(self).most = max(self.most, len(tokens))
         if len(tokens) > self.room:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return super().step(tokens, places, mask, cache)
+        return super().run_step(tokens, places, mask, cache)
 
 
 def test_out_of_memory_makes_the_batch_smaller(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,11 +194,11 @@ class Broken(Replica):
 
     steps = 0
 
-    def step(self, tokens: Any, places: Any, mask: Any, cache: Any) -> Any:
+    def run_step(self, tokens: Any, places: Any, mask: Any, cache: Any) -> Any:
         type(self).steps += 1
         if self.steps > 12:
             raise RuntimeError("CUDA error: an illegal\nmemory access")
-        return super().step(tokens, places, mask, cache)
+        return super().run_step(tokens, places, mask, cache)
 
 
 def test_a_device_that_breaks_down_leaves_nobody_waiting(
@@ -206,7 +206,7 @@ def test_a_device_that_breaks_down_leaves_nobody_waiting(
 ) -> None:
     """Also those that were taken up while the batch was running."""
     monkeypatch.setattr("keju.models.hf.worker.Replica", Broken)
-    monkeypatch.setattr("keju.models.hf.worker.allows_own_steps", lambda _: False)
+    monkeypatch.setattr("keju.models.hf.worker.supports_row_attention", lambda _: False)
     writer = model(tiny, batch_size=2)
 
     async def ask() -> list[Reply | BaseException]:
@@ -229,7 +229,7 @@ def test_a_device_that_breaks_down_leaves_nobody_waiting(
 
 def test_a_reply_that_fits_nowhere_is_a_fault(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keju.models.hf.worker.Replica", Cramped)
-    monkeypatch.setattr("keju.models.hf.worker.allows_own_steps", lambda _: False)
+    monkeypatch.setattr("keju.models.hf.worker.supports_row_attention", lambda _: False)
     monkeypatch.setattr(Cramped, "room", 0)
     replies = ask_all(model(tiny, batch_size=4), text_requests(count=1))
     kinds = [reply.error.kind for reply in replies if reply.error is not None]

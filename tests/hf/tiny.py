@@ -86,11 +86,11 @@ def model(tiny: Tiny, name: str = "hf:tiny", **settings: Any) -> Any:
     """An HFModel around a network in memory, on the CPU."""
     import torch
 
-    from keju.models.hf.load import assemble
+    from keju.models.hf.load import make_checkpoint
     from keju.models.hf.model import HFModel
 
     chosen = HFSettings(**settings)
-    checkpoint = assemble(tiny.net, tiny.tokenizer, chosen, (torch.device("cpu"),))
+    checkpoint = make_checkpoint(tiny.net, tiny.tokenizer, chosen, (torch.device("cpu"),))
     return HFModel(name, chosen, checkpoint=checkpoint)
 
 

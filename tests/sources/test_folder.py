@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from keju.errors import DataError, MissingExtra
-from keju.sources.folder import DataFolder, NoFolder, missing_parts, stem_of
+from keju.sources.folder import DataFolder, NoFolder, count_missing_parts, stem_of
 from tests.sources.layouts import LAYOUTS
 
 ROWS: list[dict[str, Any]] = [
@@ -232,8 +232,8 @@ def test_names_of_parts() -> None:
     assert stem_of("data/test-00000-of-00001.parquet") == "data/test"
     assert stem_of("BixBench_v1.5.jsonl") == "BixBench_v1.5"
     assert stem_of("README.md") is None
-    assert missing_parts(["v1.5/test-00001-of-00002.parquet"]) == 1
-    assert missing_parts(["test.jsonl"]) == 0
+    assert count_missing_parts(["v1.5/test-00001-of-00002.parquet"]) == 1
+    assert count_missing_parts(["test.jsonl"]) == 0
 
 
 @pytest.mark.parametrize("name", ["test.jsonl", "data/test-00000-of-00001.parquet"])

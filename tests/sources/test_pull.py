@@ -13,7 +13,7 @@ import pytest
 from keju import bounds
 from keju.errors import DataError
 from keju.sources import fetch
-from keju.sources.fetch import receipts
+from keju.sources.fetch import load_receipts
 from keju.sources.folder import HubName, Layout, locate
 from keju.sources.pull import hub_repo, pull
 from tests.sources.hub import COMMIT, TOKEN, FileFault, LoopbackHub
@@ -107,7 +107,7 @@ def test_a_repository_that_does_not_exist(
     with pytest.raises(DataError, match=f"data set {MMLU} does not exist") as error:
         pull("mmlu_pro", LAYOUTS["mmlu_pro"], name, environ=environ, say=quiet)
     assert "\n" not in str(error.value)
-    assert receipts("mmlu_pro", None, environ) == []
+    assert load_receipts("mmlu_pro", None, environ) == []
 
 
 @pytest.mark.parametrize("name", HUBS)

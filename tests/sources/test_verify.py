@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keju.sources.fetch import receipts
+from keju.sources.fetch import load_receipts
 from keju.sources.folder import DataFolder
 from keju.sources.pull import pull
 from keju.sources.verify import Item, Verification, verify
@@ -85,7 +85,7 @@ def test_pulled_files_are_compared_with_what_was_pulled(
         == "ok"
     )
     (Path(receipt.path) / "validation.jsonl").write_bytes(rows.replace(b"69", b"96"))
-    (kept,) = receipts("mmlu_pro", None, environ)
+    (kept,) = load_receipts("mmlu_pro", None, environ)
     assert (
         by_name(verify("mmlu_pro", kept.folder(LAYOUTS["mmlu_pro"])))["validation"].status
         == "changed"

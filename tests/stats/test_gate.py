@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
-from keju.stats.gate import at_least, no_worse_by
+from keju.stats.gate import decide_at_least, decide_no_worse
 from keju.stats.intervals import binomial_at_least, student_t_survival
 from keju.stats.paired import Difference, paired_difference
 
@@ -42,24 +42,24 @@ def test_bounds_and_p_agree() -> None:
         (20, 60, 500, 0.02),
         (2, 0, 9, 0.3),
     ):
-        found = no_worse_by(apart(b, c, n), margin, binary=True)
+        found = decide_no_worse(apart(b, c, n), margin, binary=True)
         assert (found.low > -margin) == (found.p < 0.05) == (found.verdict == "pass")
         assert (found.high < -margin) == (found.p_fail < 0.05) == (found.verdict == "fail")
 
 
 def test_no_difference_on_few_items_shows_nothing() -> None:
     """Nobody differs on 50 items: a true loss of 5 points would do that in 8 % of cases."""
-    few, many = (no_worse_by(apart(0, 0, n), 0.05, binary=True) for n in (50, 100))
+    few, many = (decide_no_worse(apart(0, 0, n), 0.05, binary=True) for n in (50, 100))
     assert few.verdict == "inconclusive"
     assert many.verdict == "pass"
 
 
 def test_a_score_has_the_exact_bound() -> None:
     """All of 50 right: 0.05^(1/50)."""
-    found = at_least(own([1.0] * 50), 0.94, binary=True)
+    found = decide_at_least(own([1.0] * 50), 0.94, binary=True)
     assert found.low == pytest.approx(0.9418449, rel=1e-6)
     assert found.verdict == "pass"
-    found = at_least(own([1.0] * 60 + [0.0] * 40), 0.7, binary=True)
+    found = decide_at_least(own([1.0] * 60 + [0.0] * 40), 0.7, binary=True)
     low, high = (stats.beta.ppf(q, a, b) for q, a, b in ((0.05, 60, 41), (0.95, 61, 40)))
     assert (found.low, found.high) == pytest.approx((low, high), rel=1e-6)
     assert found.verdict == "fail"
@@ -68,29 +68,29 @@ def test_a_score_has_the_exact_bound() -> None:
 def test_what_is_open_names_the_items_that_would_decide() -> None:
     """n (1.645 SE / |d + m|)², as for a published rule of thumb."""
     seen = apart(60, 69, 500)
-    found = no_worse_by(seen, 0.03, binary=True)
+    found = decide_no_worse(seen, 0.03, binary=True)
     assert found.verdict == "inconclusive"
     assert seen.se is not None
     expected = 500 * (1.644854 * seen.se / abs(seen.value + 0.03)) ** 2
     assert found.needed == pytest.approx(expected, abs=1)
-    assert no_worse_by(apart(0, 10, 100), 0.1, binary=True).needed is None
+    assert decide_no_worse(apart(0, 10, 100), 0.1, binary=True).needed is None
 
 
 def test_graded_scores_and_clusters_have_students_t() -> None:
     pairs = [(0.5, 0.25), (0.75, 0.5), (1.0, 0.5), (0.0, 0.25), (0.5, 0.5), (0.25, 0.0)]
     seen = paired_difference(pairs)
     assert seen is not None
-    found = no_worse_by(seen, 0.1, binary=False)
+    found = decide_no_worse(seen, 0.1, binary=False)
     expected = stats.ttest_1samp([one - two for one, two in pairs], -0.1, alternative="greater")
     assert found.p == pytest.approx(expected.pvalue, rel=1e-6)
     groups = [f"g{i // 10}" for i in range(50)]
     alike = paired_difference([(1.0, 1.0)] * 50, groups)
     assert alike is not None
     # Five contexts in which nothing differs are five items: 1 - 0.05^(1/5) is 45 %.
-    assert no_worse_by(alike, 0.2, binary=True).verdict == "inconclusive"
+    assert decide_no_worse(alike, 0.2, binary=True).verdict == "inconclusive"
     one = paired_difference([(1.0, 1.0)] * 9, ["g"] * 9)
     assert one is not None
-    assert no_worse_by(one, 0.2, binary=True).verdict == "inconclusive"
+    assert decide_no_worse(one, 0.2, binary=True).verdict == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_run_at_the_margin_passes_and_fails_as_rarely_as_promised(
     for _ in range(draws):
         seen = [chance.random() for _ in range(n)]
         b, c = sum(x < win for x in seen), sum(win <= x < win + loss for x in seen)
-        verdict = no_worse_by(apart(b, c, n), margin, binary=True).verdict
+        verdict = decide_no_worse(apart(b, c, n), margin, binary=True).verdict
         passed += verdict == "pass"
         failed += verdict == "fail"
     slack = 3 * math.sqrt(0.05 * 0.95 / draws)
@@ -130,5 +130,5 @@ def test_a_clustered_run_at_the_margin_passes_as_rarely_as_promised() -> None:
         mean = (0.8 * 0.1 + 0.1 * 0.9) * 0.6
         seen = paired_difference(pairs, groups)
         assert seen is not None
-        passed += no_worse_by(seen, mean, binary=True).verdict == "pass"
+        passed += decide_no_worse(seen, mean, binary=True).verdict == "pass"
     assert passed / draws <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / draws)

@@ -126,7 +126,7 @@ def test_clustered_vector() -> None:
     assert mean.t_interval == pytest.approx((0.0603561, 1.1396439), rel=1e-6)
     assert wilson(0.6, mean.n_eff) == pytest.approx((0.2674708, 0.8603768), rel=1e-6)
     assert mean.t_interval is not None
-    assert mean.t_interval.clipped() == Interval(mean.t_interval.low, 1.0)
+    assert mean.t_interval.clip() == Interval(mean.t_interval.low, 1.0)
 
 
 def test_few_clusters_that_differ_have_students_t() -> None:
@@ -194,7 +194,7 @@ def test_one_cluster_gives_no_interval_and_says_why() -> None:
     mean = mean_of([1, 0, 1, 1, 0], ["a"] * 5)
     assert (mean.se, mean.interval, mean.t_interval) == (None, None, None)
     gathered = Gathered(clustered=True)
-    gathered.add(1.0, "a", many=7)
+    gathered.add(1.0, "a", count=7)
     assert gathered.estimate().ci95 is None
     assert gathered.estimate().withheld == "one_cluster"
 

@@ -16,7 +16,7 @@ from keju.stats.intervals import normal_survival, normal_survival_log10
 from keju.stats.paired import (
     benjamini_hochberg,
     bonett_price,
-    equivalent,
+    equivalence_p,
     holm,
     mcnemar,
     no_worse,
@@ -24,12 +24,12 @@ from keju.stats.paired import (
     sign_flip,
 )
 from keju.stats.power import (
+    detection_power,
     items_needed,
     items_needed_exactly,
     mcnemar_power,
     minimal_detectable_effect,
     planned_items,
-    power_of,
 )
 
 
@@ -87,7 +87,7 @@ def test_nothing_and_one_cluster_have_no_interval() -> None:
     assert paired_difference([]) is None
     one = paired_difference(PAIRS, ["a"] * 12)
     assert one is not None
-    assert (one.se, one.interval, one.apart) == (None, None, False)
+    assert (one.se, one.interval, one.is_significant) == (None, None, False)
 
 
 @given(st.lists(st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 1.0])] * 2), min_size=1))
@@ -141,8 +141,8 @@ def test_non_inferiority_vectors() -> None:
 
 
 def test_equivalence_vector() -> None:
-    assert equivalent(-0.004, 0.006, 0.02) == pytest.approx(0.0038304, rel=1e-5)
-    assert equivalent(0.004, 0.006, 0.02) == pytest.approx(0.0038304, rel=1e-5)
+    assert equivalence_p(-0.004, 0.006, 0.02) == pytest.approx(0.0038304, rel=1e-5)
+    assert equivalence_p(0.004, 0.006, 0.02) == pytest.approx(0.0038304, rel=1e-5)
 
 
 TEN = [0.001, 0.008, 0.039, 0.041, 0.042, 0.06, 0.074, 0.205, 0.212, 0.216]
@@ -181,7 +181,7 @@ def test_benjamini_hochberg_is_scipys(ps: list[float]) -> None:
 def test_minimal_detectable_effects(n: int, discordance: float, effect: float) -> None:
     assert minimal_detectable_effect(n, discordance) == pytest.approx(effect, rel=4e-6)
     assert items_needed(minimal_detectable_effect(n, discordance), discordance) == n
-    assert power_of(n, effect, discordance) == pytest.approx(0.8, abs=1e-5)
+    assert detection_power(n, effect, discordance) == pytest.approx(0.8, abs=1e-5)
 
 
 def test_items_needed_vectors() -> None:
@@ -192,7 +192,7 @@ def test_items_needed_vectors() -> None:
     with pytest.raises(ValueError, match="nothing"):
         items_needed(0)
     with pytest.raises(ValueError, match="discordant"):
-        power_of(100, 0.3, 0.1)
+        detection_power(100, 0.3, 0.1)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from keju.stats.estimate import Stratum, stratified_mean
 from keju.stats.intervals import Moments
-from keju.stats.repeats import ladder, majority_vote, pass_all_k, pass_at_k, variance_parts
+from keju.stats.repeats import majority_vote, pass_all_k, pass_at_k, reported_ks, variance_parts
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_vote_has_more_ways_than_a_float_holds() -> None:
     [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (8, [1, 2, 4, 8]), (10, [1, 2, 4, 8, 10])],
 )
 def test_ladder(repeats: int, rungs: list[int]) -> None:
-    assert ladder(repeats) == rungs
+    assert reported_ks(repeats) == rungs
 
 
 def test_variance_parts_vector() -> None:

@@ -23,9 +23,9 @@ from keju.stats.intervals import (
     least_share,
     normal_quantile,
 )
-from keju.stats.options import letter_prior, without_prior
-from keju.stats.paired import equivalent
-from keju.stats.power import total_of
+from keju.stats.options import letter_prior, remove_prior
+from keju.stats.paired import equivalence_p
+from keju.stats.power import estimate_total
 from keju.stats.sequential import (
     LIKELY,
     always_valid_p,
@@ -33,8 +33,8 @@ from keju.stats.sequential import (
     anytime_stretch,
     e_value,
     graded_e_value,
-    tightest_for,
-    tuning,
+    tightest_item_count,
+    tuning_parameter,
 )
 
 
@@ -115,7 +115,7 @@ def test_p_may_be_read_after_any_look() -> None:
 
 
 def test_confidence_sequence_vectors() -> None:
-    assert tuning(500) == pytest.approx(0.0158723, abs=6e-8)
+    assert tuning_parameter(500) == pytest.approx(0.0158723, abs=6e-8)
     for items, half in ((100, 0.1681944), (500, 0.0678693), (2000, 0.0349622)):
         se = 0.5 / math.sqrt(items)
         assert anytime_factor(items, 500) * se == pytest.approx(half, rel=2e-6)
@@ -132,7 +132,7 @@ def test_sequence_is_tightest_where_it_is_to_be() -> None:
 
 @pytest.mark.parametrize("half", [0.01, 0.02, 0.05])
 def test_sequence_for_a_half_width_reaches_it_there(half: float) -> None:
-    items = tightest_for(half)
+    items = tightest_item_count(half)
     assert anytime_factor(items, items) * 0.5 / math.sqrt(items) == pytest.approx(half)
 
 
@@ -227,20 +227,20 @@ def test_all_right_of_fifty() -> None:
 def test_pride_vector() -> None:
     prior = letter_prior([[0.5, 0.2, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1]])
     assert prior == pytest.approx([0.4507463, 0.2468839, 0.2015799, 0.1007899], abs=6e-8)
-    debiased = without_prior([0.42, 0.38, 0.12, 0.08], prior)
+    debiased = remove_prior([0.42, 0.38, 0.12, 0.08], prior)
     assert debiased == pytest.approx([0.2413958, 0.3987525, 0.1542221, 0.2056295], abs=6e-8)
 
 
 def test_total_vector() -> None:
-    total = total_of(812, 410, 30, 6511)
+    total = estimate_total(812, 410, 30, 6511)
     assert (total.value, total.half) == pytest.approx((5_286_932, 996_811), abs=0.5)
-    assert total_of(812, 0, 1, 10) == (8120, None)
+    assert estimate_total(812, 0, 1, 10) == (8120, None)
 
 
 def test_equivalence_vector_of_both_sides() -> None:
     assert oracle.norm.sf((0.02 - 0.004) / 0.006) == pytest.approx(0.0038304, abs=6e-8)
     assert oracle.norm.sf((0.02 + 0.004) / 0.006) == pytest.approx(0.0000317, abs=6e-8)
-    assert equivalent(-0.004, 0.006, 0.02) == pytest.approx(0.0038304, abs=6e-8)
+    assert equivalence_p(-0.004, 0.006, 0.02) == pytest.approx(0.0038304, abs=6e-8)
 
 
 def test_paired_standard_errors_vector() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from perf.contamination import simulate
 from scipy import stats  # type: ignore[import-untyped]
 
-from keju.stats.unpaired import Group, apart, apart_in_strata
+from keju.stats.unpaired import Group, group_difference, stratified_difference
 
 
 def right(many: int, n: int) -> Group:
@@ -23,7 +23,7 @@ SHARES = st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.ju
 def test_the_p_of_a_subset_is_fishers_exact(
     first: tuple[int, int], second: tuple[int, int]
 ) -> None:
-    found = apart(right(*first), right(*second))
+    found = group_difference(right(*first), right(*second))
     table = [[first[0], first[1] - first[0]], [second[0], second[1] - second[0]]]
     assert found is not None
     assert found.p == pytest.approx(stats.fisher_exact(table, "greater").pvalue, abs=1e-9)
@@ -31,7 +31,7 @@ def test_the_p_of_a_subset_is_fishers_exact(
 
 def test_the_interval_is_newcombes_tenth() -> None:
     """Newcombe 1998, table II, example (a)."""
-    found = apart(right(56, 70), right(48, 80))
+    found = group_difference(right(56, 70), right(48, 80))
     assert found is not None
     assert (round(found.interval.low, 4), round(found.interval.high, 4)) == (0.0524, 0.3339)
 
@@ -40,7 +40,7 @@ def test_graded_scores_are_dealt_out() -> None:
     """The p of scores that are neither right nor wrong is that of a permutation test."""
     draw = np.random.default_rng(2)
     first, second = draw.beta(3, 2, 40), draw.beta(2.2, 2, 50)
-    found = apart(Group.of(first), Group.of(second))
+    found = group_difference(Group.of(first), Group.of(second))
     oracle = stats.permutation_test(
         (first, second), lambda a, b, axis: a.mean(axis) - b.mean(axis), vectorized=True,
         alternative="greater", n_resamples=20_000, rng=3,
@@ -52,7 +52,7 @@ def test_graded_scores_are_dealt_out() -> None:
 def test_strata_are_compared_with_their_own_counterparts() -> None:
     """Easy questions are most of the one side and hard ones of the other: no difference."""
     strata = [(right(90, 100), right(9, 10)), (right(1, 10), right(10, 100))]
-    found = apart_in_strata(strata)
+    found = stratified_difference(strata)
     assert found is not None
     assert found.value == pytest.approx(0.0)
     assert found.p == pytest.approx(0.5)
@@ -60,7 +60,7 @@ def test_strata_are_compared_with_their_own_counterparts() -> None:
 
 def test_the_p_over_strata_is_that_of_dealing_within_them() -> None:
     strata = [(right(30, 40), right(22, 40)), (right(12, 25), right(15, 40))]
-    found = apart_in_strata(strata)
+    found = stratified_difference(strata)
     draw = np.random.default_rng(4)
     dealt = np.zeros(100_000)
     for one, two in strata:
@@ -72,9 +72,9 @@ def test_the_p_over_strata_is_that_of_dealing_within_them() -> None:
 
 
 def test_nothing_to_compare() -> None:
-    assert apart(right(0, 0), right(1, 2)) is None
-    assert apart_in_strata([]) is None
-    same = apart_in_strata([(right(5, 5), right(5, 5))])
+    assert group_difference(right(0, 0), right(1, 2)) is None
+    assert stratified_difference([]) is None
+    same = stratified_difference([(right(5, 5), right(5, 5))])
     assert same is not None
     assert same.p == 0.5
 

@@ -9,7 +9,7 @@ from time import process_time
 import pytest
 
 from keju.stats import votes
-from keju.stats.repeats import MOST_EXACT, ladder, pass_all_k, pass_at_k
+from keju.stats.repeats import MOST_EXACT, pass_all_k, pass_at_k, reported_ks
 from keju.stats.votes import MOST_COUNTED, majority_vote
 
 
@@ -24,7 +24,9 @@ def test_large_votes_are_those_that_whole_numbers_give() -> None:
         if k == total:
             continue
         ballot = tuple(sorted(right)), tuple(sorted(wrong)), abstained, k
-        assert votes._transformed(*ballot) == pytest.approx(votes._counted(*ballot), abs=1e-12)
+        assert votes._approximate_vote(*ballot) == pytest.approx(
+            votes._exact_vote(*ballot), abs=1e-12
+        )
 
 
 def test_many_options_with_one_vote_each_share_every_tie() -> None:
@@ -45,7 +47,7 @@ def seconds_of_votes(samples: int) -> float:
     """Processor time of all votes of one item with five options that are almost alike."""
     sizes = [samples // 6 + shift for shift in range(5)]
     began = process_time()
-    for k in ladder(samples):
+    for k in reported_ks(samples):
         majority_vote(sizes[:1], sizes[1:], samples - sum(sizes), k)
     return process_time() - began
 

@@ -19,7 +19,7 @@ def real_weights() -> Path:
     """The weights of the embedded model; skips where they or the runtime are missing."""
     if find_spec("xllamacpp") is None:
         pytest.skip("xllamacpp is not installed: pip install 'keju[local]'")
-    place = weights.find(weights.EMBEDDED, os.environ)
+    place = weights.find_file(weights.EMBEDDED, os.environ)
     if place is None:
         pytest.skip(f"no weights of the embedded model: {weights.EMBEDDED.command}")
     return place

@@ -173,9 +173,9 @@ def _bias(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estimate
     if all(len(table) < 2 for table in tables):
         return None
     test = place_bias(tables, len(LABELS))
-    total = sum(test.chosen)
-    moved = sum(abs(c - e) for c, e in zip(test.chosen, test.expected, strict=True)) / 2 / total
-    seen = [i for i in range(len(LABELS)) if test.chosen[i] or test.expected[i]]
+    total = sum(test.choices)
+    moved = sum(abs(c - e) for c, e in zip(test.choices, test.expected, strict=True)) / 2 / total
+    seen = [i for i in range(len(LABELS)) if test.choices[i] or test.expected[i]]
     return Estimate(
         moved,
         None,
@@ -186,7 +186,7 @@ def _bias(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estimate
             "chi_squared": test.statistic,
             "df": test.df,
             "p": test.p,
-            "chosen": {LABELS[i]: test.chosen[i] for i in seen},
+            "chosen": {LABELS[i]: test.choices[i] for i in seen},
             "expected": {LABELS[i]: test.expected[i] for i in seen},
         },
     )

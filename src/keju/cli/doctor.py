@@ -332,7 +332,7 @@ def _folders(work_dir: str | None) -> Iterator[Check]:
 def _sandboxes() -> Iterator[Check]:
     """Try each backend, and look for what sandboxes have left behind."""
     from keju.config.arms import Sandbox as Settings
-    from keju.solvers.sandbox.leftovers import leftovers
+    from keju.solvers.sandbox.leftovers import find_leftovers
     from keju.solvers.sandbox.sandbox import Probe, Sandbox
     from keju.solvers.sandbox.supervisor import Supervisor
 
@@ -357,7 +357,7 @@ def _sandboxes() -> Iterator[Check]:
             problem = probe.problem or Notice("doctor_no")
             yield Check(name, False, problem, Remedy(Notice("doctor_without_containers")))
     every = Notice("doctor_check_sandboxes")
-    for left in leftovers():
+    for left in find_leftovers():
         yield Check(every, False, left.what, _do(left.remedy), fault="left over")
 
 

@@ -63,7 +63,7 @@ def evaluate(
     from keju.config.arms import OwnTool
     from keju.config.load import load
     from keju.config.plan import is_plan
-    from keju.models.registry import idle_settings
+    from keju.models.registry import settings_without_effect
 
     if tools:
         if "arms" in settings:
@@ -78,7 +78,7 @@ def evaluate(
         how = {"dry_run": dry_run, "report": not no_report, "quiet": quiet}
         return evaluate_plan(config, overrides or [], settings, **how)
     try:
-        task = load(config, overrides or (), settings, idle=idle_settings, say=note)
+        task = load(config, overrides or (), settings, idle=settings_without_effect, say=note)
     except UsageError:
         if not (config or overrides or settings):
             from keju.cli.help import first_exam

@@ -195,10 +195,10 @@ def _choice_of(asked: str | None, row: Row) -> str:
 def _at_hand(name: str) -> bool:
     """Whether an exam can be sat here as it stands."""
     from keju.benchmarks import registry
-    from keju.sources.folder import at_hand
+    from keju.sources.folder import is_data_available
 
     benchmark = registry.get(name)
-    return at_hand(benchmark.name, benchmark.layout)
+    return is_data_available(benchmark.name, benchmark.layout)
 
 
 def _of_newest(folder: Path, *, complete: bool) -> str:

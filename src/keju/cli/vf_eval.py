@@ -59,7 +59,7 @@ def vf_eval(
     from keju.engine.job import make_jobs
     from keju.files import typed_path
     from keju.report.live import make_display
-    from keju.solvers.sandbox.memory import available, shares
+    from keju.solvers.sandbox.memory import available_memory, memory_shares
     from keju.task import run_exams
 
     config, args = _configure(env, env_args, key_var, examples, settings)
@@ -69,7 +69,10 @@ def vf_eval(
     total = sum(subset.population or len(subset) for subset in job.exam.subsets)
     what, at_once = "requests", min(config.at_once, job.units)
     if job.exam.notebook is not None:
-        what, at_once = "episodes", shares(config.sandbox.memory, at_once, available())[1]
+        what, at_once = (
+            "episodes",
+            memory_shares(config.sandbox.memory, at_once, available_memory())[1],
+        )
     note(
         said(
             f"vf_eval.{what}",
@@ -114,7 +117,7 @@ def _configure(
     from keju.config.address import provider_of, shown_url
     from keju.config.load import load
     from keju.config.strict import mapping
-    from keju.models.registry import idle_settings, is_local
+    from keju.models.registry import is_local, settings_without_effect
 
     benchmark = registry.get(env)
     own = mapping(text, "-a") if text is not None else {}
@@ -149,7 +152,7 @@ def _configure(
     url = environ.get("KEJU_API_URL") or environ.get(provider.url_variable)
     if "api_url" not in flags and not url and not is_local(model):
         flags["api_url"] = provider.home
-    config = load(flags=flags, environ=environ, idle=idle_settings)
+    config = load(flags=flags, environ=environ, idle=settings_without_effect)
     return config, _checked(benchmark.Args, own)
 
 

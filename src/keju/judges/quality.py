@@ -111,7 +111,7 @@ def corrected_accuracy(
     )
     return Estimate(
         value,
-        Interval(value - below, value + above).clipped(),
+        Interval(value - below, value + above).clip(),
         n,
         "rogan-gladen",
         se,

@@ -1,1 +1,1 @@
-"""The models that can sit an exam: endpoints, local ones, and those for tests and demos."""
+"""The models that Keju can evaluate: endpoints, local models, and models for tests and demos."""

@@ -1,6 +1,5 @@
-"""What the engine needs of a model: one attempt at a time, no retries, no surprises. A refusal of
-an endpoint, its status and body, becomes a fault of a known kind.
-"""
+"""The interface of a model for the engine: one attempt per call, without retries. Also turns an
+endpoint's refusal (status and body) into a fault of a known kind."""
 
 from __future__ import annotations
 
@@ -22,13 +21,13 @@ from keju.redaction import Redactor as Redactor
 from keju.types import Fault, FaultKind, Notice, Reply, Request, Sampling
 
 BRIEF = 16
-"""Tokens of a reply that only shows that a request is taken."""
+"""Token limit of a reply that only shows that a request is accepted."""
 
 
 class NotReady(EndpointError):
     """The endpoint at `place` does not work at present; `fault` may pass.
 
-    `lasting` is what is wrong where it does not.
+    `lasting` is the error to report if it does not pass.
     """
 
     def __init__(self, place: str, fault: Fault, lasting: EndpointError | None = None) -> None:
@@ -39,66 +38,70 @@ class NotReady(EndpointError):
 
 
 class Server(Protocol):
-    """A program that serves a model, and runs as long as the model is asked."""
+    """A program that serves a model while the model is in use."""
 
     folder: Path
-    """Where its log is written."""
+    """The folder of its log."""
 
-    async def start(self, down: Callable[[Any], None], lost: Callable[[KejuError], None]) -> None:
+    async def start(
+        self, on_down: Callable[[Any], None], on_lost: Callable[[KejuError], None]
+    ) -> None:
         """Start it and wait until it answers; raise EndpointError in one line.
 
-        Later `down` is told why it does not answer at present, and `lost` why it never will.
+        Later `on_down` is called with the reason when it stops answering for a while, and `on_lost`
+        when it will not answer again.
         """
 
     async def close(self) -> None:
         """End it."""
 
     def facts(self) -> dict[str, Any]:
-        """What was started, and how often, for the manifest: never a secret."""
+        """Return the command and the number of starts for the manifest, never a secret."""
 
 
 class Model(ABC):
-    """Answers requests. One `ask` is one attempt: its channel alone decides on another.
+    """Answers requests. One `ask` is one attempt; only the channel decides on another attempt.
 
-    `ask` never raises for what the endpoint did: a failed attempt is a `Reply` whose `error` says
-    what kind of fault it was. It raises only on cancellation and on programming errors.
+    `ask` never raises for a failure of the endpoint. A failed attempt is a `Reply` whose `error`
+    names the kind of fault. It only raises on cancellation and on programming errors.
     """
 
     name: str
-    """The model's name as it stands in results."""
+    """The model's name in results."""
     slots: int | None = None
-    """The most requests it can usefully work on at once; None if the user decides."""
+    """The most requests that it can work on usefully at the same time; None if the user decides."""
     batches: bool = False
-    """It gathers what waits into batches of its own: `slots` requests are kept in flight, whatever
-    the limit for endpoints is, and one subset follows the other."""
+    """Whether it forms batches itself. Then `slots` requests are kept in flight, independent of
+    the limit for endpoints, and one subset follows the other."""
 
     quits: bool = False
-    """Whether a call that is given up ends at once, free of cost: Ctrl-C then waits for none."""
+    """Whether a cancelled call ends at once and costs nothing, so that Ctrl-C does not wait for
+    it."""
 
     api: str = "endpoint_of_openai"
-    """What it expects at its address, as a code of the catalogues."""
+    """The API that it expects at its address, as a code of the message catalogue."""
     acts: bool = False
-    """Whether it takes requests with turns and tools."""
+    """Whether it accepts requests with turns and tools."""
     counts: bool = False
-    """Whether its counts of tokens are certain, so that they tell what it was given."""
+    """Whether its token counts are exact, so that they show what it received."""
     fixed_history: bool = False
-    """Whether it refuses a conversation from which earlier turns were left out."""
+    """Whether it refuses a conversation without its earlier turns."""
 
     bounded: bool = False
-    """Whether a reply has a limit of tokens where the request names none."""
+    """Whether a reply has a token limit if the request does not name one."""
 
     server: Server | None = None
-    """What is started before it, and ended after it."""
+    """The server that is started before it and ended after it."""
     trial: Reply | None = None
-    """The reply to the preflight's last call, where that came from an endpoint."""
+    """The reply to the preflight's last call, if it came from an endpoint."""
     trial_bytes: int = 0
     """The length of the prompt of that call."""
     learnt: tuple[Notice, ...] = ()
-    """What the preflight found out that the user has to know."""
+    """Notices for the user from the preflight."""
 
     @property
     def loading(self) -> Notice | None:
-        """What its start takes long over, to be said before; None where it is ready at once."""
+        """The notice to show before a slow start; None if it is ready at once."""
         return None
 
     async def start(self) -> None:
@@ -107,21 +110,22 @@ class Model(ABC):
     async def preflight(self, sampling: Sampling) -> None:
         """Make one cheap call that shows that the address, key and model are right.
 
-        With ``sampling.decode`` of ``labels`` it also shows that log-probabilities are given.
-        Raises EndpointError with one line that names the cause; NotReady where it may pass.
+        With ``sampling.decode`` of ``labels`` it also shows that log-probabilities are returned.
+        Raises EndpointError with one line that names the cause, or NotReady if the failure may
+        pass.
         """
 
     def sent(self, sampling: Sampling) -> Notice | None:
-        """Where the preflight goes and which model it asks for, never a secret; None for a model
+        """Return the address and model of the preflight's request, never a secret; None for a model
         in this process."""
         return None
 
     def briefly(self, sampling: Sampling) -> Sampling:
-        """`sampling` for a reply of a few words, where only the call itself matters."""
+        """Return `sampling` for a reply of a few words, if only the call itself matters."""
         return msgspec.structs.replace(sampling, max_tokens=BRIEF)
 
     def patience(self, sampling: Sampling, usual: float) -> float:
-        """Seconds for one attempt, where the user allows `usual` ones."""
+        """Return the seconds for one attempt, if the user allows `usual` seconds."""
         return usual
 
     @abstractmethod
@@ -129,15 +133,15 @@ class Model(ABC):
         """Make one attempt, within `timeout` seconds."""
 
     async def close(self) -> None:
-        """Let go of connections and memory."""
+        """Release connections and memory."""
 
     def facts(self) -> dict[str, Any]:
-        """What determines the replies, for the manifest: never a secret."""
+        """Return everything that determines the replies, for the manifest, never a secret."""
         return {"name": self.name}
 
 
 def seed_of(request: Request) -> int | None:
-    """The seed that a request is sampled with, or None for none."""
+    """Return the seed of a request; None if it has no seed."""
     if request.seed is not None:
         return request.seed
     seed: int | None = request.sampling.extra.get("seed", request.sampling.seed)
@@ -146,11 +150,12 @@ def seed_of(request: Request) -> int | None:
 
 MESSAGE_LENGTH = 300
 SEARCHED_LENGTH = 2000
-"""How much of a message is searched for what it is about."""
+"""Number of characters of a message that are searched for its subject."""
 ODD_WAIT = 40
-"""How much is kept of a Retry-After that cannot be read."""
+"""Number of characters that are kept of an unreadable Retry-After."""
 HEAD_LENGTH = 4000
-"""How much of a page is searched for its title: unclosed ones take the square of the time."""
+"""Number of characters of a page that are searched for its title. The search takes quadratic time
+if a title is not closed."""
 
 BY_STATUS: dict[int, FaultKind] = {
     401: "auth",
@@ -196,15 +201,15 @@ BY_CODE: dict[str, FaultKind] = {
     "ThrottlingException": "rate_limit",
     "RESOURCE_EXHAUSTED": "rate_limit",
 }
-"""Codes of providers that say more than the status does. The last block means overload, whatever
-the status."""
+"""Error codes of providers that are more specific than the status. The last block means overload
+for every status."""
 OVERLOADED = re.compile(
     r"overload|(over|at|exceeds?|exceeded|insufficient) capacity|capacity (is )?exceeded"
     r"|too many (concurrent )?requests|rate.?limit",
     re.IGNORECASE,
 )
-"""What services say that have too many requests, under a status of 500 to 599: "The model is
-overloaded. Please try again later.", "capacity exceeded", "Too many concurrent requests"."""
+"""Messages of overloaded services with a status of 500 to 599: "The model is overloaded. Please try
+again later.", "capacity exceeded", "Too many concurrent requests"."""
 BY_MESSAGE: dict[FaultKind, re.Pattern[str]] = {
     # "The response was filtered due to the content management policy", "Inappropriate content"
     "content_filter": re.compile(
@@ -227,7 +232,7 @@ BY_MESSAGE: dict[FaultKind, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
 }
-"""What a message is about; the first pattern that matches decides."""
+"""The subject of a message; the first pattern that matches decides."""
 _HTML = re.compile(r"^\s*(<!doctype|<html|<head)", re.IGNORECASE)
 """The beginning of a page: ``<!DOCTYPE html>``."""
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
@@ -235,60 +240,66 @@ _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 
 
 def one_line(text: str) -> str:
-    """`text` in one line of at most `MESSAGE_LENGTH` characters that no terminal obeys."""
+    """Return `text` as one line of at most `MESSAGE_LENGTH` characters, without terminal control
+    codes."""
     line = printable(text[: 20 * MESSAGE_LENGTH], one_line=True)
     return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"
 
 
 def fault_text(fault: Fault) -> str:
-    """A fault in words, its status first."""
+    """Return a fault in words, with its status first."""
     return f"{fault.status}: {fault.message}" if fault.status else fault.message
 
 
 def refusal(
     status: int, body: bytes, header: Callable[[str], str | None], redact: Redactor
 ) -> Fault:
-    """The fault behind a reply whose status is not a success."""
+    """Return the fault for a reply whose status is not a success."""
     if 300 <= status < 400:
-        message = f"the address redirects {_target(header('location') or '')}"
+        message = f"the address redirects {_redirect_target(header('location') or '')}"
         return Fault("not_found", one_line(redact(message)), status)
     message, code = error_of(body)
-    asked = header("retry-after-ms"), header("retry-after")
-    wait = retry_after(*asked)
+    wait_headers = header("retry-after-ms"), header("retry-after")
+    wait = retry_after(*wait_headers)
     kind = kind_of(status, message, code)
-    if kind == "server" and status == 503 and any(asked):
+    if kind == "server" and status == 503 and any(wait_headers):
         kind = "rate_limit"
-    odd = "" if wait is not None else one_line(redact(asked[0] or asked[1] or ""))[:ODD_WAIT]
-    shown = one_line(redact(message or f"status {status}"))
-    return Fault(kind, shown, status, wait, odd_wait=odd)
+    unreadable_wait = (
+        ""
+        if wait is not None
+        else one_line(redact(wait_headers[0] or wait_headers[1] or ""))[:ODD_WAIT]
+    )
+    message_line = one_line(redact(message or f"status {status}"))
+    return Fault(kind, message_line, status, wait, odd_wait=unreadable_wait)
 
 
-def _target(location: str) -> str:
-    """Where a redirect leads, without the credentials and the query of the address."""
+def _redirect_target(location: str) -> str:
+    """Return the target of a redirect, without the credentials and the query of the address."""
     try:
         parts = urlsplit(location)
-    except ValueError:  # "http://[::1" is no address
+    except ValueError:  # "http://[::1" is not an address
         return "elsewhere"
     host = f"{parts.scheme}://{parts.hostname}" if parts.hostname else ""
     return f"to {host}{parts.path}" if location else "elsewhere"
 
 
 def kind_of(status: int, message: str, code: str) -> FaultKind:
-    """Sort a refusal; a kind decides whether another attempt makes sense."""
+    """Return the kind of a refusal, which decides whether another attempt makes sense."""
     if code in BY_CODE:
         return BY_CODE[code]
-    searched = message[:SEARCHED_LENGTH]
-    by_message = next((kind for kind, p in BY_MESSAGE.items() if p.search(searched)), None)
+    searched_text = message[:SEARCHED_LENGTH]
+    by_message = next((kind for kind, p in BY_MESSAGE.items() if p.search(searched_text)), None)
     # A 403 is about the key, unless its message is about the content.
     if status in BY_STATUS and not (status == 403 and by_message == "content_filter"):
         return BY_STATUS[status]
     if status >= 500:
-        return "rate_limit" if OVERLOADED.search(searched) else "server"
+        return "rate_limit" if OVERLOADED.search(searched_text) else "server"
     return by_message or "bad_request"
 
 
 def error_of(body: bytes) -> tuple[str, str]:
-    """The message and code of an error body: OpenAI's shape, FastAPI's, plain text or HTML."""
+    """Return the message and code of an error body: OpenAI's format, FastAPI's, plain text or
+    HTML."""
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -308,20 +319,22 @@ def error_of(body: bytes) -> tuple[str, str]:
 
 
 def _text(value: Any) -> str:
-    """A message in words: ``{"loc": ["body", "n"], "msg": "must be 1"}`` is "body.n: must be 1"."""
+    """Return a message in words: ``{"loc": ["body", "n"], "msg": "must be 1"}`` is "body.n: must be
+    1"."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and isinstance(value.get("msg"), str):
-        places = value.get("loc")
-        place = ".".join(map(str, places)) if isinstance(places, list) else ""
-        return f"{place}: {value['msg']}" if place else str(value["msg"])
+        location = value.get("loc")
+        path = ".".join(map(str, location)) if isinstance(location, list) else ""
+        return f"{path}: {value['msg']}" if path else str(value["msg"])
     return msgspec.json.encode(value).decode()
 
 
 def retry_after(
     milliseconds: str | None, value: str | None, now: datetime | None = None
 ) -> float | None:
-    """Seconds to wait by ``Retry-After-Ms`` or ``Retry-After`` (a number or an HTTP date)."""
+    """Return the seconds to wait from ``Retry-After-Ms`` or ``Retry-After`` (a number or an HTTP
+    date)."""
     for text, scale in ((milliseconds, 1000.0), (value, 1.0)):
         try:
             seconds = float(text or -1)
@@ -334,12 +347,12 @@ def retry_after(
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
-    except (ValueError, OverflowError):  # no date, or one of the year 99999999999
+    except (ValueError, OverflowError):  # not a date, or a date in the year 99999999999
         return None
 
 
-# What clients write in place of a reply: `Error code: 400 - {…}`, `{"error": …}`, `No response`,
-# `openai.BadRequestError: …`, `502 Bad Gateway`, `<html>`. Not `Error bars are …`.
+# Texts that clients write in place of a reply: `Error code: 400 - {…}`, `{"error": …}`, `No
+# response`, `openai.BadRequestError: …`, `502 Bad Gateway`, `<html>`. Not `Error bars are …`.
 _ERROR_TEXT = re.compile(
     r"\s*+(?:(?:\[?ERROR\]?|Error|API error|Request failed)(?: code)?[:(]? ?\(?(?:HTTP )?[45]\d\d\b"
     r"|(?:[\w.]+\.)?\w*(?:Error|Exception): |\[?ERROR\]?: |API (?:error|call failed)"
@@ -354,5 +367,5 @@ _ERROR_TEXT = re.compile(
 
 
 def is_error_text(text: str) -> bool:
-    """Whether the text of a reply is what a client or a server says when a request failed."""
+    """Whether the text of a reply is an error message of a client or a server."""
     return _ERROR_TEXT.match(text) is not None

@@ -1,7 +1,7 @@
-"""The header of a GGUF file: what a model says about itself, and whether the file is whole.
+"""The header of a GGUF file: metadata of the model, and whether the file is complete.
 
-llama.cpp tells only that a file cannot be loaded. Reading the header first gives the reason in
-one line, and the facts that belong into a run's manifest.
+llama.cpp only reports that it cannot load a file. Reading the header first gives the reason in one
+line, and the metadata for a run's manifest.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ VERSIONS = (2, 3)
 DEFAULT_ALIGNMENT = 32
 LARGEST_ALIGNMENT = 1 << 20
 LONGEST_HEADER = 1 << 27
-"""Bytes; the header of the largest vocabulary has a quarter of it, so a longer one is damage."""
+"""Bytes. The header of the largest vocabulary has a quarter of it, so a longer header is
+damaged."""
 TEXT_COST = 24
-"""Bytes of the header that each text of a list counts for beside its own, since time goes by."""
+"""Bytes that each text of a list counts in addition to its length, because each one takes time to
+read."""
 MOST_DIMENSIONS = 8
-"""Twice as many as ggml knows."""
+"""Twice the limit of ggml."""
 TEMPLATE_HASH_LENGTH = 16
 
 
 class _Type(NamedTuple):
-    """How a tensor type lies in the file: a block of `values` takes `size` bytes."""
+    """The storage of a tensor type: a block of `values` values takes `size` bytes."""
 
     name: str
     values: int
@@ -72,7 +74,7 @@ TENSOR_TYPES = {
     35: _Type("TQ2_0", 256, 66),
     39: _Type("MXFP4", 32, 17),
 }
-"""The types of ggml by number; one that is not listed is left to llama.cpp to judge."""
+"""The types of ggml by number. Types that are not listed are left to llama.cpp."""
 
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
             12: "d"}  # fmt: skip
@@ -81,43 +83,43 @@ _STRING, _ARRAY = 8, 9
 
 @dataclass(frozen=True)
 class Gguf:
-    """What the header of a whole GGUF file tells."""
+    """The metadata of a complete GGUF file."""
 
     path: Path
     size: int
     architecture: str
     context: int
-    """Tokens the model was trained on at once; 0 if it does not say."""
+    """Context length in training, in tokens; 0 if the file does not name it."""
     vocabulary: int
     quantisation: str
     """The type that holds most of the weights."""
     chat_template: str
     words: str = ""
-    """Name of the way in which the tokenizer cuts a text into words."""
+    """The name of the tokenizer's rule for splitting a text into words."""
 
 
 def template_hash(template: str) -> str:
-    """Short hash of a chat template; empty if there is none."""
+    """Return a short hash of a chat template; empty if there is none."""
     digest = hashlib.sha256(template.encode()).hexdigest()
     return digest[:TEMPLATE_HASH_LENGTH] if template else ""
 
 
-class _Cut(Exception):
-    """The file ends inside its header, or the header makes no sense."""
+class _DamagedHeader(Exception):
+    """The file ends inside its header, or the header is invalid."""
 
 
 def read_gguf(path: Path) -> Gguf:
-    """Read the header of `path` and check that all its tensors are there.
+    """Read the header of `path` and check that the file holds all its tensors.
 
-    Raises DataError in one line: not there, not a GGUF, or cut short.
+    Raises DataError in one line: the file is missing, not a GGUF file, or cut short.
     """
     try:
         size = path.stat().st_size
         with open_file(path) as file:
-            return _Reader(file, path, size).read()
+            return _Reader(file, path, size).read_header()
     except OSError as error:
         raise DataError("gguf_unreadable", path=path, problem=error.strerror) from None
-    except _Cut:
+    except _DamagedHeader:
         raise DataError("gguf_cut", path=path) from None
 
 
@@ -128,22 +130,24 @@ class _Reader:
         self._file = file
         self._path = path
         self._size = size
-        self._left = LONGEST_HEADER
-        """Bytes that the header may still have, so that neither memory nor patience runs out."""
+        self._remaining = LONGEST_HEADER
+        """Bytes that the header may still have, which bounds memory and time."""
 
-    def read(self) -> Gguf:
+    def read_header(self) -> Gguf:
         if self._file.read(4) != MAGIC:
             raise DataError("gguf_no_gguf", path=self._path)
-        version = self._number("I")
+        version = self._read_number("I")
         if version not in VERSIONS:
             raise DataError("gguf_version", path=self._path, version=version)
-        tensors, entries = self._length(), self._length()
+        tensors, entries = self._read_length(), self._read_length()
         # An entry is its name, the number of its type, and the value.
-        facts = {self._string(): self._value(self._number("I")) for _ in range(entries)}
+        facts = {
+            self._read_string(): self._read_value(self._read_number("I")) for _ in range(entries)
+        }
         alignment = facts.get("general.alignment", DEFAULT_ALIGNMENT)
         if type(alignment) is not int or not 0 < alignment <= LARGEST_ALIGNMENT:
             raise DataError("gguf_alignment", path=self._path)
-        weights = self._tensors(tensors, alignment)
+        weights = self._read_tensors(tensors, alignment)
         name = str(facts.get("general.architecture", ""))
         context, tokens = facts.get(f"{name}.context_length"), facts.get("tokenizer.ggml.tokens")
         return Gguf(
@@ -157,17 +161,17 @@ class _Reader:
             words=str(facts.get("tokenizer.ggml.pre", "")),
         )
 
-    def _tensors(self, count: int, alignment: int) -> Counter[str]:
-        """Bytes by type; DataError if the file ends before the last tensor does."""
+    def _read_tensors(self, count: int, alignment: int) -> Counter[str]:
+        """Return the bytes by type; raise DataError if the file ends before the last tensor."""
         weights: Counter[str] = Counter()
         end = 0
         for _ in range(count):
-            self._string()
-            dimensions = self._number("I")
+            self._read_string()
+            dimensions = self._read_number("I")
             if dimensions > MOST_DIMENSIONS:
-                raise _Cut
-            shape = [self._number("Q") for _ in range(dimensions)]
-            kind, offset = self._number("I"), self._number("Q")
+                raise _DamagedHeader
+            shape = [self._read_number("Q") for _ in range(dimensions)]
+            kind, offset = self._read_number("I"), self._read_number("Q")
             end = max(end, offset)
             if kind in TENSOR_TYPES:
                 name, values, size = TENSOR_TYPES[kind]
@@ -179,52 +183,52 @@ class _Reader:
             raise DataError("gguf_short", path=self._path, size=self._size, needed=start + end)
         return weights
 
-    def _value(self, kind: int) -> Any:
-        """A value; of an array only its length, since no long list is needed here.
+    def _read_value(self, kind: int) -> Any:
+        """Return a value; for an array only its length, because no long list is needed here.
 
-        An array of arrays is damage: llama.cpp takes none.
+        An array of arrays is damage: llama.cpp does not accept it.
         """
         if kind == _STRING:
-            return self._string()
+            return self._read_string()
         if kind != _ARRAY:
-            return self._number(_format(kind))
-        kind, count = self._number("I"), self._length()
+            return self._read_number(_scalar_format(kind))
+        kind, count = self._read_number("I"), self._read_length()
         if kind == _STRING:
             self._spend(count * TEXT_COST)
             for _ in range(count):
-                self._string()
+                self._read_string()
         else:
-            self._take(count * struct.calcsize(_format(kind)))
+            self._read_bytes(count * struct.calcsize(_scalar_format(kind)))
         return count
 
-    def _string(self) -> str:
-        return self._take(self._length()).decode("utf-8", "replace")
+    def _read_string(self) -> str:
+        return self._read_bytes(self._read_length()).decode("utf-8", "replace")
 
-    def _length(self) -> int:
-        """A number of bytes or entries, each of at least one byte; one beyond the header's end is
-        damage."""
-        length = self._number("Q")
+    def _read_length(self) -> int:
+        """Return a number of bytes or entries, each of at least one byte; raise if it is beyond the
+        header."""
+        length = self._read_number("Q")
         if length > LONGEST_HEADER:
-            raise _Cut
+            raise _DamagedHeader
         return int(length)
 
-    def _number(self, form: str) -> Any:
-        return struct.unpack(f"<{form}", self._take(struct.calcsize(form)))[0]
+    def _read_number(self, form: str) -> Any:
+        return struct.unpack(f"<{form}", self._read_bytes(struct.calcsize(form)))[0]
 
     def _spend(self, count: int) -> None:
-        self._left -= count
-        if self._left < 0:
-            raise _Cut
+        self._remaining -= count
+        if self._remaining < 0:
+            raise _DamagedHeader
 
-    def _take(self, count: int) -> bytes:
+    def _read_bytes(self, count: int) -> bytes:
         self._spend(count)
         data = self._file.read(count)
         if len(data) < count:
-            raise _Cut
+            raise _DamagedHeader
         return data
 
 
-def _format(kind: int) -> str:
+def _scalar_format(kind: int) -> str:
     if kind not in _SCALARS:
-        raise _Cut
+        raise _DamagedHeader
     return _SCALARS[kind]

@@ -1,4 +1,4 @@
-"""The log-probability of each option label, out of what the endpoint returns for a token."""
+"""The log-probability of each option label, from the token log-probabilities of an endpoint."""
 
 from __future__ import annotations
 
@@ -11,69 +11,76 @@ from typing import Any, NamedTuple
 from keju.types import LogprobIssue, Request
 
 WORD_MARKS = "▁Ġ"
-"""How SentencePiece and byte-level vocabularies write a leading space."""
+"""Marks for a leading space in SentencePiece and byte-level vocabularies."""
 ROUNDING = 1e-3
-"""How far above 0 rounding may put a log-probability."""
+"""The largest log-probability above 0 that counts as rounding."""
 
 
 class _Position(NamedTuple):
-    """One token of a reply, and the log-probabilities of the likeliest in its place."""
+    """One token of a reply, and the log-probabilities of the most likely tokens at its position."""
 
     token: str
     likeliest: list[tuple[str, float]]
 
 
-def plain(token: str) -> str:
-    """A token's text as a label would be written."""
+def label_text(token: str) -> str:
+    """Return a token's text in the form of a label."""
     return unicodedata.normalize("NFKC", token).strip().lstrip(WORD_MARKS)
 
 
-def common_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many leading tokens two sequences have in common."""
-    least = min(len(first), len(second))
-    if first[:least] == second[:least]:
-        return least
-    return next((place for place in range(least) if first[place] != second[place]), least)
+def common_length(left_tokens: Sequence[int], right_tokens: Sequence[int]) -> int:
+    """Return how many leading tokens two sequences have in common."""
+    shorter = min(len(left_tokens), len(right_tokens))
+    if left_tokens[:shorter] == right_tokens[:shorter]:
+        return shorter
+    return next(
+        (index for index in range(shorter) if left_tokens[index] != right_tokens[index]), shorter
+    )
 
 
-def shows_spaces(logprobs: Any) -> bool:
-    """Whether a server writes the space before a token; some leave it out of all of them."""
-    return any(_is_spaced(token) for each in _positions(logprobs) for token, _ in each.likeliest)
+def has_spaced_tokens(logprobs: Any) -> bool:
+    """Whether a server writes the space before a token. Some servers leave it out of all tokens."""
+    return any(
+        _has_leading_space(token)
+        for position in _positions(logprobs)
+        for token, _ in position.likeliest
+    )
 
 
-def _is_spaced(token: str) -> bool:
+def _has_leading_space(token: str) -> bool:
     return token.startswith((" ", *WORD_MARKS))
 
 
 def label_values(
     logprobs: Any, request: Request, *, spaces: bool = False
 ) -> tuple[dict[str, float], float | None] | None:
-    """The value of each label that was returned, and the probability of everything else.
+    """Return the value of each returned label, and the probability of everything else.
 
-    A label's value is the log of the summed probability of all tokens that spell it; where the
-    protocol writes a space before a label, ``" A"`` spells it and ``"A"`` does not, if the server
-    tells them apart: `spaces` says that it does, otherwise it is seen by the tokens at hand. The
-    token that counts is the first of a text to continue; in a chat it is the
-    first that is a label, outside of any reasoning. Returns None where there are no
-    log-probabilities at all.
+    A label's value is the log of the summed probability of all tokens that spell it. If the
+    protocol writes a space before a label, ``" A"`` spells it. ``"A"`` then does not, if the server
+    writes these spaces. `spaces` says that it does; otherwise the tokens of this reply decide.
+
+    In a text to continue, the first token counts. In a chat, the first token that is a label
+    counts, outside of any reasoning. Returns None if the reply holds none.
     """
     positions = list(_positions(logprobs))
     if not positions:
         return None
     position: _Position | None = positions[0]
     if request.sampling.form == "chat" and not request.continues_cue:
-        position = _first_label(positions, request.labels)
+        position = _find_label(positions, request.labels)
     if position is None:
         return {}, None
     shares: dict[str, float] = {}
     likeliest = position.likeliest
     if request.sampling.label_lead:
-        # A server that decodes tokens one by one may leave the space out of all of them. One that
-        # is known to show it may have no such token among the likeliest: then there is no label.
-        spaced = [entry for entry in likeliest if _is_spaced(entry[0])]
-        likeliest = spaced if spaced or spaces else likeliest
+        # A server that decodes tokens one by one may leave the space out of all of them. A server
+        # that is known to write spaces may have no such token among the most likely: then there is
+        # no label.
+        spaced_tokens = [entry for entry in likeliest if _has_leading_space(entry[0])]
+        likeliest = spaced_tokens if spaced_tokens or spaces else likeliest
     for token, value in likeliest:
-        label = plain(token)
+        label = label_text(token)
         if len(label) == 1 and label in request.labels:
             shares[label] = shares.get(label, 0.0) + math.exp(min(value, 0.0))
     values = {label: math.log(share) for label, share in shares.items() if share > 0}
@@ -81,10 +88,10 @@ def label_values(
 
 
 def logprob_issue(logprobs: Any) -> LogprobIssue:
-    """Return what is wrong with the log-probabilities of a reply; empty if nothing is.
+    """Return the problem of a reply's log-probabilities; empty if there is none.
 
-    A value that is no number may be written as NaN, as a text or as null. Rounding may put a value
-    slightly above 0.
+    A value that is not a number may be written as NaN, as a text or as null. Rounding may put a
+    value slightly above 0.
     """
     issue: LogprobIssue = ""
     for value in _raw_values(logprobs):
@@ -108,11 +115,11 @@ def _raw_values(logprobs: Any) -> Iterator[Any]:
         yield from shares.values()
 
 
-def _first_label(positions: list[_Position], labels: str) -> _Position | None:
+def _find_label(positions: list[_Position], labels: str) -> _Position | None:
     thinking = False
     for position in positions:
-        label = plain(position.token)
-        # One token may open and close the reasoning at once, so the end decides.
+        label = label_text(position.token)
+        # One token may open and close the reasoning, so the closing tag decides.
         if "</think>" in position.token:
             thinking = False
         elif "<think>" in position.token:
@@ -123,7 +130,7 @@ def _first_label(positions: list[_Position], labels: str) -> _Position | None:
 
 
 def _positions(logprobs: Any) -> Iterator[_Position]:
-    """The tokens of the reply in order.
+    """Yield the tokens of the reply in order.
 
     A chat has ``{"content": [{"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "A",
     "logprob": -0.1}, …]}, …]}``, a completion ``{"tokens": ["A"], "token_logprobs": [-0.1],
@@ -144,11 +151,11 @@ def _positions(logprobs: Any) -> Iterator[_Position]:
             ]
             yield _Position(str(entry.get("token", "")), numbers)
         return
-    tokens, own, tops = (
+    tokens, token_values, tops = (
         value if isinstance(value, list) else []
         for value in map(logprobs.get, ("tokens", "token_logprobs", "top_logprobs"))
     )
-    for token, value, top in zip_longest(tokens, own, _objects(tops)):
+    for token, value, top in zip_longest(tokens, token_values, _objects(tops)):
         shares = {str(name): share for name, share in (top or {}).items()}
         if token is not None:
             shares.setdefault(str(token), value)

@@ -1,7 +1,7 @@
-"""The kinds of models, in one table: a new backend is its module and one row here.
+"""The table of all kinds of models. A new backend is a module and one row here.
 
-Packages of others add kinds through the entry point group ``keju.models``: the entry point's name
-is what stands before the colon of a model's name, its object is a `ModelKind`.
+Other packages add kinds through the entry point group ``keju.models``. The entry point's name is
+the part before the colon of a model's name, and its object is a `ModelKind`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ OF_ENDPOINTS = (
     "api_url", "endpoints", "serve", "api_key", "ca_file", "headers",
     "generation_config.extra_headers",
 )  # fmt: skip
-"""Settings that mean nothing to a model without an endpoint."""
+"""Settings that have no meaning for a model without an endpoint."""
 
 
 @dataclass(frozen=True)
 class Extra:
-    """An optional part of Keju: what it brings and how to get it."""
+    """An optional extra of Keju: its modules and how to install it."""
 
     name: str
     modules: tuple[str, ...]
@@ -47,21 +47,21 @@ class Extra:
     @property
     def missing(self) -> list[str]:
         """The modules that are not installed."""
-        return [module for module in self.modules if not _is_there(module)]
+        return [module for module in self.modules if not _is_installed(module)]
 
     @property
     def installed(self) -> bool:
-        """Whether everything it needs is there."""
+        """Whether all its modules are installed."""
         return not self.missing
 
     @property
     def remedy(self) -> str:
-        """What to type."""
+        """The command that installs it."""
         return f"pip install 'keju[{self.name}]'"
 
 
-def _is_there(module: str) -> bool:
-    """Whether a module can be imported; that of ``a.b`` needs ``a``."""
+def _is_installed(module: str) -> bool:
+    """Whether a module can be imported; for ``a.b`` this needs ``a``."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
@@ -70,24 +70,24 @@ def _is_there(module: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKind:
-    """One way to name a model, and what comes of it."""
+    """One way to name a model, and how it is made."""
 
     name: str
-    """The whole name of the model, or what stands before its colon."""
+    """The whole name of the model, or the part before its colon."""
     argument: str = ""
-    """What stands after the colon, as ``keju list models`` writes it; empty without a colon."""
+    """The part after the colon, as ``keju list models`` writes it; empty without a colon."""
     about: str
     factory: str
-    """``module:function``; it takes the `TaskConfig` and returns the model, not yet started."""
+    """``module:function``: takes the `TaskConfig` and returns the model, not yet started."""
     local: bool = True
-    """It needs no endpoint, so the settings of endpoints are refused."""
+    """Whether it needs no endpoint, so that settings of endpoints are refused."""
     takes_args: bool = False
-    """``model_args`` are its settings; otherwise they are refused."""
+    """Whether it accepts ``model_args``; otherwise they are refused."""
     fit: str = ""
-    """``module:function`` of a kind whose API has sampling of its own: it takes the `TaskConfig`
-    and the sampling as asked for, and returns it as it is sent, with notices for the results."""
+    """``module:function`` for an API with special sampling rules. It takes the `TaskConfig` and the
+    requested sampling, and returns the sampling to send with notices for the results."""
     names_itself: bool = False
-    """Results bear the name that the model gives itself, not the one it was asked for by."""
+    """Whether results use the name that the model gives itself instead of the requested name."""
     extra: Extra | None = None
 
     @property
@@ -106,7 +106,7 @@ ENDPOINT = ModelKind(
     factory="keju.models.openai.client:make",
     local=False,
 )
-"""What any name is that no other kind claims."""
+"""The kind of every name that belongs to no other kind."""
 
 KINDS = (
     ENDPOINT,
@@ -161,51 +161,63 @@ KINDS = (
 
 
 @cache
-def _plugins() -> dict[str, metadata.EntryPoint]:
+def _plugin_entry_points() -> dict[str, metadata.EntryPoint]:
     return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
 
 
 def all_kinds() -> list[ModelKind]:
-    """All kinds of models, Keju's own first."""
-    own = {kind.name for kind in KINDS}
-    return [*KINDS, *(_load(point) for name, point in _plugins().items() if name not in own)]
+    """Return all kinds of models, Keju's own first."""
+    keju_names = {kind.name for kind in KINDS}
+    return [
+        *KINDS,
+        *(
+            _load_plugin(point)
+            for name, point in _plugin_entry_points().items()
+            if name not in keju_names
+        ),
+    ]
 
 
 def kind_of(model: str) -> ModelKind:
-    """The kind of model that a name stands for; one that no kind claims is at an endpoint."""
-    before, colon, _ = model.strip().partition(":")
+    """Return the kind of model for a name; a name of no known kind is at an endpoint."""
+    kind_name, colon, _ = model.strip().partition(":")
     for kind in KINDS:
-        if kind.name == before and bool(kind.argument) == bool(colon):
+        if kind.name == kind_name and bool(kind.argument) == bool(colon):
             return kind
-    # Names such as qwen:7b have a colon too, so plug-ins are looked up only for those with one.
-    return _load(_plugins()[before]) if colon and before in _plugins() else ENDPOINT
+    # Names such as qwen:7b have a colon too, so plug-ins are only looked up for names with one.
+    return (
+        _load_plugin(_plugin_entry_points()[kind_name])
+        if colon and kind_name in _plugin_entry_points()
+        else ENDPOINT
+    )
 
 
-def near_name(model: str) -> str | None:
-    """How a model that needs no address is written, where `model` is nearly one; else None.
+def nearest_spelling(model: str) -> str | None:
+    """Return the correct name of a model that needs no address if `model` is close to it; else
+    None.
 
-    ``embeded`` and ``smollm2``, the weights of the embedded model, are ``embedded``; ``gguff:a`` is
+    ``embeded`` and ``smollm2``, the weights of the embedded model, are ``embedded``; ``gguf:a`` is
     ``gguf:a``; ``sonnet`` is ``anthropic:sonnet``; ``small.gguf``, a file, is ``gguf:small.gguf``.
     """
     from keju.models import weights
 
     name = model.strip()
-    before, colon, after = name.partition(":")
+    kind_name, colon, argument = name.partition(":")
     if colon:
         with_colon = [kind.name for kind in KINDS if kind.name and kind.argument]
-        near = nearest(before, [*with_colon, *_plugins()])
-        return f"{near}:{after}" if near else None
+        suggestion = nearest(kind_name, [*with_colon, *_plugin_entry_points()])
+        return f"{suggestion}:{argument}" if suggestion else None
     if name.endswith(".gguf"):
         return f"gguf:{name}"
     if Path(name, "config.json").is_file():
         return f"hf:{name}"
     if name.startswith("claude-"):
         return f"anthropic:{name}"
-    meant = {kind.name: kind.spelling for kind in KINDS if kind.name}
-    meant |= {short.partition(":")[2]: short for short in SHORT_NAMES}
-    meant |= dict.fromkeys(weights.KNOWN, EMBEDDED)
-    near = nearest(name, meant)
-    return meant[near] if near else None
+    spelling_of = {kind.name: kind.spelling for kind in KINDS if kind.name}
+    spelling_of |= {short.partition(":")[2]: short for short in SHORT_NAMES}
+    spelling_of |= dict.fromkeys(weights.ALL_WEIGHTS, EMBEDDED)
+    suggestion = nearest(name, spelling_of)
+    return spelling_of[suggestion] if suggestion else None
 
 
 def is_local(model: object) -> bool:
@@ -213,8 +225,8 @@ def is_local(model: object) -> bool:
     return isinstance(model, str) and kind_of(model).local
 
 
-def idle_settings(model: object) -> tuple[str, ...]:
-    """The settings that would do nothing for a model of this name."""
+def settings_without_effect(model: object) -> tuple[str, ...]:
+    """Return the settings that would do nothing for a model of this name."""
     if not isinstance(model, str) or not model.strip():
         return ()
     kind = kind_of(model)
@@ -222,15 +234,15 @@ def idle_settings(model: object) -> tuple[str, ...]:
 
 
 def make_model(config: TaskConfig) -> Model:
-    """The model, not yet started; ConfigError in one line if it cannot be made.
+    """Return the model, not yet started; raise ConfigError in one line if it cannot be made.
 
-    Where it is at several endpoints, the one at the first of them.
+    If it has several endpoints, return the model at the first one.
     """
     return make_models(config)[0]
 
 
 def make_models(config: TaskConfig) -> list[Model]:
-    """The model at each of its endpoints, or the only one there is."""
+    """Return the model at each of its endpoints, or the only model."""
     return [_make_model(task) for task in endpoint_tasks(config)]
 
 
@@ -239,14 +251,14 @@ def _make_model(config: TaskConfig) -> Model:
     if not name:
         raise ConfigError("model_empty")
     kind = kind_of(name)
-    for setting in idle_settings(name):
+    for setting in settings_without_effect(name):
         if attrgetter(setting)(config):
             raise ConfigError("model_no_effect", setting=setting, name=name)
     fields = [config.generation_config.extra_body, config.model_args, config.dataset_args]
     if has_masked(fields):
         raise ConfigError("secret_not_stored")
     try:
-        model = cast(Model, _function(kind.factory)(config))
+        model = cast(Model, _load_function(kind.factory)(config))
         if (redact := getattr(model, "redact", None)) is not None:
             redact.add(secrets_in(fields))
         return model
@@ -257,55 +269,58 @@ def _make_model(config: TaskConfig) -> Model:
 
 
 def endpoint_tasks(config: TaskConfig) -> list[TaskConfig]:
-    """The task at each of its endpoints; the task itself where it has at most one address.
+    """Return the task at each of its endpoints, or the task itself if it has at most one address.
 
-    ConfigError for an endpoint whose key is not there, or whose model is of another kind.
+    Raises ConfigError for an endpoint without its key, or with a model of another kind.
     """
     if not config.endpoints or is_local(config.model):
         return [config]
     tasks = []
-    for place, endpoint in enumerate(config.endpoints):
-        own: dict[str, Any] = {"api_url": endpoint.url, "endpoints": []}
+    for index, endpoint in enumerate(config.endpoints):
+        endpoint_settings: dict[str, Any] = {"api_url": endpoint.url, "endpoints": []}
         if endpoint.model is not None:
-            own["model"] = endpoint.model
+            endpoint_settings["model"] = endpoint.model
             if kind_of(endpoint.model) is not kind_of(config.model):
-                names = {"place": place, "name": endpoint.model, "model": config.model}
+                names = {"place": index, "name": endpoint.model, "model": config.model}
                 raise ConfigError("endpoint_other_kind", **names)
         if variable := endpoint.api_key_var:
             if not os.environ.get(variable):
                 raise ConfigError("endpoint_key_unset", url=endpoint.shown, variable=variable)
-            own["api_key"] = SecretStr(os.environ[variable])
-        tasks.append(config.model_copy(update=own))
+            endpoint_settings["api_key"] = SecretStr(os.environ[variable])
+        tasks.append(config.model_copy(update=endpoint_settings))
     return tasks
 
 
-def fit_sampling(config: TaskConfig, asked: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
-    """Sampling as the model is sent it, and what results must say of it.
+def fit_sampling(config: TaskConfig, requested: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
+    """Return the sampling to send to the model, and notices for the results.
 
-    A temperature that nobody asked for, which is None in `asked`, is 0 unless the kind of model
-    has no place for one. ConfigError for what the model refuses.
+    The temperature is None in `requested` if no setting names one. It is then 0, unless the kind of
+    model does not support it. Raises ConfigError for settings that the model refuses.
     """
     kind = kind_of(config.model)
     if kind.fit:
-        return cast(tuple[Sampling, tuple[Notice, ...]], _function(kind.fit)(config, asked))
-    usual = DEFAULT_TEMPERATURE if asked.temperature is None else asked.temperature
-    return msgspec.structs.replace(asked, temperature=usual), ()
+        return cast(
+            tuple[Sampling, tuple[Notice, ...]], _load_function(kind.fit)(config, requested)
+        )
+    temperature = DEFAULT_TEMPERATURE if requested.temperature is None else requested.temperature
+    return msgspec.structs.replace(requested, temperature=temperature), ()
 
 
-def _function(place: str) -> Callable[..., Any]:
-    """What ``module:function`` names."""
-    module, _, function = place.partition(":")
+def _load_function(path: str) -> Callable[..., Any]:
+    """Return the function that ``module:function`` names."""
+    module, _, function = path.partition(":")
     return cast(Callable[..., Any], getattr(importlib.import_module(module), function))
 
 
 def model_name(config: TaskConfig) -> str:
-    """The name that stands in results and in the hash of every request."""
+    """Return the name for results and for the hash of every request."""
     name = config.model.strip()
     return make_model(config).name if name and kind_of(name).names_itself else name
 
 
-def _load(point: metadata.EntryPoint) -> ModelKind:
-    """The kind behind an entry point; ConfigError says which plug-in is broken, and how."""
+def _load_plugin(point: metadata.EntryPoint) -> ModelKind:
+    """Load the kind of an entry point; raise ConfigError with the broken plug-in and the
+    problem."""
     where = Hint("place_plugin", name=point.name, value=point.value)
     try:
         kind = point.load()

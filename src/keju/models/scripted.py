@@ -18,7 +18,7 @@ from keju.types import Reply, Request, Tool, Usage
 Script = Callable[[Request], "Reply | str"]
 
 SEED: Final = TaskConfig.model_fields["seed"].default
-"""With it the guesses are those of a request alone, as they have always been."""
+"""The default seed, with which the guesses depend on the request alone."""
 FINAL_LINES = (
     "So the answer is (A).",
     "So the answer is (B).",
@@ -28,20 +28,20 @@ FINAL_LINES = (
     "So the answer is no.",
 )
 ANSWER = "So the answer is {}."
-# What may be a calculation: `((-5 + 9) * 4)`, but also `7` and ` - `
+# Characters of a calculation: `((-5 + 9) * 4)`, but also `7` and ` - `
 _SIGNS = re.compile(r"[\d ()+*/.-]+")
-# Two numbers with a sign between them: `9) * 4`; not `2024-01-01`
+# Two numbers with an operator between them: `9) * 4`; not `2024-01-01`
 _SUM = re.compile(r"\d\)* [+*/-] [(-]*\d")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 class ScriptedModel(Model):
-    """A stand-in that knows nothing: its answers depend on the request's hash and the seed alone.
+    """A fake model whose answers depend only on the request's hash and the seed.
 
-    Where it is offered tools, it calls one once an episode if the question holds a calculation,
-    and answers with the number that comes back; so a set-up with tools can be tried without a
-    model. With `script` it says what the script says, a text or a whole `Reply`. Labels that no
-    script gave log-probabilities for get pseudo-random ones.
+    If it is offered tools and the question holds a calculation, it calls one tool once per episode
+    and answers with the number that comes back. So you can try a set-up with tools without a model.
+    With `script` it answers with the script's text or `Reply`. Labels without scripted
+    log-probabilities get pseudo-random ones.
     """
 
     acts = True
@@ -59,16 +59,16 @@ class ScriptedModel(Model):
         answer = self._script(request) if callable(self._script) else self._script
         if isinstance(answer, Reply):
             return answer
-        if answer is None and (call := _call(request)) is not None:
-            usage = Usage(_asked(request), text_tokens(call["arguments"]))
+        if answer is None and (call := _choose_call(request)) is not None:
+            usage = Usage(_request_tokens(request), text_tokens(call["arguments"]))
             calls: tuple[dict[str, Any], ...] = ({"id": "call_0", "function": call},)
             return Reply(finish="tool_calls", usage=usage, model=self.name, tool_calls=calls)
         guess = FINAL_LINES[int(_draw(request, "line" + self._salt) * len(FINAL_LINES))]
-        text = (_told(request) or guess) if answer is None else answer
-        usage = Usage(_asked(request), text_tokens(text))
+        text = (_tool_answer(request) or guess) if answer is None else answer
+        usage = Usage(_request_tokens(request), text_tokens(text))
         if request.sampling.decode != "labels" or not request.labels:
             return Reply(text=text, finish="stop", usage=usage, model=self.name)
-        # Log-probabilities over the labels that sum to 1 and depend on hash and seed alone.
+        # Log-probabilities over the labels that sum to 1 and only depend on hash and seed.
         weights = {label: 0.01 + _draw(request, label + self._salt) for label in request.labels}
         total = sum(weights.values())
         values = {label: math.log(weight / total) for label, weight in weights.items()}
@@ -82,58 +82,63 @@ class ScriptedModel(Model):
         )
 
     def facts(self) -> dict[str, Any]:
-        """The kind of script."""
+        """Return the name and the kind of script."""
         kind = "callable" if callable(self._script) else "text" if self._script else "by hash"
         return {"name": self.name, "script": kind}
 
 
 def make(config: TaskConfig) -> ScriptedModel:
-    """The model called ``scripted``."""
+    """Return the model called ``scripted``."""
     return ScriptedModel(config.model.strip(), seed=config.seed)
 
 
-def _call(request: Request) -> dict[str, str] | None:
-    """The call of a tool that takes one text, with the question's last calculation.
+def _choose_call(request: Request) -> dict[str, str] | None:
+    """Return a tool call with the question's last calculation, for a tool that takes one text.
 
-    None where there is no such tool or calculation, or where a tool has answered already.
+    None if there is no such tool or calculation, or if a tool has answered already.
     """
     answered = any(turn.role == "tool" for turn in request.turns)
     if not request.tools or request.tool_choice == "none" or answered:
         return None
-    found = [text.strip() for text in _SIGNS.findall(request.prompt.tail) if _SUM.search(text)]
-    named = ((tool.name, _text_of(tool)) for tool in request.tools)
-    name, parameter = next((each for each in named if each[1]), ("", ""))
-    if not found or not name:
+    calculations = [
+        text.strip() for text in _SIGNS.findall(request.prompt.tail) if _SUM.search(text)
+    ]
+    text_tools = ((tool.name, _text_parameter(tool)) for tool in request.tools)
+    tool_name, parameter = next((text_tool for text_tool in text_tools if text_tool[1]), ("", ""))
+    if not calculations or not tool_name:
         return None
-    return {"name": name, "arguments": msgspec.json.encode({parameter: found[-1]}).decode()}
+    return {
+        "name": tool_name,
+        "arguments": msgspec.json.encode({parameter: calculations[-1]}).decode(),
+    }
 
 
-def _text_of(tool: Tool) -> str:
-    """The parameter of a tool that needs one text and nothing else; empty for other tools."""
+def _text_parameter(tool: Tool) -> str:
+    """Return the parameter of a tool that needs one text and nothing else; empty for other
+    tools."""
     schema = tool.parameters
     parameters = schema.get("properties", {})
     needed = schema.get("required") or list(parameters)
-    if len(needed) != 1 or not isinstance(about := parameters.get(needed[0]), dict):
+    if len(needed) != 1 or not isinstance(parameter_schema := parameters.get(needed[0]), dict):
         return ""
-    return str(needed[0]) if about.get("type") == "string" else ""
+    return str(needed[0]) if parameter_schema.get("type") == "string" else ""
 
 
-def _told(request: Request) -> str:
-    """The answer that a tool gave as a number; empty where none did."""
+def _tool_answer(request: Request) -> str:
+    """Return the answer that a tool gave as a number; empty if there is none."""
     results = [turn.text.strip() for turn in request.turns if turn.role == "tool"]
     return ANSWER.format(results[-1]) if results and _NUMBER.fullmatch(results[-1]) else ""
 
 
 def _draw(request: Request, salt: str) -> float:
-    """A number in [0, 1) that depends on the request and `salt` alone."""
+    """Return a number in [0, 1) that only depends on the request and `salt`."""
     digest = hashlib.sha256(f"{request.hash}\0{salt}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
-def _asked(request: Request) -> int:
-    """The tokens of a request, so that budgets have something to count: its prompt, its tools and
-    what was said since."""
-    said = [
+def _request_tokens(request: Request) -> int:
+    """Estimate the tokens of a request for budgets: its prompt, its tools and all later turns."""
+    later_texts = [
         part for turn in request.turns for part in (turn.text, *(c.arguments for c in turn.calls))
     ]
-    return schema_tokens(request.tools) + sum(map(text_tokens, (request.prompt.text, *said)))
+    return schema_tokens(request.tools) + sum(map(text_tokens, (request.prompt.text, *later_texts)))

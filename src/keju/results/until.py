@@ -25,7 +25,7 @@ from keju.results.schema import ACCURACY, WHOLE_SET, Metric
 from keju.results.sittings import sitting_of, sittings_of, unlikes
 from keju.runs.manifest import Manifest, Stopping
 from keju.stats.intervals import Interval, Moments
-from keju.stats.paired import in_range
+from keju.stats.paired import clip_difference
 from keju.stats.sequential import (
     EARLIEST,
     LEVEL,
@@ -35,7 +35,7 @@ from keju.stats.sequential import (
     anytime_stretch,
     e_value,
     graded_e_value,
-    tightest_for,
+    tightest_item_count,
 )
 
 if TYPE_CHECKING:
@@ -122,9 +122,9 @@ def anytime_interval(metric: Metric, half_width: float, share: float) -> Interva
         return None
     units = metric.clusters or metric.n
     seen = units / (1 - share) if metric.finite_population and share < 1 else units
-    stretch = anytime_stretch(seen, tightest_for(half_width) * units / metric.n)
+    stretch = anytime_stretch(seen, tightest_item_count(half_width) * units / metric.n)
     low, high = (metric.value + stretch * (end - metric.value) for end in metric.ci95)
-    return Interval(low, high).clipped()
+    return Interval(low, high).clip()
 
 
 class Rival(NamedTuple):
@@ -255,4 +255,4 @@ def anytime_difference(
         return value, None
     squares = math.fsum((math.fsum(own) - len(own) * value) ** 2 for own in sums.values())
     half = anytime_factor(size, TIGHTEST) * math.sqrt(size / (size - 1) * squares) / n
-    return value, in_range(Interval(value - half, value + half))
+    return value, clip_difference(Interval(value - half, value + half))

@@ -1,4 +1,6 @@
-"""How a request becomes a reply; a solver (`keju.engine.solver.Solver`) asks a channel.
+"""How a request becomes a reply. A solver (`keju.engine.solver.Solver`) sends requests to a
+channel.
 
-The base of all solvers asks once. `loop` lets the model act: it calls the tools of a `toolbox`.
+The base class of all solvers sends one request. The solver of `loop` lets the model act with the
+tools of a `toolbox`.
 """

@@ -1,4 +1,4 @@
-"""The tool loop: a model acts until it answers, or until a limit ends the episode.
+"""The tool loop: a model calls tools until it answers, or until a limit ends the episode.
 
     prompt ──> reply ──> no calls: the answer                            stop `final`
                  │
@@ -6,10 +6,10 @@
                  │
                `max_iterations` turns with calls: one more request, the same tools, none callable
 
-Every turn goes through the channel, which repeats what failed: a 429 in turn seven costs a wait and
-never the episode. The conversation only grows, so that the endpoint's prefix cache is hit in every
-turn. What went wrong with a call is told to the model; what went wrong with the tools themselves,
-or with the endpoint, makes the sample an error.
+Every turn goes through the channel, which retries failures: a 429 in turn seven costs a wait and
+never the episode. The conversation only grows, so every turn can use the endpoint's prefix cache.
+The model receives the error of a failed call. A failure of the tools themselves, or of the
+endpoint, makes the sample an error.
 """
 
 from __future__ import annotations
@@ -56,33 +56,33 @@ from keju.types import (
 ANSWERED: frozenset[Stop] = frozenset(
     {"final", "submitted", "no_tool_call", "forced_answer", "max_iterations_forced"}
 )
-"""Stop reasons of episodes that the model itself brought to their end."""
+"""Stop reasons of episodes that the model itself ended."""
 LONGEST = 8 << 20
-"""Characters of a transcript: more than any context holds, and as much as a journal's line should.
-"""
+"""Longest transcript in characters: more than any context, and a sensible limit for a line of the
+journal."""
 MOST_NOTES = 4 * LONGEST
-"""Characters of all notes about the state of the tools in one transcript."""
+"""Most characters of all notes about the state of the tools in one transcript."""
 SILENT_TURNS = 3
-"""Replies without a call, in one episode, after which a model that has to submit gives up."""
+"""Replies without a call, in one episode, after which an episode that needs a submission ends."""
 MOST_CALLS = 64
-"""Calls of one turn that are carried out; the model is told that the rest were not."""
+"""Calls of one turn that are executed; the model is informed that the remaining ones were not."""
 PROBE = Prompt(Prefix(), "Say OK.")
 PROBE_SECONDS = 60.0
 
 
 class Native:
-    """Tool calls as the endpoint knows them."""
+    """Tool calls in the endpoint's own format."""
 
     closing = ""
 
-    def asked(
+    def encode_request(
         self, request: Request, tools: tuple[Tool, ...], turns: tuple[Turn, ...], choice: ToolChoice
     ) -> Request:
-        """The request of a turn."""
+        """Return the request of a turn."""
         return replace(request, tools=tools, turns=turns, tool_choice=choice)
 
-    def said(self, reply: Reply) -> Turn:
-        """The model's own turn."""
+    def decode_reply(self, reply: Reply) -> Turn:
+        """Return the model's own turn."""
         return Turn(
             role="assistant",
             text=reply.text,
@@ -93,12 +93,12 @@ class Native:
             native=reply.native,
         )
 
-    def sent(self, turn: Turn) -> Turn:
-        """That turn as it is sent back."""
+    def encode_turn(self, turn: Turn) -> Turn:
+        """Return that turn as it is sent back."""
         return turn
 
-    def told(self, answers: Sequence[Turn]) -> Sequence[Turn]:
-        """The results as they are sent."""
+    def encode_results(self, answers: Sequence[Turn]) -> Sequence[Turn]:
+        """Return the results as they are sent."""
         return answers
 
 
@@ -111,17 +111,17 @@ class ToolLoop(Solver):
         self.limits = QuestionLimits.of(agent, price)
         self.protocol = Textual() if agent.protocol == "text" else Native()
         self._overhead: dict[str, Any] = {}
-        self._unseen: list[Notice] = []
+        self._notices: list[Notice] = []
 
     def check(self, model: Model) -> None:
-        """ConfigError where the model cannot act as the settings say."""
+        """Raise ConfigError if the model cannot act with these settings."""
         if not model.acts:
             raise ConfigError("model_without_turns", model=model.name)
         if self.agent.hide_old_env_states and model.fixed_history:
             raise ConfigError("history_is_fixed", model=model.name)
 
     async def open(self) -> None:
-        """Start the tools; an arm without any is a mistake."""
+        """Start the tools; raise ConfigError if the arm has none."""
         await self.source.open()
         if not self.source.tools:
             raise ConfigError("arm_without_tools")
@@ -131,9 +131,9 @@ class ToolLoop(Solver):
         await self.source.close()
 
     async def knock(self, channel: Channel, sampling: Sampling) -> Sequence[Notice]:
-        """Find out whether the endpoint takes tools, and how many tokens their definitions take.
+        """Find out whether the endpoint accepts tools, and how many tokens their definitions take.
 
-        ConfigError where it is certain that the model is not given them.
+        Raises ConfigError if the model certainly does not receive the tools.
         """
         model, tools = channel.model, self.source.tools
         self._overhead = {
@@ -145,39 +145,40 @@ class ToolLoop(Solver):
         probe = Request(PROBE, model.briefly(sampling), hash="")
         plain = await model.ask(probe, timeout=PROBE_SECONDS)
         if plain.error is not None:
-            return ()  # what is wrong with it has nothing to do with tools
+            return ()  # its failure has nothing to do with tools
         offered = await model.ask(replace(probe, tools=tools), timeout=PROBE_SECONDS)
         if offered.error is not None and offered.error.kind == "bad_request":
             raise EndpointError("endpoint_without_tools", problem=fault_text(offered.error))
-        taken = offered.usage.input - plain.usage.input
-        if offered.error is None and not taken and plain.usage.input:
+        tool_tokens = offered.usage.input - plain.usage.input
+        if offered.error is None and not tool_tokens and plain.usage.input:
             if model.counts:
                 raise ConfigError("model_not_given_tools", model=model.name)
-            self._unseen = [Notice("tools_take_no_tokens")]
-        elif plain.usage.input and taken > 0:
-            self._overhead = {"schema_tokens": taken, "schema_tokens_from": "endpoint"}
-        return self._unseen
+            self._notices = [Notice("tools_take_no_tokens")]
+        elif plain.usage.input and tool_tokens > 0:
+            self._overhead = {"schema_tokens": tool_tokens, "schema_tokens_from": "endpoint"}
+        return self._notices
 
     def facts(self) -> dict[str, Any]:
-        """The tools by name, the hash of their definitions, and what their source tells."""
+        """Return the tools by name, the hash of their definitions, and the facts of their
+        source."""
         digest = hashlib.sha256(msgspec.json.encode(self.source.tools)).hexdigest()
         names = [tool.name for tool in self.source.tools]
-        shown = {"tools": names, TOOLS_HASH: digest[:16], **self._overhead}
-        return shown | {"sources": self.source.facts()}
+        tool_facts = {"tools": names, TOOLS_HASH: digest[:16], **self._overhead}
+        return tool_facts | {"sources": self.source.facts()}
 
     def statistics(self) -> dict[str, Any]:
-        """What the session was like for the tools."""
+        """Return the statistics of the session's tools."""
         return self.source.statistics()
 
     @property
     def notices(self) -> list[Notice]:
-        """What a reader of the results must know of the tools."""
-        return self._unseen + self.source.notices
+        """Notices about the tools for readers of the results."""
+        return self._notices + self.source.notices
 
     async def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int
     ) -> Exchange:
-        """One episode; an episode that its channel breaks off has no reply."""
+        """Run one episode; an episode that its channel breaks off has no reply."""
         episode = _Episode(self, request, channel)
         box: Toolbox | None = None
         try:
@@ -185,11 +186,11 @@ class ToolLoop(Solver):
                 async with self.source.episode(sample, epoch) as box:
                     await episode.run(box)
             finally:
-                # Only a kernel that has ended knows how it ended and how much memory it took.
+                # Only a kernel that has ended knows its exit reason and peak memory.
                 if box is not None:
                     episode.facts = box.facts()
-        except ToolsLost as lost:
-            episode.fail(lost.stop, Fault("tools", lost.message))
+        except ToolsLost as error:
+            episode.fail(error.stop, Fault("tools", error.message))
         except KejuError:
             raise
         except Exception as error:  # its text may hold a secret
@@ -201,7 +202,7 @@ class ToolLoop(Solver):
 
 
 class _Episode:
-    """One sample in the hands of a model."""
+    """One sample that a model works on with tools."""
 
     def __init__(self, loop: ToolLoop, request: Request, channel: Channel) -> None:
         self._loop = loop
@@ -209,15 +210,15 @@ class _Episode:
         self._request, self._channel = request, channel
         self._turns: list[Turn] = []
         """The transcript."""
-        self._sent: list[Turn] = []
-        """What the model is sent of it."""
+        self._sent_turns: list[Turn] = []
+        """The turns that the model receives."""
         self._note: Turn | None = None
         self._meter = QuestionMeter(loop.limits)
         self._faults: tuple[Fault, ...] = ()
         self._size = 0
-        """Characters of what the model and its tools wrote."""
+        """Characters that the model and its tools wrote."""
         self._notes_size = 0
-        """Characters of the notes about the state of the tools, which repeat much of it."""
+        """Characters of the notes about the state of the tools, which are very repetitive."""
         self._reply = Reply()
         self._stop: Stop | None = None
         self._cut_by: CutBy = ""
@@ -225,74 +226,82 @@ class _Episode:
         self.facts: dict[str, Any] = {}
 
     async def run(self, box: Toolbox) -> None:
-        """Ask and call in turns until the episode ends."""
+        """Alternate requests and tool calls until the episode ends."""
         self._submits = box.submits
-        silent = 0
+        silent_turns = 0
         for _ in range(self._agent.max_iterations):
             turn = await self._ask(box, "auto")
             if turn is not None and turn.calls:
-                await self._act(box, turn.calls)
+                await self._run_calls(box, turn.calls)
             elif turn is not None:
-                silent += 1
-                if box.reminder and silent < SILENT_TURNS:
-                    self._say(Turn(role="user", text=box.reminder))
+                silent_turns += 1
+                if box.reminder and silent_turns < SILENT_TURNS:
+                    self._add_turn(Turn(role="user", text=box.reminder))
                 else:
-                    self._end("no_tool_call" if box.submits else "final")
-            self._look_at_limits()
+                    self._set_stop("no_tool_call" if box.submits else "final")
+            self._check_limits()
             if self._stop is not None:
                 return
         closing = "\n\n".join(filter(None, (box.closing, self._protocol.closing)))
         if closing:
-            self._say(Turn(role="user", text=closing))
+            self._add_turn(Turn(role="user", text=closing))
         if await self._ask(box, "none") is not None:
-            self._end("forced_answer" if box.submits else "max_iterations_forced")
+            self._set_stop("forced_answer" if box.submits else "max_iterations_forced")
 
     async def _ask(self, box: Toolbox, choice: ToolChoice) -> Turn | None:
-        """The model's next turn; None if there is none, which ends the episode."""
-        request = self._protocol.asked(self._request, box.tools, tuple(self._sent), choice)
+        """Return the model's next turn; None if there is none, which ends the episode."""
+        request = self._protocol.encode_request(
+            self._request, box.tools, tuple(self._sent_turns), choice
+        )
         exchange = await self._channel.ask(request, within=self._meter.seconds_left)
         self._loop.begun += not self._meter.replies
         reply, fault = exchange.reply, exchange.reply.error
         self._faults += exchange.faults
-        if reply.episode is not None and fault is None:  # one that a stored run has
+        if reply.episode is not None and fault is None:  # a reply of a stored run
             self._reply = reply
-            self._end("final")
+            self._set_stop("final")
             return None
         cut_by = self._meter.add_exchange(exchange, self._channel)
         if fault is None:
             self._reply = reply
-            turn = self._protocol.said(reply)
+            turn = self._protocol.decode_reply(reply)
             self._turns.append(turn)
-            self._sent.append(self._protocol.sent(turn))
+            self._sent_turns.append(self._protocol.encode_turn(turn))
             self._size += len(turn.text) + len(turn.reasoning)
             self._size += sum(len(call.name) + len(call.arguments) for call in turn.calls)
             if cut_by is None:
                 return turn
-            self._cut(cut_by)
+            self._end_at_limit(cut_by)
             return None
         if fault.kind == "context_length" and self._turns:
-            self._end("context_overflow", "context")
+            self._set_stop("context_overflow", "context")
         elif fault.kind == "context_length":  # the question alone does not fit
             self.fail("context_overflow", fault)
         elif fault.kind == "bad_request" and choice == "none":
-            self._end("max_iterations", "turns")  # an endpoint that knows no tool_choice
+            self._set_stop("max_iterations", "turns")  # an endpoint without tool_choice
         elif cut_by is not None:
-            self._cut(cut_by)
+            self._end_at_limit(cut_by)
         else:
             self.fail("provider_error", fault)
         return None
 
-    async def _act(self, box: Toolbox, calls: tuple[ToolCall, ...]) -> None:
-        """Carry out the calls of a turn at the same time, and answer each of them, in order."""
+    async def _run_calls(self, box: Toolbox, calls: tuple[ToolCall, ...]) -> None:
+        """Run the calls of a turn at the same time, and answer each of them, in order."""
         clock = TurnClock(self._meter.seconds_left)
         with self._channel.while_open():
-            works = [self._call(box, number, call, clock) for number, call in enumerate(calls)]
-            results = [await works[0]] if len(works) == 1 else await _together(works)
+            calls_to_run = [
+                self._run_call(box, number, call, clock) for number, call in enumerate(calls)
+            ]
+            results = (
+                [await calls_to_run[0]]
+                if len(calls_to_run) == 1
+                else await _run_together(calls_to_run)
+            )
         self._meter.seconds += clock.seconds
         answers = [
             Turn(
                 role="tool",
-                text=_capped(result.text, self._agent.max_result_chars),
+                text=_cap_text(result.text, self._agent.max_result_chars),
                 call=call.id,
                 kind=result.kind,
                 seconds=round(result.seconds, 3),
@@ -303,21 +312,21 @@ class _Episode:
         ]
         self._turns += answers
         self._size += sum(len(answer.text) for answer in answers)
-        self._sent += self._protocol.told(answers)
-        self._final = next((r.final for r in results if r.final is not None), None)
+        self._sent_turns += self._protocol.encode_results(answers)
+        self._final = next((result.final for result in results if result.final is not None), None)
         if self._final is not None:
-            self._end("submitted")
+            self._set_stop("submitted")
         elif (note := box.note()) is not None:
             if self._note is not None and self._agent.hide_old_env_states:
-                self._sent.remove(self._note)
+                self._sent_turns.remove(self._note)
             self._note = Turn(role="user", text=note)
             self._notes_size += len(note)
-            self._say(self._note)
+            self._add_turn(self._note)
 
-    async def _call(
+    async def _run_call(
         self, box: Toolbox, number: int, call: ToolCall, clock: TurnClock
     ) -> ToolResult:
-        """Carry out one call; whatever is wrong with it is told to the model."""
+        """Run one call; the model receives the error of a wrong call."""
         names = [tool.name for tool in box.tools]
         if number >= MOST_CALLS:
             text = f"Not carried out: more than {MOST_CALLS} calls at once. Call it again."
@@ -340,56 +349,57 @@ class _Episode:
             text = "The arguments must be a JSON object. Write the call again."
             return ToolResult(text, "bad_arguments")
         started = monotonic()
-        time: asyncio.Timeout | None = None
+        timeout: asyncio.Timeout | None = None
         try:
-            async with clock.call() as time:
+            async with clock.call() as timeout:
                 result = await box.call(call.name, arguments)
         except TimeoutError:
-            if time is None or not time.expired():
+            if timeout is None or not timeout.expired():
                 raise
             result = ToolResult("The call was broken off: the time is over.", "timeout")
         return result if result.seconds else result._replace(seconds=monotonic() - started)
 
-    def _look_at_limits(self) -> None:
-        """End the episode where a limit is reached, or does not pay for another such turn."""
+    def _check_limits(self) -> None:
+        """End the episode if a limit is reached, or if another such turn would exceed it."""
         if self._stop is not None:
             return
         if (limit := self._meter.out_of()) is not None:
-            self._cut(limit)
+            self._end_at_limit(limit)
         elif self._size >= LONGEST or self._notes_size >= MOST_NOTES:
-            self._end("context_overflow", "context")
+            self._set_stop("context_overflow", "context")
 
-    def _say(self, turn: Turn) -> None:
+    def _add_turn(self, turn: Turn) -> None:
         self._turns.append(turn)
-        self._sent.append(turn)
+        self._sent_turns.append(turn)
 
-    def _end(self, stop: Stop, cut_by: CutBy = "") -> None:
+    def _set_stop(self, stop: Stop, cut_by: CutBy = "") -> None:
         self._stop, self._cut_by = stop, cut_by
 
-    def _cut(self, limit: LimitCut) -> None:
+    def _end_at_limit(self, limit: LimitCut) -> None:
         """End the episode at a limit of its question."""
         stop: Stop = "episode_timeout" if self._submits else "timeout"
-        self._end(stop if limit == "time" else "budget", limit)
+        self._set_stop(stop if limit == "time" else "budget", limit)
 
     def fail(self, stop: Stop, fault: Fault) -> None:
-        """End the episode with an error, unless it had come to its end before."""
+        """End the episode with an error, unless it has ended already."""
         if self._stop is not None:
             return
         self._stop = stop
         self._reply = replace(self._reply, error=fault)
 
     def exchange(self) -> Exchange:
-        """The episode as a reply: its text is the answer, its usage that of all turns.
+        """Return the episode as a reply: its text is the answer, its usage the sum of all turns.
 
-        Where a limit ended it before the answer, what was said last is a reply that was cut off.
+        If a limit ended the episode before the answer, the last text counts as a reply that was cut
+        off.
         """
         meter, reply = self._meter, self._reply
-        if reply.episode is not None:  # one that a stored run holds
+        if reply.episode is not None:  # a reply of a stored run
             return Exchange(reply, self._faults)
         assert self._stop is not None
         finish = reply.finish if self._stop in ANSWERED or reply.error is not None else CUT
         turns = tuple(replace(turn, native=b"", images=()) for turn in self._turns)
-        told = Episode(turns, self._stop, meter.replies, self.facts)
+        episode = Episode(turns, self._stop, meter.replies, self.facts)
         reply = replace(
             reply,
             text=reply.text if self._final is None else self._final,
@@ -398,26 +408,27 @@ class _Episode:
             seconds=meter.seconds,
             tool_calls=(),
             native=b"",
-            episode=told,
+            episode=episode,
             cut_by=self._cut_by,
         )
         return Exchange(reply, self._faults, seconds=meter.seconds)
 
 
-async def _together(works: Sequence[Coroutine[Any, Any, ToolResult]]) -> list[ToolResult]:
-    """The results of calls that run at the same time; none goes on where one ends the episode."""
-    tasks = [asyncio.ensure_future(work) for work in works]
+async def _run_together(calls: Sequence[Coroutine[Any, Any, ToolResult]]) -> list[ToolResult]:
+    """Return the results of concurrent calls; if one of them ends the episode, cancel the
+    others."""
+    tasks = [asyncio.ensure_future(work) for work in calls]
     try:
         return await asyncio.gather(*tasks)
     finally:
-        left = [task for task in tasks if not task.done()]
-        for task in left:
+        unfinished = [task for task in tasks if not task.done()]
+        for task in unfinished:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*unfinished, return_exceptions=True)
 
 
-def _capped(text: str, most: int) -> str:
-    """A result of at most `most` characters; a note says what is missing."""
-    if len(text) <= most:
+def _cap_text(text: str, limit: int) -> str:
+    """Return a result of at most `limit` characters, with a note about the missing part."""
+    if len(text) <= limit:
         return text
-    return f"{text[:most]}\n[cut here: {len(text) - most} of {len(text)} characters are left out]"
+    return f"{text[:limit]}\n[cut here: {len(text) - limit} of {len(text)} characters are left out]"

@@ -1,7 +1,7 @@
-"""A server that Keju starts for a run: waited for, watched, started anew once, ended.
+"""A server that Keju starts for a run: start, wait, watch, restart once, end.
 
-The supervisor starts it, so that nothing of it is left however Keju ends, kill -9 too. It is in a
-session of its own: Ctrl-C in the terminal does not reach it, and what is in flight can finish.
+The supervisor starts it, so it ends whenever Keju ends, even by kill -9. It has a separate process
+session, so Ctrl-C in the terminal does not reach it and requests in flight can finish.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from keju.models.registry import make_model
 from keju.solvers.sandbox.supervisor import DEVNULL, Process, Supervisor
 
 LOG: Final = "server.log"
-"""What the server writes, in the folder of its run."""
+"""The file with the server's output, in the folder of its run."""
 HOST: Final = "127.0.0.1"
 LOOK_EVERY = 0.25
-"""Seconds after which a server that does not answer yet is asked again."""
+"""Seconds between two checks of a server that does not answer yet."""
 GRACE = 15.0
-"""Seconds that a server has to end by itself."""
+"""Seconds in which a server may end by itself."""
 TAIL_LINES, TAIL_BYTES = 30, 20_000
 RESTARTS = 1
 MISSING = (404, 405, 501)
-"""What a server without the route answers."""
+"""Statuses of a server without the route."""
 
 
 def served_model(config: TaskConfig, notes: Notes) -> Model:
-    """The model of a task whose server is started with the session; ConfigError if it cannot be."""
+    """Return the model of a task whose server starts with the session; raise ConfigError if
+    impossible."""
     server = Server(config, notes)
     url = f"http://{HOST}:{server.port}/v1"
     model = make_model(config.model_copy(update={"api_url": url, "serve": None}))
@@ -60,8 +61,8 @@ class Server:
         if program is None:
             raise ConfigError("serve_program_missing", program=words[0])
         self.port = _free_port()
-        filled = [expand(each, os.environ).replace(PORT, str(self.port)) for each in words[1:]]
-        self._argv = [str(Path(program).absolute()), *filled]
+        arguments = [expand(word, os.environ).replace(PORT, str(self.port)) for word in words[1:]]
+        self._argv = [str(Path(program).absolute()), *arguments]
         self._shown = shown_command(config.serve)
         keys = [os.environ.get(name, "") for name in references(config.serve)]
         self._hide = Redactor([*keys, *keys_in(words)], keys)
@@ -79,22 +80,25 @@ class Server:
         return self.folder / LOG
 
     def facts(self) -> dict[str, Any]:
-        """What was started, and how often; never a secret."""
+        """Return the command and the number of starts, never a secret."""
         return {"command": self._shown, "starts": self._starts, "log": LOG}
 
-    async def start(self, down: Callable[[Any], None], lost: Callable[[KejuError], None]) -> None:
-        """Start it and wait until it answers; EndpointError where it does not.
+    async def start(
+        self, on_down: Callable[[Any], None], on_lost: Callable[[KejuError], None]
+    ) -> None:
+        """Start it and wait until it answers; raise EndpointError if it does not.
 
-        Later `down` is called when it has ended, and `lost` when it will not be started again.
+        Later `on_down` is called when it has ended, and `on_lost` when it will not be started
+        again.
         """
         self._notes.note(Notice("serve_starts", {"command": self._shown, "log": self._log}).said)
-        await self._begin()
-        problem = await self._until_it_answers()
+        await self._start_process()
+        problem = await self._wait_until_ready()
         if problem is not None:
             raise EndpointError(problem.code, **problem.values)
         self._answered = True
         self._notes.note(Notice("serve_answers", {"port": self.port}).said)
-        self._watching = asyncio.get_running_loop().create_task(self._watch(down, lost))
+        self._watching = asyncio.get_running_loop().create_task(self._watch(on_down, on_lost))
 
     async def close(self) -> None:
         """End it with everything that it started."""
@@ -104,10 +108,10 @@ class Server:
         if self._process is not None:
             await self._process.end(GRACE)
         await self._supervisor.close()
-        if not self._answered:  # its run leaves nothing behind
+        if not self._answered:  # a failed start leaves no log
             self._log.unlink(missing_ok=True)
 
-    async def _begin(self) -> None:
+    async def _start_process(self) -> None:
         self._starts += 1
         try:
             fd = open_own(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -124,8 +128,8 @@ class Server:
             problem = error.strerror or str(error)
             raise EndpointError("serve_not_started", problem=problem) from None
 
-    async def _until_it_answers(self) -> Notice | None:
-        """Wait; what is wrong where it ends before, or takes too long."""
+    async def _wait_until_ready(self) -> Notice | None:
+        """Wait until it answers; return the problem if it ends before or takes too long."""
         process = self._process
         assert process is not None
         with suppress(TimeoutError):
@@ -134,20 +138,20 @@ class Server:
                     if await self._is_ready():
                         return None
                     await asyncio.sleep(LOOK_EVERY)
-        self._say_tail()
+        self._show_log_tail()
         if process.code is None:
             return Notice("serve_silent", {"seconds": self._patience})
         return Notice("serve_ended", {"code": process.code})
 
     async def _is_ready(self) -> bool:
-        """Whether its model is loaded: servers listen before, and tell so at ``/health``."""
-        status = await self._status("/health")
+        """Whether its model is loaded. Servers listen before that and report it at ``/health``."""
+        status = await self._fetch_status("/health")
         if status in MISSING:
-            status = await self._status("/v1/models")
-        return status is not None and status < 500  # one that asks for a key is there
+            status = await self._fetch_status("/v1/models")
+        return status is not None and status < 500  # a server that asks for a key is ready
 
-    async def _status(self, path: str) -> int | None:
-        """The status of a route; None where nobody answers."""
+    async def _fetch_status(self, path: str) -> int | None:
+        """Return the status of a route; None if there is no answer."""
         with suppress(OSError, ValueError, IndexError, TimeoutError):
             async with asyncio.timeout(10):
                 reader, writer = await asyncio.open_connection(HOST, self.port)
@@ -160,29 +164,31 @@ class Server:
                     writer.close()
         return None
 
-    async def _watch(self, down: Callable[[Any], None], lost: Callable[[KejuError], None]) -> None:
-        """Start it anew when it has ended, once."""
+    async def _watch(
+        self, on_down: Callable[[Any], None], on_lost: Callable[[KejuError], None]
+    ) -> None:
+        """Restart it once after it has ended."""
         while True:
             assert self._process is not None
-            code = await self._process.wait()
-            ended = Notice("serve_ended", {"code": code})
-            self._say_tail()
+            exit_code = await self._process.wait()
+            end_notice = Notice("serve_ended", {"code": exit_code})
+            self._show_log_tail()
             if self._starts > RESTARTS:
-                lost(RunIncomplete("serve_ended_again", code=code))
+                on_lost(RunIncomplete("serve_ended_again", code=exit_code))
                 return
-            self._notes.warn(Notice("serve_again", {"code": code}).said)
-            down(ended)
+            self._notes.warn(Notice("serve_again", {"code": exit_code}).said)
+            on_down(end_notice)
             try:
-                await self._begin()
-                problem = await self._until_it_answers()
+                await self._start_process()
+                problem = await self._wait_until_ready()
             except EndpointError as error:
                 problem = error.notice
             if problem is not None:
-                lost(RunIncomplete(problem.code, **problem.values))
+                on_lost(RunIncomplete(problem.code, **problem.values))
                 return
 
-    def _say_tail(self) -> None:
-        """Show the end of what it wrote."""
+    def _show_log_tail(self) -> None:
+        """Show the end of its output."""
         with suppress(OSError):
             with self._log.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -192,7 +198,7 @@ class Server:
 
 
 def _free_port() -> int:
-    """A port of this machine at which nobody listens."""
+    """Return an unused port of this machine."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])

@@ -1,14 +1,14 @@
-"""Tool calls in plain text, for models whose endpoint knows none.
+"""Tool calls in plain text, for models whose endpoint does not support them.
 
-The prompt stays the same bytes in every arm. The list of tools follows it, as the user's first
-turn, in arms that have tools; on the wire it is the end of the same message, since many templates
-want user and model to alternate. A call stands in tags, and results come as the user's next turn:
+The prompt has the same bytes in every arm. In arms with tools, the list of tools follows it as the
+user's first turn. In the request it is the end of the same message, because many templates need
+alternating roles. A call is written in tags, and results come as the user's next turn:
 
     <tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>
     <tool_result id="call_1">3</tool_result>
 
 Many models write a call as they were trained to, in a code fence or as the whole reply. It counts
-where its JSON has the form of a call; any other JSON in a fence is a part of the answer.
+if its JSON has the form of a call. Any other JSON in a fence is a part of the answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ and end your reply there. You may write several calls. You are then given the re
 When you need no tool, answer the question as it asks you to."""
 CLOSING = "You cannot call tools any more. Answer the question now, as it asks you to."
 
-# Where the JSON of a call may begin: behind `<tool_call>`, also in a fence within the tags; behind
+# Possible beginnings of a call's JSON: after `<tool_call>`, also in a fence within the tags; after
 # a line that opens a fence, "```json"; at the beginning of the reply
 _OPENING = re.compile(
     r"(?P<tag><tool_call>)\s*(?:```\w*\s*)?|^[ \t]*```\w*\s*(?=[{\[])|\A\s*(?=[{\[])", re.MULTILINE
@@ -45,96 +45,98 @@ _TAG_END = re.compile(r"</tool_call>|\Z")
 _FENCE_END = re.compile(r"```|\Z")
 _ARGUMENTS = ("arguments", "parameters")
 _MEMBERS = {"name", "id", "type", *_ARGUMENTS}
-# A string may hold line breaks as they are: code that models write often does
+# A string may contain raw line breaks, as in code that models write
 _JSON = json.JSONDecoder(strict=False)
 _RESULT = "<tool_result"
 
 
 class Textual:
-    """Tool calls that are read out of the model's text."""
+    """Tool calls that are parsed from the model's text."""
 
     closing = CLOSING
 
     def __init__(self) -> None:
         self._list: tuple[tuple[Tool, ...], Turn] | None = None
 
-    def asked(
+    def encode_request(
         self, request: Request, tools: tuple[Tool, ...], turns: tuple[Turn, ...], choice: ToolChoice
     ) -> Request:
-        """The request of a turn: the list of tools comes first."""
+        """Return the request of a turn; the list of tools comes first."""
         if self._list is None or self._list[0] is not tools:
-            self._list = (tools, _listed(tools))
+            self._list = (tools, _list_tools(tools))
         return replace(request, turns=(self._list[1], *turns))
 
-    def said(self, reply: Reply) -> Turn:
-        """The model's own turn, up to where it begins to make up results."""
+    def decode_reply(self, reply: Reply) -> Turn:
+        """Return the model's own turn, up to the point where it begins to invent results."""
         text = reply.text.partition(_RESULT)[0].rstrip()
         return Turn(
             role="assistant",
             text=text,
             reasoning=reply.reasoning,
-            calls=calls_in(text),
+            calls=parse_calls(text),
             seconds=round(reply.seconds, 3),
             usage=reply.usage,
         )
 
-    def sent(self, turn: Turn) -> Turn:
-        """That turn as it is sent back: its calls stand in its text."""
+    def encode_turn(self, turn: Turn) -> Turn:
+        """Return that turn as it is sent back: its calls are in its text."""
         return replace(turn, calls=())
 
-    def told(self, answers: Sequence[Turn]) -> Sequence[Turn]:
-        """The results as the user's turn; pictures come with it."""
+    def encode_results(self, answers: Sequence[Turn]) -> Sequence[Turn]:
+        """Return the results as the user's turn, including their pictures."""
         blocks = [f'{_RESULT} id="{turn.call}">{turn.text}</tool_result>' for turn in answers]
         images = tuple(image for turn in answers for image in turn.images)
         return (Turn(role="user", text="\n".join(blocks), images=images),)
 
 
-def calls_in(text: str) -> tuple[ToolCall, ...]:
-    """The calls that a text holds; one that cannot be read has no name."""
-    found = enumerate(_found(text), 1)
-    return tuple(ToolCall(f"call_{number}", name, given) for number, (name, given) in found)
+def parse_calls(text: str) -> tuple[ToolCall, ...]:
+    """Return the calls in a text; a call that cannot be parsed has no name."""
+    calls = enumerate(_find_calls(text), 1)
+    return tuple(ToolCall(f"call_{number}", name, arguments) for number, (name, arguments) in calls)
 
 
-def _found(text: str) -> Iterator[tuple[str, str]]:
-    """Name and arguments of each call, in order; no name, and its text, where it is malformed."""
+def _find_calls(text: str) -> Iterator[tuple[str, str]]:
+    """Yield name and arguments of each call in order; a malformed call has its text and no name."""
     position = 0
     while opening := _OPENING.search(text, position):
         begin = position = opening.end()
         value: Any = None
         with suppress(ValueError, RecursionError):
             decoded, position = _JSON.raw_decode(text, begin)
-            msgspec.json.encode(decoded)  # half a character, "\ud800", can be stored nowhere
+            msgspec.json.encode(decoded)  # half a character, "\ud800", cannot be stored
             value = decoded
         end = (_TAG_END if opening["tag"] else _FENCE_END).search(text, position)
-        assert end is not None  # the text's own end matches
+        assert end is not None  # the end of the text matches
         body, position = text[begin : end.start()].strip(), end.end()
-        if opening["tag"] or _has_form(value, body):
-            yield from _said(value) or [("", body)]
+        if opening["tag"] or _is_call(value, body):
+            yield from _read_calls(value) or [("", body)]
 
 
-def _has_form(value: Any, body: str) -> bool:
-    """Whether JSON, or what was to be JSON, is a call although it stands in no tags."""
+def _is_call(value: Any, body: str) -> bool:
+    """Whether valid or malformed JSON outside of tags is a call."""
     if value is None:
         return '"name"' in body and any(f'"{key}"' in body for key in _ARGUMENTS)
-    return bool(_said(value)) and all(
-        each.keys() <= _MEMBERS and not each.keys().isdisjoint(_ARGUMENTS)
-        for each in (value if isinstance(value, list) else [value])
+    return bool(_read_calls(value)) and all(
+        call.keys() <= _MEMBERS and not call.keys().isdisjoint(_ARGUMENTS)
+        for call in (value if isinstance(value, list) else [value])
     )
 
 
-def _said(value: Any) -> list[tuple[str, str]]:
-    """The call, or the calls of a list, that JSON says; empty where it says anything else."""
+def _read_calls(value: Any) -> list[tuple[str, str]]:
+    """Return the call, or the calls of a list, in a JSON value; empty for any other value."""
     calls = []
-    for each in value if isinstance(value, list) else [value]:
-        if not isinstance(each, dict) or not isinstance(name := each.get("name"), str):
+    for entry in value if isinstance(value, list) else [value]:
+        if not isinstance(entry, dict) or not isinstance(name := entry.get("name"), str):
             return []
-        given: Any = next((each[key] for key in _ARGUMENTS if key in each), {})
-        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        arguments: Any = next((entry[key] for key in _ARGUMENTS if key in entry), {})
+        text = (
+            arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        )
         calls.append((name, text))
     return calls
 
 
-def _listed(tools: tuple[Tool, ...]) -> Turn:
+def _list_tools(tools: tuple[Tool, ...]) -> Turn:
     lines = [
         f"- {tool.name}: {' '.join(tool.description.split())}\n"
         f"  arguments: {msgspec.json.encode(tool.parameters).decode()}"

@@ -1,10 +1,10 @@
-"""What the tool loop needs of tools, whoever brings them: MCP servers, notebooks, a test.
+"""The interface of tools for the tool loop; MCP servers, notebooks and tests implement it.
 
 source = …                                   the tools of one arm, for a whole session
 await source.open()                          before any model is asked
 async with source.episode(sample, 0) as box: the tools of one episode
     await box.call("add", {"a": 1, "b": 2})
-await source.close()                         whatever happened
+await source.close()                         in every case
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from keju.types import CallKind, Sample, Stop, Tool
 
 
 class ToolResult(NamedTuple):
-    """What a call gave, as the model is told it."""
+    """The result of a call, as the model receives it."""
 
     text: str
     kind: CallKind = "ok"
     images: tuple[bytes, ...] = ()
     seconds: float = 0.0
-    """How long the call itself took; the loop measures it where this is 0."""
+    """Seconds of the call itself; the loop measures it if this is 0."""
     queued: float = 0.0
-    """How long it waited for its turn before that."""
+    """Seconds that it waited for its turn before that."""
     final: str | None = None
-    """The answer that ends the episode, where the call submitted one."""
+    """The answer that ends the episode, if the call submitted one."""
 
 
 class ToolsLost(Exception):
-    """The episode cannot go on: what its tools need broke down. The sample becomes an error.
+    """The episode cannot continue because its tools broke down. The sample becomes an error.
 
-    Its message is one line for people and holds no secret.
+    The message is one line for people without secrets.
     """
 
     def __init__(self, stop: Stop, message: str) -> None:
@@ -49,25 +49,26 @@ class Toolbox:
     tools: tuple[Tool, ...] = ()
     """The same from the first turn to the last."""
     submits = False
-    """Whether the answer is submitted by a tool, rather than said in the last reply."""
+    """Whether a tool submits the answer, rather than the last reply."""
     reminder = ""
-    """What the user says to a reply without a call, where the answer has to be submitted."""
+    """The user's message after a reply without a call, if the answer has to be submitted."""
     closing = ""
-    """What the user says before the last answer is asked for without tools; usually nothing."""
+    """The user's message before the last request without tools; usually empty."""
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Call a tool by its name in `tools`.
 
-        Whatever the tool did is a result; only what ends the episode is raised, as ToolsLost.
+        Every outcome of the tool is a result. ToolsLost is only raised if the episode must end.
         """
         raise NotImplementedError
 
     def note(self) -> str | None:
-        """What the user says after the results of a turn (a notebook's state); usually None."""
+        """Return the user's message after the results of a turn (a notebook's state); usually
+        None."""
         return None
 
     def facts(self) -> dict[str, Any]:
-        """What the transcript tells of the episode beside its turns; asked once, after its end."""
+        """Return the facts of the episode for its transcript; called once, after its end."""
         return {}
 
 
@@ -75,29 +76,30 @@ class ToolSource:
     """The tools of one arm for a session."""
 
     tools: tuple[Tool, ...] = ()
-    """What every episode is given; known after `open`."""
+    """The tools of every episode; set by `open`."""
 
     async def open(self) -> None:
-        """Start what the session shares and list the tools; UsageError or ConfigError if not."""
+        """Start the shared parts and list the tools; raise UsageError or ConfigError on failure."""
 
     def episode(self, sample: Sample, epoch: int) -> AbstractAsyncContextManager[Toolbox]:
-        """The tools of one episode, for as long as the block lasts; entering raises ToolsLost."""
+        """Return a context manager with the tools of one episode; entering it raises ToolsLost."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Stop everything; called once, also where `open` failed half way."""
+        """Stop everything; called once, also if `open` failed."""
 
     def facts(self) -> dict[str, Any]:
-        """What the tools are, for the manifest: names, versions, hashes, never a secret."""
+        """Return the facts about the tools for the manifest: names, versions, hashes, never a
+        secret."""
         return {}
 
     def statistics(self) -> dict[str, Any]:
-        """What happened in the session that no transcript tells: restarts, start times."""
+        """Return session statistics that are in no transcript: restarts, start times."""
         return {}
 
     @property
     def notices(self) -> list[Notice]:
-        """What a reader of the results must know of the session."""
+        """Notices about the session for readers of the results."""
         return []
 
 
@@ -105,14 +107,14 @@ NOT_AVAILABLE: Final = "This tool is not available."
 
 
 class Stub(ToolSource):
-    """A placebo: tools that are listed and answer every call with the same refusal."""
+    """A placebo: tools that are listed and refuse every call in the same way."""
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
 
     @asynccontextmanager
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
-        """The same for every episode."""
+        """Yield the same tools for every episode."""
         yield StubBox(self.tools)
 
 
@@ -123,18 +125,18 @@ class StubBox(Toolbox):
         self.tools = tools
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Say that the tool is not available."""
+        """Return that the tool is not available."""
         return ToolResult(NOT_AVAILABLE, "tool_error")
 
 
 class Joined(ToolSource):
-    """Several sources as one; the names of all their tools differ."""
+    """Several sources combined into one; the names of all their tools differ."""
 
     def __init__(self, sources: Sequence[ToolSource]) -> None:
         self.sources = sources
 
     async def open(self) -> None:
-        """Open one after the other."""
+        """Open the sources one after the other."""
         for source in self.sources:
             await source.open()
         self.tools = tuple(tool for source in self.sources for tool in source.tools)
@@ -145,7 +147,7 @@ class Joined(ToolSource):
 
     @asynccontextmanager
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
-        """The tools of all sources."""
+        """Yield the tools of all sources."""
         async with AsyncExitStack() as stack:
             boxes = [
                 await stack.enter_async_context(source.episode(sample, epoch))
@@ -154,22 +156,22 @@ class Joined(ToolSource):
             yield _JoinedBox(boxes)
 
     async def close(self) -> None:
-        """Close all of them, also where one of them cannot be closed."""
+        """Close all sources, even if closing one of them fails."""
         async with AsyncExitStack() as stack:
             for source in self.sources:
                 stack.push_async_callback(source.close)
 
     def facts(self) -> dict[str, Any]:
-        """What each of them says."""
+        """Return the facts of all sources."""
         return {name: fact for source in self.sources for name, fact in source.facts().items()}
 
     def statistics(self) -> dict[str, Any]:
-        """What each of them says."""
+        """Return the statistics of all sources."""
         return {name: n for source in self.sources for name, n in source.statistics().items()}
 
     @property
     def notices(self) -> list[Notice]:
-        """What each of them says."""
+        """The notices of all sources."""
         return [notice for source in self.sources for notice in source.notices]
 
 

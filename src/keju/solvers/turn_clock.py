@@ -1,7 +1,7 @@
-"""The time of the calls of one turn: it runs while at least one of them is at work.
+"""The clock of one turn's calls: it runs while at least one of them is being executed.
 
-A call that waits for a slot of its server stops the clock unless another call of the turn is at
-work. So a busy server costs no time that an arm without tools would not lose.
+A call that waits for a slot of its server stops the clock unless another call of the turn is being
+executed. So waiting for a busy server does not use up the time of an arm with tools.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from time import monotonic
 
 
 class TurnClock:
-    """Measures the calls of a turn, and breaks them off when `limit` seconds are used."""
+    """Measures the calls of a turn, and cancels them when `limit` seconds are used up."""
 
     def __init__(self, limit: float | None = None) -> None:
         self.limit = limit
         self._used = 0.0
         self._running = 0
-        """Calls at work."""
+        """Number of calls being executed."""
         self._since = 0.0
         self._timeouts: set[asyncio.Timeout] = set()
 
     @property
     def seconds(self) -> float:
-        """Seconds in which a call was at work."""
+        """Seconds in which a call was being executed."""
         return self._used + (monotonic() - self._since if self._running else 0.0)
 
     @asynccontextmanager
     async def call(self) -> AsyncIterator[asyncio.Timeout]:
-        """One call: TimeoutError when the time of the turn is used up."""
+        """Time one call; raise TimeoutError when the time of the turn is used up."""
         async with asyncio.timeout(None) as timeout:
             self._timeouts.add(timeout)
             token = _CLOCK.set(self)
@@ -45,7 +45,7 @@ class TurnClock:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """A call that waits for its slot."""
+        """Stop counting a call that waits for its slot."""
         self._pause()
         try:
             yield
@@ -65,11 +65,11 @@ class TurnClock:
         self._schedule()
 
     def _schedule(self) -> None:
-        """Set the deadline of all calls; there is none while the clock does not run."""
+        """Set the deadline of all calls; without a deadline while the clock is stopped."""
         if self.limit is None:
             return
-        left = max(0.0, self.limit - self.seconds)
-        deadline = asyncio.get_running_loop().time() + left if self._running else None
+        remaining = max(0.0, self.limit - self.seconds)
+        deadline = asyncio.get_running_loop().time() + remaining if self._running else None
         for timeout in self._timeouts:
             if not timeout.expired():
                 timeout.reschedule(deadline)
@@ -80,7 +80,7 @@ _CLOCK: ContextVar[TurnClock | None] = ContextVar("turn_clock", default=None)
 
 @contextmanager
 def waiting_for_slot() -> Iterator[None]:
-    """Stop the clock of the call that is under way while it waits for its slot."""
+    """Stop the clock of the current call while it waits for its slot."""
     clock = _CLOCK.get()
     if clock is None:
         yield

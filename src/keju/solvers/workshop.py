@@ -1,4 +1,5 @@
-"""What models that act work with: a supervisor, servers, sandboxes, and the solvers over them."""
+"""Sets up the tools of a session: a supervisor, servers, sandboxes, and the solvers that use
+them."""
 
 from __future__ import annotations
 
@@ -23,28 +24,28 @@ from keju.solvers.sandbox.supervisor import Supervisor
 from keju.solvers.toolbox import Joined, Stub, ToolSource
 
 EPISODES = "episodes"
-"""Below a run's folder: the notebooks of its episodes."""
+"""The folder below a run's folder with the notebooks of its episodes."""
 
 
 class Workshop:
-    """What all that acts in a session shares; the last one that leaves closes it."""
+    """The shared resources of all solvers with tools in a session; the last user closes them."""
 
     def __init__(self, config: TaskConfig, at_once: int) -> None:
-        """`at_once`: how many episodes there can be at a time, over all that acts."""
+        """`at_once` is the largest number of concurrent episodes over all solvers."""
         self.config, self.at_once = config, at_once
         self.supervisor = Supervisor()
         self.users = 0
         self.notices: list[Notice] = []
 
     def workplaces(self, settings: SandboxSettings) -> Workplaces:
-        """Places to run code in."""
+        """Return places to run code in."""
         run_id = self.config.run_id or ""
         sandbox = Sandbox(settings, self.supervisor, concurrency=self.at_once, run_id=run_id)
         self.notices += sandbox.notices
         return Workplaces(sandbox)
 
     async def leave(self) -> None:
-        """One user less."""
+        """Count one user less; close the supervisor after the last one."""
         self.users -= 1
         if not self.users:
             await self.supervisor.close()
@@ -58,12 +59,12 @@ class ArmTools(Joined):
         self._workshop = workshop
 
     async def open(self) -> None:
-        """Start all of them."""
+        """Start all sources."""
         self._workshop.users += 1
         await super().open()
 
     async def close(self) -> None:
-        """Stop all of them, and what they share with others if this is the last one."""
+        """Stop all sources, and the shared resources if this is the last user."""
         try:
             await super().close()
         finally:
@@ -71,13 +72,14 @@ class ArmTools(Joined):
 
 
 def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -> list[Notice]:
-    """Give every job that acts its solver; return what the user has to know.
+    """Give every job with tools its solver; return notices for the user.
 
-    Exams of one arm share its tools; an exam that works in notebooks has its own beside them.
-    `folder` is the run's, for what episodes leave behind; they leave nothing where there is none.
-    Nothing is started here.
+    Exams of one arm share its tools. An exam that uses notebooks also has its own tools. `folder`
+    is the run's folder for files of episodes; without it they leave no files. Nothing is started
+    here.
     """
-    acting = sum(job.units for job in jobs if job.acts)  # no more episodes at once than there are
+    # at most one episode at a time per unit of work
+    acting = sum(job.units for job in jobs if job.acts)
     workshop = Workshop(config, max(1, min(config.at_once, acting)))
     arms = {arm.name: arm for arm in config.arms if arm.acts}
     for arm in arms.values():
@@ -85,24 +87,26 @@ def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -> list[
             refuse_missing_script(arm.name, server)
     shared: dict[str, ToolLoop] = {}
     for job in jobs:
-        own, task = arms.get(job.arm), job.exam.notebook
+        job_arm, task = arms.get(job.arm), job.exam.notebook
         if task is not None:
-            place = folder and folder / EPISODES / job.arm
-            tools = ArmTools(notebook_sources(job, task, own, workshop, place), workshop)
+            notebook_folder = folder and folder / EPISODES / job.arm
+            tools = ArmTools(
+                notebook_sources(job, task, job_arm, workshop, notebook_folder), workshop
+            )
             agent = config.agent
             if "max_iterations" not in agent.model_fields_set:
                 agent = agent.model_copy(update={"max_iterations": task.max_turns})
             job.solver = ToolLoop(tools, agent, config.price)
-        elif own is not None:
-            if own.name not in shared:
-                tools = ArmTools(sources_of(own, workshop), workshop)
-                shared[own.name] = ToolLoop(tools, config.agent, config.price)
-            job.solver = shared[own.name]
+        elif job_arm is not None:
+            if job_arm.name not in shared:
+                tools = ArmTools(arm_sources(job_arm, workshop), workshop)
+                shared[job_arm.name] = ToolLoop(tools, config.agent, config.price)
+            job.solver = shared[job_arm.name]
     return workshop.notices
 
 
-def sources_of(arm: Arm, workshop: Workshop) -> Iterator[ToolSource]:
-    """The sources of an arm's tools, not yet started."""
+def arm_sources(arm: Arm, workshop: Workshop) -> Iterator[ToolSource]:
+    """Yield the sources of an arm's tools, not yet started."""
     for server in arm.servers:
         yield server_tools(server, workshop.supervisor, os.environ, listed_only=arm.stub_tools)
     if "python" in arm.tools:
@@ -111,34 +115,37 @@ def sources_of(arm: Arm, workshop: Workshop) -> Iterator[ToolSource]:
 
 
 def notebook_sources(
-    job: Job, task: NotebookTask, arm: Arm | None, workshop: Workshop, place: Path | None
+    job: Job, task: NotebookTask, arm: Arm | None, workshop: Workshop, notebook_folder: Path | None
 ) -> Iterator[ToolSource]:
-    """The notebook of an exam, and an arm's tools beside it."""
-    workplaces = workshop.workplaces(sandbox_for(task, workshop.config.sandbox))
-    yield NotebookSource(task, job.exam.samples, workplaces, place)
+    """Yield the notebook of an exam, and then an arm's tools."""
+    workplaces = workshop.workplaces(sandbox_settings_for(task, workshop.config.sandbox))
+    yield NotebookSource(task, job.exam.samples, workplaces, notebook_folder)
     if arm is not None:
-        yield from sources_of(arm, workshop)
+        yield from arm_sources(arm, workshop)
 
 
-def sandbox_for(task: NotebookTask, settings: SandboxSettings) -> SandboxSettings:
-    """The sandbox's settings with those that the exam itself has for its notebooks.
+def sandbox_settings_for(task: NotebookTask, settings: SandboxSettings) -> SandboxSettings:
+    """Return the sandbox's settings, overridden by the exam's settings for its notebooks.
 
-    ConfigError where the two contradict each other: none of them is to go without effect.
+    Raises ConfigError if the two contradict each other, so that no setting is ignored.
     """
-    own: dict[str, Any] = {}
+    exam_settings: dict[str, Any] = {}
     if task.cell_timeout is not None:
-        own["cell_timeout"] = task.cell_timeout
+        exam_settings["cell_timeout"] = task.cell_timeout
     if task.image:
         if settings.unsafe or settings.backend not in ("auto", "docker", "podman"):
             raise ConfigError("notebook_not_contained", backend=settings.chosen)
         if task.image_named and settings.image not in (None, task.image):
             raise ConfigError("notebook_two_images", first=task.image, second=settings.image)
-        own["backend"] = _engine() if settings.backend == "auto" else settings.backend
-        own["image"] = settings.image or task.image
-    return settings.model_copy(update=own)
+        exam_settings["backend"] = (
+            _default_engine() if settings.backend == "auto" else settings.backend
+        )
+        exam_settings["image"] = settings.image or task.image
+    return settings.model_copy(update=exam_settings)
 
 
-def _engine() -> str:
-    """The container engine that is meant where none is named: Docker, unless it cannot answer."""
-    answers = os.environ.get("DOCKER_HOST") or Path("/var/run/docker.sock").exists()
-    return "podman" if shutil.which("podman") and not answers else "docker"
+def _default_engine() -> str:
+    """Return the default container engine: Docker, unless it does not answer and Podman is
+    installed."""
+    docker_answers = os.environ.get("DOCKER_HOST") or Path("/var/run/docker.sock").exists()
+    return "podman" if shutil.which("podman") and not docker_answers else "docker"

@@ -1,1 +1,1 @@
-"""Where questions come from."""
+"""Sources of questions: folders, archives and hubs."""

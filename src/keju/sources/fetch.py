@@ -1,10 +1,10 @@
-"""Downloading over plain HTTP, whole files or nothing; and what has been pulled: one receipt a
-benchmark and hub, in Keju's own cache.
+"""Downloads over plain HTTP, and receipts of finished pulls in Keju's cache (one per benchmark and
+hub).
 
-A file appears under its name only when its size and hash are right. Proxies come from the
-environment, every wait is bounded, and credentials are never sent on to another host. A receipt is
-written last, so data without one (an interrupted pull) is never used; a receipt whose files have
-gone or changed in size is not used either.
+A file appears under its name only if its size and hash are right. Proxies come from the
+environment, every wait is bounded, and credentials are never sent to another host. The receipt is
+written last, so Keju never uses the data of an interrupted pull. Keju also ignores a receipt if one
+of its files is missing or has another size.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from keju.messages import tolerant, write_line
 from keju.sources.folder import HUB_NAMES, DataFolder, HubName, Layout
 
 Say = Callable[[str], None]
-"""Takes one line about progress."""
+"""A function that takes one line about progress."""
 
 TIMEOUT = 30.0
-"""Seconds without a byte before a download is given up."""
+"""Seconds without a byte after which a download fails."""
 
 _CHUNK = 1 << 16
 _BROKEN = (OSError, http.client.HTTPException, RuntimeError)
-"""How a connection fails; what blocks the network in a process may raise the last."""
+"""Errors of a connection. A tool that blocks the network in a process may raise the last one."""
 _SECONDS_BETWEEN_LINES = 5.0
 
 
 class Unreachable(Exception):
-    """The host did not answer, or stopped in the middle."""
+    """The host did not answer, or stopped in the middle of the reply."""
 
 
 class Refused(Exception):
@@ -53,24 +53,24 @@ class Refused(Exception):
 
 
 class Damaged(Exception):
-    """What arrived is not the file that was announced."""
+    """The bytes that arrived are not the announced file."""
 
 
 def host_of(url: str) -> str:
-    """The host and port of `url`, without any user name or password in it."""
+    """Return the host and port of `url`, without any user name or password."""
     parts = urlsplit(url)
     return parts.netloc.rpartition("@")[2] or url
 
 
 def get(url: str, secrets: Mapping[str, str]) -> bytes:
-    """The body of a small document; `secrets` are headers for this host only."""
-    most = bounds.LONGEST_LISTING
+    """Return the body of a small document; `secrets` are headers for this host only."""
+    max_bytes = bounds.LONGEST_LISTING
     with _open(url, secrets) as response:
         content = bytearray()
-        while chunk := _read(response, url, _CHUNK):
+        while chunk := _read_chunk(response, url, _CHUNK):
             content += chunk
-            if len(content) > most:
-                raise Unreachable(f"{host_of(url)}: more than {most // bounds.MIB} MiB")
+            if len(content) > max_bytes:
+                raise Unreachable(f"{host_of(url)}: more than {max_bytes // bounds.MIB} MiB")
         return bytes(content)
 
 
@@ -83,24 +83,24 @@ def download(
     sha256: str | None = None,
     say: Say | None = None,
 ) -> str:
-    """Fetch `url` into `target` and return its SHA-256; checks what is known about it first."""
+    """Download `url` to `target` and return its SHA-256; check size and hash if they are known."""
     with _open(url, secrets) as response, whole_file(target) as file:
         announced = response.headers.get("Content-Length")
         total = size
         if total is None and announced and announced.isascii() and announced.isdecimal():
             total = int(announced)
-        most = bounds.MOST_UNPACKED if total is None else min(total, bounds.MOST_UNPACKED)
+        max_bytes = bounds.MOST_UNPACKED if total is None else min(total, bounds.MOST_UNPACKED)
         received, digest, last_line = 0, hashlib.sha256(), time.monotonic()
-        while chunk := _read(response, url, _CHUNK):
+        while chunk := _read_chunk(response, url, _CHUNK):
             file.write(chunk)
             digest.update(chunk)
             received += len(chunk)
-            if received > most:
-                raise Damaged(f"more than {most} bytes arrive")
+            if received > max_bytes:
+                raise Damaged(f"more than {max_bytes} bytes arrive")
             if say and time.monotonic() - last_line > _SECONDS_BETWEEN_LINES:
                 last_line = time.monotonic()
-                of = f" of {total / 1e6:.1f}" if total else ""
-                say(f"{target.name}: {received / 1e6:.1f}{of} MB")
+                total_note = f" of {total / 1e6:.1f}" if total else ""
+                say(f"{target.name}: {received / 1e6:.1f}{total_note} MB")
         if total is not None and received != total:
             raise Damaged(f"{received} of {total} bytes arrived")
         if sha256 is not None and digest.hexdigest() != sha256:
@@ -109,7 +109,7 @@ def download(
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file on disk."""
+    """Return the SHA-256 of a file on disk."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -127,14 +127,14 @@ def _open(url: str, secrets: Mapping[str, str]) -> http.client.HTTPResponse:
         raise Unreachable(f"{host_of(url)}: {error.reason}") from None
     except _BROKEN as error:
         raise Unreachable(f"{host_of(url)}: {error}") from None
-    except ValueError:  # its text would show the header's value
+    except ValueError:  # the error's text would show the header's value
         raise Unreachable(f"{host_of(url)}: address or token cannot be sent as given") from None
     response.fp = cast(io.BufferedReader, _Framed(response.fp))
     return response
 
 
 class _Framed:
-    """What a server sends, while http.client reads it: no endless lines between the data."""
+    """The stream that http.client reads; it refuses endless lines between the data."""
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self._stream = stream
@@ -149,7 +149,7 @@ class _Framed:
         return line
 
     def read(self, size: int = -1) -> bytes:
-        """Return data."""
+        """Return the next bytes of data."""
         data = self._stream.read(size)
         self._line_bytes = 0 if len(data) > len(b"\r\n") else self._line_bytes
         return data
@@ -163,7 +163,7 @@ class _Framed:
         return getattr(self._stream, name)
 
 
-def _read(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
+def _read_chunk(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
     try:
         return response.read(size)
     except _BROKEN as error:
@@ -171,7 +171,7 @@ def _read(response: http.client.HTTPResponse, url: str, size: int) -> bytes:
 
 
 def to_stderr(line: str) -> None:
-    """Print a line about progress where it is out of the way of results."""
+    """Print a line about progress to stderr, which keeps stdout free for results."""
     write_line(tolerant(sys.stderr), line)
 
 
@@ -179,26 +179,26 @@ _SHOWN_COMMIT = 12
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """One pulled file as it was when it was checked."""
+    """The size and hash of one pulled file."""
 
     size: int
     sha256: str
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What one pull brought, from where, and where it lies."""
+    """The record of one pull: its source, its files and their folder."""
 
     benchmark: str
     hub: HubName
     repo: str
     revision: str
-    """What was asked for."""
+    """The revision that was requested."""
     commit: str
-    """What that resolved to: the hub's commit, or a digest of the content where it names none."""
+    """The hub's commit of that revision, or a digest of the content if the hub names no commit."""
     path: str
     files: dict[str, Stored]
     companions: str = ""
-    """Folder of official files that came from elsewhere."""
+    """Folder of official files from another source."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -206,8 +206,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         """One short line for manifests and tables."""
         return f"{self.hub} {self.repo}@{self.commit[:_SHOWN_COMMIT]}"
 
-    def damage(self) -> str:
-        """The first file that is gone or has another size; empty if all is there."""
+    def find_damage(self) -> str:
+        """Return the first file that is missing or has another size; empty if there is none."""
         for name, stored in self.files.items():
             file = Path(self.path) / name
             if not file.is_file() or file.stat().st_size != stored.size:
@@ -215,9 +215,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def folder(self, layout: Layout) -> DataFolder:
-        """The pulled files, ready to be read."""
-        asked = "" if self.revision == self.commit else f" (asked for as {self.revision})"
-        pulled = f"pulled from {self.hub} {self.repo} at {self.commit}{asked}"
+        """Return the pulled files as a data folder."""
+        revision_note = "" if self.revision == self.commit else f" (asked for as {self.revision})"
+        pulled = f"pulled from {self.hub} {self.repo} at {self.commit}{revision_note}"
         return DataFolder(
             Path(self.path),
             layout,
@@ -229,15 +229,15 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cache_root(environ: Mapping[str, str]) -> Path:
-    """Keju's cache: KEJU_CACHE_DIR, else ``keju`` below XDG_CACHE_HOME or ``~/.cache``."""
+    """Return Keju's cache: KEJU_CACHE_DIR, else ``keju`` below XDG_CACHE_HOME or ``~/.cache``."""
     if environ.get("KEJU_CACHE_DIR"):
         return Path(environ["KEJU_CACHE_DIR"]).expanduser()
     base = environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "keju"
 
 
-def receipts(benchmark: str, hub: HubName | None, environ: Mapping[str, str]) -> list[Receipt]:
-    """The receipts of `benchmark` from `hub`, or from any hub; unreadable ones are left out."""
+def load_receipts(benchmark: str, hub: HubName | None, environ: Mapping[str, str]) -> list[Receipt]:
+    """Return the receipts of `benchmark` from `hub`, or from any hub; skip unreadable ones."""
     stored = []
     for name in HUB_NAMES if hub is None else (hub,):
         try:
@@ -249,7 +249,7 @@ def receipts(benchmark: str, hub: HubName | None, environ: Mapping[str, str]) ->
 
 
 def write_receipt(receipt: Receipt, environ: Mapping[str, str]) -> None:
-    """Make a finished pull known, all at once."""
+    """Write the receipt of a finished pull atomically."""
     write_json(_receipt_file(receipt.benchmark, receipt.hub, environ), receipt)
 
 

@@ -1,6 +1,5 @@
-"""The places a data folder reads from: folders on disk, and zip files read in memory; and the rows
-that the bytes of one file hold: JSON, JSON Lines, CSV and Parquet, also gzipped.
-"""
+"""Places with data files (folders on disk, zip files in memory), and parsers for the rows of one
+file: JSON, JSON Lines, CSV and Parquet, also gzipped."""
 
 from __future__ import annotations
 
@@ -27,33 +26,33 @@ if TYPE_CHECKING:
 
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-"""How the small text begins that stands for a large file in a repository."""
+"""The beginning of the small text file that replaces a large file in a Git LFS repository."""
 
 
 class Files(Protocol):
     """Named files that can be listed and read, never written."""
 
     def listing(self, folder: str) -> tuple[str, ...]:
-        """The paths of the files directly in `folder` (``""`` is the top)."""
+        """Return the paths of the files directly in `folder` (``""`` is the top)."""
 
     def open(self, name: str) -> io.BufferedIOBase:
-        """`name` opened to be read bit by bit; DataError if that is impossible."""
+        """Open `name` for reading as a stream; raise DataError if that is impossible."""
 
     def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
-        """Which file's hash stands for `name` in a manifest, and that hash."""
+        """Return which file's hash represents `name` in a manifest, and that hash."""
         return name, hashlib.file_digest(content, "sha256").hexdigest()
 
     def where(self, name: str) -> str:
-        """`name` as messages call it."""
+        """Return the path of `name` for messages."""
 
     def read(self, name: str) -> bytes:
-        """The bytes of `name`; DataError if that is impossible."""
+        """Return the bytes of `name`; raise DataError if that is impossible."""
         with self.open(name) as stream:
-            return whole(stream, self.where(name))
+            return read_whole(stream, self.where(name))
 
 
 class DiskFiles(Files):
-    """A folder on disk. Links are followed: hub caches consist of them."""
+    """A folder on disk. Links are followed, because hub caches consist of them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -88,10 +87,10 @@ class DiskFiles(Files):
 
 
 class ZipFiles(Files):
-    """A zip file, read in memory: nothing is unpacked to disk.
+    """A zip file that is read in memory and never unpacked to disk.
 
-    An archive with an entry that would leave its folder is refused as a whole. One top folder
-    around everything is left out of the names.
+    An archive with an entry outside its folder is refused as a whole. A single top folder around
+    everything is left out of the names.
     """
 
     def __init__(self, path: Path) -> None:
@@ -126,17 +125,19 @@ class ZipFiles(Files):
                 with self.path.open("rb") as file:
                     _refuse_pointer(file.read(len(LFS_POINTER)), str(self.path))
             raise
-        for entry in archive.entries.values():  # such as ../x, /x, C:/x, or a link
+        for entry in archive.entries.values():  # ../x, /x, C:/x, or a link
             name = entry.orig_filename.replace("\\", "/")
-            link = stat.S_ISLNK(entry.external_attr >> 16)
-            leaves = name.startswith("/") or ".." in name.split("/") or ":" in name.split("/")[0]
-            if leaves or link:
+            is_link = stat.S_ISLNK(entry.external_attr >> 16)
+            is_outside = (
+                name.startswith("/") or ".." in name.split("/") or ":" in name.split("/")[0]
+            )
+            if is_outside or is_link:
                 raise DataError("source_leaves", path=self.path, name=entry.filename)
         return archive
 
     @cached_property
     def _entries(self) -> dict[str, str]:
-        """The names of files to those of their entries."""
+        """Return the entry name of each file name."""
         names = list(self._archive.entries)
         tops = {name.split("/")[0] for name in names}
         if len(tops) == 1 and all("/" in name for name in names):
@@ -145,7 +146,7 @@ class ZipFiles(Files):
 
 
 class NoFiles(Files):
-    """Stands in where a benchmark has no folder."""
+    """The place of a benchmark without a folder."""
 
     def __init__(self, benchmark: str) -> None:
         self._benchmark = benchmark
@@ -166,13 +167,13 @@ def _refuse_pointer(raw: bytes, where: str) -> None:
 
 
 Content = bytes | io.BufferedIOBase
-"""What a file holds: all of it, or the file opened to be read bit by bit."""
+"""The content of a file: all of its bytes, or an open stream."""
 
 _BATCH = 1024
-"""Parquet rows that are turned into Python objects at a time."""
+"""Number of Parquet rows that are turned into Python objects at a time."""
 
 _SHORT_KINDS = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE")
-"""Kinds of columns whose values have a few bytes."""
+"""Column types whose values have a few bytes."""
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
@@ -181,11 +182,11 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": f"{bounds.TABLE_MEMORY // bounds.MIB}MiB",
     "temp_directory": "",
 }
-"""Reading a file must neither download nor load code, and keep the order of its rows."""
+"""Reading a file must not download or load code, and must keep the order of its rows."""
 
 
 def as_json(raw: bytes, where: str) -> Any:
-    """`raw` as one JSON document; numbers are shown as they are written."""
+    """Parse `raw` as one JSON document; numbers keep their notation."""
     try:
         return parse_json(raw, TABLE)
     except DataError as error:
@@ -193,28 +194,28 @@ def as_json(raw: bytes, where: str) -> Any:
 
 
 def jsonl_rows(content: Content, where: str) -> Iterator[dict[str, Any]]:
-    """The objects of a JSON Lines file; blank lines are left out."""
+    """Yield the objects of a JSON Lines file; skip blank lines."""
     return (row for _, row in json_rows(_stream(content), where))
 
 
 def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
-    """The rows of a CSV file; line breaks inside quoted fields are kept as they are."""
+    """Yield the rows of a CSV file; keep line breaks inside quoted fields."""
     lines = _TableLines(_stream(content), where)
     try:
         reader = csv.DictReader(lines)
         header = reader.fieldnames or ()
-        if len(header) == 1 and (other := next((c for c in ";\t|" if c in header[0]), "")):
-            named = "tab" if other == "\t" else other
-            raise DataError("format_separator", where=where, found=named)
+        if len(header) == 1 and (separator := next((c for c in ";\t|" if c in header[0]), "")):
+            separator_name = "tab" if separator == "\t" else separator
+            raise DataError("format_separator", where=where, found=separator_name)
         lines.end_row()
         for number, row in enumerate(reader, 1):
             lines.refuse_open_quote()
             lines.end_row()
-            if None in row:  # where DictReader keeps the values that no column is left for
+            if None in row:  # DictReader keeps the values without a column under this key
                 text = "more values than columns; check the quotes"
                 raise DataError("format_row", where=where, number=number, problem=text)
-            if lacking := [column for column, value in row.items() if value is None]:
-                raise DataError("format_no_value", where=where, number=number, names=lacking)
+            if empty_columns := [column for column, value in row.items() if value is None]:
+                raise DataError("format_no_value", where=where, number=number, names=empty_columns)
             yield row
     except csv.Error as error:
         raise DataError("format_not_csv", where=where, problem=error) from None
@@ -225,10 +226,9 @@ _ONE_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 class _TableLines(Iterator[str]):
-    """The lines of a table as text; DataError for one that is not UTF-8 or holds a NUL.
+    """The lines of a table as text; DataError for a line that is not UTF-8 or holds a NUL.
 
-    What the rows are made of is bounded: the bytes and commas of a row, and the empty lines before
-    it.
+    The bytes and commas of a row, and the number of empty lines before it, are limited.
     """
 
     def __init__(self, stream: io.BufferedIOBase, where: str) -> None:
@@ -242,7 +242,7 @@ class _TableLines(Iterator[str]):
         self.end_row()
 
     def end_row(self) -> None:
-        """Begin to count again: a row is complete."""
+        """Reset the counters after a complete row."""
         self._size = self._commas = self._blank = 0
         self._row: list[str] = []
 
@@ -254,8 +254,8 @@ class _TableLines(Iterator[str]):
             list(csv.reader(self._row, strict=True))
         except csv.Error as error:
             if str(error) == "unexpected end of data":
-                first = self._number - len(self._row) + 1
-                raise DataError("format_open_quote", where=self._where, number=first) from None
+                first_line = self._number - len(self._row) + 1
+                raise DataError("format_open_quote", where=self._where, number=first_line) from None
 
     def __next__(self) -> str:
         try:
@@ -269,8 +269,8 @@ class _TableLines(Iterator[str]):
         self._blank += not line.strip()
         number, where = self._number, self._where
         if self._size > bounds.LONGEST_LINE:
-            most = bounds.LONGEST_LINE // bounds.MIB
-            raise DataError("file_line_too_long", where=where, line=number, most=most)
+            limit = bounds.LONGEST_LINE // bounds.MIB
+            raise DataError("file_line_too_long", where=where, line=number, most=limit)
         if self._commas > bounds.MOST_COLUMNS or self._blank > bounds.MOST_BLANK_LINES:
             raise DataError("format_odd_table", where=where, number=number)
         try:
@@ -286,7 +286,7 @@ class _TableLines(Iterator[str]):
 
 
 def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, Any]]:
-    """The rows of the file `name` (any suffix of `keju.sources.folder.SUFFIXES`).
+    """Yield the rows of the file `name` (any suffix of `keju.sources.folder.SUFFIXES`).
 
     JSON Lines and CSV are read line by line, Parquet in batches, JSON as a whole.
     """
@@ -296,15 +296,15 @@ def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, An
     if plain.endswith(".jsonl"):
         yield from jsonl_rows(stream, where)
     elif plain.endswith(".json"):
-        yield from _listed_rows(as_json(whole(stream, where), where), where)
+        yield from _listed_rows(as_json(read_whole(stream, where), where), where)
     elif plain.endswith(".csv"):
         yield from csv_rows(stream, where)
     else:
         yield from _parquet_rows(stream, where)
 
 
-def whole(stream: io.BufferedIOBase, where: str) -> bytes:
-    """Return all that a stream holds; DataError if that is too much for one document."""
+def read_whole(stream: io.BufferedIOBase, where: str) -> bytes:
+    """Return everything in a stream; raise DataError if that is too much for one document."""
     try:
         return bounds.read_whole(stream, where)
     except OSError as error:
@@ -316,7 +316,8 @@ def _stream(content: Content) -> io.BufferedIOBase:
 
 
 def _listed_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
-    """A list of objects, or the one list in an object, as in ``{"examples": […]}``."""
+    """Yield the objects of a list, or of the only list in an object, as in ``{"examples":
+    […]}``."""
     if isinstance(document, dict):
         lists = [value for value in document.values() if isinstance(value, list)]
         document = lists[0] if len(lists) == 1 else None
@@ -342,16 +343,17 @@ def _parquet_rows(stream: io.BufferedIOBase, where: str) -> Iterator[dict[str, A
             while batch := cursor.fetchmany(batch_size):
                 yield from (dict(zip(columns, row, strict=True)) for row in batch)
         except duckdb.OutOfMemoryException:
-            most = bounds.TABLE_MEMORY // bounds.MIB
-            raise DataError("format_parquet_memory", where=where, most=most) from None
+            limit = bounds.TABLE_MEMORY // bounds.MIB
+            raise DataError("format_parquet_memory", where=where, most=limit) from None
         except duckdb.Error:
             raise DataError("format_not_parquet", where=where) from None
 
 
 def _batch_size(cursor: DuckDBPyConnection, file: Path, where: str) -> int:
-    """Return how many rows fit into LONGEST_BATCH; DataError if the rows unpack to far too much.
+    """Return how many rows fit into LONGEST_BATCH; raise DataError if the rows unpack to far too
+    much.
 
-    A value that is written once in a Parquet file may stand for a million rows.
+    A Parquet file may store a value once for a million rows.
     """
     cursor.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(file)])
     names = [name for name, kind, *_ in cursor.fetchall() if kind not in _SHORT_KINDS]
@@ -364,15 +366,16 @@ def _batch_size(cursor: DuckDBPyConnection, file: Path, where: str) -> int:
     )
     longest, total = cursor.fetchall()[0]
     if (longest or 0) > bounds.LONGEST_LINE:
-        most = bounds.LONGEST_LINE // bounds.MIB
-        raise DataError("format_parquet_row", where=where, most=most)
+        limit = bounds.LONGEST_LINE // bounds.MIB
+        raise DataError("format_parquet_row", where=where, most=limit)
     bounds.refuse_bomb(int(total or 0), file.stat().st_size, where)
     return max(1, min(_BATCH, bounds.LONGEST_BATCH // max(1, int(longest or 0))))
 
 
 @cache
 def _database() -> DuckDBPyConnection:
-    """One database in memory for all files: opening one costs more than reading a small file."""
+    """Return the database in memory for all files. Opening one costs more than reading a small
+    file."""
     import duckdb
 
     return duckdb.connect(":memory:", config=dict(_SETTINGS))

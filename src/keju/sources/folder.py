@@ -1,19 +1,23 @@
-"""A folder of an exam's data: what an exam declares about its files, where the folder is, and its
-tables, read only; every file that is read leaves its hash.
+"""Data folders: the layout that an exam declares, the search for its folder, and its tables, read
+only. Keju records the hash of every file that it reads.
 
-An exam asks for a logical table (``test``, ``val/law``) and declares a `Layout`: the paths, without
-suffix, at which that table may lie, the hubs that carry it, and what was published about it.
-Whatever reads, pulls or checks data gets the layout and knows no exam.
+An exam asks for a logical table (``test``, ``val/law``) and declares a `Layout`. The layout has the
+possible paths of each table without suffix, the hubs that offer it, and published facts about it.
+Code that reads, pulls or checks data only uses the layout and knows no exam.
 
-Finding a benchmark's data is one rule, the same for every command (`locate`):
+All commands find a benchmark's data by the same rule (`locate`):
 
 1. ``local_path`` of the benchmark; a path that does not exist is an error at once.
-2. ``data_dir`` (or KEJU_DATA_DIR), which holds one folder a benchmark.
-3. The folder that comes with the exam's code.
-4. What ``keju data pull`` brought before.
-5. A pull, only where a hub was asked for by name and the run is not offline.
 
-Only the last opens a socket. A path is never taken for the name of a data set on a hub.
+2. ``data_dir`` (or KEJU_DATA_DIR), with one folder per benchmark.
+
+3. The folder that comes with the exam's code.
+
+4. The data that ``keju data pull`` has downloaded.
+
+5. A pull, only if a hub was requested by name and the run is not offline.
+
+Only the last step opens a socket. Keju never takes a path for the name of a data set on a hub.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from typing import Any, Literal, NamedTuple
 
 from keju.bounds import unpacking
 from keju.errors import DataError, Hint, joined
-from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles, as_json, table_rows, whole
+from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles, as_json, read_whole, table_rows
 
 HubName = Literal["huggingface", "modelscope"]
 HUB_NAMES: tuple[HubName, ...] = ("huggingface", "modelscope")
@@ -39,15 +43,15 @@ HUB_NAMES: tuple[HubName, ...] = ("huggingface", "modelscope")
 SUFFIXES = (
     ".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".parquet",
 )  # fmt: skip
-"""What a table's file may end in, the plainest first."""
+"""Suffixes of a table's file, the plainest first."""
 
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
-"""How hubs number the parts of a table: ``test-00000-of-00001.parquet``."""
+"""The numbering of a table's parts on hubs: ``test-00000-of-00001.parquet``."""
 
 
 @dataclass(frozen=True)
 class HubRepo:
-    """A data set on a hub and the revision that is asked for."""
+    """A data set on a hub and the requested revision."""
 
     repo: str
     revision: str
@@ -55,46 +59,46 @@ class HubRepo:
 
 @dataclass(frozen=True)
 class Companions:
-    """Official files that no hub carries, at a pinned commit of their repository on GitHub."""
+    """Official files that are on no hub, at a pinned commit of their GitHub repository."""
 
     repo: str
     commit: str
     names: tuple[str, ...]
     needed_for: str
-    """What cannot be done without them, for the message when they are out of reach."""
+    """The purpose of the files, for the message if they are unreachable."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What an exam declares about its files."""
+    """The files of an exam, as the exam declares them."""
 
     tables: tuple[str, ...] = ()
     stems: tuple[str, ...] = ("{table}", "data/{table}", "main/{table}")
     """Templates with ``{table}``, or ``{split}`` and ``{subject}`` of a table ``split/subject``."""
     own_stems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Tables whose files have names of their own."""
+    """Templates for single tables whose files have other names."""
     optional: frozenset[str] = frozenset()
-    """Tables that a complete folder may lack."""
+    """Tables that may be missing from a complete folder."""
     archives: tuple[str, ...] = ()
     """Zip files that may hold the tables."""
     texts: tuple[str, ...] = ()
     """Plain files that belong to a complete folder."""
     capsules: str = ""
-    """A pattern for files that questions are worked on with; pulled only where asked for."""
+    """A pattern for the data files of questions, which are only pulled on request."""
     with_capsules: bool = False
     folders: tuple[str, ...] = ()
-    """Other names its folder goes by below a data directory."""
+    """Other names of its folder below a data directory."""
     hubs: Mapping[HubName, HubRepo] = field(default_factory=dict)
     companions: Companions | None = None
     bundled: Path | None = None
-    """The folder of data that comes with the code, where there is one."""
+    """The folder of data that comes with the code, if there is one."""
     rows: Mapping[str, int] = field(default_factory=dict)
-    """Rows of each table as published."""
+    """The published number of rows of each table."""
     checksums: Path | None = None
-    """A file in the format of ``sha256sum`` with the official files, by whatever path."""
+    """A file in the format of ``sha256sum`` with the official files, under any paths."""
 
     def sha256(self, name: str) -> str | None:
-        """The hash of the official file called `name`, wherever in the folder it lies."""
+        """Return the hash of the official file called `name`, in any folder."""
         return self._digests.get(name.rpartition("/")[2])
 
     @cached_property
@@ -104,7 +108,7 @@ class Layout:
         return {path.rpartition("/")[2]: digest for digest, path in pairs}
 
     def stems_of(self, table: str) -> list[str]:
-        """The paths, without suffix, at which `table` may lie, best first."""
+        """Return the possible paths of `table` without suffix, best first."""
         if table in self.own_stems:
             return list(self.own_stems[table])
         split, _, subject = table.partition("/")
@@ -112,11 +116,11 @@ class Layout:
         return [s.format(table=table, split=split, subject=subject) for s in fitting]
 
     def wants(self, path: str) -> bool:
-        """Whether `path` of a repository is one of the files that the tables are read from."""
-        own_name = path in self.archives or path in self.texts
+        """Whether `path` of a repository is a file that Keju needs."""
+        is_listed_file = path in self.archives or path in self.texts
         if self.with_capsules and fnmatchcase(path, self.capsules):
             return True
-        return own_name or stem_of(path) in self._wanted_stems
+        return is_listed_file or stem_of(path) in self._wanted_stems
 
     @cached_property
     def _wanted_stems(self) -> frozenset[str]:
@@ -124,18 +128,18 @@ class Layout:
 
 
 def suffix_of(path: str) -> str:
-    """The suffix that makes `path` a table; empty if it is none."""
+    """Return the suffix that makes `path` a table; empty if it is not a table."""
     return next((suffix for suffix in SUFFIXES if path.endswith(suffix)), "")
 
 
 def stem_of(path: str) -> str | None:
-    """`path` without suffix and part number; None if it is no table."""
+    """Return `path` without suffix and part number; None if it is not a table."""
     suffix = suffix_of(path)
     return _SHARD.sub("", path.removesuffix(suffix)) if suffix else None
 
 
-def matching(stem: str, names: Iterable[str]) -> list[list[str]]:
-    """The files among `names` that are the table `stem`: one list of parts for each suffix."""
+def match_files(stem: str, names: Iterable[str]) -> list[list[str]]:
+    """Return the files in `names` of the table `stem`: one list of parts for each suffix."""
     parts: dict[str, list[str]] = {}
     for name in sorted(names):
         if stem_of(name) == stem:
@@ -143,32 +147,32 @@ def matching(stem: str, names: Iterable[str]) -> list[list[str]]:
     return [parts[suffix] for suffix in SUFFIXES if suffix in parts]
 
 
-def missing_parts(names: list[str]) -> int:
-    """How many parts of a table that is split into numbered parts are not among `names`."""
+def count_missing_parts(names: list[str]) -> int:
+    """Return how many numbered parts of a split table are missing from `names`."""
     numbers = [_SHARD.search(name.removesuffix(suffix_of(name))) for name in names]
     totals = [int(match[2]) for match in numbers if match]
     return max(totals) - len(names) if totals else 0
 
 
 Raw = bytes
-"""`bytes` itself; `DataFolder` has a method of that name."""
+"""`bytes` itself, because `DataFolder` has a method of that name."""
 
 BUILT_IN = "built in"
-"""The origin of questions that are in no file."""
+"""The origin of questions that are not in a file."""
 
 
 class Table(NamedTuple):
-    """The files that one logical table is read from, in order."""
+    """The files of one logical table, in order."""
 
     files: Files
     names: tuple[str, ...]
 
 
 class DataFolder:
-    """One benchmark's files. Nothing is ever written to it, and nothing in it is run.
+    """One benchmark's files. Keju never writes to the folder and never runs its content.
 
-    Rooms ask for logical tables with `rows`, whichever layout and format the folder has, or for
-    single files by name. Zip files of a known name are read as if they were unpacked.
+    Exams ask for logical tables with `rows`, for any layout and format of the folder, or for single
+    files by name. Zip files with a known name are read as if they were unpacked.
     """
 
     def __init__(
@@ -181,69 +185,70 @@ class DataFolder:
         companions: Path | None = None,
         recorded: Mapping[str, str] | None = None,
     ) -> None:
-        """Without a `layout` tables are found by their own names only."""
+        """Without a `layout`, tables are found by their own names only."""
         self.path = path
         self.layout = layout or Layout(stems=())
         self.origin = origin
-        """Where the files came from, e.g. ``huggingface OWNER/NAME@f8cc3bd…``."""
+        """The source of the files, e.g. ``huggingface OWNER/NAME@f8cc3bd…``."""
         self.hashes: dict[str, str] = {}
         """Relative path to SHA-256 of each file read so far."""
         self.edited: list[str] = []
-        """Files read so far that are not the official ones, or not as they were pulled."""
+        """Files read so far that differ from the official ones, or from the pulled ones."""
         self.notes: list[str] = list(notes)
-        """What the manifest should say about this data, each in one line."""
+        """Notes for the manifest about this data, one line each."""
         self.recorded = recorded or {}
-        """Relative path to SHA-256 of each file as it was pulled."""
+        """Relative path to SHA-256 of each file when it was pulled."""
         self._companions = companions
 
     def exists(self, name: str) -> bool:
         """Whether the folder holds the file `name`."""
-        return any(name in place.listing(_parent(name)) for place in self._places)
+        return any(name in files.listing(_parent(name)) for files in self._places)
 
     def first_of(self, names: Iterable[str]) -> str | None:
-        """The first of several names that the folder holds a file of."""
+        """Return the first of several names that exists as a file in the folder."""
         return next((name for name in names if self.exists(name)), None)
 
     def bytes(self, name: str) -> bytes:
-        """The content of `name`, unpacked if its name ends in ``.gz``."""
-        place = self._place_of(name)
-        raw = self._read(place, name)
+        """Return the content of `name`, unpacked if its name ends in ``.gz``."""
+        files = self._find_place(name)
+        raw = self._read(files, name)
         if not name.endswith(".gz"):
             return raw
-        where = place.where(name)
-        return whole(unpacking(io.BytesIO(raw), where), where)
+        where = files.where(name)
+        return read_whole(unpacking(io.BytesIO(raw), where), where)
 
     def text(self, name: str) -> str:
-        """The content of `name` as UTF-8 text, line ends kept as they are."""
+        """Return the content of `name` as UTF-8 text with its line ends unchanged."""
         try:
             return self.bytes(name).decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            where = self._place_of(name).where(name)
+            where = self._find_place(name).where(name)
             raise DataError("format_not_utf8", where=where, problem=error.reason) from None
 
     def json(self, name: str) -> Any:
-        """The content of `name` as JSON."""
-        return as_json(self.bytes(name), self._place_of(name).where(name))
+        """Return the content of `name` as JSON."""
+        return as_json(self.bytes(name), self._find_place(name).where(name))
 
     def file_rows(self, name: str) -> Generator[dict[str, Any], None, None]:
-        """The rows of the file `name`, read bit by bit: it may be larger than memory.
+        """Yield the rows of the file `name` from a stream: it may be larger than memory.
 
-        Its hash is taken when all of it was read.
+        Its hash is computed after all of it was read.
         """
-        place = self._place_of(name)
-        with place.open(name) as stream:
-            yield from table_rows(stream, name, place.where(name))
+        files = self._find_place(name)
+        with files.open(name) as stream:
+            yield from table_rows(stream, name, files.where(name))
             stream.seek(0)
-            self._note_hash(place, name, stream)
+            self._note_hash(files, name, stream)
 
     def has(self, stem: str) -> bool:
         """Whether the folder holds the logical table `stem`."""
         return self._find(stem) is not None
 
     def rows(self, stem: str) -> Iterator[dict[str, Any]]:
-        """The rows of the logical table `stem` in published order, from whatever file holds it.
+        """Yield the rows of the logical table `stem` in published order, from any file that holds
+        it.
 
-        Values are as the format has them: CSV gives text only.
+        Values keep the types of the format: CSV only gives text.
         """
         table = self.table(stem)
         for name in table.names:
@@ -251,15 +256,15 @@ class DataFolder:
             yield from table_rows(raw, name, table.files.where(name))
 
     def table(self, stem: str) -> Table:
-        """The files behind the logical table `stem`; DataError if there are none."""
+        """Return the files of the logical table `stem`; raise DataError if there are none."""
         table = self._find(stem)
         if table is None:
-            shown = [f"{s}.*" for s in self.layout.stems_of(stem) or [stem]]
-            raise DataError("source_no_table", path=self.path, stem=stem, shown=shown)
+            tried_patterns = [f"{s}.*" for s in self.layout.stems_of(stem) or [stem]]
+            raise DataError("source_no_table", path=self.path, stem=stem, shown=tried_patterns)
         return table
 
     def name_of(self, stem: str) -> str:
-        """The logical table `stem` as messages call it: the path of its first file."""
+        """Return the path of the first file of the logical table `stem`, for messages."""
         table = self.table(stem)
         return table.files.where(table.names[0])
 
@@ -277,38 +282,41 @@ class DataFolder:
         roots = [self.path] if self._companions is None else [self.path, self._companions]
         disks: list[Files] = [DiskFiles(root) for root in roots]
         archives = [self.path / name for name in self.layout.archives]
-        present = [path for path in archives if path.is_file()]
-        return [*disks, *(ZipFiles(path) for path in present)]
+        existing = [path for path in archives if path.is_file()]
+        return [*disks, *(ZipFiles(path) for path in existing)]
 
-    def _place_of(self, name: str) -> Files:
-        """The place that holds `name`, or the first, which then says that it does not."""
-        holders = (place for place in self._places if name in place.listing(_parent(name)))
+    def _find_place(self, name: str) -> Files:
+        """Return the place that holds `name`, or the first place, which then reports the missing
+        file."""
+        holders = (files for files in self._places if name in files.listing(_parent(name)))
         return next(holders, self._places[0])
 
     def _find(self, stem: str) -> Table | None:
         stems = dict.fromkeys([*self.layout.stems_of(stem), stem])
-        for place in self._places:
-            groups = [g for s in stems for g in matching(s, place.listing(_parent(s)))]
+        for files in self._places:
+            groups = [g for s in stems for g in match_files(s, files.listing(_parent(s)))]
             if not groups:
                 continue
-            names, *others = groups
-            if lacking := missing_parts(names):
-                raise DataError("source_parts_missing", where=place.where(names[0]), n=lacking)
-            for other in others:
-                self.note(f"{names[0]} was read, {other[0]} beside it was not")
-            return Table(place, tuple(names))
+            names, *other_groups = groups
+            if missing_count := count_missing_parts(names):
+                raise DataError(
+                    "source_parts_missing", where=files.where(names[0]), n=missing_count
+                )
+            for group in other_groups:
+                self.note(f"{names[0]} was read, {group[0]} beside it was not")
+            return Table(files, tuple(names))
         return None
 
-    def _read(self, place: Files, name: str) -> Raw:
-        raw = place.read(name)
-        self._note_hash(place, name, io.BytesIO(raw))
+    def _read(self, files: Files, name: str) -> Raw:
+        raw = files.read(name)
+        self._note_hash(files, name, io.BytesIO(raw))
         return raw
 
-    def _note_hash(self, place: Files, name: str, content: io.BufferedIOBase) -> None:
-        file, digest = place.fingerprint(name, content)
+    def _note_hash(self, files: Files, name: str, content: io.BufferedIOBase) -> None:
+        file, digest = files.fingerprint(name, content)
         self.hashes[file] = digest
         official = self.layout.sha256(name) or self.recorded.get(name)
-        if official is not None and file != name:  # an archive's hash stands for its files
+        if official is not None and file != name:  # an archive's hash represents its files
             content.seek(0)
             digest = file_digest(content, "sha256").hexdigest()
         if official not in (None, digest) and name not in self.edited:
@@ -316,7 +324,7 @@ class DataFolder:
 
 
 class NoFolder(DataFolder):
-    """Stands in where a benchmark makes its questions itself."""
+    """The data folder of a benchmark that makes its questions itself."""
 
     def __init__(self, benchmark: str, origin: str = BUILT_IN) -> None:
         super().__init__(Path(), origin=origin)
@@ -328,12 +336,12 @@ class NoFolder(DataFolder):
 
 
 def _parent(path: str) -> str:
-    """``a/b`` of ``a/b/c``, empty for ``c``."""
+    """Return ``a/b`` for ``a/b/c``, empty for ``c``."""
     return path.rpartition("/")[0]
 
 
 SNAPSHOTS = "snapshots"
-"""The folder of a hub's cache that holds one folder a revision."""
+"""The folder of a hub's cache that holds one folder per revision."""
 
 
 def locate(
@@ -346,33 +354,33 @@ def locate(
     offline: bool = False,
     environ: Mapping[str, str] | None = None,
 ) -> DataFolder:
-    """Return the folder that holds `benchmark`'s data; DataError says what was tried.
+    """Return the folder that holds `benchmark`'s data; raise DataError with the places searched.
 
     A benchmark without a layout makes its questions itself.
     """
     environ = os.environ if environ is None else environ
     if local_path is not None:
         setting = f"dataset_args.{benchmark}.local_path"
-        return _folder_at(Path(local_path).expanduser(), benchmark, layout or Layout(), setting)
+        return _open_folder(Path(local_path).expanduser(), benchmark, layout or Layout(), setting)
     if layout is None:
         return NoFolder(benchmark)
     tried = []
     if top := data_dir or environ.get("KEJU_DATA_DIR"):
         setting = "--data-dir" if data_dir else "KEJU_DATA_DIR"
-        folder = _below(Path(top).expanduser(), benchmark, layout, setting)
+        folder = _find_below(Path(top).expanduser(), benchmark, layout, setting)
         if folder is not None:
             return folder
-        hint = _own_folder_hint(Path(top).expanduser(), benchmark, layout)
+        hint = _folder_hint(Path(top).expanduser(), benchmark, layout)
         tried.append(Hint("data_no_folder_in", benchmark=benchmark, top=top, hint=hint))
     if layout.bundled is not None:
         return DataFolder(layout.bundled, layout, origin="bundled")
     if not layout.tables:
         return NoFolder(benchmark, origin="none")
-    from keju.sources.fetch import receipts
+    from keju.sources.fetch import load_receipts
 
-    stored = receipts(benchmark, hub, environ)
+    stored = load_receipts(benchmark, hub, environ)
     for receipt in stored:
-        damage = receipt.damage()
+        damage = receipt.find_damage()
         if not damage:
             return receipt.folder(layout)
         tried.append(Hint("data_damaged", damage=damage))
@@ -388,7 +396,9 @@ def locate(
     raise DataError("data_none", benchmark=benchmark, **values)
 
 
-def at_hand(benchmark: str, layout: Layout | None, *, data_dir: str | None = None) -> bool:
+def is_data_available(
+    benchmark: str, layout: Layout | None, *, data_dir: str | None = None
+) -> bool:
     """Whether `locate` finds the data of `benchmark` without pulling it."""
     try:
         locate(benchmark, layout, data_dir=data_dir, offline=True)
@@ -397,8 +407,8 @@ def at_hand(benchmark: str, layout: Layout | None, *, data_dir: str | None = Non
     return True
 
 
-def _own_folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
-    """What to say where the folder of the benchmark itself was given for the one above it."""
+def _folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
+    """Return a hint if the benchmark's own folder was given instead of its parent."""
     if not DataFolder(path, layout).holds_data():
         return ""
     above = path.resolve().name in (benchmark, *layout.folders)
@@ -406,47 +416,47 @@ def _own_folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
     return Hint(code, path=path, benchmark=benchmark)
 
 
-def _folder_at(path: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder:
+def _open_folder(path: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder:
     if not path.exists():
         raise DataError("data_no_path", setting=setting, path=path)
     if not path.is_dir():
         raise DataError("data_no_folder", setting=setting, path=path)
-    path = _snapshot(path, setting)
+    path = _resolve_snapshot(path, setting)
     folder = DataFolder(path, layout)
     if layout.tables and not folder.holds_data():
-        shown = layout.stems_of(layout.tables[0])[0]
+        expected_path = layout.stems_of(layout.tables[0])[0]
         raise DataError(
-            "data_none_of", setting=setting, path=path, benchmark=benchmark, shown=shown
+            "data_none_of", setting=setting, path=path, benchmark=benchmark, shown=expected_path
         )
     return folder
 
 
-def _below(data_dir: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder | None:
+def _find_below(data_dir: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder | None:
     if not data_dir.is_dir():
         raise DataError("data_no_folder", setting=setting, path=data_dir)
     # The Hugging Face client calls the folder of OWNER/NAME in its cache datasets--OWNER--NAME.
     repos = [hub.repo.replace("/", "--") for hub in layout.hubs.values()]
-    others = (*layout.folders, *(f"datasets--{repo}" for repo in repos))
-    if data_dir.name in others and (data_dir / SNAPSHOTS).is_dir():
-        return _folder_at(data_dir, benchmark, layout, setting)
-    for name in (benchmark, *others):
+    folder_names = (*layout.folders, *(f"datasets--{repo}" for repo in repos))
+    if data_dir.name in folder_names and (data_dir / SNAPSHOTS).is_dir():
+        return _open_folder(data_dir, benchmark, layout, setting)
+    for name in (benchmark, *folder_names):
         if (data_dir / name).is_dir():
-            return _folder_at(data_dir / name, benchmark, layout, setting)
+            return _open_folder(data_dir / name, benchmark, layout, setting)
     return None
 
 
-def _snapshot(path: Path, setting: str) -> Path:
-    """`path` itself or, if it is a data set in a hub's cache, the snapshot to read there.
+def _resolve_snapshot(path: Path, setting: str) -> Path:
+    """Return `path`, or for a data set in a hub's cache the snapshot to read.
 
-    That is the one ``refs/main`` names, or the only one.
+    That is the snapshot that ``refs/main`` names, or the only one.
     """
     if not (path / SNAPSHOTS).is_dir():
         return path
-    present = sorted(each for each in (path / SNAPSHOTS).iterdir() if each.is_dir())
+    snapshots = sorted(folder for folder in (path / SNAPSHOTS).iterdir() if folder.is_dir())
     main = path / "refs" / "main"
     current = path / SNAPSHOTS / main.read_text("utf-8").strip() if main.is_file() else None
-    if current in present:
+    if current in snapshots:
         return current
-    if len(present) == 1:
-        return present[0]
-    raise DataError("data_snapshots", setting=setting, path=path, n=len(present))
+    if len(snapshots) == 1:
+        return snapshots[0]
+    raise DataError("data_snapshots", setting=setting, path=path, n=len(snapshots))

@@ -1,7 +1,7 @@
-"""Pulling a data set from the Hugging Face hub through its own client and cache.
+"""Pulls a data set from the Hugging Face hub through its own client and cache.
 
-The client keeps to its own settings: HF_HOME, HF_HUB_CACHE, HF_TOKEN, and HF_ENDPOINT for a
-mirror. It checks sizes; Keju checks every file's hash against the repository's listing as well.
+The client uses its own settings: HF_HOME, HF_HUB_CACHE, HF_TOKEN, and HF_ENDPOINT for a mirror. It
+checks sizes. Keju also checks every file's hash against the repository's listing.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 DEFAULT_ENDPOINT = "https://huggingface.co"
 
 _TRUE = frozenset({"1", "ON", "YES", "TRUE"})
-"""What the client takes for yes in its variables."""
+"""Values of the client's variables that mean yes."""
 
 
 def endpoint(environ: Mapping[str, str]) -> str:
-    """Where the hub is."""
+    """Return the address of the hub."""
     return environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT
 
 
 def pull(
     benchmark: str, layout: Layout, source: HubRepo, environ: Mapping[str, str], say: Say
 ) -> Receipt:
-    """Bring the benchmark's files at `source` into the client's cache, whole and checked."""
+    """Download the benchmark's files at `source` into the client's cache and check them."""
     try:
         import huggingface_hub as client
         from huggingface_hub.hf_api import RepoFile
@@ -43,31 +43,31 @@ def pull(
 
     if environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
         raise DataError("hub_offline")
-    place = endpoint(environ)
+    address = endpoint(environ)
     token = environ.get("HF_TOKEN", "").strip() or None
     if token is not None and not token.isprintable():
         raise DataError("hub_token")
     cache = environ.get("HF_HUB_CACHE") or None
     if cache is None and environ.get("HF_HOME"):
         cache = str(Path(environ["HF_HOME"]) / "hub")
-    with _explained(source, place), _quiet_unless_watched():
-        api = client.HfApi(endpoint=place, token=token)
+    with _explaining_errors(source, address), _hide_progress_bars():
+        api = client.HfApi(endpoint=address, token=token)
         commit = api.dataset_info(source.repo, revision=source.revision).sha or source.revision
         entries = api.list_repo_tree(
             source.repo, repo_type="dataset", revision=commit, recursive=True
         )
         files = [entry for entry in entries if isinstance(entry, RepoFile)]
-        wanted = [file for file in files if layout.wants(file.path)]
-        if not wanted:
+        wanted_files = [file for file in files if layout.wants(file.path)]
+        if not wanted_files:
             raise DataError("hub_no_files", repo=source.repo, commit=commit, benchmark=benchmark)
-        say(f"{source.repo}: {len(wanted)} files")
+        say(f"{source.repo}: {len(wanted_files)} files")
         path = client.snapshot_download(
             source.repo,
             repo_type="dataset",
             revision=commit,
-            allow_patterns=[file.path for file in wanted],
+            allow_patterns=[file.path for file in wanted_files],
             cache_dir=cache,
-            endpoint=place,
+            endpoint=address,
             token=token,
         )
     return Receipt(
@@ -77,25 +77,25 @@ def pull(
         revision=source.revision,
         commit=commit,
         path=path,
-        files={file.path: _checked(file, Path(path), source) for file in wanted},
+        files={file.path: _check_file(file, Path(path), source) for file in wanted_files},
     )
 
 
-def _checked(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
-    """Compare a file with the listing's hash; a wrong one is thrown out of the cache."""
+def _check_file(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
+    """Compare a file with the listing's hash; remove a wrong file from the cache."""
     file = folder / entry.path
     size = file.stat().st_size
     with file.open("rb") as content:
         sha256 = hashlib.file_digest(content, "sha256").hexdigest()
     if entry.lfs is not None:
-        right = sha256 == entry.lfs.sha256
+        is_intact = sha256 == entry.lfs.sha256
     else:
         blob = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
         with file.open("rb") as content:
             while chunk := content.read(1 << 20):
                 blob.update(chunk)
-        right = blob.hexdigest() == entry.blob_id
-    if not right:
+        is_intact = blob.hexdigest() == entry.blob_id
+    if not is_intact:
         file.resolve().unlink(missing_ok=True)
         file.unlink(missing_ok=True)
         raise DataError("hub_damaged", path=entry.path, repo=source.repo)
@@ -103,7 +103,7 @@ def _checked(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
 
 
 @contextmanager
-def _explained(source: HubRepo, endpoint: str) -> Iterator[None]:
+def _explaining_errors(source: HubRepo, endpoint: str) -> Iterator[None]:
     """Turn the client's errors into one line that says what to do."""
     from httpx import HTTPError
     from huggingface_hub import errors
@@ -133,8 +133,8 @@ def _explained(source: HubRepo, endpoint: str) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet_unless_watched() -> Iterator[None]:
-    """Progress bars only where somebody looks at them."""
+def _hide_progress_bars() -> Iterator[None]:
+    """Disable progress bars unless stderr is a terminal."""
     from huggingface_hub.utils.tqdm import (
         are_progress_bars_disabled,
         disable_progress_bars,

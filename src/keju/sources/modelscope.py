@@ -1,7 +1,7 @@
-"""Pulling a data set from ModelScope over its public HTTP interface; no client is needed.
+"""Pulls a data set from ModelScope over its public HTTP interface, without a client.
 
-MODELSCOPE_ENDPOINT or MODELSCOPE_DOMAIN names another host, MODELSCOPE_API_TOKEN opens private
-data sets. Files go into Keju's cache, in a folder named after what the listing announced.
+MODELSCOPE_ENDPOINT or MODELSCOPE_DOMAIN names another host, and MODELSCOPE_API_TOKEN opens private
+data sets. Files go into Keju's cache, in a folder named after the digest of the listing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from keju.sources.folder import HubRepo, Layout
 
 DEFAULT_ENDPOINT = "https://www.modelscope.cn"
 LISTING, OTHER_LISTING = "repo/tree", "repo/files"
-"""Data sets are listed by the first; some deployments know only the second."""
+"""The route that lists a data set. Some deployments only have the second route."""
 
 _PAGE = 100
 _OK = 200
@@ -40,17 +40,21 @@ class _Entry(msgspec.Struct, frozen=True, rename="pascal"):
 def pull(
     benchmark: str, layout: Layout, source: HubRepo, environ: Mapping[str, str], say: Say
 ) -> Receipt:
-    """Bring the benchmark's files at `source` into Keju's cache, whole and checked."""
+    """Download the benchmark's files at `source` into Keju's cache and check them."""
     hub = _Hub(source, environ)
-    with hub.explained():
-        wanted = [entry for entry in hub.listing() if layout.wants(entry.path)]
-        if not wanted:
+    with hub.explaining_errors():
+        wanted_entries = [entry for entry in hub.listing() if layout.wants(entry.path)]
+        if not wanted_entries:
             raise DataError("hub_holds_none", repo=source.repo, host=hub.host, benchmark=benchmark)
-        say(f"{source.repo}: {len(wanted)} files")
-        lines = (f"{e.path} {e.size} {e.sha256}" for e in sorted(wanted, key=lambda e: e.path))
+        say(f"{source.repo}: {len(wanted_entries)} files")
+        lines = (
+            f"{e.path} {e.size} {e.sha256}" for e in sorted(wanted_entries, key=lambda e: e.path)
+        )
         repo = source.repo.replace("/", "--")
         folder = cache_root(environ) / "modelscope" / repo / _digest(lines)
-        files = {entry.path: hub.bring(entry, folder / entry.path, say) for entry in wanted}
+        files = {
+            entry.path: hub.fetch_file(entry, folder / entry.path, say) for entry in wanted_entries
+        }
     return Receipt(
         benchmark=benchmark,
         hub="modelscope",
@@ -64,10 +68,10 @@ def pull(
 
 
 def endpoint(environ: Mapping[str, str]) -> str:
-    """Where the hub is."""
-    other = environ.get("MODELSCOPE_ENDPOINT") or environ.get("MODELSCOPE_DOMAIN")
-    place = (other or DEFAULT_ENDPOINT).rstrip("/")
-    return place if "://" in place else f"https://{place}"
+    """Return the address of the hub."""
+    configured = environ.get("MODELSCOPE_ENDPOINT") or environ.get("MODELSCOPE_DOMAIN")
+    address = (configured or DEFAULT_ENDPOINT).rstrip("/")
+    return address if "://" in address else f"https://{address}"
 
 
 class _Hub:
@@ -83,22 +87,22 @@ class _Hub:
         )
 
     def listing(self) -> list[_Entry]:
-        """All files of the data set."""
+        """Return all files of the data set."""
         try:
-            entries = list(self._pages(LISTING))
+            entries = list(self._entries_of_pages(LISTING))
         except fetch.Refused as error:
             if error.status != 404:
                 raise
-            entries = list(self._pages(OTHER_LISTING))
+            entries = list(self._entries_of_pages(OTHER_LISTING))
         files = [entry for entry in entries if entry.type != "tree"]
-        for entry in files:  # a hub may not choose where files are written: ../x, /x, a\\b
+        for entry in files:  # a hub must not choose where files are written: ../x, /x, a\\b
             path = PurePosixPath(entry.path)
             if path.is_absolute() or ".." in path.parts or set(entry.path) & set("\\\0"):
                 raise DataError("source_leaves", path=self._source.repo, name=entry.path)
         return files
 
-    def bring(self, entry: _Entry, target: Path, say: Say) -> Stored:
-        """Bring one file, unless a whole one is there already."""
+    def fetch_file(self, entry: _Entry, target: Path, say: Say) -> Stored:
+        """Download one file, unless a complete copy exists."""
         if entry.sha256 and target.is_file() and fetch.sha256_of(target) == entry.sha256:
             return Stored(size=target.stat().st_size, sha256=entry.sha256)
         query = urlencode({"Revision": self._source.revision, "FilePath": entry.path})
@@ -116,9 +120,9 @@ class _Hub:
             raise DataError(text) from None
         return Stored(size=target.stat().st_size, sha256=digest)
 
-    def _pages(self, path: str) -> Iterator[_Entry]:
-        """The entries of all pages: some deployments send the last page again and again."""
-        seen: set[str] = set()
+    def _entries_of_pages(self, path: str) -> Iterator[_Entry]:
+        """Yield the entries of all pages. Some deployments send the last page repeatedly."""
+        listed_paths: set[str] = set()
         for page in range(1, 1_000):
             query = {
                 "Revision": self._source.revision,
@@ -137,14 +141,14 @@ class _Hub:
                 entries = msgspec.convert(files or [], type=list[_Entry])
             except msgspec.MsgspecError:
                 raise DataError("hub_no_listing", host=self.host, repo=self._source.repo) from None
-            fresh = [entry for entry in entries if entry.path not in seen]
-            seen.update(entry.path for entry in fresh)
+            fresh = [entry for entry in entries if entry.path not in listed_paths]
+            listed_paths.update(entry.path for entry in fresh)
             yield from fresh
             if len(entries) < _PAGE or not fresh:
                 return
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def explaining_errors(self) -> Iterator[None]:
         """Turn the host's answers into one line that says what to do."""
         name, host = self._source.repo, self.host
         try:

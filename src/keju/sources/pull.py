@@ -1,4 +1,4 @@
-"""Bringing a benchmark's data from a hub: fetch, check, and only then leave a receipt."""
+"""Pulls a benchmark's data from a hub: fetch, check, and then write a receipt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from keju.errors import DataError
 from keju.sources import fetch, huggingface, modelscope
-from keju.sources.fetch import Receipt, Say, cache_root, receipts, write_receipt
+from keju.sources.fetch import Receipt, Say, cache_root, load_receipts, write_receipt
 from keju.sources.folder import Companions, HubName, HubRepo, Layout
 
 DEFAULT_HUB: HubName = "huggingface"
@@ -19,22 +19,26 @@ CLIENTS: dict[HubName, Callable[[str, Layout, HubRepo, Mapping[str, str], Say], 
     "modelscope": modelscope.pull,
 }
 GITHUB_FILES = "https://raw.githubusercontent.com"
-"""GITHUB_RAW_ENDPOINT names another host that serves the same paths."""
+"""The host of files on GitHub; GITHUB_RAW_ENDPOINT names another host with the same paths."""
 
 
 def hub_repo(
     benchmark: str, layout: Layout, hub: HubName, repo: str | None, revision: str | None
 ) -> HubRepo:
-    """What to pull: the benchmark's own data set on `hub`, or the one that was named."""
+    """Return the data set to pull: the benchmark's published one on `hub`, or the requested one."""
     if not layout.hubs and repo is None:
         raise DataError("pull_no_hub", benchmark=benchmark)
-    own = layout.hubs.get(hub)
-    if own is None and repo is None:
-        others = " or ".join(layout.hubs)
-        raise DataError("pull_not_on", benchmark=benchmark, hub=hub, others=others)
+    published_repo = layout.hubs.get(hub)
+    if published_repo is None and repo is None:
+        hub_names = " or ".join(layout.hubs)
+        raise DataError("pull_not_on", benchmark=benchmark, hub=hub, others=hub_names)
     branch = "master" if hub == "modelscope" else "main"
-    default = own.revision if own and repo in (None, own.repo) else branch
-    name = repo or (own.repo if own else "")
+    default = (
+        published_repo.revision
+        if published_repo and repo in (None, published_repo.repo)
+        else branch
+    )
+    name = repo or (published_repo.repo if published_repo else "")
     if name.count("/") != 1 or not all(name.split("/")):
         raise DataError("hub_no_name", repo=name)
     return HubRepo(name, revision or default)
@@ -51,33 +55,34 @@ def pull(
     environ: Mapping[str, str] | None = None,
     say: Say = fetch.to_stderr,
 ) -> Receipt:
-    """Pull a benchmark's data; offline it must be in the cache already."""
+    """Pull a benchmark's data. Offline, the data must be in the cache."""
     environ = os.environ if environ is None else environ
     if layout is None:
         raise DataError("pull_no_data", benchmark=benchmark)
     source = hub_repo(benchmark, layout, hub or DEFAULT_HUB, repo, revision)
     if offline:
-        for receipt in receipts(benchmark, hub, environ):
+        for receipt in load_receipts(benchmark, hub, environ):
             at_source = (receipt.repo, receipt.revision) == (source.repo, source.revision)
-            if (at_source or not (repo or revision)) and not receipt.damage():
+            if (at_source or not (repo or revision)) and not receipt.find_damage():
                 return receipt
         raise DataError("pull_offline", benchmark=benchmark)
     receipt = CLIENTS[hub or DEFAULT_HUB](benchmark, layout, source, environ, say)
     companions = layout.companions
     if companions is not None and not set(companions.names) <= set(receipt.files):
-        receipt = _with_companions(receipt, layout, companions, environ, say)
+        receipt = _add_companions(receipt, layout, companions, environ, say)
     write_receipt(receipt, environ)
     return receipt
 
 
-def _with_companions(
+def _add_companions(
     receipt: Receipt,
     layout: Layout,
     companions: Companions,
     environ: Mapping[str, str],
     say: Say,
 ) -> Receipt:
-    """Add the official files that the hub lacks; out of reach, they are noted and left out."""
+    """Add the official files that are not on the hub. If they are unreachable, add a note
+    instead."""
     base = (environ.get("GITHUB_RAW_ENDPOINT") or GITHUB_FILES).rstrip("/")
     folder = cache_root(environ) / "github" / companions.repo.replace("/", "--") / companions.commit
     try:

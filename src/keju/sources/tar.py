@@ -1,7 +1,7 @@
-"""The names in a tar file of a stranger, read within limits.
+"""The names in an untrusted tar file, read within limits.
 
-Python's `tarfile` unpacks whatever it is given: a file of a few kilobytes may unpack to terabytes,
-and one header may claim to have gigabytes. Here the stream is unpacked bit by bit and measured.
+Python's `tarfile` has no limits: a file of a few kilobytes may unpack to terabytes, and one header
+may announce gigabytes. So the stream is unpacked here in pieces and measured.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keju import bounds
 from keju.errors import DataError
 
 _BROKEN = (tarfile.TarError, OSError, EOFError, ValueError, zlib.error, RecursionError)
-"""What a damaged file may raise."""
+"""Errors that a damaged file may raise."""
 _GZIP: Final = b"\x1f\x8b"
 _CHUNK: Final = 1 << 16
 
@@ -33,14 +33,14 @@ _UNPACKERS: Final[dict[bytes, Callable[[], bz2.BZ2Decompressor | lzma.LZMADecomp
     b"\xfd7zXZ\0": _xz,
     b"]\0\0": _xz,
 }
-"""How packed files begin; the last one is LZMA's older form."""
+"""First bytes of packed files; the last entry is the older form of LZMA."""
 
 
 def tar_names(path: Path) -> Iterator[str]:
-    """Yield the names of the entries of a tar file, packed or not; nothing if it is none.
+    """Yield the names of the entries of a tar file, packed or not; nothing if it is not a tar file.
 
-    DataError if the file unpacks to far more than its size, has too many entries, or a header that
-    is too long. A damaged file ends where the damage is.
+    Raises DataError if the file unpacks to far more than its size, has too many entries, or has a
+    header that is too long. A damaged file ends at the damage.
     """
     with path.open("rb") as file:
         start = file.read(8)
@@ -57,9 +57,9 @@ def tar_names(path: Path) -> Iterator[str]:
                 while (entry := archive.next()) is not None:
                     count += 1
                     if count > bounds.MOST_ENTRIES:
-                        most = bounds.MOST_ENTRIES
-                        raise DataError("archive_too_many", where=path.name, most=most)
-                    cast(Any, archive).members.clear()  # else it keeps every entry
+                        limit = bounds.MOST_ENTRIES
+                        raise DataError("archive_too_many", where=path.name, most=limit)
+                    cast(Any, archive).members.clear()  # otherwise it keeps every entry
                     yield entry.name
         except DataError as error:
             if error.code != "file_not_gzip":
@@ -69,7 +69,7 @@ def tar_names(path: Path) -> Iterator[str]:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a bzip2 or xz file holds, of one stream or several."""
+    """The content of a bzip2 or xz file with one or more streams."""
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class _Unpacked(io.RawIOBase):
         where: str,
     ) -> None:
         self._packed, self._make, self._where = packed, make, where
-        self._unpack, self._rest = make(), b""
-        self._read = self._made = 0
+        self._unpack, self._input = make(), b""
+        self._read = self._unpacked_bytes = 0
 
     def readable(self) -> bool:
         return True
@@ -88,28 +88,28 @@ class _Unpacked(io.RawIOBase):
         data = b""
         while not data:
             if self._unpack.eof:
-                self._rest, self._unpack = self._unpack.unused_data, self._make()
-            if self._unpack.needs_input and not self._rest:
-                self._rest = self._packed.read(_CHUNK)
-                self._read += len(self._rest)
-                if not self._rest:
+                self._input, self._unpack = self._unpack.unused_data, self._make()
+            if self._unpack.needs_input and not self._input:
+                self._input = self._packed.read(_CHUNK)
+                self._read += len(self._input)
+                if not self._input:
                     return 0
             try:
-                data = self._unpack.decompress(self._rest, len(buffer))
+                data = self._unpack.decompress(self._input, len(buffer))
             except lzma.LZMAError as error:
                 if "limit" in str(error):  # `Memory usage limit exceeded`
-                    most = bounds.UNPACKING_MEMORY // bounds.MIB
-                    raise DataError("archive_memory", where=self._where, most=most) from None
+                    limit = bounds.UNPACKING_MEMORY // bounds.MIB
+                    raise DataError("archive_memory", where=self._where, most=limit) from None
                 raise EOFError from None
-            self._rest = b""
-        self._made += len(data)
-        bounds.refuse_bomb(self._made, self._read, self._where)
+            self._input = b""
+        self._unpacked_bytes += len(data)
+        bounds.refuse_bomb(self._unpacked_bytes, self._read, self._where)
         buffer[: len(data)] = data
         return len(data)
 
 
 class _Forward(io.RawIOBase):
-    """A stream that only goes forward, and gives no more than a header at a time."""
+    """A stream that only moves forward and returns at most one header at a time."""
 
     def __init__(self, stream: io.BufferedIOBase | BinaryIO, where: str) -> None:
         self._stream, self._where = stream, where
@@ -127,8 +127,8 @@ class _Forward(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= bounds.LONGEST_ENTRY_HEADER:
-            most = bounds.LONGEST_ENTRY_HEADER // bounds.MIB
-            raise DataError("archive_header", where=self._where, most=most)
+            limit = bounds.LONGEST_ENTRY_HEADER // bounds.MIB
+            raise DataError("archive_header", where=self._where, most=limit)
         data = self._stream.read(size)
         self._position += len(data)
         return data

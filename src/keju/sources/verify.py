@@ -1,4 +1,5 @@
-"""Comparing a folder with the published data: every table's rows, every known file's hash."""
+"""Compares a folder with the published data: the rows of every table and the hash of every known
+file."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from keju.sources.folder import DataFolder
 Status = Literal["ok", "changed", "missing"]
 
 Hashes = Literal["known", "other", ""]
-"""The files are the official (or the pulled) ones, or others; empty where no hash is known."""
+"""Whether the files are the official (or the pulled) ones; empty if no hash is known."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One table, or one plain file, and how it compares with the published one."""
+    """One table or one plain file, compared with the published one."""
 
     name: str
     status: Status
@@ -31,7 +32,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found in one benchmark's folder."""
+    """The result for one benchmark's folder."""
 
     benchmark: str
     origin: str
@@ -45,17 +46,17 @@ class Verification:
 
     @property
     def rows(self) -> int:
-        """Rows of all tables together."""
+        """Number of rows in all tables."""
         return sum(item.rows or 0 for item in self.items)
 
     @property
     def file_count(self) -> int:
-        """Files that were read."""
+        """Number of files that were read."""
         return sum(len(item.files) for item in self.items)
 
     @property
     def summary(self) -> Notice:
-        """What is ok, changed and missing, in one line."""
+        """One line with the tables and files that are ok, changed and missing."""
         names: dict[str, list[str]] = {"ok": [], "changed": [], "missing": []}
         for item in self.items:
             names[item.status].append(item.name)
@@ -64,15 +65,15 @@ class Verification:
             for status, group in names.items()
             if group
         ]
-        wrong = [*names["changed"], *names["missing"]]
+        wrong_names = [*names["changed"], *names["missing"]]
         values: dict[str, Any] = {"name": self.benchmark, "parts": parts}
-        if not wrong:
+        if not wrong_names:
             return Notice("data_summary", values)
-        shown = [*wrong[:3], *(["…"] if len(wrong) > 3 else [])]
-        return Notice("data_summary_wrong", values | {"shown": shown})
+        shown_names = [*wrong_names[:3], *(["…"] if len(wrong_names) > 3 else [])]
+        return Notice("data_summary_wrong", values | {"shown": shown_names})
 
     def document(self) -> dict[str, Any]:
-        """The verification as JSON shows it."""
+        """Return the verification as JSON."""
         return {
             "name": self.benchmark,
             "origin": self.origin,
@@ -87,24 +88,24 @@ class Verification:
 
 
 def verify(benchmark: str, folder: DataFolder) -> Verification:
-    """Read everything that belongs to `benchmark` and compare it with what was published."""
+    """Read everything that belongs to `benchmark` and compare it with the published data."""
     layout = folder.layout
     result = Verification(benchmark, folder.origin, str(folder.path))
     for table in layout.tables:
         if table not in layout.optional or folder.has(table):
-            result.items.append(_table(folder, table))
+            result.items.append(_check_table(folder, table))
     for name in layout.texts:
         if not folder.exists(name):
             result.items.append(Item(name, "missing"))
             continue
         folder.bytes(name)
-        hashes = _hashes(folder, [name], [folder.hashes[name]])
+        hashes = _compare_hashes(folder, [name], [folder.hashes[name]])
         status: Status = "changed" if hashes == "other" else "ok"
         result.items.append(Item(name, status, (name,), sha256=hashes))
     return result
 
 
-def _table(folder: DataFolder, table: str) -> Item:
+def _check_table(folder: DataFolder, table: str) -> Item:
     published = folder.layout.rows.get(table)
     if not folder.has(table):
         return Item(table, "missing", published_rows=published)
@@ -113,14 +114,16 @@ def _table(folder: DataFolder, table: str) -> Item:
         count = sum(1 for _ in folder.rows(table))
     except DataError as error:
         return Item(table, "changed", names, published_rows=published, detail=str(error))
-    hashes = _hashes(folder, names, [sha256(files.read(name)).hexdigest() for name in names])
-    same = published in (None, count) and hashes != "other"
-    return Item(table, "ok" if same else "changed", names, count, published, hashes)
+    hashes = _compare_hashes(
+        folder, names, [sha256(files.read(name)).hexdigest() for name in names]
+    )
+    is_unchanged = published in (None, count) and hashes != "other"
+    return Item(table, "ok" if is_unchanged else "changed", names, count, published, hashes)
 
 
-def _hashes(folder: DataFolder, names: Sequence[str], present: list[str]) -> Hashes:
-    """Whether the hashes of the files `names` are the official ones, or those that were pulled."""
+def _compare_hashes(folder: DataFolder, names: Sequence[str], actual: list[str]) -> Hashes:
+    """Return whether the hashes of the files `names` are the official or the pulled ones."""
     official = [folder.layout.sha256(name) or folder.recorded.get(name) for name in names]
     if None in official:
         return ""
-    return "known" if official == present else "other"
+    return "known" if official == actual else "other"

@@ -1,1 +1,2 @@
-"""Statistics in plain Python: every function is pure, and every random one takes a seed."""
+"""Statistics in plain Python. Every function is pure, and every function that uses chance takes a
+seed."""

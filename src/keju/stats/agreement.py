@@ -1,4 +1,5 @@
-"""How far two raters, or the repeats of one, agree; what a judge that errs really saw."""
+"""Agreement of two raters, or of the repeats of one rater, and shares corrected for a judge's
+errors."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ class Kappa(NamedTuple):
 
     observed: float
     expected: float
-    """Agreement of two raters with these margins who look at nothing."""
+    """Expected agreement of two raters with these margins who choose at random."""
     value: float | None
-    """None where chance alone gives full agreement, so that nothing can be said."""
+    """None if chance alone gives full agreement, because kappa is then undefined."""
 
 
 def cohens_kappa(table: Sequence[Sequence[int]]) -> Kappa:
-    """Kappa of a square table of counts, first rater by row, second by column."""
+    """Return kappa of a square table of counts: the first rater by row, the second by column."""
     total = sum(map(sum, table))
     if total == 0 or any(len(row) != len(table) for row in table):
         raise ValueError("kappa needs a square table with at least one count")
@@ -35,15 +36,16 @@ def cohens_kappa(table: Sequence[Sequence[int]]) -> Kappa:
     return Kappa(observed, expected, (observed - expected) / (1 - expected))
 
 
-def kappa_of_labels(first: Sequence[Hashable], second: Sequence[Hashable]) -> Kappa:
-    """Kappa of two raters' labels of the same items."""
-    names = list(dict.fromkeys([*first, *second]))
-    pairs = Counter(zip(first, second, strict=True))
+def kappa_of_labels(first_labels: Sequence[Hashable], second_labels: Sequence[Hashable]) -> Kappa:
+    """Return kappa of two raters' labels of the same questions."""
+    names = list(dict.fromkeys([*first_labels, *second_labels]))
+    pairs = Counter(zip(first_labels, second_labels, strict=True))
     return cohens_kappa([[pairs[a, b] for b in names] for a in names])
 
 
 def self_consistency(votes: Iterable[int]) -> float | None:
-    """Chance that two of an item's answers are the same, from the votes of each answer.
+    """Return the probability that two of a question's answers are equal, from the votes of each
+    answer.
 
     None for fewer than two answers.
     """
@@ -56,13 +58,13 @@ class JudgeQuality(NamedTuple):
     """A judge measured on labelled answers."""
 
     sensitivity: float
-    """Share of the right answers that it calls right."""
+    """Share of the right answers that the judge calls right."""
     specificity: float
-    """Share of the wrong answers that it calls wrong."""
+    """Share of the wrong answers that the judge calls wrong."""
     positives: int
-    """Labelled right answers behind `sensitivity`."""
+    """Number of labelled right answers behind `sensitivity`."""
     negatives: int
-    """Labelled wrong answers behind `specificity`."""
+    """Number of labelled wrong answers behind `specificity`."""
 
 
 class Corrected(NamedTuple):
@@ -74,10 +76,9 @@ class Corrected(NamedTuple):
 
 
 def rogan_gladen(share: float, n: float, judge: JudgeQuality) -> Corrected:
-    """The true share behind a judged one (Rogan and Gladen 1978), clipped to [0, 1].
+    """Return the true share behind a judged share (Rogan and Gladen 1978), clipped to [0, 1].
 
-    `n` may be an effective size. A judge no better than chance cannot be corrected and is
-    refused.
+    `n` may be an effective size. Raises UsageError for a judge that is no better than chance.
     """
     gain = judge.sensitivity + judge.specificity - 1
     if gain <= 0:
@@ -86,41 +87,49 @@ def rogan_gladen(share: float, n: float, judge: JudgeQuality) -> Corrected:
         labelled = {"positives": judge.positives, "negatives": judge.negatives}
         raise UsageError("judge_needs_labels", n=n, **labelled)
     true = min(1.0, max(0.0, (share + judge.specificity - 1) / gain))
-    own = share * (1 - share) / n
-    missed = true**2 * judge.sensitivity * (1 - judge.sensitivity) / judge.positives
-    passed = (1 - true) ** 2 * judge.specificity * (1 - judge.specificity) / judge.negatives
+    sampling_variance = share * (1 - share) / n
+    sensitivity_variance = true**2 * judge.sensitivity * (1 - judge.sensitivity) / judge.positives
+    specificity_variance = (
+        (1 - true) ** 2 * judge.specificity * (1 - judge.specificity) / judge.negatives
+    )
     low, high = _score_interval(share, n, judge)
     interval = Interval(min(low, true), max(high, true))
-    return Corrected(true, math.sqrt(own + missed + passed) / gain, interval)
+    return Corrected(
+        true,
+        math.sqrt(sampling_variance + sensitivity_variance + specificity_variance) / gain,
+        interval,
+    )
 
 
 def _score_interval(share: float, n: float, judge: JudgeQuality) -> Interval:
-    """The true shares that the judged one does not contradict.
+    """Return the range of true shares that agree with the judged share.
 
-    A true share foretells what the judge would call right. It is kept if the judged share lies
-    within 1.96 standard errors of that, the errors being those of the true share at hand, as in
-    Wilson's interval. The judge's rates are measured with one more answer of each kind on both
-    sides: 40 of 40 is not never wrong.
+    For each true share the expected share of answers that the judge calls right is computed. The
+    true share is in the interval if the judged share is within 1.96 standard errors of that
+    expectation. The standard errors are those at the true share, as in Wilson's interval. One more
+    answer of each kind is added to the measured rates of the judge, so 40 of 40 does not count as
+    never wrong.
     """
     rights, wrongs = judge.positives + 2, judge.negatives + 2
-    hit = (judge.sensitivity * judge.positives + 1) / rights
-    pass_ = 1 - (judge.specificity * judge.negatives + 1) / wrongs
+    hit_rate = (judge.sensitivity * judge.positives + 1) / rights
+    false_positive_rate = 1 - (judge.specificity * judge.negatives + 1) / wrongs
 
-    def above(true: float) -> float:
-        """By how many standard errors the judged share lies above what `true` foretells."""
-        called = true * hit + (1 - true) * pass_
+    def standard_errors_above(true: float) -> float:
+        """Return how many standard errors the judged share is above the expectation under
+        `true`."""
+        called = true * hit_rate + (1 - true) * false_positive_rate
         variance = called * (1 - called) / n
-        variance += true**2 * hit * (1 - hit) / rights
-        variance += (1 - true) ** 2 * pass_ * (1 - pass_) / wrongs
+        variance += true**2 * hit_rate * (1 - hit_rate) / rights
+        variance += (1 - true) ** 2 * false_positive_rate * (1 - false_positive_rate) / wrongs
         return (share - called) / math.sqrt(variance)
 
-    def where(errors: float) -> float:
+    def find_root(errors: float) -> float:
         low, high = 0.0, 1.0
         for _ in range(50):
             middle = (low + high) / 2
-            low, high = (middle, high) if above(middle) > errors else (low, middle)
+            low, high = (middle, high) if standard_errors_above(middle) > errors else (low, middle)
         return (low + high) / 2
 
-    low = 0.0 if above(0.0) <= Z95 else where(Z95)
-    high = 1.0 if above(1.0) >= -Z95 else where(-Z95)
+    low = 0.0 if standard_errors_above(0.0) <= Z95 else find_root(Z95)
+    high = 1.0 if standard_errors_above(1.0) >= -Z95 else find_root(-Z95)
     return Interval(low, high)

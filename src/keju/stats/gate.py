@@ -1,11 +1,11 @@
-"""Gates: one-sided decisions at level 0.05 that keep what they promise with few items too.
+"""Gates: one-sided decisions at level 0.05 that keep their error rates with few items too.
 
-A gate passes what is shown to be good enough, fails what is shown not to be, and else says that
-too little is known. Both errors, to pass what is too bad and to fail what is good enough, are rarer
-than the level.
+A gate passes a run that is shown to be good enough, fails a run that is shown not to be, and is
+inconclusive otherwise. Both errors (passing a run that is too bad, failing a run that is good
+enough) are rarer than the level.
 
-Yes-or-no scores have exact or score tests: a standard error is 0 where no item was seen to differ,
-and would let everything pass. Graded scores and clusters have Student's t.
+Yes-or-no scores use exact or score tests. The standard error is 0 if no item differs, and a test
+based on it would let everything pass. Graded scores and clusters use Student's t.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from keju.stats.intervals import (
     binomial_at_least,
     binomial_at_least_log10,
-    floored,
+    floor_p,
     log10_p,
     normal_quantile,
     normal_survival,
@@ -30,14 +30,14 @@ from keju.stats.paired import Difference
 
 LEVEL = 0.05
 POWER = 0.8
-"""The chance with which the number of items that is named decides."""
+"""The power at which the planned number of items decides."""
 _STEPS = 60
 
 Verdict = Literal["pass", "fail", "inconclusive"]
 
 
 class Gated(NamedTuple):
-    """What a gate decides, and by how much."""
+    """The decision of a gate, with its bounds and p-values."""
 
     verdict: Verdict
     value: float
@@ -45,15 +45,16 @@ class Gated(NamedTuple):
     high: float
     """Both one-sided bounds at the level."""
     p: float
-    """Of the test that it is good enough."""
+    """p of the test that it is good enough."""
     p_fail: float
-    """Of the test that it is not."""
+    """p of the test that it is not good enough."""
     needed: int | None
-    """How many items would decide, if they were as those at hand; None where that is no number."""
+    """The number of items that would decide if they were like the present ones; None if no number
+    would."""
     planned: int | None = None
-    """How many decide with a power of 0.8 if the true value is the one seen."""
+    """The number of items that decide with a power of 0.8 if the true value is the observed one."""
     p_log10: float = 0.0
-    """The logarithms of both p, exact where these are at their floor too."""
+    """The logarithms of both p, exact even if the p are at their floor."""
     p_fail_log10: float = 0.0
 
 
@@ -69,184 +70,203 @@ class _Bounds(NamedTuple):
 
 
 def decide(p: float, p_fail: float, level: float = LEVEL) -> Verdict:
-    """What two one-sided p decide."""
+    """Return the decision from two one-sided p."""
     return "pass" if p <= level else "fail" if p_fail <= level else "inconclusive"
 
 
-def no_worse_by(apart: Difference, margin: float, *, binary: bool, level: float = LEVEL) -> Gated:
-    """Whether first minus second is shown to be above ``-margin``.
+def decide_no_worse(
+    difference: Difference, margin: float, *, binary: bool, level: float = LEVEL
+) -> Gated:
+    """Decide whether first minus second is above ``-margin``.
 
-    Yes-or-no scores have Tango's score test (1998), with clusters on as many items as these are
-    worth, and Student's t where that is more cautious: the one passes too little, the other fails
-    too little, where few items differ.
+    Yes-or-no scores use Tango's score test (1998). Clusters count as the number of independent
+    items that they are worth. Student's t is used as well if it is more cautious: if few items
+    differ, one of the tests passes too rarely and the other fails too rarely.
     """
-    n, value, limit = apart.worth, apart.value, -margin
-    se, df = apart.corrected_se, apart.df
-    spread = null_spread = (se or 0.0) * math.sqrt(apart.n)
-    tests = [_by_t(value, se, limit, df, level, n)]
+    n, value, limit = difference.effective_items, difference.value, -margin
+    se, df = difference.corrected_se, difference.df
+    spread = null_spread = (se or 0.0) * math.sqrt(difference.n)
+    tests = [_t_bounds(value, se, limit, df, level, n)]
     if binary and df:
-        share = n / apart.n
-        score = _Tango(apart.first_only * share, apart.second_only * share, n)
-        df = df if apart.clusters is not None else math.inf
+        share = n / difference.n
+        score = _Tango(difference.first_only * share, difference.second_only * share, n)
+        df = df if difference.clusters is not None else math.inf
         quantile = _quantile(level, df)
-        low = _root(lambda at: score(at) - quantile, -1.0, value)
-        high = _root(lambda at: score(at) + quantile, value, 1.0)
-        tests.append(_Bounds(low, high, *_survivals(score(limit), df)))
-        null_spread = max(spread, math.sqrt(score.variance(limit) * apart.n) / n)
+        low = _root(lambda limit_tried: score(limit_tried) - quantile, -1.0, value)
+        high = _root(lambda limit_tried: score(limit_tried) + quantile, value, 1.0)
+        tests.append(_Bounds(low, high, *_tail_probabilities(score(limit), df)))
+        null_spread = max(spread, math.sqrt(score.variance(limit) * difference.n) / n)
     test = _most_cautious(tests)
-    needed = _needed(apart.n, spread, value - limit, level)
-    planned = _planned(apart.n, (null_spread, spread), value - limit, level, binary=binary)
+    needed = _needed_items(difference.n, spread, value - limit, level)
+    planned = _planned_items(
+        difference.n, (null_spread, spread), value - limit, level, binary=binary
+    )
     if not spread and value != limit:
-        needed = max(apart.n + 1, math.ceil(_alike(value - limit, level) * apart.n / n))
+        needed = max(
+            difference.n + 1,
+            math.ceil(_equal_items_needed(value - limit, level) * difference.n / n),
+        )
         planned = needed
-    return _gated(test, value, (-1.0, 1.0), level, (needed, planned))
+    return _make_decision(test, value, (-1.0, 1.0), level, (needed, planned))
 
 
-def at_least(own: Difference, least: float, *, binary: bool, level: float = LEVEL) -> Gated:
-    """Whether a mean score, given as a difference from 0, is shown to be at least `least`.
+def decide_at_least(
+    score: Difference, minimum: float, *, binary: bool, level: float = LEVEL
+) -> Gated:
+    """Decide whether a mean score, given as a difference from 0, is at least `minimum`.
 
-    Yes-or-no scores have the exact binomial test; with clusters on as many items as these are
-    worth, and Student's t where that is more cautious.
+    Yes-or-no scores use the exact binomial test. Clusters count as the number of independent items
+    that they are worth, and Student's t is used as well if it is more cautious.
     """
-    n, value, se = own.worth, own.value, own.corrected_se
-    tests = [_exact(value, n, least, level)] if binary else []
-    if not binary or own.clusters is not None:
-        tests.append(_by_t(value, se, least, own.df, level, n))
+    n, value, se = score.effective_items, score.value, score.corrected_se
+    tests = [_exact_bounds(value, n, minimum, level)] if binary else []
+    if not binary or score.clusters is not None:
+        tests.append(_t_bounds(value, se, minimum, score.df, level, n))
     test = _most_cautious(tests)
-    spread = (se or 0.0) * math.sqrt(own.n)
-    null_spread = max(spread, math.sqrt(least * (1 - least) * own.deff))
-    needed = _needed(own.n, null_spread, value - least, level)
-    planned = _planned(own.n, (null_spread, spread), value - least, level, binary=binary)
-    return _gated(test, value, (0.0, 1.0), level, (needed, planned))
+    spread = (se or 0.0) * math.sqrt(score.n)
+    null_spread = max(spread, math.sqrt(minimum * (1 - minimum) * score.deff))
+    needed = _needed_items(score.n, null_spread, value - minimum, level)
+    planned = _planned_items(score.n, (null_spread, spread), value - minimum, level, binary=binary)
+    return _make_decision(test, value, (0.0, 1.0), level, (needed, planned))
 
 
-def _gated(
+def _make_decision(
     test: _Bounds,
     value: float,
     limits: tuple[float, float],
     level: float,
-    items: tuple[int | None, int | None],
+    item_counts: tuple[int | None, int | None],
 ) -> Gated:
     """Return the decision of a test; `limits` are the least and the largest possible value."""
     ends = max(limits[0], test.low), min(limits[1], test.high)
     verdict, logs = decide(test.p, test.p_fail, level), (test.p_log10, test.p_fail_log10)
-    return Gated(verdict, value, *ends, test.p, test.p_fail, *items, *logs)
+    return Gated(verdict, value, *ends, test.p, test.p_fail, *item_counts, *logs)
 
 
 def _most_cautious(tests: Sequence[_Bounds]) -> _Bounds:
-    """The widest bounds, and the largest p, of several tests."""
+    """Return the widest bounds and the largest p of several tests."""
     low, high, *ps = zip(*tests, strict=True)
     return _Bounds(min(low), max(high), *(max(values) for values in ps))
 
 
-def _exact(value: float, n: float, limit: float, level: float) -> _Bounds:
-    """Bounds and p of the exact binomial test."""
+def _exact_bounds(value: float, n: float, limit: float, level: float) -> _Bounds:
+    """Return bounds and p of the exact binomial test."""
     right, wrong = value * n, (1 - value) * n
     return _Bounds(
-        _root(lambda at: binomial_at_least(right, n, at) - level, 0.0, value),
-        1 - _root(lambda at: binomial_at_least(wrong, n, at) - level, 0.0, 1 - value),
-        floored(binomial_at_least(right, n, limit)),
-        floored(binomial_at_least(wrong, n, 1 - limit)),
+        _root(lambda share: binomial_at_least(right, n, share) - level, 0.0, value),
+        1 - _root(lambda share: binomial_at_least(wrong, n, share) - level, 0.0, 1 - value),
+        floor_p(binomial_at_least(right, n, limit)),
+        floor_p(binomial_at_least(wrong, n, 1 - limit)),
         binomial_at_least_log10(right, n, limit),
         binomial_at_least_log10(wrong, n, 1 - limit),
     )
 
 
-def _by_t(
+def _t_bounds(
     value: float, se: float | None, limit: float, df: float, level: float, n: float
 ) -> _Bounds:
-    """Bounds and p of Student's t; without any spread those of items of which none differs.
+    """Return bounds and p of Student's t. Without variance, use those of items none of which
+    differ.
 
-    0 of 10 items that differ from all others may well be 0 of a share of 26 %: 0.74^10 = 0.05.
+    Even if 0 of 10 items differ, the true share may be up to 26 %: 0.74^10 = 0.05.
     """
     if not se:
         reach = 1 - level ** (1 / n)
         gap = value - limit
-        shares = [floored(max(0.0, 1 - max(0.0, sign * gap))) for sign in (1, -1)]
-        ps, logs = [floored(share**n) for share in shares], [n * log10_p(one) for one in shares]
+        shares = [floor_p(max(0.0, 1 - max(0.0, sign * gap))) for sign in (1, -1)]
+        ps, logs = (
+            [floor_p(share**n) for share in shares],
+            [n * log10_p(share_of_items) for share_of_items in shares],
+        )
         return _Bounds(value - reach, value + reach, *ps, *logs)
     half = _quantile(level, df) * se
-    return _Bounds(value - half, value + half, *_survivals((value - limit) / se, df))
+    return _Bounds(value - half, value + half, *_tail_probabilities((value - limit) / se, df))
 
 
 def _quantile(level: float, df: float) -> float:
     return normal_quantile(1 - level) if df == math.inf else student_t_quantile(1 - level, df)
 
 
-def _survivals(t: float, df: float) -> tuple[float, float, float, float]:
+def _tail_probabilities(t: float, df: float) -> tuple[float, float, float, float]:
     """Return P(T > t) and P(T > -t), and their logarithms."""
     if df == math.inf:
-        ps = [normal_survival(at) for at in (t, -t)]
-        logs = [normal_survival_log10(at) for at in (t, -t)]
+        ps = [normal_survival(value) for value in (t, -t)]
+        logs = [normal_survival_log10(value) for value in (t, -t)]
     else:
-        ps = [student_t_survival(at, df) for at in (t, -t)]
-        logs = [student_t_survival_log10(at, df) for at in (t, -t)]
-    return floored(ps[0]), floored(ps[1]), logs[0], logs[1]
+        ps = [student_t_survival(value, df) for value in (t, -t)]
+        logs = [student_t_survival_log10(value, df) for value in (t, -t)]
+    return floor_p(ps[0]), floor_p(ps[1]), logs[0], logs[1]
 
 
-def _needed(n: int, spread: float, gap: float, level: float) -> int | None:
-    """The items with which a bound of the normal approximation reaches the limit; more than `n`.
+def _needed_items(n: int, spread: float, gap: float, level: float) -> int | None:
+    """Return the number of items with which a normal bound reaches the limit; more than `n`.
 
-    `spread` is that of one item, and `gap` how far the value seen is from the limit.
+    `spread` is the standard deviation of one item, and `gap` the distance of the observed value
+    from the limit.
 
-    None where the value seen is the limit itself: no number of items decides that.
+    None if the observed value equals the limit, because no number of items decides that.
     """
     if not gap or not spread:
         return None
     return max(n + 1, math.ceil((normal_quantile(1 - level) * spread / gap) ** 2))
 
 
-def _planned(
+def _planned_items(
     n: int, spreads: tuple[float, float], gap: float, level: float, *, binary: bool
 ) -> int | None:
-    """Return how many items reach the power if the true value is the one seen; more than `n`.
+    """Return the number of items that reach the power if the true value is the observed one.
 
-    `spreads` are those of one item at the limit and as seen; `gap` is how far the value seen is
-    from the limit. Exact tests of yes-or-no items need one more item for each 1 / `gap`.
+    It is more than `n`. `spreads` are the standard deviations of one item at the limit and as
+    observed. `gap` is the distance of the observed value from the limit. Exact tests of yes-or-no
+    items need one more item for each 1 / `gap`.
 
-    None where the value seen is the limit itself: no number of items decides that.
+    None if the observed value equals the limit, because no number of items decides that.
     """
-    at_limit, seen = spreads
-    if not gap or not at_limit:
+    limit_spread, observed_spread = spreads
+    if not gap or not limit_spread:
         return None
     quantile = normal_quantile(1 - level)
-    reach = quantile * at_limit + normal_quantile(POWER) * seen
-    more = 1 / abs(gap) if binary else quantile**2 / 2  # what Student's t needs more
-    return max(n + 1, math.ceil((reach / gap) ** 2 + more))
+    reach = quantile * limit_spread + normal_quantile(POWER) * observed_spread
+    extra_items = 1 / abs(gap) if binary else quantile**2 / 2  # extra items that Student's t needs
+    return max(n + 1, math.ceil((reach / gap) ** 2 + extra_items))
 
 
-def _alike(gap: float, level: float) -> float:
-    """With how many items of one and the same difference `_by_t` decides: 0.95^59 = 0.05."""
+def _equal_items_needed(gap: float, level: float) -> float:
+    """Return with how many items of one equal difference `_t_bounds` decides: 0.95^59 = 0.05."""
     return math.log(level) / math.log1p(-abs(gap)) if abs(gap) < 1 else 1.0
 
 
 class _Tango:
-    """The score of a difference of two shares on the same items, as a function of the true one."""
+    """The score statistic of a difference of two shares on the same items, by the true
+    difference."""
 
     def __init__(self, first_only: float, second_only: float, n: float) -> None:
-        self._first, self._second, self._n = first_only, second_only, n
+        self._first_only, self._second_only, self._n = first_only, second_only, n
 
     def variance(self, true: float) -> float:
-        """The variance of the number of items that the first wins more, under `true`."""
-        n, first, second = self._n, self._first, self._second
-        # The share of items that only the second gets right, as likely as can be under `true`.
-        square, linear = 2 * n, -first - second + (2 * n - first + second) * true
-        free = -second * true * (1 - true)
+        """Return the variance of the number of items that the first wins more, under `true`."""
+        n, first_wins, second_wins = self._n, self._first_only, self._second_only
+        # The most likely share of items that only the second gets right, under `true`.
+        square, linear = (
+            2 * n,
+            -first_wins - second_wins + (2 * n - first_wins + second_wins) * true,
+        )
+        free = -second_wins * true * (1 - true)
         root = math.sqrt(max(0.0, linear * linear - 4 * square * free))
         share = (root - linear) / (2 * square)
         return n * (2 * share + true * (1 - true))
 
     def __call__(self, true: float) -> float:
-        """How many standard errors the difference seen is above `true`."""
+        """Return how many standard errors the observed difference is above `true`."""
         variance = self.variance(true)
-        above = self._first - self._second - self._n * true
+        excess = self._first_only - self._second_only - self._n * true
         if variance <= 0:
-            return math.copysign(math.inf, above) if above else 0.0
-        return above / math.sqrt(variance)
+            return math.copysign(math.inf, excess) if excess else 0.0
+        return excess / math.sqrt(variance)
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a monotone function is 0 between `low` and `high`, or the end that is nearest to it."""
+    """Return where a monotone function is 0 between `low` and `high`, or the end nearest to it."""
     rising = function(high) > function(low)
     for _ in range(_STEPS):
         middle = (low + high) / 2

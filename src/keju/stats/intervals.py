@@ -1,8 +1,8 @@
-"""How sure a score is: what a standard error needs to know, the interval of a share, the bootstrap.
+"""Moments, intervals of a share, and the bootstrap.
 
-First plain descriptions of values, and quantiles and tails of the normal, Student's t and
-chi-squared distributions. The unit is the item: repeats are averaged inside the item before
-anything here sees them. `keju.stats.estimate.stratified_mean` puts the parts together.
+The module also has descriptions of values, and quantiles and tails of the normal, Student's t and
+chi-squared distributions. The unit is the item: callers average repeats inside each item first.
+`keju.stats.estimate.stratified_mean` combines the parts.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import NamedTuple, Self, TypeVar
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The mean; None of nothing."""
+    """Return the mean; None for no values."""
     return math.fsum(values) / len(values) if values else None
 
 
 def quantile(ordered: Sequence[float], share: float) -> float | None:
-    """The value below which `share` of the ordered values lie, between two of them by a line.
+    """Return the value below which `share` of the ordered values are, interpolated linearly.
 
-    The median of 1 and 3 is 2, as in most packages. None of nothing.
+    The median of 1 and 3 is 2, as in most packages. None for no values.
     """
     if not ordered:
         return None
-    place = share * (len(ordered) - 1)
-    low = math.floor(place)
+    position = share * (len(ordered) - 1)
+    low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    return ordered[low] + (position - low) * (ordered[high] - ordered[low])
 
 
 _NORMAL = NormalDist()
 _TINY = 1e-300
-"""Stands in for a zero denominator in Lentz's method."""
+"""Replaces a denominator of zero in Lentz's method."""
 _EPSILON = 1e-16
 _MOST_TERMS = 100_000
 _EXPANSION_FROM = 1e5
@@ -44,31 +44,31 @@ _EXPANSION_FROM = 1e5
 
 
 def normal_quantile(p: float) -> float:
-    """The point below which a share `p` (strictly between 0 and 1) of the normal lies."""
+    """Return the point below which a share `p` (strictly between 0 and 1) of the normal lies."""
     return _NORMAL.inv_cdf(p)
 
 
 def normal_survival(z: float) -> float:
-    """P(Z > z), exact in the far tail."""
+    """Return P(Z > z), exact in the far tail."""
     return math.erfc(z / math.sqrt(2)) / 2
 
 
 LEAST_P = 1e-300
-"""The least p that is written; its logarithm tells how much smaller it is."""
+"""The smallest p that is written. The stored logarithm gives the exact size of smaller ones."""
 
 
-def floored(p: float) -> float:
+def floor_p(p: float) -> float:
     """Return a p that is never 0: at least `LEAST_P`."""
     return max(p, LEAST_P)
 
 
 def log10_p(p: float) -> float:
     """Return the logarithm of a p; that of `LEAST_P` for smaller ones."""
-    return math.log10(floored(p))
+    return math.log10(floor_p(p))
 
 
 def normal_survival_log10(z: float) -> float:
-    """Return log10 of P(Z > z), also where that is too small for a float."""
+    """Return log10 of P(Z > z), also if that is too small for a float."""
     if z < 30 or z == math.inf:
         return log10_p(normal_survival(z))
     # The asymptotic series of Mills' ratio, exact to 1e-10 from here on.
@@ -82,7 +82,7 @@ Z90, Z95 = normal_quantile(0.95), normal_quantile(0.975)
 
 @lru_cache(maxsize=1024)
 def student_t_quantile(p: float, df: float) -> float:
-    """The point below which a share `p` of Student's t with `df` degrees of freedom lies."""
+    """Return the point below which a share `p` of Student's t with `df` degrees of freedom lies."""
     if not 0 < p < 1 or df <= 0:
         raise ValueError(f"no t quantile for p={p}, df={df}")
     if p < 0.5:
@@ -92,8 +92,8 @@ def student_t_quantile(p: float, df: float) -> float:
     if df >= _EXPANSION_FROM:
         # Cornish and Fisher's expansion of the t quantile in powers of 1/df.
         z = normal_quantile(p)
-        first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
-        return z + first / df + second / df**2
+        first_term, second_term = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+        return z + first_term / df + second_term / df**2
     low, high = 0.0, 1.0
     while _t_tail(high, df) > 1 - p:
         low, high = high, 2 * high
@@ -109,7 +109,7 @@ def student_t_quantile(p: float, df: float) -> float:
 
 
 def student_t_survival_log10(t: float, df: float) -> float:
-    """Return log10 of P(T > t), also where that is too small for a float."""
+    """Return log10 of P(T > t), also if that is too small for a float."""
     if t < 1:
         return log10_p(student_t_survival(t, df))
     square = t * t
@@ -118,54 +118,58 @@ def student_t_survival_log10(t: float, df: float) -> float:
 
 
 def student_t_survival(t: float, df: float) -> float:
-    """P that Student's t with `df` degrees of freedom is above `t`."""
+    """Return P(T > t) of Student's t with `df` degrees of freedom."""
     return _t_tail(t, df) if t >= 0 else 1 - _t_tail(-t, df)
 
 
 def binomial_at_least(right: float, n: float, share: float) -> float:
-    """P that at least so many of `n` items are right if a `share` of all is; need not be whole."""
+    """Return P(at least `right` of `n` items are right) if a `share` of all is; need not be
+    integers."""
     if right <= 0:
         return 1.0
     return _incomplete_beta(right, n - right + 1, share, 1 - share)
 
 
 def binomial_at_least_log10(right: float, n: float, share: float) -> float:
-    """Return log10 of `binomial_at_least`, also where that is too small for a float."""
+    """Return log10 of `binomial_at_least`, also if that is too small for a float."""
     return 0.0 if right <= 0 else _incomplete_beta_log10(right, n - right + 1, share, 1 - share)
 
 
 def _t_tail(t: float, df: float) -> float:
-    """P(T > t) for t >= 0."""
+    """Return P(T > t) for t >= 0."""
     square = t * t
     return 0.5 * _incomplete_beta(df / 2, 0.5, df / (df + square), square / (df + square))
 
 
-def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
-    """Regularised incomplete beta function I_x(a, b); `rest` is 1 - x without cancellation."""
-    if x <= 0 or rest <= 0:
+def _incomplete_beta(a: float, b: float, x: float, complement: float) -> float:
+    """Return the regularised incomplete beta function I_x(a, b).
+
+    `complement` is 1 - x without cancellation.
+    """
+    if x <= 0 or complement <= 0:
         return 0.0 if x <= 0 else 1.0
-    front = math.exp(_beta_front_log(a, b, x, rest))
+    front = math.exp(_beta_front_log(a, b, x, complement))
     if x < (a + 1) / (a + b + 2):
         return front * _beta_fraction(a, b, x) / a
-    return 1.0 - front * _beta_fraction(b, a, rest) / b
+    return 1.0 - front * _beta_fraction(b, a, complement) / b
 
 
-def _incomplete_beta_log10(a: float, b: float, x: float, rest: float) -> float:
-    """Return log10 of `_incomplete_beta`; that of `LEAST_P` where it is 0."""
-    if 0 < x < (a + 1) / (a + b + 2) and rest > 0:
-        logs = _beta_front_log(a, b, x, rest) + math.log(_beta_fraction(a, b, x) / a)
+def _incomplete_beta_log10(a: float, b: float, x: float, complement: float) -> float:
+    """Return log10 of `_incomplete_beta`, or the logarithm of `LEAST_P` if it is 0."""
+    if 0 < x < (a + 1) / (a + b + 2) and complement > 0:
+        logs = _beta_front_log(a, b, x, complement) + math.log(_beta_fraction(a, b, x) / a)
         return min(0.0, logs / math.log(10))
-    return min(0.0, log10_p(_incomplete_beta(a, b, x, rest)))
+    return min(0.0, log10_p(_incomplete_beta(a, b, x, complement)))
 
 
-def _beta_front_log(a: float, b: float, x: float, rest: float) -> float:
-    """The logarithm of the factor before the continued fraction."""
+def _beta_front_log(a: float, b: float, x: float, complement: float) -> float:
+    """Return the logarithm of the factor before the continued fraction."""
     gammas = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    return gammas + a * math.log(x) + b * math.log(rest)
+    return gammas + a * math.log(x) + b * math.log(complement)
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
     value, numerator_ratio, denominator_ratio = 1.0, 1.0, 0.0
     for index in range(1, _MOST_TERMS):
         half = index // 2
@@ -183,7 +187,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 
 def chi_squared_survival(x: float, df: float) -> float:
-    """P(X >= x) for chi-squared with `df` degrees of freedom."""
+    """Return P(X >= x) for chi-squared with `df` degrees of freedom."""
     if df <= 0:
         raise ValueError(f"chi-squared needs positive degrees of freedom, not {df}")
     a, half = df / 2, x / 2
@@ -196,7 +200,7 @@ def chi_squared_survival(x: float, df: float) -> float:
 
 
 def _gamma_series(a: float, x: float) -> float:
-    """Lower incomplete gamma over its front factor, as a power series."""
+    """Return the lower incomplete gamma over its front factor, as a power series."""
     term = total = 1.0 / a
     for step in range(1, _MOST_TERMS):
         term *= x / (a + step)
@@ -207,7 +211,7 @@ def _gamma_series(a: float, x: float) -> float:
 
 
 def _gamma_fraction(a: float, x: float) -> float:
-    """Upper incomplete gamma over its front factor, as a continued fraction."""
+    """Return the upper incomplete gamma over its front factor, as a continued fraction."""
     base = x + 1.0 - a
     numerator_ratio, denominator_ratio = 1.0 / _TINY, 1.0 / base
     value = denominator_ratio
@@ -224,29 +228,29 @@ def _gamma_fraction(a: float, x: float) -> float:
 
 
 FEW_CLUSTERS = 10
-"""Below this number of clusters the clustered standard error is itself unsure."""
+"""Number of clusters below which the clustered standard error is itself uncertain."""
 FEARED_CORRELATION = 0.2
-"""How much the answers of one bunch may have in common where the data cannot tell."""
+"""Assumed correlation of the answers of one bunch if the data cannot show it."""
 TELLING = 4
-"""So many independent rare answers halve what has to be feared."""
+"""Number of independent rare answers that halves the assumed correlation."""
 _RAREST = -math.log(0.95)
 _NOISE = 1e-15
 """Variances below this are rounding noise of values in [0, 1]."""
 
 
 class Interval(NamedTuple):
-    """A two-sided 95 % interval unless said otherwise."""
+    """A two-sided 95 % interval, unless documented otherwise."""
 
     low: float
     high: float
 
-    def clipped(self) -> Interval:
-        """The interval cut to [0, 1], for display."""
+    def clip(self) -> Interval:
+        """Return the interval clipped to [0, 1], for display."""
         return Interval(max(0.0, self.low), min(1.0, self.high))
 
 
 class Moments(NamedTuple):
-    """What a mean's standard error needs to know of the values in [0, 1] behind it."""
+    """The moments of values in [0, 1] that the standard error of their mean needs."""
 
     n: int
     mean: float
@@ -257,12 +261,12 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Self | None:
-        """The moments of `values`; None if there are none."""
+        """Return the moments of `values`; None if there are none."""
         return cls.of_counts(Counter(values))
 
     @classmethod
     def of_counts(cls, counts: Mapping[float, int]) -> Self | None:
-        """The moments of values given with their multiplicity; None if there are none."""
+        """Return the moments of values given with their counts; None if there are none."""
         n = sum(counts.values())
         if n == 0:
             return None
@@ -275,7 +279,7 @@ class Moments(NamedTuple):
         return cls(n, mean, variance, binary)
 
     @property
-    def second(self) -> float:
+    def mean_square(self) -> float:
         """The mean of the squared values."""
         spread = 0.0 if self.variance is None else self.variance * (self.n - 1) / self.n
         return self.mean**2 + spread
@@ -287,12 +291,12 @@ class Moments(NamedTuple):
 
 
 def wilson(share: float, n: float, z: float = Z95) -> Interval:
-    """Wilson's score interval of a proportion; `n` may be an effective size, not whole.
+    """Return Wilson's score interval of a proportion; `n` may be a fractional effective size.
 
-    Where only one item is right, or wrong, the end on that side lies too near to it: of 30 items
-    with a true share of 0.0058 one in six has a right one, and Wilson's intervals of all of these
-    leave the truth out. There the end is the share that gives one or more such items with the
-    chance that an interval may err, 5 % (Brown, Cai and DasGupta 2001).
+    If only one item is right (or wrong), the end on that side is too close. For example, of 30
+    items with a true share of 0.0058, one sample in six has a right item, and Wilson's interval of
+    each of these excludes the truth. In this case the end is the share that gives one or more such
+    items with probability 5 % (Brown, Cai and DasGupta 2001).
     """
     if n <= 0:
         raise ValueError("a proportion of nothing has no interval")
@@ -302,72 +306,77 @@ def wilson(share: float, n: float, z: float = Z95) -> Interval:
     low, high = centre - half, centre + half
     low -= max(0.0, low - _RAREST * share) * _rarity(share * n)
     high += max(0.0, 1 - _RAREST * (1 - share) - high) * _rarity((1 - share) * n)
-    return Interval(0.0 if share == 0 else low, 1.0 if share == 1 else high).clipped()
+    return Interval(0.0 if share == 0 else low, 1.0 if share == 1 else high).clip()
 
 
-def _rarity(items: float) -> float:
-    """1 for up to one item, 0 from two items on: an effective number of items need not be whole."""
-    return min(1.0, max(0.0, 2 - items))
+def _rarity(item_count: float) -> float:
+    """Return 1 for up to one item, falling to 0 at two items: an effective number may be
+    fractional."""
+    return min(1.0, max(0.0, 2 - item_count))
 
 
 def bunched_wilson(
     share: float, size: float, bunches: float, deff: float, z: float = Z95
 ) -> Interval:
-    """Wilson's interval of `size` answers that come in bunches: of one item, or one context.
+    """Return Wilson's interval of `size` answers that come in bunches (of one item or one context).
 
-    `deff` is the estimated design effect, by which the bunches lower the size; `z` is the quantile
-    that fits how it was estimated. Few rare answers cannot show whether such answers come in
-    bunches. So towards the middle, where more of them may hide, a correlation of
-    `FEARED_CORRELATION` is added to the effect, the less the more rare answers there are.
+    `deff` is the estimated design effect, by which the bunches lower the size. `z` is the quantile
+    that fits how it was estimated. A few rare answers cannot show whether such answers come in
+    bunches. So at the end towards the middle a correlation of `FEARED_CORRELATION` is added to the
+    effect, less for more rare answers.
 
-    The end that is moved outwards so hardly ever errs, the less the fewer bunches there are. The
-    other one takes over its part of the 5 %: it goes from `z` towards the normal's quantile of
-    95 %, else five contexts would hold the truth in 98 of 100 cases. It can do without Student's
-    wider one: a mean that is too large by chance comes with a spread that is too large.
+    The end that is moved outwards then hardly ever errs, especially with few bunches. The other end
+    takes over its part of the 5 %: it moves from `z` towards the normal quantile of 95 %. Otherwise
+    the interval for five contexts would hold the truth in 98 of 100 cases. The other end does not
+    need Student's wider quantile, because a mean that is too large by chance has a variance that is
+    too large.
     """
     rare = min(share, 1 - share) * size / deff
-    hidden = abs(1 - 2 * share) * TELLING / (rare + TELLING)
-    most = max(1.0, size / bunches)
-    feared = min(deff + FEARED_CORRELATION * (most - 1) * hidden, max(deff, most))
-    few = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
-    moved = (feared / deff - 1) * few**6
-    eased = z - moved / (1 + moved) * (z - Z90)
-    near, far = wilson(share, size / deff, eased), wilson(share, size / feared, z)
-    return Interval(near.low, far.high) if share <= 0.5 else Interval(far.low, near.high)
+    hidden_share = abs(1 - 2 * share) * TELLING / (rare + TELLING)
+    largest_deff = max(1.0, size / bunches)
+    feared_deff = min(
+        deff + FEARED_CORRELATION * (largest_deff - 1) * hidden_share, max(deff, largest_deff)
+    )
+    small_sample_factor = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
+    outward_shift = (feared_deff / deff - 1) * small_sample_factor**6
+    inner_z = z - outward_shift / (1 + outward_shift) * (z - Z90)
+    inner, outer = wilson(share, size / deff, inner_z), wilson(share, size / feared_deff, z)
+    return Interval(inner.low, outer.high) if share <= 0.5 else Interval(outer.low, inner.high)
 
 
 def least_share(n: int) -> float:
-    """The one-sided 95 % bound of a share where all of `n` items are right; about 1 - 3/n."""
+    """Return the one-sided 95 % bound of a share if all `n` items are right; about 1 - 3/n."""
     return float(0.05 ** (1 / n))
 
 
 class Cluster(NamedTuple):
-    """The items of one cluster: how many, and the sum of their scores."""
+    """The items of one cluster: their number and the sum of their scores."""
 
     n: int
     total: float
 
 
 class Imbalance(NamedTuple):
-    """What clusters of unequal size do to the variance that they show."""
+    """The effect of clusters of unequal size on the variance between them."""
 
     effective: float
-    """The number of clusters of equal size that would be worth as much."""
+    """The number of clusters of equal size with the same information."""
     df: float
     """Satterthwaite's degrees of freedom of the variance between clusters."""
     factor: float
-    """By how much the usual G / (G - 1) leaves this variance too small."""
+    """The factor by which this variance is too small after the usual correction G / (G - 1)."""
 
 
 def imbalance(sizes: Sequence[float]) -> Imbalance:
-    """Return the corrections for two or more clusters of these sizes; none if all are equal.
+    """Return the corrections for two or more clusters of these sizes; no correction if all are
+    equal.
 
-    The model is that of clusters whose items have everything in common (Bell and McCaffrey 2002):
-    each cluster's own mean is subtracted from a mean in which large clusters weigh more, so that
-    their residuals are too small, and few large clusters make most of the sum of squares.
+    The model assumes that the items of a cluster correlate completely (Bell and McCaffrey 2002).
+    Subtracting the mean, in which large clusters weigh more, makes their residuals too small. A few
+    large clusters also make up most of the sum of squares.
     """
-    count, whole = len(sizes), math.fsum(sizes)
-    shares = [size / whole for size in sizes]
+    count, total_size = len(sizes), math.fsum(sizes)
+    shares = [size / total_size for size in sizes]
     squares = math.fsum(share**2 for share in shares)
     if math.isclose(squares * count, 1, rel_tol=1e-12):
         return Imbalance(float(count), count - 1.0, 1.0)
@@ -385,46 +394,48 @@ RESAMPLES = 10_000
 
 
 class Levels(NamedTuple):
-    """Which quantiles of the resampled values are the ends of the interval."""
+    """The quantiles of the resampled values that are the ends of the interval."""
 
     low: float
     high: float
     corrected: bool = True
-    """Whether they are corrected; else they are the plain percentiles."""
+    """Whether the levels are corrected; otherwise they are the plain percentiles."""
 
 
 def acceleration(left_out: Sequence[float]) -> float:
-    """How fast the spread changes with the value, from the values with one item left out."""
+    """Return how fast the spread changes with the value, from the values with one item left out."""
     centre = mean(left_out) or 0.0
-    squares = math.fsum((centre - own) ** 2 for own in left_out)
-    cubes = math.fsum((centre - own) ** 3 for own in left_out)
+    squares = math.fsum((centre - value_left_out) ** 2 for value_left_out in left_out)
+    cubes = math.fsum((centre - value_left_out) ** 3 for value_left_out in left_out)
     return cubes / (6 * squares**1.5) if squares else 0.0
 
 
 def bca_levels(below: float, accelerated: float) -> Levels:
-    """The levels of a 95 % interval; `below` is the share of resampled values below the value."""
+    """Return the levels of a 95 % interval; `below` is the share of resampled values below the
+    value."""
     if not 0 < below < 1:
         return Levels(0.025, 0.975, corrected=False)
     bias = normal_quantile(below)
 
     def level(q: float) -> float:
-        far = bias + normal_quantile(q)
-        return normal_survival(-(bias + far / (1 - accelerated * far)))
+        shifted = bias + normal_quantile(q)
+        return normal_survival(-(bias + shifted / (1 - accelerated * shifted)))
 
     return Levels(level(0.025), level(0.975))
 
 
 def bca_interval(
-    items: Sequence[Item],
+    sample: Sequence[Item],
     value: Callable[[Sequence[Item]], float],
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """The 95 % interval of a value of independent items; clusters are items that are lists."""
-    own, chance = value(items), random.Random(seed)
-    drawn = sorted(value(chance.choices(items, k=len(items))) for _ in range(resamples))
-    left_out = [value([*items[:place], *items[place + 1 :]]) for place in range(len(items))]
-    below = sum(each < own for each in drawn) / resamples
+    """Return the 95 % interval of a value of independent items. To resample clusters, pass lists of
+    items."""
+    observed, generator = value(sample), random.Random(seed)
+    drawn = sorted(value(generator.choices(sample, k=len(sample))) for _ in range(resamples))
+    left_out = [value([*sample[:index], *sample[index + 1 :]]) for index in range(len(sample))]
+    below = sum(resampled < observed for resampled in drawn) / resamples
     low, high, _ = bca_levels(below, acceleration(left_out))
     return Interval(quantile(drawn, low) or 0.0, quantile(drawn, high) or 0.0)

@@ -1,4 +1,4 @@
-"""Does a model favour an option for its letter rather than for its content?"""
+"""Tests of whether a model prefers an option for its letter rather than its content."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from keju.stats.intervals import chi_squared_survival, floored
+from keju.stats.intervals import chi_squared_survival, floor_p
 
 _NEGLIGIBLE = 1e-9
 """Share of the largest variance below which a variance is rounding noise."""
@@ -22,10 +22,10 @@ class ChiSquared(NamedTuple):
 
 
 def option_bias(predicted: Sequence[float], gold: Sequence[float]) -> ChiSquared:
-    """Test the counts of predicted letters against those of the gold letters.
+    """Test the counts of predicted letters against the gold letters.
 
-    The gold counts are scaled to as many predictions as there are. Letters that are neither
-    predicted nor gold are left out; a letter that is never gold cannot be tested and is refused.
+    The gold counts are scaled to the number of predictions. Letters that are neither predicted nor
+    gold are left out. Raises ValueError for a letter that is never gold.
     """
     pairs = [(p, g) for p, g in zip(predicted, gold, strict=True) if p or g]
     if len(pairs) < 2 or any(g <= 0 for _, g in pairs) or sum(predicted) <= 0:
@@ -37,9 +37,12 @@ def option_bias(predicted: Sequence[float], gold: Sequence[float]) -> ChiSquared
 
 
 class PlaceBias(NamedTuple):
-    """How often each place was chosen, and how often the chosen options stood there."""
+    """How often each place was chosen, and how often to expect it.
 
-    chosen: list[int]
+    The expected count of a place is the number of times that the chosen options were at that place.
+    """
+
+    choices: list[int]
     expected: list[float]
     statistic: float
     df: int
@@ -47,29 +50,29 @@ class PlaceBias(NamedTuple):
 
 
 def place_bias(questions: Iterable[Sequence[Sequence[int]]], places: int) -> PlaceBias:
-    """Test whether options are chosen for the place at which they stand.
+    """Test whether options are chosen for their place.
 
-    Each question was asked in several orders of its options: entry [i][t] of its square table is
-    the place, in order t, of the option that was chosen in order i. If only the content counts,
-    any choice could as well have fallen in any of the question's orders. That gives the expected
-    counts of the places, and their exact covariance (Hoeffding 1951); the quadratic form of the
-    differences is chi-squared. Questions that are answered alike in all orders say nothing
-    against it, so that a model which knows is never suspected.
+    Each question was asked in several orders of its options. Entry [i][t] of its square table is
+    the place, in order t, of the option that was chosen in order i. If only the content matters,
+    any choice could have been made in any of the question's orders. This gives the expected counts
+    of the places and their exact covariance (Hoeffding 1951). The quadratic form of the differences
+    is chi-squared. Questions with the same answer in all orders add nothing, so a model that knows
+    the answers is never flagged.
     """
-    chosen, expected = [0] * places, [0.0] * places
+    choices, expected = [0] * places, [0.0] * places
     covariance = [[0.0] * places for _ in range(places)]
     for table in questions:
-        total = _counts((place for row in table for place in row), places)
+        total = _counts((choice for row in table for choice in row), places)
         for turn, row in enumerate(table):
-            chosen[row[turn]] += 1
+            choices[row[turn]] += 1
         for place in range(places):
             expected[place] += total[place] / len(table)
         if len(table) > 1 and any(row != table[0] for row in table):
             _add_covariance(covariance, table, total)
-    apart = [c - e for c, e in zip(chosen, expected, strict=True)]
-    statistic, df = _quadratic_form(covariance, apart)
-    p = floored(chi_squared_survival(statistic, df)) if df else 1.0
-    return PlaceBias(chosen, expected, statistic, df, p)
+    deviations = [c - e for c, e in zip(choices, expected, strict=True)]
+    statistic, df = _quadratic_form(covariance, deviations)
+    p = floor_p(chi_squared_survival(statistic, df)) if df else 1.0
+    return PlaceBias(choices, expected, statistic, df, p)
 
 
 def _counts(choices: Iterable[int], places: int) -> list[int]:
@@ -80,7 +83,8 @@ def _counts(choices: Iterable[int], places: int) -> list[int]:
 def _add_covariance(
     covariance: list[list[float]], table: Sequence[Sequence[int]], total: Sequence[int]
 ) -> None:
-    """Add that of the counts of one question, were its choices dealt anew to its orders."""
+    """Add the covariance of one question's counts if its choices were assigned to its orders at
+    random."""
     size, places = len(table), len(total)
     scale = 1 / (size - 1)
     for place, count in enumerate(total):
@@ -90,48 +94,59 @@ def _add_covariance(
     weighted.append((list(total), 1 / size**2))
     for counts, weight in weighted:
         nonzero = [(place, count) for place, count in enumerate(counts) if count]
-        for first, many in nonzero:
-            for second, others in nonzero:
-                covariance[first][second] += scale * weight * many * others
+        for row_place, row_count in nonzero:
+            for column_place, column_count in nonzero:
+                covariance[row_place][column_place] += scale * weight * row_count * column_count
 
 
 def _quadratic_form(matrix: list[list[float]], vector: list[float]) -> tuple[float, int]:
-    """The form of the inverse of a covariance with `vector`, and the rank that it has."""
-    left, value = set(range(len(vector))), 0.0
-    negligible = _NEGLIGIBLE * max((matrix[i][i] for i in left), default=0.0)
-    while left:
-        pivot = max(left, key=lambda i: matrix[i][i])
+    """Return the quadratic form of the inverse covariance with `vector`, and its rank."""
+    remaining_rows, value = set(range(len(vector))), 0.0
+    negligible = _NEGLIGIBLE * max((matrix[i][i] for i in remaining_rows), default=0.0)
+    while remaining_rows:
+        pivot = max(remaining_rows, key=lambda i: matrix[i][i])
         spread = matrix[pivot][pivot]
         if spread <= negligible:
             break
-        left.remove(pivot)
+        remaining_rows.remove(pivot)
         value += vector[pivot] ** 2 / spread
-        for i in left:
+        for i in remaining_rows:
             factor = matrix[i][pivot] / spread
             vector[i] -= factor * vector[pivot]
-            for k in left:
+            for k in remaining_rows:
                 matrix[i][k] -= factor * matrix[pivot][k]
-    return value, len(vector) - len(left)
+    return value, len(vector) - len(remaining_rows)
 
 
 def recall_spread(recalls: Sequence[float]) -> float:
-    """RStd: population standard deviation of the recall of each letter (Zheng et al. 2024)."""
+    """Return RStd: the population standard deviation of the recall of each letter (Zheng et al.
+    2024)."""
     mean = math.fsum(recalls) / len(recalls)
     return math.sqrt(math.fsum((r - mean) ** 2 for r in recalls) / len(recalls))
 
 
 def letter_prior(rotations: Sequence[Sequence[float]]) -> list[float]:
-    """What each letter gets whatever stands behind it (PriDe, Zheng and others 2024).
+    """Return the prior of each letter, independent of its option (PriDe, Zheng et al. 2024).
 
     Each rotation of the options holds the probabilities of the letters, all of them positive.
     """
     columns = zip(*rotations, strict=True)
-    return _shares([math.exp(math.fsum(map(math.log, own)) / len(own)) for own in columns])
+    return _shares(
+        [
+            math.exp(math.fsum(map(math.log, letter_probabilities)) / len(letter_probabilities))
+            for letter_probabilities in columns
+        ]
+    )
 
 
-def without_prior(observed: Sequence[float], prior: Sequence[float]) -> list[float]:
-    """The probabilities of the letters with what each gets in any case taken out."""
-    return _shares([own / given for own, given in zip(observed, prior, strict=True)])
+def remove_prior(observed: Sequence[float], prior: Sequence[float]) -> list[float]:
+    """Return the probabilities of the letters with their prior removed."""
+    return _shares(
+        [
+            observed_share / prior_share
+            for observed_share, prior_share in zip(observed, prior, strict=True)
+        ]
+    )
 
 
 def _shares(weights: Sequence[float]) -> list[float]:

@@ -1,9 +1,10 @@
-"""Planning: which difference an exam can show, and how many questions a difference needs.
+"""Power planning: which difference an exam can show, and how many questions a difference needs.
 
-Two-sided level 0.05 and power 0.8 unless said otherwise. Binary scores are planned by their
-discordance, the share of items on which exactly one of two models is right: about 0.28 for two
-models of like size, 0.02 to 0.08 for a model and its quantised copy. All but
-`items_needed_exactly` rest on the normal approximation, which is too hopeful for few items.
+The two-sided level is 0.05 and the power 0.8, unless documented otherwise. Binary scores are
+planned by their discordance, the share of items on which exactly one of two models is right. It is
+about 0.28 for two models of similar size, and 0.02 to 0.08 for a model and its quantised copy. All
+functions except `items_needed_exactly` use the normal approximation, which is too optimistic for
+few items.
 """
 
 from __future__ import annotations
@@ -21,28 +22,29 @@ from keju.stats.intervals import (
 )
 
 LIKE_SIZE = 0.28
-"""The discordance of two models of like size."""
+"""The discordance of two models of similar size."""
 QUANTISED = 0.05
-"""That of a model and its quantised copy."""
+"""The discordance of a model and its quantised copy."""
 LEVEL = 0.05
 POWER = 0.8
 BEYOND = 6
-"""How many times longer than the longest reply seen one may be that was not."""
+"""Assumed ratio of the longest possible reply to the longest reply that was observed."""
 MOST_EXACT = 200_000
-"""Items from which on the power of the exact test is approximated: two items more for each
-1 / effect is what it takes beyond the normal approximation."""
+"""Number of items above which the power of the exact test is approximated. The exact test needs two
+more items for each 1 / effect than the normal approximation."""
 
 
 def minimal_detectable_effect(
     n: int, discordance: float = LIKE_SIZE, *, deff: float = 1.0, power: float = POWER
 ) -> float:
-    """The smallest difference of two shares on the same `n` items that is found with `power`."""
+    """Return the smallest difference of two shares on the same `n` items that is found with
+    `power`."""
     reach = Z95 + normal_quantile(power)
     return min(1.0, reach * math.sqrt(discordance / (n / deff + reach**2)))
 
 
 def detectable_mean(se: float, *, power: float = POWER) -> float:
-    """The smallest mean difference that is found with `power`, from its standard error."""
+    """Return the smallest mean difference that is found with `power`, from its standard error."""
     return min(1.0, (Z95 + normal_quantile(power)) * se)
 
 
@@ -54,7 +56,8 @@ def items_needed(
     population: int = 0,
     power: float = POWER,
 ) -> int:
-    """How many items show `effect` between two models; `population` is the size of a finite set."""
+    """Return how many items show `effect` between two models; `population` is a finite set's
+    size."""
     return planned_items(
         effect, discordance - effect**2, deff=deff, population=population, power=power
     )
@@ -68,10 +71,10 @@ def planned_items(
     population: int = 0,
     power: float = POWER,
 ) -> int:
-    """How many items show `effect`, from the `variance` of one item's difference.
+    """Return how many items show `effect`, from the `variance` of one item's difference.
 
-    With repeats that is the variance of the true item differences, and each run's variance
-    within an item over its repeats.
+    With repeats this is the variance of the true item differences plus each run's variance within
+    an item divided by its repeats.
     """
     if not effect:
         raise ValueError("no number of items shows a difference of nothing")
@@ -83,45 +86,49 @@ def planned_items(
 
 
 class Total(NamedTuple):
-    """What many items will take together: a 95 % interval is the value plus and minus `half`."""
+    """The total of many items: a 95 % interval is the value plus and minus `half`."""
 
     value: float
     half: float | None
-    """None where a single item says nothing of the spread."""
+    """None for a single measured item, because its spread is unknown."""
 
 
-def total_of(mean: float, sd: float, measured: int, items: int) -> Total:
-    """The total of so many items, of which some random ones were measured."""
+def estimate_total(mean: float, sd: float, measured: int, item_count: int) -> Total:
+    """Return the total over `item_count` items, from the mean and deviation of a random sample."""
     if measured < 2:
-        return Total(mean * items, None)
+        return Total(mean * item_count, None)
     reach = student_t_quantile(0.975, measured - 1) / math.sqrt(measured)
-    return Total(mean * items, reach * sd * items)
+    return Total(mean * item_count, reach * sd * item_count)
 
 
-def cautious_mean(values: Sequence[float], most: float = math.inf) -> tuple[float, float, float]:
-    """The mean of what items take, and a 95 % interval that long rare ones do not break.
+def cautious_mean(
+    values: Sequence[float], largest_possible: float = math.inf
+) -> tuple[float, float, float]:
+    """Return the mean cost of items with a 95 % interval that allows for rare long ones.
 
-    Lengths of replies are skewed: of thirty replies none may have run into the limit, though one
-    in fifty does, and Student's interval then lies too low in one of seven cases. So the upper end
-    is made as if one more item had taken the `most` that is possible, though no more than
-    `BEYOND` times the largest seen.
+    Lengths of replies are skewed. Of thirty replies none may have reached the limit although one in
+    fifty does, and Student's interval is then too low in one of seven cases. So the upper end
+    assumes one more item with `largest_possible`, but at most `BEYOND` times the largest observed
+    value.
     """
     mean, half = student_interval(values)
-    higher, wider = student_interval([*values, min(most, BEYOND * max(values))])
+    higher, wider = student_interval([*values, min(largest_possible, BEYOND * max(values))])
     return mean, max(0.0, mean - half), max(mean, higher + wider)
 
 
 def student_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The mean, and half of Student's interval of it; infinite for a single value."""
+    """Return the mean and half of Student's interval of it; infinite for a single value."""
     n, mean = len(values), math.fsum(values) / len(values)
     if n < 2:
         return mean, math.inf
-    squares = math.fsum((own - mean) ** 2 for own in values)
-    return mean, total_of(mean, math.sqrt(squares / (n - 1)), n, 1).half or 0.0
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    return mean, estimate_total(mean, math.sqrt(squares / (n - 1)), n, 1).half or 0.0
 
 
-def power_of(n: int, effect: float, discordance: float = LIKE_SIZE, *, deff: float = 1.0) -> float:
-    """The chance that `effect` is found on `n` items."""
+def detection_power(
+    n: int, effect: float, discordance: float = LIKE_SIZE, *, deff: float = 1.0
+) -> float:
+    """Return the probability that `effect` is found on `n` items."""
     if discordance < abs(effect):
         raise ValueError("an effect is at most the share of items that are discordant")
     variance = discordance - effect**2
@@ -131,10 +138,12 @@ def power_of(n: int, effect: float, discordance: float = LIKE_SIZE, *, deff: flo
 
 
 def items_needed_exactly(first_only: float, second_only: float, *, power: float = POWER) -> int:
-    """How many items McNemar's exact test needs to tell two yes-or-no scores apart.
+    """Return how many items McNemar's exact test needs to find a difference of two yes-or-no
+    scores.
 
-    Given are the shares of items on which only the first, and only the second, is right. The
-    normal approximation is where the search begins; above `MOST_EXACT` it is corrected.
+    The arguments are the shares of items on which only the first, and only the second, is right.
+    The search begins at the normal approximation. Above `MOST_EXACT` items the approximation is
+    corrected instead.
     """
     discordance = min(1.0, first_only + second_only)
     effect = abs(first_only - second_only)
@@ -142,69 +151,73 @@ def items_needed_exactly(first_only: float, second_only: float, *, power: float 
     corrected = low + 1 + math.ceil(2 / effect)
     if corrected > MOST_EXACT:
         return corrected
-    chances = _found_among_discordant(max(first_only, second_only) / discordance)
-    found: list[float] = []
+    chances = _detection_chances(max(first_only, second_only) / discordance)
+    detection_chances: list[float] = []
 
-    def reached(n: int) -> bool:
+    def reaches_power(n: int) -> bool:
         """Whether `n` items have the power."""
-        most = _usual(n, discordance).stop
-        found.extend(islice(chances, max(0, most - len(found))))
-        return _mixed(n, discordance, found) >= power
+        largest_count = _likely_counts(n, discordance).stop
+        detection_chances.extend(islice(chances, max(0, largest_count - len(detection_chances))))
+        return _average_power(n, discordance, detection_chances) >= power
 
     high = corrected
-    while not reached(high):
+    while not reaches_power(high):
         low, high = high, high + max(1, high // 8)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if middle > 0 and reached(middle) else (middle, high)
+        low, high = (low, middle) if middle > 0 and reaches_power(middle) else (middle, high)
     return high
 
 
 def mcnemar_power(n: int, first_only: float, second_only: float) -> float:
-    """The chance that McNemar's exact test of `n` items finds two scores apart."""
+    """Return the probability that McNemar's exact test of `n` items finds the difference."""
     discordance = min(1.0, first_only + second_only)
-    chances = _found_among_discordant(max(first_only, second_only) / discordance)
-    return _mixed(n, discordance, list(islice(chances, n + 1)))
+    chances = _detection_chances(max(first_only, second_only) / discordance)
+    return _average_power(n, discordance, list(islice(chances, n + 1)))
 
 
-def _mixed(n: int, discordance: float, found: Sequence[float]) -> float:
-    """The chances by the number of discordant items, each as likely as that number.
+def _average_power(n: int, discordance: float, detection_chances: Sequence[float]) -> float:
+    """Return the mean of the chances over the binomial number of discordant items.
 
-    Numbers more than eight standard deviations from the usual one add nothing.
+    Numbers more than eight standard deviations from the expected number add nothing.
     """
-    return math.fsum(_binomial(n, d, discordance) * found[d] for d in _usual(n, discordance))
+    return math.fsum(
+        _binomial(n, d, discordance) * detection_chances[d] for d in _likely_counts(n, discordance)
+    )
 
 
-def _usual(n: int, discordance: float) -> range:
-    """The numbers of discordant items that have a chance worth mentioning."""
-    usual, far = n * discordance, 8 * math.sqrt(n * discordance * (1 - discordance)) + 8
-    return range(max(0, math.floor(usual - far)), min(n, math.ceil(usual + far)) + 1)
+def _likely_counts(n: int, discordance: float) -> range:
+    """Return the numbers of discordant items with a non-negligible probability."""
+    expected, margin = n * discordance, 8 * math.sqrt(n * discordance * (1 - discordance)) + 8
+    return range(max(0, math.floor(expected - margin)), min(n, math.ceil(expected + margin)) + 1)
 
 
-def _found_among_discordant(share: float) -> Iterator[float]:
-    """For 0, 1, 2 … discordant items: the chance that the exact test finds a difference.
+def _detection_chances(share: float) -> Iterator[float]:
+    """Yield, for 0, 1, 2 … discordant items, the probability that the exact test finds a
+    difference.
 
-    `share` of them, at least half, are won by the better one. The test finds one where the loser
-    wins at most `limit` of them: 0 of 6, 1 of 9. One item more makes at most `limit` wins
-    rarer by the chance of just so many wins and then one more.
+    The better score wins `share` of them, at least half. The test finds a difference if the other
+    score wins at most `limit` of them: 0 of 6, 1 of 9. One more item lowers the probability of at
+    most `limit` wins by the probability of exactly that many wins followed by another one.
     """
     yield 0.0
     limit = -1
-    fair = worse = better = 0.0  # P(at most `limit` wins) of a fair coin, the loser, the winner
+    # P(at most `limit` wins) of a fair coin, the worse score, the better score
+    fair = worse = better = 0.0
     for d in count():
         fair -= 0.5 * _binomial(d, limit, 0.5)
         worse -= (1 - share) * _binomial(d, limit, 1 - share)
         better -= share * _binomial(d, limit, share)
-        while 2 * (fair + (more := _binomial(d + 1, limit + 1, 0.5))) < LEVEL:
+        while 2 * (fair + (step_chance := _binomial(d + 1, limit + 1, 0.5))) < LEVEL:
             limit += 1
-            fair += more
+            fair += step_chance
             worse += _binomial(d + 1, limit, 1 - share)
             better += _binomial(d + 1, limit, share)
         yield worse + better
 
 
 def _binomial(n: int, wins: int, share: float) -> float:
-    """The chance of so many wins in `n` draws."""
+    """Return the probability of exactly `wins` wins in `n` draws."""
     if not 0 <= wins <= n:
         return 0.0
     if share in (0.0, 1.0):

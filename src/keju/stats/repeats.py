@@ -1,6 +1,5 @@
-"""Several samples of each item: pass@k, pass^k, majority votes, and where the variance lies:
-between items, within them, or in the wording of the prompt.
-"""
+"""Statistics of several samples per item: pass@k, pass^k, and components of the variance (between
+items, within items, and between wordings of the prompt)."""
 
 from __future__ import annotations
 
@@ -9,38 +8,42 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from keju.stats.votes import majority_vote as majority_vote  # as earlier versions named it
+from keju.stats.votes import majority_vote as majority_vote  # the name in earlier versions
 
 MOST_EXACT = 1000
-"""Samples up to which chances are counted in whole numbers."""
+"""Number of samples up to which probabilities are computed with integers."""
 
 
 @lru_cache(maxsize=8192)
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Chance that at least one of `k` of the `n` samples is right (Chen et al. 2021)."""
+    """Return the probability that at least one of `k` of the `n` samples is right (Chen et al.
+    2021)."""
     _check(n, correct, k)
-    return 1.0 - _all_among(n, n - correct, k)
+    return 1.0 - _chance_all_among(n, n - correct, k)
 
 
 @lru_cache(maxsize=8192)
 def pass_all_k(n: int, correct: int, k: int) -> float:
-    """pass^k: chance that all `k` of the `n` samples are right."""
+    """Return pass^k: the probability that all `k` of the `n` samples are right."""
     _check(n, correct, k)
-    return _all_among(n, correct, k)
+    return _chance_all_among(n, correct, k)
 
 
-def _all_among(n: int, part: int, k: int) -> float:
-    """The chance that `k` of `n` samples are all among `part` of them: C(part, k) / C(n, k).
+def _chance_all_among(n: int, part: int, k: int) -> float:
+    """Return the probability that `k` of `n` samples are all among `part` of them: C(part, k) /
+    C(n, k).
 
-    Binomial coefficients of many samples are long numbers. There the ratio is a product of as many
-    factors as the smaller of `k` and the samples outside the part.
+    Binomial coefficients of many samples are very long integers. For these the ratio is computed as
+    a product. It has as many factors as the smaller of `k` and the samples outside the part.
     """
     if n <= MOST_EXACT:
         return math.comb(part, k) / math.comb(n, k)
     if k > part:
         return 0.0
-    fewer, more = sorted((k, n - part))
-    return math.exp(math.fsum(math.log1p(-more / (n - place)) for place in range(fewer)))
+    factor_count, factor_offset = sorted((k, n - part))
+    return math.exp(
+        math.fsum(math.log1p(-factor_offset / (n - index)) for index in range(factor_count))
+    )
 
 
 def _check(n: int, correct: int, k: int) -> None:
@@ -48,8 +51,8 @@ def _check(n: int, correct: int, k: int) -> None:
         raise ValueError(f"no k={k} of n={n} samples with {correct} correct")
 
 
-def ladder(repeats: int) -> list[int]:
-    """The k worth reporting: 1, 2, 4, … below `repeats`, and `repeats` itself."""
+def reported_ks(repeats: int) -> list[int]:
+    """Return the k to report: 1, 2, 4, … below `repeats`, and `repeats` itself."""
     rungs = [1 << step for step in range(repeats.bit_length()) if 1 << step < repeats]
     return [*rungs, repeats]
 
@@ -60,29 +63,31 @@ class VarianceParts(NamedTuple):
     within: float
     """Mean variance of the samples of one item."""
     between: float
-    """Variance of the items' true means; an estimate, so noise may make it negative."""
+    """Variance of the items' true means. It is an estimate, so noise may make it negative."""
 
 
-def variance_parts(items: Iterable[tuple[int, int, int]]) -> VarianceParts | None:
+def variance_parts(counts: Iterable[tuple[int, int, int]]) -> VarianceParts | None:
     """Split the variance of repeated yes-or-no items.
 
-    `items` holds (samples, correct, how many such items). Items with one sample say nothing of
-    the variance within and are left out; None if fewer than two remain.
+    `counts` holds (samples, correct, number of such items). Items with one sample have no variance
+    within and are left out. None if fewer than two items remain.
     """
-    rows = [(n, c, many) for n, c, many in items if n > 1]
-    size = sum(many for _, _, many in rows)
+    rows = [(n, c, item_count) for n, c, item_count in counts if n > 1]
+    size = sum(item_count for _, _, item_count in rows)
     if size < 2:
         return None
-    mean = math.fsum(many * c / n for n, c, many in rows) / size
-    spread = math.fsum(many * (c / n - mean) ** 2 for n, c, many in rows) / (size - 1)
-    inside = [(many, n, c * (n - c) / (n * (n - 1))) for n, c, many in rows]
-    within = math.fsum(many * own for many, _, own in inside) / size
-    noise = math.fsum(many * own / n for many, n, own in inside) / size
+    mean = math.fsum(item_count * c / n for n, c, item_count in rows) / size
+    spread = math.fsum(item_count * (c / n - mean) ** 2 for n, c, item_count in rows) / (size - 1)
+    inside = [(item_count, n, c * (n - c) / (n * (n - 1))) for n, c, item_count in rows]
+    within = math.fsum(item_count * item_variance for item_count, _, item_variance in inside) / size
+    noise = (
+        math.fsum(item_count * item_variance / n for item_count, n, item_variance in inside) / size
+    )
     return VarianceParts(within, spread - noise)
 
 
 class TwoWay(NamedTuple):
-    """Variance components of items by prompt variants, one sample a cell."""
+    """Variance components of items by prompt variants, with one sample per cell."""
 
     mean: float
     item_square: float
@@ -90,31 +95,35 @@ class TwoWay(NamedTuple):
     residual_square: float
     item: float
     variant: float
-    residual: float
+    residual_component: float
     """Components are at least 0: a negative estimate is noise about 0."""
 
     @property
     def variant_sd(self) -> float:
-        """Standard deviation between prompt variants, to print beside the standard error."""
+        """Standard deviation between prompt variants, to report with the standard error."""
         return math.sqrt(self.variant)
 
 
 def variance_shares(rows: Sequence[Sequence[float]]) -> TwoWay:
     """Split the variance of `rows` (items) by columns (prompt variants)."""
-    items, variants = len(rows), len(rows[0]) if rows else 0
-    if items < 2 or variants < 2 or any(len(row) != variants for row in rows):
+    item_count, variant_count = len(rows), len(rows[0]) if rows else 0
+    if item_count < 2 or variant_count < 2 or any(len(row) != variant_count for row in rows):
         raise ValueError("variance shares need a full table of at least two items and variants")
-    mean = math.fsum(map(math.fsum, rows)) / (items * variants)
-    by_item = [math.fsum(row) / variants for row in rows]
-    by_variant = [math.fsum(column) / items for column in zip(*rows, strict=True)]
-    item_square = variants * math.fsum((m - mean) ** 2 for m in by_item) / (items - 1)
-    variant_square = items * math.fsum((m - mean) ** 2 for m in by_variant) / (variants - 1)
-    left = math.fsum(
-        (rows[i][j] - by_item[i] - by_variant[j] + mean) ** 2
-        for i in range(items)
-        for j in range(variants)
+    mean = math.fsum(map(math.fsum, rows)) / (item_count * variant_count)
+    by_item = [math.fsum(row) / variant_count for row in rows]
+    by_variant = [math.fsum(column) / item_count for column in zip(*rows, strict=True)]
+    item_square = variant_count * math.fsum((m - mean) ** 2 for m in by_item) / (item_count - 1)
+    variant_square = (
+        item_count * math.fsum((m - mean) ** 2 for m in by_variant) / (variant_count - 1)
     )
-    residual = left / ((items - 1) * (variants - 1))
-    item = max(0.0, (item_square - residual) / variants)
-    variant = max(0.0, (variant_square - residual) / items)
-    return TwoWay(mean, item_square, variant_square, residual, item, variant, residual)
+    residual_sum = math.fsum(
+        (rows[i][j] - by_item[i] - by_variant[j] + mean) ** 2
+        for i in range(item_count)
+        for j in range(variant_count)
+    )
+    residual = residual_sum / ((item_count - 1) * (variant_count - 1))
+    item_component = max(0.0, (item_square - residual) / variant_count)
+    variant_component = max(0.0, (variant_square - residual) / item_count)
+    return TwoWay(
+        mean, item_square, variant_square, residual, item_component, variant_component, residual
+    )

@@ -1,7 +1,8 @@
-"""Two groups of different items, of which the first may score higher: how far, and by chance?
+"""Differences of two groups of different items, tested in one direction: the first may score
+higher.
 
-For the same questions see `keju.stats.paired`. Groups may come in strata, subsets say: each is
-compared with its own counterpart alone.
+For the same questions see `keju.stats.paired`. Groups may come in strata such as subsets: each
+group is only compared with its counterpart in the same stratum.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
-from keju.stats.intervals import Z95, Interval, floored, normal_survival, wilson
+from keju.stats.intervals import Z95, Interval, floor_p, normal_survival, wilson
 
 
 class Group(NamedTuple):
@@ -19,11 +20,11 @@ class Group(NamedTuple):
     n: int
     total: float
     squares: float
-    """The sum of their squares."""
+    """The sum of the squared scores."""
 
     @classmethod
     def of(cls, scores: Iterable[float]) -> Self:
-        """The group of these scores."""
+        """Return the group of these scores."""
         values = list(scores)
         return cls(len(values), math.fsum(values), math.fsum(value * value for value in values))
 
@@ -39,89 +40,114 @@ class Group(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Of the mean; as if there were one right and one wrong score more: nothing is certain."""
+        """The variance of the mean, computed with one more right and one more wrong score."""
         mean = (self.total + 1) / (self.n + 2)
         spread = (self.squares + 1) / (self.n + 2) - mean * mean
         return max(0.0, spread) / self.n
 
 
 class Apart(NamedTuple):
-    """How far apart two groups are: the first minus the second."""
+    """The difference of two groups: the first minus the second."""
 
     value: float
     interval: Interval
     p: float
-    """One-sided: the chance of a difference as large as this where the first is no better."""
+    """One-sided: the probability of a difference at least this large if the first is not better."""
 
 
-def apart(first: Group, second: Group) -> Apart | None:
-    """The difference of two groups, with Newcombe's hybrid score interval; None without scores.
+def group_difference(first_group: Group, second_group: Group) -> Apart | None:
+    """Return the difference of two groups with Newcombe's hybrid score interval; None without
+    scores.
 
-    The test is Fisher's exact one where scores are right or wrong, else that of all ways to deal
-    the scores out, which is normal for many.
+    The test is Fisher's exact test if scores are right or wrong. Otherwise it is the permutation
+    test, in its normal approximation.
     """
-    if not first.n or not second.n:
+    if not first_group.n or not second_group.n:
         return None
-    value = first.mean - second.mean
-    one, two = wilson(first.mean, first.n), wilson(second.mean, second.n)
-    low = value - math.hypot(first.mean - one.low, two.high - second.mean)
-    high = value + math.hypot(one.high - first.mean, second.mean - two.low)
-    p = fisher(first, second) if first.binary and second.binary else None
-    p = floored(normal_survival(_z([(first, second)]))) if p is None else p
+    value = first_group.mean - second_group.mean
+    first_interval, second_interval = (
+        wilson(first_group.mean, first_group.n),
+        wilson(second_group.mean, second_group.n),
+    )
+    low = value - math.hypot(
+        first_group.mean - first_interval.low, second_interval.high - second_group.mean
+    )
+    high = value + math.hypot(
+        first_interval.high - first_group.mean, second_group.mean - second_interval.low
+    )
+    p = fisher(first_group, second_group) if first_group.binary and second_group.binary else None
+    p = floor_p(normal_survival(_z([(first_group, second_group)]))) if p is None else p
     return Apart(value, Interval(max(-1.0, low), min(1.0, high)), p)
 
 
-def apart_in_strata(strata: Sequence[tuple[Group, Group]]) -> Apart | None:
-    """The difference over strata, as Mantel and Haenszel weigh them; None without scores.
+def stratified_difference(strata: Sequence[tuple[Group, Group]]) -> Apart | None:
+    """Return the difference over strata with Mantel-Haenszel weights; None without scores.
 
-    So is the test: the variance is that of all ways to deal the scores of a stratum out to its two
-    groups, and half an answer is taken off where scores are right or wrong. The interval takes the
-    variances of the groups themselves.
+    The test uses the same weights. Its variance is over all assignments of a stratum's scores to
+    its two groups, with a continuity correction of half an answer if scores are right or wrong. The
+    interval uses the variances of the groups themselves.
     """
     strata = [pair for pair in strata if pair[0].n and pair[1].n]
     if not strata:
         return None
-    weights = [first.n * second.n / (first.n + second.n) for first, second in strata]
-    whole = math.fsum(weights)
-    pairs = list(zip(weights, strata, strict=True))
-    value = math.fsum(weight * (one.mean - two.mean) for weight, (one, two) in pairs) / whole
-    variance = math.fsum(weight**2 * (one.variance + two.variance) for weight, (one, two) in pairs)
-    half = Z95 * math.sqrt(variance) / whole
-    return Apart(value, Interval(value - half, value + half), floored(normal_survival(_z(strata))))
-
-
-def fisher(first: Group, second: Group) -> float:
-    """The chance to deal the first group as many right answers or more: Fisher's exact test."""
-    n, right, least = first.n + second.n, round(first.total + second.total), round(first.total)
-    # P(k) of the hypergeometric distribution, from the number seen up to the largest possible.
-    logs = [
-        _choices(right, k) + _choices(n - right, first.n - k)
-        for k in range(least, min(first.n, right) + 1)
+    weights = [
+        first_group.n * second_group.n / (first_group.n + second_group.n)
+        for first_group, second_group in strata
     ]
-    whole = _choices(n, first.n)
-    return floored(min(1.0, math.fsum(math.exp(log - whole) for log in logs)))
+    total_weight = math.fsum(weights)
+    pairs = list(zip(weights, strata, strict=True))
+    value = (
+        math.fsum(
+            weight * (first_group.mean - second_group.mean)
+            for weight, (first_group, second_group) in pairs
+        )
+        / total_weight
+    )
+    variance = math.fsum(
+        weight**2 * (first_group.variance + second_group.variance)
+        for weight, (first_group, second_group) in pairs
+    )
+    half = Z95 * math.sqrt(variance) / total_weight
+    return Apart(value, Interval(value - half, value + half), floor_p(normal_survival(_z(strata))))
 
 
-def _choices(n: int, k: int) -> float:
-    """The logarithm of the ways to choose k of n."""
+def fisher(first_group: Group, second_group: Group) -> float:
+    """Return p of Fisher's exact test: the first group has at least as many right answers by
+    chance."""
+    n, right, first_right = (
+        first_group.n + second_group.n,
+        round(first_group.total + second_group.total),
+        round(first_group.total),
+    )
+    # P(k) of the hypergeometric distribution, from the observed number to the largest possible.
+    logs = [
+        _log_choices(right, k) + _log_choices(n - right, first_group.n - k)
+        for k in range(first_right, min(first_group.n, right) + 1)
+    ]
+    log_total = _log_choices(n, first_group.n)
+    return floor_p(min(1.0, math.fsum(math.exp(log - log_total) for log in logs)))
+
+
+def _log_choices(n: int, k: int) -> float:
+    """Return the logarithm of the number of ways to choose k of n."""
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def _z(strata: Iterable[tuple[Group, Group]]) -> float:
-    """How many standard errors the first groups are above what chance would deal them.
+    """Return how many standard errors the first groups are above the expectation under chance.
 
-    Right and wrong come in steps: such a difference loses half an answer on its way to 0, so that
-    the test errs on the safe side.
+    Right-or-wrong scores come in steps, so the difference is reduced by half an answer. This keeps
+    the test conservative.
     """
-    above = variance = 0.0
+    excess = variance = 0.0
     step = 0.5
-    for first, second in strata:
-        n, total = first.n + second.n, first.total + second.total
-        step = step if first.binary and second.binary else 0.0
-        above += first.total - first.n * total / n
+    for first_group, second_group in strata:
+        n, total = first_group.n + second_group.n, first_group.total + second_group.total
+        step = step if first_group.binary and second_group.binary else 0.0
+        excess += first_group.total - first_group.n * total / n
         if n > 1:
-            spread = (first.squares + second.squares - total * total / n) / (n - 1)
-            variance += first.n * second.n / n * max(0.0, spread)
+            spread = (first_group.squares + second_group.squares - total * total / n) / (n - 1)
+            variance += first_group.n * second_group.n / n * max(0.0, spread)
     if variance <= 0:
         return 0.0
-    return math.copysign(max(0.0, abs(above) - step), above) / math.sqrt(variance)
+    return math.copysign(max(0.0, abs(excess) - step), excess) / math.sqrt(variance)

@@ -1,9 +1,9 @@
-"""Majority votes among a part of an item's samples: the mean over all parts, in linear time.
+"""Majority votes among a subset of an item's samples: the mean over all subsets, in linear time.
 
-Few samples are counted in whole numbers. Of many samples the number of votes that an option gets
-is binomial, given that all numbers add up to the size of the vote. A sum with a known value is a
-coefficient of a product of polynomials, which a discrete Fourier transform gives. Only the counts
-that have a chance worth mentioning take part, so that the work grows with the samples alone.
+Few samples are counted with integers. With many samples the number of votes of an option is
+binomial, given that all numbers add up to the size of the vote. The probability of a sum with a
+known value is a coefficient of a product of polynomials, which a discrete Fourier transform gives.
+Only counts with a non-negligible probability are used, so the work only grows with the samples.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from operator import mul
 from typing import NamedTuple
 
 MOST_COUNTED = 20
-"""Samples up to which all ways to draw are counted in whole numbers."""
+"""Number of samples up to which all subsets are counted with integers."""
 DIGITS = 13
 """Decimal digits to which the mean of more samples is exact."""
 _NEGLIGIBLE = 1e-17
-"""Chances of a count below this part of the largest one are left out."""
+"""Probabilities of a count below this part of the largest one are left out."""
 _REACH = 8.3
-"""Standard deviations from the usual sum beyond which a sum has no chance worth mentioning."""
+"""Standard deviations from the expected sum beyond which a sum has a negligible probability."""
 
 
 def majority_vote(
@@ -44,160 +44,172 @@ def majority_vote(
     if size == total:
         top = max((*right, *wrong), default=0)
         return right.count(top) / (right.count(top) + wrong.count(top)) if top else 0.0
-    vote = _counted if total <= MOST_COUNTED else _transformed
+    vote = _exact_vote if total <= MOST_COUNTED else _approximate_vote
     return vote(tuple(sorted(right)), tuple(sorted(wrong)), abstained, size)
 
 
 @lru_cache(maxsize=8192)
-def _counted(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
-    """Return the mean in whole numbers up to the last division."""
+def _exact_vote(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
+    """Return the mean, computed with integers up to the last division."""
     total = sum(right) + sum(wrong) + abstained
-    whole = math.lcm(*range(1, len(right) + len(wrong) + 1))  # what a vote is worth, in shares
+    # the value of one vote, divisible by every number of ties
+    vote_worth = math.lcm(*range(1, len(right) + len(wrong) + 1))
     score = 0
-    for place, votes in enumerate(right):
-        others = (*right[:place], *right[place + 1 :], *wrong)
+    for index, votes in enumerate(right):
+        other_votes = (*right[:index], *right[index + 1 :], *wrong)
         for top in range(1, min(votes, k) + 1):
-            ways = _ways(others, abstained, k - top, top)
-            won = sum(count * (whole // (tied + 1)) for tied, count in enumerate(ways))
-            score += math.comb(votes, top) * won
-    return score / (whole * math.comb(total, k))
+            ways = _ways_by_ties(other_votes, abstained, k - top, top)
+            winning_ways = sum(
+                count * (vote_worth // (tied + 1)) for tied, count in enumerate(ways)
+            )
+            score += math.comb(votes, top) * winning_ways
+    return score / (vote_worth * math.comb(total, k))
 
 
-def _ways(others: tuple[int, ...], abstained: int, size: int, top: int) -> list[int]:
-    """Ways to draw `size` samples with no option above `top`, by how many options reach it."""
+def _ways_by_ties(other_votes: tuple[int, ...], abstained: int, size: int, top: int) -> list[int]:
+    """Return the ways to draw `size` samples with no option above `top`, by the number that reach
+    it."""
     ways = {(0, 0): 1}
-    for votes in others:
-        grown: dict[tuple[int, int], int] = {}
+    for votes in other_votes:
+        next_ways: dict[tuple[int, int], int] = {}
         for (drawn, tied), count in ways.items():
             for take in range(min(votes, top, size - drawn) + 1):
                 state = (drawn + take, tied + (take == top))
-                grown[state] = grown.get(state, 0) + count * math.comb(votes, take)
-        ways = grown
-    by_ties = [0] * (len(others) + 1)
+                next_ways[state] = next_ways.get(state, 0) + count * math.comb(votes, take)
+        ways = next_ways
+    by_ties = [0] * (len(other_votes) + 1)
     for (drawn, tied), count in ways.items():
         by_ties[tied] += count * math.comb(abstained, size - drawn)
     return by_ties
 
 
 @lru_cache(maxsize=8192)
-def _transformed(right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int) -> float:
+def _approximate_vote(
+    right: tuple[int, ...], wrong: tuple[int, ...], abstained: int, k: int
+) -> float:
     """Return the mean of a large vote, exact to `DIGITS` decimal digits."""
     total = sum(right) + sum(wrong) + abstained
     draw = k / total
     counts = Counter((*right, *wrong))
     chances = {votes: _binomial(votes, draw) for votes in {*counts, abstained}}
-    most = math.ceil(_REACH * math.sqrt(total * draw * (1 - draw))) + 12
-    points = min(total + 1, most)
-    whole = _binomial(total, draw)
-    scale = points * whole.values[k - whole.first]
+    sum_range = math.ceil(_REACH * math.sqrt(total * draw * (1 - draw))) + 12
+    points = min(total + 1, sum_range)
+    size_chances = _binomial(total, draw)
+    scale = points * size_chances.values[k - size_chances.lowest]
     score = 0.0
-    for votes, many in Counter(right).items():
-        others = counts - Counter({votes: 1})
-        contest = _Contest(chances[votes], [(chances[own], n) for own, n in others.items()], k)
-        score += many * contest.won(chances[abstained], points) / scale
+    for votes, option_count in Counter(right).items():
+        rival_counts = counts - Counter({votes: 1})
+        contest = _Contest(
+            chances[votes],
+            [(chances[rival_votes], n) for rival_votes, n in rival_counts.items()],
+            k,
+        )
+        score += option_count * contest.win_weight(chances[abstained], points) / scale
     return min(1.0, max(0.0, round(score, DIGITS)))
 
 
 class _Chances(NamedTuple):
-    """The chances of the counts `first`, `first` + 1, … that are worth mentioning."""
+    """The non-negligible probabilities of the counts `lowest`, `lowest` + 1, …"""
 
-    first: int
+    lowest: int
     values: tuple[float, ...]
 
     @property
-    def last(self) -> int:
-        """The largest count that has a chance worth mentioning."""
-        return self.first + len(self.values) - 1
+    def highest(self) -> int:
+        """The largest count with a non-negligible probability."""
+        return self.lowest + len(self.values) - 1
 
     @property
     def places(self) -> range:
-        """The places of the values."""
+        """The indices of the values."""
         return range(len(self.values))
 
     def at(self, count: int) -> float:
-        """The chance of one count."""
-        return self.values[count - self.first] if self.first <= count <= self.last else 0.0
+        """Return the probability of one count."""
+        return self.values[count - self.lowest] if self.lowest <= count <= self.highest else 0.0
 
     def below(self, count: int) -> _Chances:
-        """The chances of all smaller counts."""
-        return _Chances(self.first, self.values[: max(0, count - self.first)])
+        """Return the probabilities of all smaller counts."""
+        return _Chances(self.lowest, self.values[: max(0, count - self.lowest)])
 
 
 @lru_cache(maxsize=1024)
 def _binomial(n: int, share: float) -> _Chances:
     """Return the binomial distribution of `n` draws, from its most likely count outwards."""
-    usual, odds = min(n, math.floor((n + 1) * share)), share / (1 - share)
+    most_likely, odds = min(n, math.floor((n + 1) * share)), share / (1 - share)
     above, below = [1.0], []
-    for count in range(usual, n):
+    for count in range(most_likely, n):
         if (chance := above[-1] * (n - count) / (count + 1) * odds) < _NEGLIGIBLE:
             break
         above.append(chance)
     chance = 1.0
-    for count in range(usual, 0, -1):
+    for count in range(most_likely, 0, -1):
         if (chance := chance * count / (n - count + 1) / odds) < _NEGLIGIBLE:
             break
         below.append(chance)
     values = [*reversed(below), *above]
-    whole = math.fsum(values)
-    return _Chances(usual - len(below), tuple([value / whole for value in values]))
+    total = math.fsum(values)
+    return _Chances(most_likely - len(below), tuple([value / total for value in values]))
 
 
 class _Contest:
     """One right option against all others in votes of size `k`."""
 
-    def __init__(self, own: _Chances, others: Sequence[tuple[_Chances, int]], k: int) -> None:
+    def __init__(self, option: _Chances, rivals: Sequence[tuple[_Chances, int]], k: int) -> None:
         self._k = k
-        self._low, self._high = _winning(own, others, k)
+        self._low, self._high = _winning_counts(option, rivals, k)
         tops = range(self._low, self._high + 1)
-        self._own = [own.at(top) for top in tops]
+        self._option_chances = [option.at(top) for top in tops]
         # Options that never reach the lowest winning count only add to the sum.
-        self._rest = [(each, many) for each, many in others if each.last < self._low]
-        self._rivals = [
-            _Rival(each.below(self._low), [each.at(top) for top in tops], many)
-            for each, many in others
-            if each.last >= self._low
+        self._certain_losers = [
+            (rival, count) for rival, count in rivals if rival.highest < self._low
         ]
-        self._segments = _segments(self._own, self._rivals, self._low, k)
+        self._rivals = [
+            _Rival(rival.below(self._low), [rival.at(top) for top in tops], count)
+            for rival, count in rivals
+            if rival.highest >= self._low
+        ]
+        self._segments = _segments(self._option_chances, self._rivals, self._low, k)
 
-    def won(self, abstained: _Chances, points: int) -> float:
+    def win_weight(self, abstained: _Chances, points: int) -> float:
         """Return `points` times the chance that the votes add up to k and the option wins."""
-        if not self._own:
+        if not self._option_chances:
             return 0.0
-        roots = [cmath.rect(1.0, 2 * math.pi * place / points) for place in range(points)]
+        roots = [cmath.rect(1.0, 2 * math.pi * index / points) for index in range(points)]
         sums = [
             # The other half of the points has the conjugate values.
-            (1 if 2 * place % points == 0 else 2) * self._at(place, roots, abstained).real
-            for place in range(points // 2 + 1)
+            (1 if 2 * index % points == 0 else 2) * self._coefficient(index, roots, abstained).real
+            for index in range(points // 2 + 1)
         ]
         return math.fsum(sums)
 
-    def _at(self, place: int, roots: Sequence[complex], abstained: _Chances) -> complex:
+    def _coefficient(self, index: int, roots: Sequence[complex], abstained: _Chances) -> complex:
         """Return one coefficient of the transform."""
         points = len(roots)
 
-        def whole(chances: _Chances) -> complex:
-            turns = [roots[place * (chances.first + at) % points] for at in chances.places]
+        def transform(chances: _Chances) -> complex:
+            turns = [roots[index * (chances.lowest + offset) % points] for offset in chances.places]
             return sum(map(mul, chances.values, turns), 0j)
 
-        outside = roots[-place * self._k % points] * whole(abstained)
-        for chances, many in self._rest:
-            outside *= whole(chances) ** many
-        turns = [roots[place * top % points] for top in range(self._low, self._high + 1)]
+        outside = roots[-index * self._k % points] * transform(abstained)
+        for chances, count in self._certain_losers:
+            outside *= transform(chances) ** count
+        turns = [roots[index * top % points] for top in range(self._low, self._high + 1)]
         rivals = []
         for rival in self._rivals:
             steps = list(map(mul, rival.steps, turns))
-            less = list(accumulate(steps, initial=whole(rival.below)))
-            rivals.append((less, steps, rival.many))
-        own = list(map(mul, self._own, turns))
+            below_or_equal = list(accumulate(steps, initial=transform(rival.below)))
+            rivals.append((below_or_equal, steps, rival.options))
+        option_terms = list(map(mul, self._option_chances, turns))
         total = 0j
-        for (first, last), nodes in self._segments:
-            for at, weight in nodes:
-                product = own[first:last]
-                for less, steps, many in rivals:
-                    pairs = zip(less[first:last], steps[first:last], strict=True)
-                    factors = [fewer + at * tie for fewer, tie in pairs]
-                    if many > 1:
-                        factors = [factor**many for factor in factors]
+        for (start, end), nodes in self._segments:
+            for node, weight in nodes:
+                product = option_terms[start:end]
+                for below_or_equal, steps, count in rivals:
+                    pairs = zip(below_or_equal[start:end], steps[start:end], strict=True)
+                    factors = [fewer + node * tie for fewer, tie in pairs]
+                    if count > 1:
+                        factors = [factor**count for factor in factors]
                     product = list(map(mul, product, factors))
                 total += weight * sum(product)
         return outside * total
@@ -207,20 +219,23 @@ class _Rival(NamedTuple):
     """Options with the same number of votes that may tie with the winner."""
 
     below: _Chances
-    """The chances of all counts below the lowest winning one."""
+    """The probabilities of all counts below the lowest winning one."""
     steps: list[float]
-    """The chance of each winning count."""
-    many: int
+    """The probability of each winning count."""
+    options: int
 
 
-def _winning(own: _Chances, others: Sequence[tuple[_Chances, int]], k: int) -> tuple[int, int]:
-    """Return the range of counts with which the option may win; the first is the larger if none."""
-    low, high = max(1, own.first), min(k, own.last)
-    low = max(low, *(chances.first for chances, _ in others), low)
-    sums = [(sum(chances.below(low).values), chances, many) for chances, many in others]
+def _winning_counts(
+    option: _Chances, rivals: Sequence[tuple[_Chances, int]], k: int
+) -> tuple[int, int]:
+    """Return the range of counts with which the option may win; empty (low above high) if it cannot
+    win."""
+    low, high = max(1, option.lowest), min(k, option.highest)
+    low = max(low, *(chances.lowest for chances, _ in rivals), low)
+    sums = [(sum(chances.below(low).values), chances, count) for chances, count in rivals]
     while low <= high:
-        sums = [(less + chances.at(low), chances, many) for less, chances, many in sums]
-        if own.at(low) * math.prod(less**many for less, _, many in sums) >= _NEGLIGIBLE:
+        sums = [(lower + chances.at(low), chances, count) for lower, chances, count in sums]
+        if option.at(low) * math.prod(less**count for less, _, count in sums) >= _NEGLIGIBLE:
             break
         low += 1
     return low, high
@@ -231,27 +246,29 @@ Nodes = Sequence[tuple[float, float]]
 
 
 def _segments(
-    own: Sequence[float], rivals: Sequence[_Rival], low: int, k: int
+    option_chances: Sequence[float], rivals: Sequence[_Rival], low: int, k: int
 ) -> list[tuple[tuple[int, int], Nodes]]:
-    """Return ranges of winning counts (from `low` on) with the nodes that ties among them need.
+    """Return ranges of winning counts (from `low` on) with the quadrature nodes that their ties
+    need.
 
-    A tie with r others is worth 1 / (r + 1), the integral of y^r from 0 to 1. The nodes of a Gauss
-    quadrature of r // 2 + 1 places give it exactly.
+    A tie with r others is worth 1 / (r + 1), the integral of y^r from 0 to 1. A Gauss quadrature of
+    r // 2 + 1 nodes gives it exactly.
     """
     sizes: list[int] = []
-    for place, chance in enumerate(own):
-        tied = [(rival.steps[place], rival.many) for rival in rivals]
-        most = min(sum(many for step, many in tied if step), max(0, k // (low + place) - 1))
-        expected, others = math.fsum(step * many for step, many in tied), 0
-        while others < most and chance >= _NEGLIGIBLE:  # more ties have no chance
-            others += 1
-            chance *= expected / others
-        sizes.append(others // 2 + 1)
-    segments, first = [], 0
-    for size, same in groupby(sizes):
-        last = first + len(list(same))
-        segments.append(((first, last), _gauss(size)))
-        first = last
+    for index, chance in enumerate(option_chances):
+        tied = [(rival.steps[index], rival.options) for rival in rivals]
+        most_ties = min(sum(count for step, count in tied if step), max(0, k // (low + index) - 1))
+        expected, tie_count = math.fsum(step * count for step, count in tied), 0
+        # more ties have a negligible probability
+        while tie_count < most_ties and chance >= _NEGLIGIBLE:
+            tie_count += 1
+            chance *= expected / tie_count
+        sizes.append(tie_count // 2 + 1)
+    segments, start = [], 0
+    for size, run in groupby(sizes):
+        end = start + len(list(run))
+        segments.append(((start, end), _gauss(size)))
+        start = end
     return segments
 
 
@@ -259,8 +276,8 @@ def _segments(
 def _gauss(size: int) -> Nodes:
     """Return the Gauss-Legendre nodes of [0, 1], found by Newton's method."""
     nodes: list[tuple[float, float]] = []
-    for place in range(size):
-        x = math.cos(math.pi * (place + 0.75) / (size + 0.5))
+    for index in range(size):
+        x = math.cos(math.pi * (index + 0.75) / (size + 0.5))
         for _ in range(100):
             value, slope = _legendre(size, x)
             x -= value / slope
@@ -273,7 +290,7 @@ def _gauss(size: int) -> Nodes:
 
 def _legendre(size: int, x: float) -> tuple[float, float]:
     """Return the Legendre polynomial of degree `size` at `x`, and its slope."""
-    before, value = 1.0, x
+    previous, value = 1.0, x
     for degree in range(2, size + 1):
-        before, value = value, ((2 * degree - 1) * x * value - (degree - 1) * before) / degree
-    return value, size * (x * value - before) / (x * x - 1)
+        previous, value = value, ((2 * degree - 1) * x * value - (degree - 1) * previous) / degree
+    return value, size * (x * value - previous) / (x * x - 1)

@@ -180,9 +180,9 @@ def estimate(kinds: Mapping[Kind, int]) -> Metric:
     bounded = Bounded(clustered=False)
     for kind, n in kinds.items():
         if kind.outcome in UNGRADED:
-            bounded.add(None, (0.0, 1.0), many=n)
+            bounded.add(None, (0.0, 1.0), count=n)
         elif kind.outcome != "unlabelled":
-            bounded.add(kind.score, (kind.score, kind.score), many=n)
+            bounded.add(kind.score, (kind.score, kind.score), count=n)
     return bounded.estimate()
 
 

@@ -87,7 +87,9 @@ ACTING = msgspec.structs.replace(PLAIN, tools=(Tool("add"),))
 def test_every_reply_is_read_and_can_be_stored(
     body: Any, status: int, headers: dict[str, str], request: Request
 ) -> None:
-    reply = MODEL.read(HttpReply(status, json.dumps(body).encode(), headers.get), request, 0.1)
+    reply = MODEL.parse_reply(
+        HttpReply(status, json.dumps(body).encode(), headers.get), request, 0.1
+    )
     stored = msgspec.json.encode(
         Record(bench="b", id="i", hash="h", reply=msgspec.structs.replace(reply, native=b""))
     )

@@ -110,7 +110,7 @@ def test_every_reply_is_read_and_can_be_stored(
     body: Any, status: int, sampling: Sampling, headers: dict[str, str]
 ) -> None:
     request = Request(Prompt(Prefix(), "q"), sampling, hash="h", labels="AB")
-    reply = MODEL.read(HttpReply(status, json.dumps(body).encode(), headers.get), request)
+    reply = MODEL.parse_reply(HttpReply(status, json.dumps(body).encode(), headers.get), request)
     record = Record(bench="b", id="i", hash="h", reply=reply)
     line = msgspec.json.encode(record)
     assert msgspec.json.decode(line, type=Record) == record
@@ -123,4 +123,4 @@ def test_every_reply_is_read_and_can_be_stored(
 @given(st.binary(max_size=60), STATUSES)
 def test_bytes_of_any_kind_are_a_fault(body: bytes, status: int) -> None:
     request = Request(Prompt(Prefix(), "q"), Sampling(), hash="h")
-    assert MODEL.read(HttpReply(status, body, lambda _: None), request).error is not None
+    assert MODEL.parse_reply(HttpReply(status, body, lambda _: None), request).error is not None

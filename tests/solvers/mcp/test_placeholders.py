@@ -15,7 +15,7 @@ import pytest
 from keju.config.arms import Server
 from keju.errors import ConfigError
 from keju.files import name_of
-from keju.solvers.mcp.launch import Launch, launch_of
+from keju.solvers.mcp.launch import Launch, make_launch
 from keju.solvers.toolbox import ToolsLost
 from keju.types import Sample
 from tests.solvers.mcp.conftest import faulty, opened
@@ -67,7 +67,7 @@ REFUSED = [
 
 def command_of(template: str, value: str) -> str:
     server = Server(name="s", command="sh", setup_command=template)
-    setup = launch_of(server, {"PATH": os.defpath}, "/w", value).setup
+    setup = make_launch(server, {"PATH": os.defpath}, "/w", value).setup
     assert setup is not None
     return setup
 
@@ -93,7 +93,7 @@ def test_values_in_arguments_folders_and_addresses() -> None:
     around = {"PATH": os.defpath}
 
     def launched(value: str, **settings: Any) -> Launch:
-        return launch_of(Server(name="s", **settings), around, "/w", value)
+        return make_launch(Server(name="s", **settings), around, "/w", value)
 
     assert launched("x$(touch P)", command="sh", args=["{instance_id}"]).argv[1] == "x$(touch P)"
     shell = launched("x;touch P", command="sh", args=["-c", "echo {instance_id}"])

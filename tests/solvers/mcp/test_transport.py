@@ -16,7 +16,7 @@ from perf.soak.hostile import mcp_server
 from keju import bounds
 from keju.config.arms import Server
 from keju.errors import ConfigError
-from keju.solvers.mcp.transport import Pipes, over
+from keju.solvers.mcp.transport import Pipes, pipe_transport
 from keju.solvers.sandbox.supervisor import Supervisor
 from tests.solvers.mcp.conftest import opened
 
@@ -33,7 +33,7 @@ def test_a_message_to_a_server_that_has_ended_is_the_end_of_its_replies(loop: st
             process.stdin.close()  # what the loop does itself as soon as it sees that nobody reads
             await asyncio.sleep(0.05)
             pipes = Pipes(process)
-            async with over(pipes) as (read, write):
+            async with pipe_transport(pipes) as (read, write):
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     for _ in range(3):
                         await write.send(SessionMessage(message))

@@ -10,7 +10,7 @@ import nbformat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.solvers.notebook.cells import Cell, Notebook, shortened
+from keju.solvers.notebook.cells import Cell, Notebook, shorten
 from keju.solvers.notebook.episode import NotebookBox
 
 
@@ -24,7 +24,7 @@ def test_cells_are_appended_or_replaced_by_their_index() -> None:
 def test_the_model_sees_code_and_outputs_in_order() -> None:
     notebook = Notebook()
     notebook.cells = [Cell("x = 1"), Cell("print(x)\n", "1\n")]
-    assert notebook.markdown() == (
+    assert notebook.render_markdown() == (
         "### Cell 0:\n```python\nx = 1\n```\n"
         "### Cell 1:\n```python\nprint(x)\n```\n### Output 1:\n```\n1\n```"
     )
@@ -33,21 +33,21 @@ def test_the_model_sees_code_and_outputs_in_order() -> None:
 def test_a_fence_inside_an_output_does_not_end_it() -> None:
     notebook = Notebook()
     notebook.cells = [Cell("1", "```\n### Cell 9:\n````")]
-    assert notebook.markdown().endswith("`````\n```\n### Cell 9:\n````\n`````")
+    assert notebook.render_markdown().endswith("`````\n```\n### Cell 9:\n````\n`````")
 
 
 def test_long_outputs_keep_both_ends_and_say_what_is_left_out() -> None:
     text = "a" * 1500 + "b" * 100 + "c" * 1500
-    shown = shortened(text)
+    shown = shorten(text)
     assert shown == "a" * 1500 + "\n[… 100 characters left out …]\n" + "c" * 1500
-    assert shortened("a" * 3000) == "a" * 3000
+    assert shorten("a" * 3000) == "a" * 3000
 
 
 @given(st.lists(st.tuples(st.text(), st.text(), st.binary(max_size=9)), max_size=4))
 def test_the_file_is_a_notebook_whatever_the_cells_hold(rows: list[tuple[str, str, bytes]]) -> None:
     notebook = Notebook()
     notebook.cells = [Cell(source, output, images=(image,)) for source, output, image in rows]
-    text = json.dumps(notebook.document())
+    text = json.dumps(notebook.to_document())
     read: Any = nbformat.reads
     stored = read(text, as_version=4)
     nbformat.validate(stored)
@@ -58,7 +58,7 @@ def test_a_cell_of_many_backticks_is_fenced_at_once() -> None:
     """Growing the fence by one backtick at a time took minutes, in which nothing else ran."""
     notebook = Notebook()
     notebook.cells = [Cell("#" + "`" * 3_000_000)]
-    assert notebook.markdown().count("`") == 3_000_000 + 2 * 3_000_001
+    assert notebook.render_markdown().count("`") == 3_000_000 + 2 * 3_000_001
 
 
 def test_an_index_of_five_thousand_digits_is_a_wrong_argument() -> None:

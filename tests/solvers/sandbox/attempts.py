@@ -20,7 +20,7 @@ from keju.config.arms import Sandbox as Settings
 from keju.solvers.sandbox.kernel import Kernel, KernelDied
 from keju.solvers.sandbox.output import CellResult
 from keju.solvers.sandbox.sandbox import Sandbox
-from keju.solvers.sandbox.supervise import table
+from keju.solvers.sandbox.supervise import read_processes
 
 SECRET = "host-secret-71c9"
 NOT_TRIED = "not tried"
@@ -205,7 +205,7 @@ async def alone(sandbox: Sandbox, work: Path, target: Host, each: Attempt) -> st
 def processes_of(users: list[int | None]) -> list[int]:
     """Processes of users that no longer have any; empty where Keju is not root."""
     found = []
-    for pid in table():
+    for pid in read_processes():
         with suppress(OSError):
             if Path(f"/proc/{pid}").stat().st_uid in users:
                 found.append(pid)

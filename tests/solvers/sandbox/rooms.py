@@ -21,7 +21,7 @@ from keju.config.arms import Sandbox as Settings
 from keju.solvers.sandbox.folders import remove
 from keju.solvers.sandbox.kernel import Kernel
 from keju.solvers.sandbox.sandbox import Probe, Sandbox
-from keju.solvers.sandbox.supervise import below, table
+from keju.solvers.sandbox.supervise import descendants, read_processes
 from keju.solvers.sandbox.supervisor import PREFIX
 
 SIZES = {
@@ -141,14 +141,14 @@ def kill_with_kernels(settings: Settings, folder: Path) -> int:
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as keju:
         assert keju.stdout is not None
         users = [keju.stdout.readline().strip() for _ in range(2)]
-        tree = below(keju.pid, table())
+        tree = descendants(keju.pid, read_processes())
         keju.kill()
     assert all(users)
     assert len(tree) > 6
     limit = time.monotonic() + 300
     folders = f"{PREFIX}{keju.pid}-*"
     while time.monotonic() < limit:
-        left = {pid for pid, seen in table().items() if seen.state != "Z"} & set(tree)
+        left = {pid for pid, seen in read_processes().items() if seen.state != "Z"} & set(tree)
         if not left and not list(Path(tempfile.gettempdir()).glob(folders)):
             return keju.pid
         time.sleep(0.05)

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from keju.solvers.notebook.cells import listing
+from keju.solvers.notebook.cells import render_listing
 from keju.solvers.sandbox import folders
-from keju.solvers.sandbox.folders import give_away, remove, size_of, socket_in, tree_of
+from keju.solvers.sandbox.folders import change_owner, remove, size_of, socket_path, tree_of
 from tests.solvers.sandbox.rooms import plain_user
 
 NESTED = "import os\nfor _ in range({depth}): os.mkdir('d'); os.chdir('d')"
@@ -81,7 +81,7 @@ def test_sizes_and_owners_of_the_host_stay_untouched(exchanged: Path) -> None:
     (exchanged / "a").unlink()
     (exchanged / "b").rename(exchanged / "a")
     if os.getuid() == 0:
-        give_away(exchanged, 12345)
+        change_owner(exchanged, 12345)
         assert (exchanged.parent / "host" / "secret").stat().st_uid == 0
         assert exchanged.stat().st_uid == 12345
 
@@ -95,10 +95,10 @@ def test_links_are_named_and_never_followed(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
         assert tree_of(tmp_path) == {"files/": {}, "files": ["file", "link", "pipe", "socket"]}
-        with socket_in(tmp_path, "socket") as place:
+        with socket_path(tmp_path, "socket") as place:
             assert Path(place).is_socket()
     for name in ("link", "file", "pipe"):
-        with pytest.raises(OSError, match=r"socket|symbolic"), socket_in(tmp_path, name):
+        with pytest.raises(OSError, match=r"socket|symbolic"), socket_path(tmp_path, name):
             pass
     (tmp_path / "work").symlink_to(tmp_path)
     with pytest.raises(OSError, match=r"Not a directory|symbolic"):
@@ -110,14 +110,14 @@ def test_a_listing_is_short_json_whatever_is_there(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x1b[2J\n")).touch()
     try:
-        text = listing(tree_of(tmp_path))
+        text = render_listing(tree_of(tmp_path))
         assert "\x1b" not in text
         inner, depth = json.loads(text), 0
         while "d" in inner:
             inner, depth = inner["d"], depth + 1
         assert (inner, depth) == ({"more": 1}, folders.DEEPEST_LISTED)
         assert size_of((tmp_path,), 10**9) == 1401 * folders.BLOCK
-        give_away(tmp_path, os.getuid())
+        change_owner(tmp_path, os.getuid())
     finally:
         remove(tmp_path / "d")
     assert not (tmp_path / "d").exists()

@@ -92,7 +92,7 @@ def test_a_loop_is_interrupted_and_the_state_survives(tmp_path: Path) -> None:
 def test_r_kernels_where_r_is_present(tmp_path: Path) -> None:
     async def in_r() -> None:
         async with await opened(SMALL) as sandbox:
-            if not await sandbox.speaks("r"):
+            if not await sandbox.can_run("r"):
                 pytest.skip("no R with IRkernel here")
             async with sandbox.kernel(tmp_path, "r") as kernel:
                 assert (await kernel.run("x <- 20; cat('hi\\n'); x * 2")).text == "hi\n[1] 40\n"
@@ -194,13 +194,13 @@ def test_no_more_kernels_run_at_once_than_memory_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gib = 2**30
-    assert memory.shares(None, 1, 100 * gib) == (8 * gib, 1)
-    assert memory.shares(None, 4, 20 * gib) == (3 * gib, 4)
-    assert memory.shares(None, 16, 10 * gib) == (gib, 6)
-    assert memory.shares(None, 4, gib) == (int(0.6 * gib), 1)
-    assert memory.shares(gib // 4, 4, gib) == (gib // 4, 4)
-    assert 0 < memory.available() < 2**50
-    monkeypatch.setattr(memory, "available", lambda: 2 * gib)
+    assert memory.memory_shares(None, 1, 100 * gib) == (8 * gib, 1)
+    assert memory.memory_shares(None, 4, 20 * gib) == (3 * gib, 4)
+    assert memory.memory_shares(None, 16, 10 * gib) == (gib, 6)
+    assert memory.memory_shares(None, 4, gib) == (int(0.6 * gib), 1)
+    assert memory.memory_shares(gib // 4, 4, gib) == (gib // 4, 4)
+    assert 0 < memory.available_memory() < 2**50
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * gib)
 
     async def many() -> None:
         sandbox = Sandbox(Settings(), concurrency=8)

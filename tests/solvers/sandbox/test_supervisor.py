@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from keju.solvers.sandbox.supervise import below, table
+from keju.solvers.sandbox.supervise import descendants, read_processes
 from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -54,7 +54,7 @@ def python(code: str) -> list[str]:
 
 
 def alive(pid: int) -> bool:
-    seen = table().get(pid)
+    seen = read_processes().get(pid)
     return seen is not None and seen.state != "Z"
 
 
@@ -274,7 +274,10 @@ def test_the_death_of_its_guards_ends_a_tree(victim: str, tmp_path: Path) -> Non
             path = tmp_path / "pid"
             process = await supervisor.start(python(daemon_code(path)), env=ENV)
             daemon = await soon(lambda: number_in(path))
-            guards = {"supervisor": supervisor.pid or 0, "keeper": table()[process.pid].parent}
+            guards = {
+                "supervisor": supervisor.pid or 0,
+                "keeper": read_processes()[process.pid].parent,
+            }
             os.kill(guards[victim], signal.SIGKILL)
             assert await process.wait() == -signal.SIGKILL
             assert process.reason == f"{victim}_lost"
@@ -304,7 +307,7 @@ def test_a_lost_keeper_costs_no_other_program(tmp_path: Path) -> None:
                 start = supervisor.start(python(daemon_code(path)), env=ENV, remove=[scratch])
                 lost = await start
                 await soon(lambda path=path: number_in(path))
-                os.kill(table()[lost.pid].parent, signal.SIGKILL)
+                os.kill(read_processes()[lost.pid].parent, signal.SIGKILL)
                 assert await lost.wait() == -signal.SIGKILL
                 assert lost.reason == "keeper_lost"
                 assert not scratch.exists()
@@ -328,7 +331,9 @@ def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
                     await (await task).end()
                 assert not scratch.exists()
             assert await busy.wait() == 0
-            await soon(lambda: not any(map(alive, below(supervisor.pid or 0, table()))))
+            await soon(
+                lambda: not any(map(alive, descendants(supervisor.pid or 0, read_processes())))
+            )
 
     run(work())
 
@@ -361,8 +366,10 @@ def test_nothing_is_left_when_keju_is_killed(number: int, tmp_path: Path) -> Non
     try:
         supervisor = wait_for(lambda: number_in(tmp_path / "ready"))
         wait_for(lambda: number_in(tmp_path / "pid"))
-        wait_for(lambda: len(below(supervisor, table())) == 12)  # keeper, program, zombie, daemon
-        tree = below(supervisor, table())
+        wait_for(
+            lambda: len(descendants(supervisor, read_processes())) == 12
+        )  # keeper, program, zombie, daemon
+        tree = descendants(supervisor, read_processes())
         keju.send_signal(number)
         keju.wait(300)
     finally:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from keju.solvers.sandbox import wire
-from keju.solvers.sandbox.output import LARGEST_PICTURE, MOST_PICTURES, Output, plain
+from keju.solvers.sandbox.output import LARGEST_PICTURE, MOST_PICTURES, Output, strip_terminal_codes
 from keju.solvers.sandbox.wire import Channel, Message
 from tests.solvers.sandbox.rooms import run
 
@@ -107,21 +107,24 @@ def test_what_is_too_large_is_left_out(tmp_path: Path, monkeypatch: pytest.Monke
 )
 def test_pictures_that_are_none_are_left_out(content: dict[str, Any]) -> None:
     output = Output(1000)
-    output.take(Message("display_data", "p", content))
+    output.add(Message("display_data", "p", content))
     assert (output.images, output.text) == ([], "[1 pictures left out]\n")
 
 
 def test_not_more_than_a_few_pictures() -> None:
     output = Output(1000)
     for _ in range(MOST_PICTURES + 3):
-        output.take(Message("display_data", "p", {"data": {"image/png": "iVBORw0KGgo="}}))
+        output.add(Message("display_data", "p", {"data": {"image/png": "iVBORw0KGgo="}}))
     assert len(output.images) == MOST_PICTURES
     assert output.text == "[3 pictures left out]\n"
 
 
 def test_a_terminal_is_not_driven() -> None:
-    assert plain("\x1b[31mred\x1b[0m \x1b]0;title\x07ok\r\n10 %\r20 %\rdone\n") == "red ok\ndone\n"
-    assert "\x9b" not in plain("\x9b2J")
+    assert (
+        strip_terminal_codes("\x1b[31mred\x1b[0m \x1b]0;title\x07ok\r\n10 %\r20 %\rdone\n")
+        == "red ok\ndone\n"
+    )
+    assert "\x9b" not in strip_terminal_codes("\x9b2J")
 
 
 @pytest.mark.parametrize("size", [9, 10, 11, 25, 1000, 100_000])

@@ -1,4 +1,4 @@
-"""A model behind Anthropic's Messages API: one attempt a call."""
+"""A model behind Anthropic's Messages API, with one attempt per call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ from keju.models.anthropic.sampling import (
     Settings,
     settings_of,
 )
-from keju.models.anthropic.wire import PAUSED, Body, Unsendable, body_of, joined, normalise, say
+from keju.models.anthropic.wire import (
+    PAUSED,
+    Body,
+    Unsendable,
+    add_blocks,
+    body_of,
+    join_replies,
+    normalise,
+)
 from keju.models.base import BRIEF, NotReady, fault_text
 from keju.models.openai.client import (
     PREFLIGHT_SECONDS,
@@ -34,23 +42,23 @@ from keju.models.transport import HttpReply, TransportError
 from keju.types import Fault, FaultKind, Prefix, Prompt, Reply, Request, Sampling
 
 MOST_PAUSES: Final = 8
-"""How often a reply that paused is sent back before it is given up."""
+"""Number of times that a paused reply is sent back before Keju gives up."""
 KEPT_PREFIXES: Final = 256
 LONGEST_PREFILL: Final = 2.0
-"""Seconds after which the service has surely computed a shared part."""
+"""Seconds after which the service has certainly computed a shared part."""
 WORTH_A_WAIT: Final = 2000
-"""Characters of a shared part from which on the service may keep it: 512 tokens and more."""
+"""Characters of a shared part from which the service may cache it: 512 tokens and more."""
 INFO: Final = ("display_name", "lifecycle", "deprecated_at", "retires_at", "max_input_tokens",
                "max_tokens")  # fmt: skip
-"""What is kept of what the service says about a model."""
+"""Fields of the service's model information that are kept."""
 BY_CODE: Final[dict[str, FaultKind]] = {
     "enforced_spend_limit_reached": "auth",
     "ramp_limit_exceeded": "rate_limit",
     "overloaded_error": "rate_limit",
 }
-"""Codes and types of errors that say more than the status does."""
-# "Your credit balance is too low", "You have reached your specified API usage limits": under 400,
-# as if the request were to blame.
+"""Codes and types of errors that are more specific than the status."""
+# "Your credit balance is too low", "You have reached your specified API usage limits": the service
+# sends them with status 400, as if the request were wrong.
 SPENT: Final = re.compile(r"credit balance|(usage|spend(ing)?) limits?\b", re.IGNORECASE)
 PASSING: Final[tuple[FaultKind, ...]] = ("server", "timeout", "rate_limit")
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -60,8 +68,8 @@ PROMPT: Final = Prompt(Prefix(), "Answer with one letter, A or B.")
 class AnthropicModel(HttpModel):
     """``POST /v1/messages``, without streaming.
 
-    Where the service has reported cached tokens, the first request of each shared part goes ahead:
-    what the service keeps of a prompt can be read once it has computed that part.
+    If the service has reported cached tokens, the first request of each shared part is sent ahead.
+    The service can only reuse a prompt after it has computed that part.
     """
 
     provider = ANTHROPIC
@@ -79,8 +87,8 @@ class AnthropicModel(HttpModel):
         preflight_timeout: float = PREFLIGHT_SECONDS,
     ) -> None:
         key = (api_key or "").strip()
-        old = settings.version < NO_SAMPLING_SINCE
-        credentials = {"x-api-key": key} if old else {"Authorization": f"Bearer {key}"}
+        has_key_header = settings.version < NO_SAMPLING_SINCE
+        credentials = {"x-api-key": key} if has_key_header else {"Authorization": f"Bearer {key}"}
         super().__init__(
             settings.id,
             messages_address(api_url or ANTHROPIC.home),
@@ -93,60 +101,64 @@ class AnthropicModel(HttpModel):
         self._has_key = bool(key)
         self.fixed_history = settings.gate is None or settings.gate.bound
         self._info: dict[str, Any] | None = None
-        self._kept: dict[tuple[int, bool], tuple[Prefix, asyncio.Event]] = {}
+        self._prefixes: dict[tuple[int, bool], tuple[Prefix, asyncio.Event]] = {}
         self._reports_cache = False
         self._prefill = LONGEST_PREFILL
-        """Seconds in which the service has computed a shared part, as far as is known."""
+        """Estimated seconds in which the service computes a shared part."""
 
     def briefly(self, sampling: Sampling) -> Sampling:
-        """`sampling` for a short reply, which has room for the thinking that is asked for."""
+        """Return `sampling` for a short reply that has room for the requested thinking."""
         budget = (sampling.extra.get("thinking") or {}).get("budget_tokens", 0)
         return msgspec.structs.replace(sampling, max_tokens=budget + BRIEF)
 
     def patience(self, sampling: Sampling, usual: float) -> float:
-        """Seconds for one attempt: more than usual for a reply that may be longer than usual."""
+        """Return the seconds for one attempt: more than usual for a reply that may be longer than
+        usual."""
         return usual * max(1.0, (sampling.max_tokens or 0) / UNSTREAMED_TOKENS)
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Make one attempt; a reply that pauses is sent back until it ends."""
+        """Make one attempt; send a paused reply back until it ends."""
         try:
             body = body_of(self.name, request)
         except Unsendable as error:
             return Reply(error=Fault("bad_request", str(error), sent=False))
-        async with self._in_turn(request) as is_first:
+        async with self._wait_for_prefix(request) as is_first:
             reply = await self._attempt(body, request, timeout)
         if is_first and reply.error is None:
             self._prefill = min(self._prefill, reply.seconds)
         return reply
 
     async def _attempt(self, body: Body, request: Request, timeout: float) -> Reply:
-        whole = reply = await self.attempt(self.post(body, timeout), request)
+        combined = reply = await self.attempt(self.post(body, timeout), request)
         for _ in range(MOST_PAUSES):
             if reply.finish != PAUSED or not reply.native:
-                return whole
-            say(body.turns, "assistant", *msgspec.json.decode(reply.native, type=list[msgspec.Raw]))
+                return combined
+            add_blocks(
+                body.turns, "assistant", *msgspec.json.decode(reply.native, type=list[msgspec.Raw])
+            )
             reply = await self.attempt(self.post(body, timeout), request)
-            whole = joined(whole, reply)
+            combined = join_replies(combined, reply)
         problem = f"the reply paused {MOST_PAUSES} times and did not end"
-        return Reply(usage=whole.usage, seconds=whole.seconds, error=Fault("server", problem))
+        return Reply(usage=combined.usage, seconds=combined.seconds, error=Fault("server", problem))
 
     async def post(self, body: Body, timeout: float) -> HttpReply:
-        """Send one request as it is."""
+        """Send one request without retries."""
         return await self.transport.post(self.address.messages, body.encoded(), timeout)
 
     @asynccontextmanager
-    async def _in_turn(self, request: Request) -> AsyncIterator[bool]:
+    async def _wait_for_prefix(self, request: Request) -> AsyncIterator[bool]:
         """Let the first request with a long shared part be computed before the others begin.
 
-        They wait at most for the shortest reply to such a first request. Yields whether it is one.
+        The others wait at most for the shortest reply to such a first request. Yields whether the
+        request is the first one.
         """
         prefix = request.prompt.prefix
         size = len(prefix.lead) + sum(len(message.content) for message in prefix.messages)
         if size < WORTH_A_WAIT:
             yield False
             return
-        key = (id(prefix), bool(request.tools))  # tools stand before all else
-        entry = self._kept.get(key)
+        key = (id(prefix), bool(request.tools))  # tools come before everything else
+        entry = self._prefixes.get(key)
         if entry is not None:
             if self._reports_cache:
                 with suppress(TimeoutError):
@@ -154,42 +166,42 @@ class AnthropicModel(HttpModel):
                         await entry[1].wait()
             yield False
             return
-        if len(self._kept) >= KEPT_PREFIXES:
-            del self._kept[next(iter(self._kept))]
-        # The prefix is kept beside its event, so that no other object gets its id.
+        if len(self._prefixes) >= KEPT_PREFIXES:
+            del self._prefixes[next(iter(self._prefixes))]
+        # The prefix is kept together with its event, so no other object gets its id.
         ended = asyncio.Event()
-        self._kept[key] = (prefix, ended)
+        self._prefixes[key] = (prefix, ended)
         try:
             yield True
         finally:
             ended.set()
 
     def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
-        """The reply in the body of a successful call."""
-        read = normalise(reply.body, request, seconds, self.redact, self._number(reply))
-        self._reports_cache |= read.usage.cached + read.usage.written > 0
-        return read
+        """Return the reply in the body of a successful call."""
+        parsed = normalise(reply.body, request, seconds, self.redact, self._request_id(reply))
+        self._reports_cache |= parsed.usage.cached + parsed.usage.written > 0
+        return parsed
 
-    def _number(self, reply: HttpReply) -> str:
-        """What the service calls the request: ``req_011C…``; nothing where it is no such word."""
+    def _request_id(self, reply: HttpReply) -> str:
+        """Return the service's id of the request: ``req_011C…``; empty if it has another form."""
         number = self.redact(reply.header("request-id") or "")
         return number if REQUEST_ID.fullmatch(number) else ""
 
     def refusal(self, reply: HttpReply) -> Fault:
-        """The fault behind a reply whose status is not a success."""
+        """Return the fault of a reply whose status is not a success."""
         fault = super().refusal(reply)
         kind = next((BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE), fault.kind)
         if kind == "bad_request" and SPENT.search(fault.message):
             kind = "auth"
-        should = (reply.header("x-should-retry") or "").lower()
-        if should == "false" and kind in PASSING:
+        retry_advice = (reply.header("x-should-retry") or "").lower()
+        if retry_advice == "false" and kind in PASSING:
             kind = "bad_request"
-        elif should == "true" and kind == "bad_request":
+        elif retry_advice == "true" and kind == "bad_request":
             kind = "server"
-        return msgspec.structs.replace(fault, kind=kind, request_id=self._number(reply))
+        return msgspec.structs.replace(fault, kind=kind, request_id=self._request_id(reply))
 
     def path(self, sampling: Sampling) -> str:
-        """The one route."""
+        """Return the only route."""
         return MESSAGES
 
     async def preflight(self, sampling: Sampling) -> None:
@@ -197,21 +209,21 @@ class AnthropicModel(HttpModel):
         if self._info is None:
             self._info = await self._model_info()
         info = self._info
-        most = info.get("max_tokens")
-        if isinstance(most, int) and (sampling.max_tokens or 0) > most:
-            values = {"model": self.name, "tokens": sampling.max_tokens, "most": most}
+        max_tokens = info.get("max_tokens")
+        if isinstance(max_tokens, int) and (sampling.max_tokens or 0) > max_tokens:
+            values = {"model": self.name, "tokens": sampling.max_tokens, "most": max_tokens}
             raise EndpointError("anthropic_too_long", **values)
         request = Request(PROMPT, self.briefly(sampling), hash="")
         try:
             reply = await self.post(body_of(self.name, request), self.preflight_timeout)
         except TransportError as error:
-            raise self._unreached(error) from None
-        read = self.read(reply, request)
-        if read.error is not None:
-            raise await self._explained(read.error)
+            raise self._connection_error(error) from None
+        parsed = self.parse_reply(reply, request)
+        if parsed.error is not None:
+            raise await self._explain(parsed.error)
         self._facts |= {
             "api_version": self.settings.version,
-            "reported_model": read.model,
+            "reported_model": parsed.model,
             "table": AS_OF,
             "short_names": NAMES_AS_OF,
             "known": self.settings.gate is not None,
@@ -224,7 +236,7 @@ class AnthropicModel(HttpModel):
             self._facts["effort"] = effort or self.settings.gate.default_effort
 
     async def _model_info(self) -> dict[str, Any]:
-        """What the service says of the model, where it does; a gateway may not."""
+        """Return the service's information about the model; empty if a gateway has none."""
         try:
             url = self.address.model(self.name)
             reply = await self.transport.get(url, self.preflight_timeout)
@@ -238,15 +250,15 @@ class AnthropicModel(HttpModel):
             for name, value in known.items()
         }
 
-    def _unreached(self, error: TransportError) -> EndpointError:
+    def _connection_error(self, error: TransportError) -> EndpointError:
         message = self.redact(error.message)
         if error.reached:
             return NotReady(self.address.shown, Fault(error.kind, message))
         code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
         return endpoint_error(code, self, message)
 
-    async def _explained(self, fault: Fault) -> EndpointError:
-        """Say what to change; NotReady for a failure that may pass."""
+    async def _explain(self, fault: Fault) -> EndpointError:
+        """Return the error that says what to change; NotReady for a failure that may pass."""
         if fault.kind in TRANSIENT:
             return NotReady(self.address.shown, fault)
         if fault.kind == "auth" and fault.status in (401, 403):
@@ -264,7 +276,7 @@ class AnthropicModel(HttpModel):
 
 
 def _codes(body: bytes) -> list[str]:
-    """The code and the type of an error: ``ramp_limit_exceeded``, ``rate_limit_error``."""
+    """Return the code and the type of an error: ``ramp_limit_exceeded``, ``rate_limit_error``."""
     try:
         error = msgspec.json.decode(body)["error"]
         details = error.get("details") or {}
@@ -274,7 +286,8 @@ def _codes(body: bytes) -> list[str]:
 
 
 def make(config: TaskConfig) -> AnthropicModel:
-    """The model that `config` names; ConfigError where the provider's own host would lack a key."""
+    """Return the model that `config` names; raise ConfigError if Anthropic's host would lack a
+    key."""
     model = AnthropicModel(
         settings_of(config),
         api_url=config.api_url,
@@ -283,11 +296,11 @@ def make(config: TaskConfig) -> AnthropicModel:
         ca_file=config.ca_file,
         preflight_timeout=min(config.timeout, PREFLIGHT_SECONDS),
     )
-    # Whoever serves the API elsewhere may want no key.
+    # A server of the API at another address may not need a key.
     if not model.has_key and model.address.base.startswith(ANTHROPIC.home):
-        short = {full: name for name, full in SHORT_NAMES.items()}.get(config.model.strip())
+        short_name = {full: name for name, full in SHORT_NAMES.items()}.get(config.model.strip())
         names = {"model": config.model, "variable": ANTHROPIC.key_variable}
-        if short is None:
+        if short_name is None:
             raise ConfigError("anthropic_no_key", **names)
-        raise ConfigError("anthropic_no_key_short", short=short, **names)
+        raise ConfigError("anthropic_no_key_short", short=short_name, **names)
     return model

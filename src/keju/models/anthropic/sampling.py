@@ -1,11 +1,11 @@
-"""From what was asked for to what Anthropic's API can be asked for, before anything is sent; and
-what each of its models accepts, in one dated table.
+"""Fits the requested sampling to Anthropic's API before anything is sent, with a dated table of
+what each model accepts.
 
-The API tells much of it by itself (``GET /v1/models/ID``: the longest reply, the kinds of
-thinking); what it does not tell, or what must be known before anything is sent, stands here. What
-nobody asked for, such as Keju's own temperature of 0, is left out where the API has no place for
-it, and results say so. What the user or the protocol asks for is sent, or refused in one line:
-nothing is dropped in silence.
+The API reports a part of it (``GET /v1/models/ID``: the longest reply, the kinds of thinking). The
+table holds the parts that the API does not report or that must be known before sending. Defaults
+such as Keju's temperature of 0 are left out if the API does not support them, and results report
+it. Settings of the user or the protocol are either sent or refused in one
+line, never dropped.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from keju.errors import ConfigError, Notice
 from keju.types import Sampling
 
 AS_OF: Final = "2026-11-16"
-"""When the table was last compared with what the vendor says."""
+"""The date on which the table was last compared with the vendor's documentation."""
 DEFAULT_VERSION: Final = "2026-10-21"
-"""The version of the API that is asked for where no setting names another."""
+"""The version of the API that is requested unless a setting names another."""
 NO_SAMPLING_SINCE: Final = "2026-10-21"
 """From this version on no model has ``temperature``, ``top_p`` and ``top_k``."""
 MODEST_EFFORTS: Final = ("low", "medium", "high")
@@ -32,25 +32,25 @@ Thinking = Literal["adaptive", "enabled", "disabled", "between_tools"]
 
 
 class Gate(NamedTuple):
-    """What one family of models accepts."""
+    """The settings that one family of models accepts."""
 
     thinks: Literal["off", "on", "always"]
-    """Whether it thinks where a request does not say."""
+    """Whether it thinks if a request does not say so."""
     thinking: tuple[Thinking, ...]
-    """Which settings of thinking a request may name."""
+    """The settings of thinking that a request may name."""
     sampling: Literal["one", "default", "none"]
-    """In versions that have it: temperature or top_p, a temperature of 1 alone, or nothing."""
+    """For versions with sampling: temperature or top_p, only a temperature of 1, or nothing."""
     most_tokens: int = 128_000
-    """The longest reply."""
+    """The longest reply in tokens."""
     prefill: bool = False
-    """Whether it goes on from an assistant's turn that was begun for it."""
+    """Whether it continues an assistant's turn that the request begins."""
     efforts: bool = True
-    """Whether it takes ``output_config.effort``."""
+    """Whether it accepts ``output_config.effort``."""
     default_effort: str = "high"
     modest: tuple[Thinking, ...] = ()
-    """Settings of thinking that go with an effort of at most ``high``."""
+    """Settings of thinking that need an effort of at most ``high``."""
     bound: bool = False
-    """Whether its thinking is tied to all that was said before: history may only grow."""
+    """Whether its thinking depends on all earlier turns, so that the history may only grow."""
 
 
 _OF_4_5 = Gate(
@@ -79,48 +79,51 @@ GATES: Final = {
     "claude-fable-5": _ALWAYS,
     "claude-mythos-5": _ALWAYS,
 }
-"""By the beginning of the model's id: ``claude-sonnet-4-5`` is also ``claude-sonnet-4-5-20250929``,
-and of ``claude-opus-5`` and ``claude-opus-5-5`` the longer one counts."""
+"""Keys are beginnings of a model's id. ``claude-sonnet-4-5`` also matches
+``claude-sonnet-4-5-20250929``. If both ``claude-opus-5`` and ``claude-opus-5-5`` match, the longer
+one counts."""
 
 
 def gate_of(model: str) -> Gate | None:
-    """What `model` accepts; None for a name that the table does not know."""
-    known = [name for name in GATES if model == name or model.startswith(f"{name}-")]
-    return GATES[max(known, key=len)] if known else None
+    """Return what `model` accepts; None for a name that is not in the table."""
+    matches = [name for name in GATES if model == name or model.startswith(f"{name}-")]
+    return GATES[max(matches, key=len)] if matches else None
 
 
 KIND: Final = "anthropic:"
 DEFAULT_MAX_TOKENS: Final = 16_384
-"""The API wants a limit; output limits are reckoned by it, so it is not the largest there is."""
+"""The API needs a limit. Output rate limits are computed from it, so it is below the largest
+possible."""
 UNSTREAMED_TOKENS: Final = 21_333
 """Longer replies may take more than ten minutes, after which networks cut silent connections."""
 ROOM_TO_THINK: Final = 4096
-"""Tokens below which a model that thinks often ends before its answer."""
+"""Number of tokens below which a model that thinks often ends before its answer."""
 LEAST_BUDGET: Final = 1024
-"""Tokens that ``thinking.budget_tokens`` allows at least."""
+"""The least number of tokens for ``thinking.budget_tokens``."""
 ONLY_CLIENT: Final = "continue_final_message"
-"""Says that the reply goes on from the prompt's cue: a begun turn here, no field of the body."""
+"""The field that continues the reply from the prompt's cue. Here it becomes an assistant turn
+instead of a field of the body."""
 NOT_THERE: Final = (
     "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias",
     "chat_template_kwargs", "logprobs", "top_logprobs", "seed",
 )  # fmt: skip
-"""What no version of the API has."""
+"""Fields that no version of the API has."""
 OF_KEJU: Final = ("system", "tools", "tool_choice", "stop_sequences", "cache_control")
-"""Fields that Keju makes itself, beside those that no endpoint may be given."""
+"""Fields that Keju makes itself, in addition to those that are refused for all endpoints."""
 
 
 class ModelArgs(StrictSettings):
-    """What ``model_args`` may say about a model of Anthropic's API."""
+    """The ``model_args`` of a model of Anthropic's API."""
 
     api_version: str = Field(default=DEFAULT_VERSION, pattern=r"^\d{4}-\d{2}-\d{2}$")
     """The header ``anthropic-version``."""
     like: str | None = None
-    """A model of the table that this one accepts the same settings as, e.g. behind a gateway that
-    has names of its own."""
+    """A model of the table that accepts the same settings as this one, e.g. for another name behind
+    a gateway."""
 
 
 class Settings(NamedTuple):
-    """A model's id, the version of the API, and what the model accepts."""
+    """A model's id, the version of the API, and the settings that the model accepts."""
 
     id: str
     version: str
@@ -128,12 +131,12 @@ class Settings(NamedTuple):
 
     @property
     def has_sampling(self) -> bool:
-        """Whether the version has a temperature at all."""
+        """Whether the version has a temperature."""
         return self.version < NO_SAMPLING_SINCE
 
 
 def settings_of(config: TaskConfig) -> Settings:
-    """What `config` says of the model; ConfigError in one line."""
+    """Return the settings of the model from `config`; raise ConfigError in one line."""
     model = config.model.strip().removeprefix(KIND)
     if not model:
         raise ConfigError("anthropic_no_name")
@@ -148,37 +151,38 @@ def settings_of(config: TaskConfig) -> Settings:
 
 
 def fit(config: TaskConfig, sampling: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
-    """`sampling` as the API takes it, and what results must say of it; ConfigError if it cannot.
+    """Return `sampling` for the API with notices for the results; raise ConfigError if it cannot be
+    sent.
 
-    A temperature of None is one that nobody asked for.
+    A temperature of None was not requested.
     """
     model = settings_of(config)
     if sampling.decode == "labels":
         raise ConfigError("anthropic_no_logprobs")
     if sampling.form == "completion":
         raise ConfigError("anthropic_no_completions")
-    given = [*sampling.extra, *(["seed"] if sampling.seed is not None else [])]
+    requested_fields = [*sampling.extra, *(["seed"] if sampling.seed is not None else [])]
     for name in NOT_THERE:
-        if name in given:
+        if name in requested_fields:
             raise ConfigError("anthropic_no_field", name=name)
     for name in OF_KEJU:
         if name in sampling.extra:
             raise ConfigError("extra_body_own", name=name)
-    most = model.gate.most_tokens if model.gate is not None else None
-    limit = sampling.max_tokens or min(DEFAULT_MAX_TOKENS, most or DEFAULT_MAX_TOKENS)
-    if most is not None and limit > most:
-        raise ConfigError("anthropic_too_long", model=model.id, tokens=limit, most=most)
-    extra = _thinking(model, limit, _effort(model, sampling.extra))
+    max_tokens = model.gate.most_tokens if model.gate is not None else None
+    limit = sampling.max_tokens or min(DEFAULT_MAX_TOKENS, max_tokens or DEFAULT_MAX_TOKENS)
+    if max_tokens is not None and limit > max_tokens:
+        raise ConfigError("anthropic_too_long", model=model.id, tokens=limit, most=max_tokens)
+    extra = _with_thinking(model, limit, _with_effort(model, sampling.extra))
     if sampling.extra.get(ONLY_CLIENT) and (model.gate is None or not model.gate.prefill):
         raise ConfigError("anthropic_no_prefill", model=model.id)
-    temperature = _temperature(model, sampling, extra)
+    temperature = _fit_temperature(model, sampling, extra)
     notices = []
     if temperature is None:
         values = {"model": model.id, "version": model.version}
         notices.append(Notice("temperature_not_sent", values))
-    if blank := [stop for stop in sampling.stop if not stop.strip()]:
-        notices.append(Notice("stop_cut_here", {"stops": ", ".join(map(repr, blank))}))
-    if _thinks(extra) and limit < ROOM_TO_THINK:
+    if blank_stops := [stop for stop in sampling.stop if not stop.strip()]:
+        notices.append(Notice("stop_cut_here", {"stops": ", ".join(map(repr, blank_stops))}))
+    if _has_thinking(extra) and limit < ROOM_TO_THINK:
         notices.append(Notice("thinking_in_limit", {"model": model.id, "tokens": limit}))
     if limit > UNSTREAMED_TOKENS:
         notices.append(Notice("long_without_stream", {"tokens": limit, "most": UNSTREAMED_TOKENS}))
@@ -188,20 +192,21 @@ def fit(config: TaskConfig, sampling: Sampling) -> tuple[Sampling, tuple[Notice,
     return fitted, tuple(notices)
 
 
-def _effort(model: Settings, extra: dict[str, Any]) -> dict[str, Any]:
-    """`extra` with the effort where the API has it."""
-    given = dict(extra)
-    effort = given.pop("reasoning_effort", None)
+def _with_effort(model: Settings, extra: dict[str, Any]) -> dict[str, Any]:
+    """Return `extra` with the effort in the field of the API."""
+    fields = dict(extra)
+    effort = fields.pop("reasoning_effort", None)
     if effort is not None:
-        given["output_config"] = {**(given.get("output_config") or {}), "effort": effort}
-    asked = (given.get("output_config") or {}).get("effort")
-    if asked is not None and model.gate is not None and not model.gate.efforts:
+        fields["output_config"] = {**(fields.get("output_config") or {}), "effort": effort}
+    requested_effort = (fields.get("output_config") or {}).get("effort")
+    if requested_effort is not None and model.gate is not None and not model.gate.efforts:
         raise ConfigError("anthropic_no_effort", model=model.id)
-    return given
+    return fields
 
 
-def _thinking(model: Settings, limit: int, extra: dict[str, Any]) -> dict[str, Any]:
-    """`extra` with the setting of thinking; its text is asked for, as the journal keeps it."""
+def _with_thinking(model: Settings, limit: int, extra: dict[str, Any]) -> dict[str, Any]:
+    """Return `extra` with the setting of thinking. Its text is requested, because the journal keeps
+    it."""
     thinking, gate = extra.get("thinking"), model.gate
     if thinking is None:
         if gate is None or gate.thinks == "off":
@@ -225,34 +230,36 @@ def _thinking(model: Settings, limit: int, extra: dict[str, Any]) -> dict[str, A
     return extra | {"thinking": thinking}
 
 
-def _thinks(extra: dict[str, Any]) -> bool:
+def _has_thinking(extra: dict[str, Any]) -> bool:
     """Whether a request with these fields makes the model think."""
     thinking = extra.get("thinking")
     return thinking is not None and thinking["type"] != "disabled"
 
 
-def _temperature(model: Settings, sampling: Sampling, extra: dict[str, Any]) -> float | None:
-    """The temperature to send; ConfigError for settings of sampling that the API refuses."""
-    named = {"temperature": sampling.temperature, "top_p": sampling.top_p}
-    named["top_k"] = extra.get("top_k")
-    asked = {name: value for name, value in named.items() if value is not None}
-    thinks = _thinks(extra)
+def _fit_temperature(model: Settings, sampling: Sampling, extra: dict[str, Any]) -> float | None:
+    """Return the temperature to send; raise ConfigError for sampling that the API refuses."""
+    sampling_values = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    sampling_values["top_k"] = extra.get("top_k")
+    requested = {name: value for name, value in sampling_values.items() if value is not None}
+    thinks = _has_thinking(extra)
     accepts = model.gate.sampling if model.gate is not None else "one"
-    if not asked:
-        # Keju's own default of 0, where the API would take it.
-        takes = model.has_sampling and model.gate is not None and accepts == "one" and not thinks
-        return 0.0 if takes else None
-    setting, value = next(iter(asked.items()))
+    if not requested:
+        # Keju's default of 0, if the API accepts it.
+        takes_zero = (
+            model.has_sampling and model.gate is not None and accepts == "one" and not thinks
+        )
+        return 0.0 if takes_zero else None
+    setting, value = next(iter(requested.items()))
     values = {"model": model.id, "version": model.version, "setting": setting, "value": value}
     if not model.has_sampling:
         raise ConfigError("anthropic_no_sampling", since=NO_SAMPLING_SINCE, **values)
-    usual = asked in ({"temperature": 1.0}, {"top_p": 1.0})
-    if accepts == "none" or (accepts == "default" and not usual):
+    is_default = requested in ({"temperature": 1.0}, {"top_p": 1.0})
+    if accepts == "none" or (accepts == "default" and not is_default):
         raise ConfigError("anthropic_model_no_sampling", **values)
-    if thinks and asked != {"temperature": 1.0}:
+    if thinks and requested != {"temperature": 1.0}:
         raise ConfigError("anthropic_thinking_sampling", **values)
-    if "temperature" in asked and "top_p" in asked:
+    if "temperature" in requested and "top_p" in requested:
         raise ConfigError("anthropic_one_of_two")
-    if asked.get("temperature", 0) > 1:
-        raise ConfigError("anthropic_temperature_range", temperature=asked["temperature"])
+    if requested.get("temperature", 0) > 1:
+        raise ConfigError("anthropic_temperature_range", temperature=requested["temperature"])
     return sampling.temperature

@@ -1,15 +1,15 @@
 """Requests and replies of Anthropic's Messages API, as JSON.
 
-A conversation is a list of turns whose roles alternate; a turn is a list of blocks. What all
-questions of a subset share ends with a mark, up to which the service keeps what it has read:
+A conversation is a list of turns whose roles alternate, and a turn is a list of blocks. The part
+that all questions of a subset share ends with a cache mark, up to which the service keeps it:
 
     system    [worked examples' instructions]
     user      [an example]   assistant [its solution, marked]   user [the question]
     user      [examples in one text, marked] [the question]
 
-A model that acts gets what it said back byte for byte, and then one turn of the user with the
-results of all its calls, in order, before anything else. Such a conversation only grows, so it is
-marked at its end as well.
+A model with tools gets its own turns back byte for byte. After them comes one turn of the user that
+begins with the results of all its calls, in order. Such a conversation only grows, so it also has a
+mark at its end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import msgspec
 from keju.answers.segments import as_reply
 from keju.models.anthropic.sampling import ONLY_CLIENT
 from keju.models.base import Redactor, error_of, kind_of, one_line
-from keju.models.openai.wire import count, document_of, unreadable
+from keju.models.openai.wire import document_of, token_count, unreadable_fault
 from keju.types import CUT, REFUSAL_FINISH, Fault, Reply, Request, Tool, ToolCall, Turn, Usage
 
 FINISHES: Final = {
@@ -35,11 +35,11 @@ FINISHES: Final = {
     "tool_use": "tool_calls",
     "refusal": REFUSAL_FINISH,
 }
-"""The API's words for why a reply ended, in those of the house; others stay as they are."""
+"""The API's stop reasons in Keju's words; unknown ones stay unchanged."""
 PAUSED: Final = "pause_turn"
-"""Why a reply ended that goes on when it is sent back."""
+"""The stop reason of a reply that continues when it is sent back."""
 MARK: Final = {"type": "ephemeral"}
-"""Stands on the last block of what is to be kept for the next request."""
+"""The cache mark on the last block that is kept for the next request."""
 
 Block = dict[str, Any]
 _encode = msgspec.json.encode
@@ -59,22 +59,22 @@ class _Message(msgspec.Struct):
 
 
 class Unsendable(Exception):
-    """A prompt that the API has no form for."""
+    """A prompt that the API cannot express."""
 
 
 class Body(NamedTuple):
-    """A request's body, and the turns in it, for whoever goes on with them."""
+    """A request's body, and its turns, to which further turns can be added."""
 
     fields: dict[str, Any]
     turns: list[dict[str, Any]]
 
     def encoded(self) -> bytes:
-        """The JSON that is sent; equal requests give equal bytes."""
+        """Return the JSON that is sent; equal requests give equal bytes."""
         return _encode(self.fields | {"messages": self.turns})
 
 
 def body_of(model: str, request: Request) -> Body:
-    """What is sent for `request`; raises Unsendable."""
+    """Return the body for `request`; raise Unsendable."""
     prompt, sampling = request.prompt, request.sampling
     system: list[Block] = []
     turns: list[dict[str, Any]] = []
@@ -84,26 +84,30 @@ def body_of(model: str, request: Request) -> Body:
             raise Unsendable("Anthropic's API takes a system message at the beginning alone")
         if message.content.strip():
             block = _text(message.content)
-            (system.append(block) if message.role == "system" else say(turns, message.role, block))
+            (
+                system.append(block)
+                if message.role == "system"
+                else add_blocks(turns, message.role, block)
+            )
             shared = [block]
     lead, tail = prompt.prefix.lead, prompt.tail
     if lead.strip() and tail.strip():
         block = _text(lead)
-        say(turns, "user", block)
+        add_blocks(turns, "user", block)
         shared = [block]
-    else:  # blocks of nothing but white space are refused
+    else:  # the API refuses blocks of white space
         tail = lead + tail
     if not tail.strip():
         raise Unsendable("the prompt is empty")
-    say(turns, "user", _text(tail))
+    add_blocks(turns, "user", _text(tail))
     if turns[0]["role"] != "user":
         raise Unsendable("Anthropic's API wants a conversation that the user begins")
     for block in shared:
         block["cache_control"] = MARK
     if request.turns:
-        _continue(turns, request)
+        _add_turns(turns, request)
     elif request.continues_cue and prompt.cue.strip():
-        say(turns, "assistant", _text(prompt.cue.rstrip()))
+        add_blocks(turns, "assistant", _text(prompt.cue.rstrip()))
     fields: dict[str, Any] = {"model": model, "max_tokens": sampling.max_tokens}
     fields |= {"temperature": sampling.temperature, "top_p": sampling.top_p}
     fields |= {"stop_sequences": [stop for stop in sampling.stop if stop.strip()]}
@@ -119,8 +123,8 @@ def body_of(model: str, request: Request) -> Body:
     return Body(fields | extra, turns)
 
 
-def say(turns: list[dict[str, Any]], role: str, *blocks: Any) -> None:
-    """Add blocks to a conversation; neighbours of one role are one turn, and nothing is none."""
+def add_blocks(turns: list[dict[str, Any]], role: str, *blocks: Any) -> None:
+    """Add blocks to a conversation. Neighbouring blocks of one role form one turn."""
     if not blocks:
         return
     if turns and turns[-1]["role"] == role:
@@ -133,34 +137,37 @@ def _text(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
-def _continue(turns: list[dict[str, Any]], request: Request) -> None:
-    """Add what was said after the prompt."""
+def _add_turns(turns: list[dict[str, Any]], request: Request) -> None:
+    """Add the turns after the prompt."""
     for turn in request.turns:
         if turn.role == "assistant" and turn.native:
             turns.append({"role": "assistant", "content": msgspec.Raw(turn.native)})
         elif turn.role == "assistant":
-            said = [_text(turn.text)] if turn.text.strip() else []
-            say(turns, "assistant", *said, *map(_tool_use, turn.calls))
+            text_blocks = [_text(turn.text)] if turn.text.strip() else []
+            add_blocks(turns, "assistant", *text_blocks, *map(_tool_use, turn.calls))
         elif turn.role == "tool":
-            say(turns, "user", _tool_result(turn))
+            add_blocks(turns, "user", _tool_result(turn))
         else:
-            say(turns, "user", *([_text(turn.text)] if turn.text.strip() else []), *_pictures(turn))
+            add_blocks(
+                turns, "user", *([_text(turn.text)] if turn.text.strip() else []), *_pictures(turn)
+            )
 
 
 def _tool(tool: Tool) -> Block:
     schema = {"type": "object"} | tool.parameters
-    described = {"description": tool.description} if tool.description else {}
-    return {"name": tool.name, **described, "input_schema": schema}
+    description = {"description": tool.description} if tool.description else {}
+    return {"name": tool.name, **description, "input_schema": schema}
 
 
 def _tool_use(call: ToolCall) -> Block:
-    """A call that did not come from this API; malformed arguments become none."""
+    """Return the block of a call that did not come from this API; malformed arguments become
+    empty."""
     try:
-        given = msgspec.json.decode(call.arguments)
+        arguments = msgspec.json.decode(call.arguments)
     except (msgspec.DecodeError, UnicodeEncodeError):
-        given = None
-    given = given if isinstance(given, dict) else {}
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
+        arguments = None
+    arguments = arguments if isinstance(arguments, dict) else {}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
 
 
 def _tool_result(turn: Turn) -> Block:
@@ -171,7 +178,7 @@ def _tool_result(turn: Turn) -> Block:
 
 
 def _pictures(turn: Turn) -> list[Block]:
-    """The pictures of a turn; one of an unknown kind is left out."""
+    """Return the pictures of a turn, except unknown types."""
     blocks = []
     for picture in turn.images:
         kind = next((kind for start, kind in PICTURES.items() if picture.startswith(start)), None)
@@ -185,21 +192,24 @@ def _pictures(turn: Turn) -> list[Block]:
 def normalise(
     body: bytes, request: Request, seconds: float, redact: Redactor, request_id: str = ""
 ) -> Reply:
-    """Turn the body of a successful call into a reply; what cannot be used is a fault."""
+    """Turn the body of a successful call into a reply, or a fault if it cannot be used."""
     document: Any
     try:
         document = document_of(body)
     except ValueError:
-        return Reply(seconds=seconds, error=unreadable(body, redact))
+        return Reply(seconds=seconds, error=unreadable_fault(body, redact))
     if not isinstance(document, dict) or not isinstance(document.get("content"), list):
-        return Reply(seconds=seconds, error=_no_message(document, redact, request_id))
+        return Reply(seconds=seconds, error=_missing_message_fault(document, redact, request_id))
     blocks = [block for block in document["content"] if isinstance(block, dict)]
     word = document.get("stop_reason")
     finish = FINISHES.get(word, word) if isinstance(word, str) else ""
-    runs = finish not in (CUT, REFUSAL_FINISH)  # what was cut off or refused is not run
-    text, finish = _stopped(_joined(blocks, "text"), finish, document, request.sampling.stop)
+    # Keju does not run calls of a reply that was cut off or refused
+    is_complete = finish not in (CUT, REFUSAL_FINISH)
+    text, finish = _cut_at_stops(
+        _joined_text(blocks, "text"), finish, document, request.sampling.stop
+    )
     model = document.get("model")
-    calls = _calls(blocks) if runs else ()
+    calls = _calls(blocks) if is_complete else ()
     return as_reply(
         text,
         reasoning=[thought for thought in _texts(blocks, "thinking") if thought],
@@ -207,7 +217,7 @@ def normalise(
         usage=usage_of(document.get("usage")),
         seconds=seconds,
         model=model if isinstance(model, str) else "",
-        refusal=_refusal(document) if finish == REFUSAL_FINISH else "",
+        refusal=_refusal_text(document) if finish == REFUSAL_FINISH else "",
         request_id=request_id,
         tool_calls=calls,
         native=_native(body, document) if request.tools or finish == PAUSED else b"",
@@ -215,7 +225,7 @@ def normalise(
 
 
 def _calls(blocks: Iterable[Block]) -> tuple[dict[str, Any], ...]:
-    """The calls of a reply in the shape of the house."""
+    """Return the calls of a reply in OpenAI's format."""
     calls = []
     for block in blocks:
         name = block.get("name")
@@ -227,51 +237,52 @@ def _calls(blocks: Iterable[Block]) -> tuple[dict[str, Any], ...]:
 
 
 def _native(body: bytes, document: Mapping[str, Any]) -> bytes:
-    """The content of a reply as it was written, to be sent back; nothing where there is none."""
+    """Return the content of a reply as it was written, to send it back; empty if there is none."""
     if not document["content"]:
         return b""
     try:
         return bytes(msgspec.json.decode(body, type=_Message).content)
-    except msgspec.DecodeError:  # what only the patient decoder reads
+    except msgspec.DecodeError:  # only the slower, tolerant decoder can read it
         return _encode(document["content"])
 
 
 def _texts(blocks: Iterable[Block], kind: str) -> list[str]:
-    """The texts of all blocks of one type; what any other block holds is no answer."""
-    found = [block.get(kind) for block in blocks if block.get("type") == kind]
-    return [text for text in found if isinstance(text, str)]
+    """Return the texts of all blocks of one type."""
+    values = [block.get(kind) for block in blocks if block.get("type") == kind]
+    return [text for text in values if isinstance(text, str)]
 
 
-def _joined(blocks: Iterable[Block], kind: str) -> str:
+def _joined_text(blocks: Iterable[Block], kind: str) -> str:
     return "".join(_texts(blocks, kind))
 
 
-def _stopped(
+def _cut_at_stops(
     text: str, finish: str, document: Mapping[str, Any], stops: Iterable[str]
 ) -> tuple[str, str]:
-    """A text without the sequence that ended it, and why it ended.
+    """Return a text without the sequence that ended it, and why it ended.
 
-    Stops of nothing but white space are refused by the API, so the text is cut at them here.
+    The API refuses stop sequences of white space, so the text is cut at them here.
     """
     sequence = document.get("stop_sequence")
     if isinstance(sequence, str) and sequence:
         text = text.removesuffix(sequence)
-    places = [text.find(stop) for stop in stops if not stop.strip()]
-    if cuts := [place for place in places if place >= 0]:
+    stop_positions = [text.find(stop) for stop in stops if not stop.strip()]
+    if cuts := [position for position in stop_positions if position >= 0]:
         return text[: min(cuts)], "stop" if finish == CUT else finish
     return text, finish
 
 
-def _refusal(document: Mapping[str, Any]) -> str:
-    """What the API says of a refusal: ``cyber: the request asks for …``."""
+def _refusal_text(document: Mapping[str, Any]) -> str:
+    """Return the API's explanation of a refusal: ``cyber: the request asks for …``."""
     details = document.get("stop_details")
-    told = details if isinstance(details, dict) else {}
-    words = [told.get(name) for name in ("category", "explanation")]
+    fields = details if isinstance(details, dict) else {}
+    words = [fields.get(name) for name in ("category", "explanation")]
     return ": ".join(word for word in words if isinstance(word, str) and word)
 
 
-def _no_message(document: Any, redact: Redactor, request_id: str) -> Fault:
-    """What is wrong with a reply that is no message; some gateways report an error as success."""
+def _missing_message_fault(document: Any, redact: Redactor, request_id: str) -> Fault:
+    """Return the fault of a reply that is not a message. Some gateways report an error as
+    success."""
     if not isinstance(document, dict) or not document.get("error"):
         return Fault("malformed", "not a reply of Anthropic's API: it holds no list of content")
     message, code = error_of(_encode(document))
@@ -280,32 +291,33 @@ def _no_message(document: Any, redact: Redactor, request_id: str) -> Fault:
 
 
 def usage_of(usage: Any) -> Usage:
-    """The token counts of a reply: the prompt's are all that was read, written or neither."""
+    """Return the token counts of a reply. Input tokens include those read from and written to the
+    cache."""
     if not isinstance(usage, dict):
         return Usage()
     details = usage.get("output_tokens_details")
-    written = count(usage.get("cache_creation_input_tokens"))
-    read = count(usage.get("cache_read_input_tokens"))
+    cache_written = token_count(usage.get("cache_creation_input_tokens"))
+    cache_read = token_count(usage.get("cache_read_input_tokens"))
     return Usage(
-        count(usage.get("input_tokens")) + written + read,
-        count(usage.get("output_tokens")),
-        read,
-        count(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
-        written,
+        token_count(usage.get("input_tokens")) + cache_written + cache_read,
+        token_count(usage.get("output_tokens")),
+        cache_read,
+        token_count(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
+        cache_written,
     )
 
 
-def joined(first: Reply, second: Reply) -> Reply:
-    """A reply that paused, and how it went on, as one reply."""
-    if second.error is not None:
-        return second
+def join_replies(paused: Reply, continued: Reply) -> Reply:
+    """Return a paused reply and its continuation as one reply."""
+    if continued.error is not None:
+        return continued
     pairs = zip(
-        msgspec.structs.astuple(first.usage), msgspec.structs.astuple(second.usage), strict=True
+        msgspec.structs.astuple(paused.usage), msgspec.structs.astuple(continued.usage), strict=True
     )
     return msgspec.structs.replace(
-        second,
-        text=first.text + second.text,
-        reasoning="\n".join(filter(None, (first.reasoning, second.reasoning))),
+        continued,
+        text=paused.text + continued.text,
+        reasoning="\n".join(filter(None, (paused.reasoning, continued.reasoning))),
         usage=Usage(*(a + b for a, b in pairs)),
-        seconds=first.seconds + second.seconds,
+        seconds=paused.seconds + continued.seconds,
     )

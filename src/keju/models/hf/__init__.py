@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from keju.models.hf.model import HFModel
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-"""Read when torch is imported, which the modules of this package do: threads that wait for others
-then sleep. Spinning they tripled the processor time of small models on a busy machine."""
+"""torch reads it when it is imported by the modules of this package. Waiting threads then sleep. If
+they spin, small models on a busy machine take three times the processor time."""
 
 
 def make(config: TaskConfig) -> HFModel:
-    """The model that `config` names, not yet loaded; ConfigError for settings it cannot have.
+    """Return the model that `config` names, not yet loaded; raise ConfigError for wrong settings.
 
-    Raises ModuleNotFoundError where torch or transformers is not installed.
+    Raises ModuleNotFoundError if torch or transformers is not installed.
     """
     if not config.model.strip().removeprefix("hf:"):
         raise ConfigError("hf_no_name", model=config.model)

@@ -1,5 +1,5 @@
-"""Attention of Keju's own: over a tree of prefixes and questions packed into one sequence, and over
-the rows of a running batch."""
+"""Keju's attention implementations: over a tree of prefixes and questions packed into one sequence,
+and over the rows of a running batch."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ import torch
 IMPLEMENTATION = "keju"
 """The name among the attention implementations of transformers."""
 UNSUPPORTED = ("softcap", "sliding_window", "s_aux", "position_bias")
-"""What an attention layer may ask for that these attentions do not do."""
+"""Features of attention layers that these implementations do not support."""
 
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, "float | None"], torch.Tensor]
 """Query, key and value as (rows, heads, tokens, dimension) and a scale, to the same shape."""
 
-_now = threading.local()
+_active = threading.local()
 
 
 @contextlib.contextmanager
-def attending(net: Any, attend: Attend) -> Iterator[None]:
-    """While it is open, the layers of `net` use `attend` in this thread, without any mask."""
+def use_attention(net: Any, attend: Attend) -> Iterator[None]:
+    """Make the layers of `net` use `attend` in this thread, without any mask."""
     from transformers import AttentionInterface
 
     AttentionInterface.register(IMPLEMENTATION, _dispatch)
     config = net.config.get_text_config()
-    before = config._attn_implementation
+    previous = config._attn_implementation
     config._attn_implementation = IMPLEMENTATION
-    _now.attend = attend
+    _active.attend = attend
     try:
         yield
     finally:
-        config._attn_implementation = before
-        del _now.attend
+        config._attn_implementation = previous
+        del _active.attend
 
 
 def _dispatch(
@@ -47,22 +47,22 @@ def _dispatch(
     value: torch.Tensor,
     _mask: Any,
     scaling: float | None = None,
-    **more: Any,
+    **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """The attention of one layer, in the signature of transformers."""
+    """Return the attention of one layer, in the signature of transformers."""
     for name in UNSUPPORTED:
-        if more.get(name) is not None:
+        if options.get(name) is not None:
             raise NotImplementedError(f"there is no shared attention with {name}")
-    return _now.attend(query, key, value, scaling).transpose(1, 2), None
+    return _active.attend(query, key, value, scaling).transpose(1, 2), None
 
 
-def over_rows(mask: torch.Tensor) -> Attend:
-    """One new token for every row, which sees the places where `mask` (rows, places) is true.
+def attend_rows(mask: torch.Tensor) -> Attend:
+    """Return the attention for one new token per row; `mask` (rows, places) marks visible places.
 
-    The heads that share keys stand as several queries of one head, so that keys and values
-    are read where they lie and never repeated.
+    Heads that share keys are treated as several queries of one head, so keys and values are never
+    copied.
     """
-    seen = mask[:, None, None, :]
+    visible = mask[:, None, None, :]
 
     def attend(
         query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
@@ -70,7 +70,7 @@ def over_rows(mask: torch.Tensor) -> Attend:
         rows, heads, _, width = query.shape
         grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], width)
         out = torch.nn.functional.scaled_dot_product_attention(
-            grouped, key, value, attn_mask=seen, scale=scaling
+            grouped, key, value, attn_mask=visible, scale=scaling
         )
         return out.reshape(rows, heads, 1, value.shape[-1])
 
@@ -80,7 +80,7 @@ def over_rows(mask: torch.Tensor) -> Attend:
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
 FLASH_MOST_DIM = 256
 FLASH_CAPABILITY = 8
-"""Ampere and newer have the kernels behind `torch.ops.aten._flash_attention_forward`."""
+"""Ampere and newer GPUs have the kernels of `torch.ops.aten._flash_attention_forward`."""
 
 
 @dataclass(frozen=True)
@@ -93,37 +93,37 @@ class Branch:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Segments of a packed sequence: their cumulative ends, and the longest."""
+    """Segments of a packed sequence: their cumulative ends and the longest length."""
 
     ends: torch.Tensor
     longest: int
 
     @classmethod
     def of(cls, lengths: Sequence[int], device: torch.device) -> Bounds:
-        """The bounds of segments of these lengths."""
+        """Return the bounds of segments of these lengths."""
         ends = torch.tensor([0, *itertools.accumulate(lengths)], dtype=torch.int32)
         return cls(ends.to(device, non_blocking=True), max(lengths))
 
 
 @dataclass(frozen=True)
 class Packed:
-    """One pass: the tokens, where each stands, and what it may see."""
+    """One pass: the tokens, their positions, and what each token may see."""
 
     tokens: torch.Tensor
     positions: torch.Tensor
-    last: torch.Tensor
-    """The place of every question's last token, in the order of the branches."""
-    stem: int
-    """How many tokens are those of prefixes."""
+    last_positions: torch.Tensor
+    """The index of every question's last token, in the order of the branches."""
+    prefix_count: int
+    """The number of prefix tokens."""
     segments: Bounds
     """All segments, prefixes and questions."""
     prefixes: Bounds
-    crowns: Bounds
-    """The questions of each prefix taken together."""
+    question_groups: Bounds
+    """The questions of each prefix together."""
     lengths: tuple[int, ...]
     """The lengths of all segments in order."""
     owners: tuple[int, ...]
-    """The number of the prefix that each segment is or follows."""
+    """For each segment, the number of its prefix."""
 
 
 def pack(branches: Sequence[Branch], device: torch.device) -> Packed:
@@ -131,40 +131,40 @@ def pack(branches: Sequence[Branch], device: torch.device) -> Packed:
     questions = [(owner, q) for owner, branch in enumerate(branches) for q in branch.questions]
     prefixes = [branch.prefix for branch in branches]
     tokens = list(itertools.chain(*prefixes, *(q for _, q in questions)))
-    positions = [place for prefix in prefixes for place in range(len(prefix))]
+    positions = [position for prefix in prefixes for position in range(len(prefix))]
     for owner, question in questions:
         start = len(prefixes[owner])
         positions.extend(range(start, start + len(question)))
-    stem = sum(map(len, prefixes))
+    prefix_tokens = sum(map(len, prefixes))
     lengths = [*map(len, prefixes), *(len(question) for _, question in questions)]
     ends = list(itertools.accumulate(lengths))
     return Packed(
         tokens=torch.tensor(tokens).to(device, non_blocking=True)[None],
         positions=torch.tensor(positions).to(device, non_blocking=True)[None],
-        last=torch.tensor(ends[len(prefixes) :]).to(device, non_blocking=True) - 1,
-        stem=stem,
+        last_positions=torch.tensor(ends[len(prefixes) :]).to(device, non_blocking=True) - 1,
+        prefix_count=prefix_tokens,
         segments=Bounds.of(lengths, device),
         prefixes=Bounds.of([len(prefix) for prefix in prefixes], device),
-        crowns=Bounds.of([sum(map(len, branch.questions)) for branch in branches], device),
+        question_groups=Bounds.of([sum(map(len, branch.questions)) for branch in branches], device),
         lengths=tuple(lengths),
         owners=(*range(len(prefixes)), *(owner for owner, _ in questions)),
     )
 
 
 def dense_mask(packed: Packed) -> torch.Tensor:
-    """Which token sees which, as a full matrix: the definition, for devices without the kernels."""
+    """Return which token sees which as a full matrix, for devices without the kernels."""
     lengths = torch.tensor(packed.lengths)
     segment = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     owner = torch.tensor(packed.owners)[segment]
-    place = torch.arange(len(segment))
-    itself = (segment[:, None] == segment) & (place <= place[:, None])
-    own_prefix = (owner[:, None] == owner) & (place < packed.stem)
-    later = (place >= packed.stem)[:, None]
-    return (itself | (own_prefix & later)).to(packed.tokens.device)
+    position = torch.arange(len(segment))
+    same_segment = (segment[:, None] == segment) & (position <= position[:, None])
+    own_prefix = (owner[:, None] == owner) & (position < packed.prefix_count)
+    later = (position >= packed.prefix_count)[:, None]
+    return (same_segment | (own_prefix & later)).to(packed.tokens.device)
 
 
-def over_tree(packed: Packed) -> Attend:
-    """The attention of a packed tree."""
+def attend_tree(packed: Packed) -> Attend:
+    """Return the attention of a packed tree."""
     masks: list[torch.Tensor] = []
 
     def attend(
@@ -188,7 +188,7 @@ def over_tree(packed: Packed) -> Attend:
 
 
 def has_kernels(query: torch.Tensor) -> bool:
-    """Whether the flash kernels take tensors like this one."""
+    """Whether the flash kernels support tensors like this one."""
     return bool(
         query.is_cuda
         and query.dtype in FLASH_DTYPES
@@ -206,20 +206,25 @@ def attend_in_parts(
     packed: Packed,
     scaling: float | None,
 ) -> torch.Tensor:
-    """Attention of a packed tree; tensors are (tokens, heads, dimension).
+    """Return the attention of a packed tree; tensors are (tokens, heads, dimension).
 
-    The weights of the parts are float32, and so is the sum before it is rounded once.
+    The weights of the parts are float32, and their sum is rounded only once.
     """
-    stem = packed.stem
-    every = packed.segments
-    out, own_weight = _flash(query, key, value, every, every, scaling, causal=True)
+    prefix_count = packed.prefix_count
+    segments = packed.segments
+    out, own_weight = _flash(query, key, value, segments, segments, scaling, causal=True)
     over_prefix, prefix_weight = _flash(
-        query[stem:], key[:stem], value[:stem], packed.crowns, packed.prefixes, scaling
+        query[prefix_count:],
+        key[:prefix_count],
+        value[:prefix_count],
+        packed.question_groups,
+        packed.prefixes,
+        scaling,
     )
-    share = torch.sigmoid(prefix_weight - own_weight[:, stem:]).T[..., None]
-    both = over_prefix * share
-    both.addcmul_(out[stem:], 1 - share)
-    out[stem:] = both
+    share = torch.sigmoid(prefix_weight - own_weight[:, prefix_count:]).T[..., None]
+    combined = over_prefix * share
+    combined.addcmul_(out[prefix_count:], 1 - share)
+    out[prefix_count:] = combined
     return out
 
 
@@ -233,7 +238,7 @@ def _flash(
     *,
     causal: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Segment-wise attention and its log-sum-exp (heads, tokens)."""
+    """Return segment-wise attention and its log-sum-exp (heads, tokens)."""
     out, weight, *_ = torch.ops.aten._flash_attention_forward(
         query,
         key,

@@ -1,4 +1,5 @@
-"""From requests to tokens: the prompt, what it shares with its neighbours, and the label ids."""
+"""Encodes requests as tokens: the prompt, the part it shares with other prompts, and the label
+ids."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from keju.models.labels import common_length
 from keju.types import Fault, Form, Prefix, Prompt, Request, Sampling
 
 KEPT = 4096
-"""Prefixes and label endings that are remembered before all are forgotten."""
+"""Number of prefixes and label endings that are kept before all are dropped."""
 LAST = 2
-"""Tokens at the end of a prompt that tell whether a label may join them."""
+"""Number of tokens at the end of a prompt that decide whether a label may merge with them."""
 EXTRA = ("top_k", "min_p", "seed", "chat_template_kwargs", "continue_final_message")
 """Fields of ``extra`` that have an effect here."""
 
@@ -34,14 +35,15 @@ class Item:
 
     request: Request
     tokens: list[int]
-    """What the model reads before it answers."""
+    """The tokens that the model reads before it answers."""
     shared: int
-    """How many of the first tokens are those of the prefix alone; always leaves one or more."""
+    """Number of leading tokens that belong to the prefix alone; at least one token is always
+    left."""
     labels: LabelIds
     future: asyncio.Future[Any] | None = None
     started: float = 0.0
     timeout: float = float("inf")
-    """Seconds from the start of work on it; time spent waiting for a place does not count."""
+    """Seconds from the start of work on it; the time in the queue does not count."""
 
     @property
     def prefix(self) -> Prefix:
@@ -50,7 +52,7 @@ class Item:
 
 
 class Encoder:
-    """Renders and tokenises; what it returns equals tokenising every whole text by itself."""
+    """Renders and tokenises requests; the result equals tokenising every whole text by itself."""
 
     def __init__(self, checkpoint: Checkpoint, *, label_space: bool = False) -> None:
         self._tokenizer = checkpoint.tokenizer
@@ -59,13 +61,15 @@ class Encoder:
         self._label_space = label_space
         self._prefixes: dict[tuple[int, int], tuple[Prefix, Sampling, list[int]]] = {}
         self._endings: dict[Any, tuple[int, list[int], LabelIds] | None] = {}
-        plain, marked = (self._ids(["a"], special)[0] for special in (False, True))
-        closed = len(marked) > len(plain) and marked[-1] in checkpoint.eos
-        self._closing = 1 if closed else 0
-        """Tokens that the tokenizer adds at the end, which a text to be continued must not have."""
+        without_special, with_special = (
+            self._tokenize(["a"], special)[0] for special in (False, True)
+        )
+        adds_end = len(with_special) > len(without_special) and with_special[-1] in checkpoint.eos
+        self._closing = 1 if adds_end else 0
+        """Tokens that the tokenizer adds at the end, which are removed from a text to continue."""
 
     def check(self, sampling: Sampling) -> None:
-        """Refuse what a local model cannot honour; ConfigError in one line."""
+        """Refuse settings that a local model does not support; raise ConfigError in one line."""
         for name in sampling.extra:
             if name not in EXTRA:
                 raise ConfigError("hf_not_taken", name=name, hint=did_you_mean(name, EXTRA))
@@ -87,13 +91,13 @@ class Encoder:
                     except TemplateError as error:
                         message = f"the chat template refuses this prompt: {error}"
                         results[position] = Fault("bad_request", message)
-            encoded = self._tokens(list(texts.values()), form)
+            encoded = self._tokenize_texts(list(texts.values()), form)
             for (position, text), tokens in zip(texts.items(), encoded, strict=True):
-                results[position] = self._item(requests[position], text, tokens)
+                results[position] = self._make_item(requests[position], text, tokens)
         return results
 
     def text(self, prompt: Prompt, sampling: Sampling) -> str:
-        """The whole text that the model continues."""
+        """Return the whole text that the model continues."""
         if sampling.form == "completion":
             return prompt.text
         turns = [{"role": m.role, "content": m.content} for m in prompt.prefix.messages]
@@ -107,85 +111,95 @@ class Encoder:
         )
         return str(rendered) + prompt.cue
 
-    def _item(self, request: Request, text: str, tokens: list[int]) -> Item | Fault:
+    def _make_item(self, request: Request, text: str, tokens: list[int]) -> Item | Fault:
         labels: LabelIds = {}
         if request.sampling.decode == "labels":
-            ending = self._ending(text, tokens, request.labels, request.sampling)
+            ending = self._find_ending(text, tokens, request.labels, request.sampling)
             if ending is None:
                 return Fault("bad_request", UNREADABLE)
             cut, lead, labels = ending
             tokens = tokens[: len(tokens) - cut] + lead
-        most = self._context - (0 if labels else 1)
-        if len(tokens) > most:
+        limit = self._context - (0 if labels else 1)
+        if len(tokens) > limit:
             return Fault(
                 "context_length",
                 f"the prompt has {len(tokens)} tokens, more than the context of {self._context}",
             )
         if not tokens:
             return Fault("bad_request", "the prompt is empty")
-        # The tokens of the prefix with no question behind it; it is kept beside them, and the
-        # sampling too, so that no other objects get their ids.
+        # The tokens of the prefix without a question. The prefix and the sampling are kept with
+        # them, so no other objects get their ids.
         prefix, sampling = request.prompt.prefix, request.sampling
         entry = self._prefixes.get((id(prefix), id(sampling)))
         if entry is None:
             if len(self._prefixes) >= KEPT:
                 self._prefixes.clear()
-            alone = self.text(Prompt(prefix, ""), sampling)
-            entry = (prefix, sampling, self._tokens([alone], sampling.form)[0])
+            prefix_text = self.text(Prompt(prefix, ""), sampling)
+            entry = (prefix, sampling, self._tokenize_texts([prefix_text], sampling.form)[0])
             self._prefixes[id(prefix), id(sampling)] = entry
         shared = common_length(tokens, entry[2])
         return Item(request, tokens, min(shared, len(tokens) - 1), labels)
 
-    def _ending(
+    def _find_ending(
         self, text: str, tokens: list[int], labels: str, sampling: Sampling
     ) -> tuple[int, list[int], LabelIds] | None:
-        """The label ids behind `text`, the tokens it loses at its end, and those it gets instead.
+        """Return the label ids after `text`, how many tokens it loses at its end, and the tokens
+        that replace them.
 
-        They are found by tokenising the text with each label behind it, as the protocol writes it,
-        once for every ending: the last line that is not blank, the breaks around it, and the last
-        tokens. What is compared is the first token that tells the labels apart: behind ``答案：``
-        the token ``" A"`` for the label ``" A"``; or ``"A"``, after the token ``" "``, where the
-        tokenizer writes two. Where only some labels merge with the end of the prompt, all are read
-        after the prompt as it stands, each as the token it is by itself: what a server does. None
-        where one position cannot tell the labels apart.
+        The ids are found by tokenising the text with each label after it, as the protocol
+        writes it. This is done once for every ending: the last line that is not
+        blank, the line breaks around it, and the last tokens. The first token that
+        differs between the labels is compared. After ``答案：`` this is the token ``"
+        A"`` for the label ``" A"``; or ``"A"``, after the token ``" "``, if the
+        tokenizer writes two.
+
+        If only some labels merge with the end of the prompt, all labels are read after the
+        unchanged prompt, each as its own token, as a server does. None if one position cannot
+        distinguish the labels.
         """
         lead, form = sampling.label_lead or "", sampling.form
         key = (last_line(text), tuple(tokens[-LAST:]), labels, lead, form)
         if key in self._endings:
             return self._endings[key]
-        written = self._tokens([text + lead + label for label in labels], form)
-        starts = {common_length(tokens, ids) for ids in written}
+        label_tokens = self._tokenize_texts([text + lead + label for label in labels], form)
+        starts = {common_length(tokens, ids) for ids in label_tokens}
         start = min(starts)
         if len(starts) > 1:
             start = len(tokens)
-            alone = self._ids([lead + label for label in labels], False)
-            written = [tokens + ids for ids in alone if len(ids) == 1]
-        place = start
-        last = min((len(ids) for ids in written), default=0) - 1
-        while lead and place < last and len({tuple(ids[: place + 1]) for ids in written}) == 1:
-            place += 1
-        ids: LabelIds = {label: (seq[place],) for label, seq in zip(labels, written, strict=False)}
+            single_tokens = self._tokenize([lead + label for label in labels], False)
+            label_tokens = [tokens + ids for ids in single_tokens if len(ids) == 1]
+        position = start
+        last_index = min((len(ids) for ids in label_tokens), default=0) - 1
+        while (
+            lead
+            and position < last_index
+            and len({tuple(ids[: position + 1]) for ids in label_tokens}) == 1
+        ):
+            position += 1
+        ids: LabelIds = {
+            label: (seq[position],) for label, seq in zip(labels, label_tokens, strict=False)
+        }
         readable = len(set(ids.values())) == len(labels)
         if readable and self._label_space and not lead:
-            spaced = self._tokens([f"{text} {label}" for label in labels], form)
-            apart = len({seq[start] for seq in spaced}) == len(labels)
-            if apart and {common_length(tokens, seq) for seq in spaced} == {start}:
+            spaced = self._tokenize_texts([f"{text} {label}" for label in labels], form)
+            is_distinct = len({seq[start] for seq in spaced}) == len(labels)
+            if is_distinct and {common_length(tokens, seq) for seq in spaced} == {start}:
                 ids = {
                     label: tuple(dict.fromkeys((*ids[label], seq[start])))
                     for label, seq in zip(labels, spaced, strict=True)
                 }
         if len(self._endings) >= KEPT:
             self._endings.clear()
-        ending = (len(tokens) - start, written[0][start:place], ids) if readable else None
+        ending = (len(tokens) - start, label_tokens[0][start:position], ids) if readable else None
         self._endings[key] = ending
         return ending
 
-    def _tokens(self, texts: list[str], form: Form) -> list[list[int]]:
+    def _tokenize_texts(self, texts: list[str], form: Form) -> list[list[int]]:
         special = form == "completion"
-        encoded = self._ids(texts, special) if texts else []
+        encoded = self._tokenize(texts, special) if texts else []
         return [ids[: -self._closing] for ids in encoded] if special and self._closing else encoded
 
-    def _ids(self, texts: list[str], special: bool) -> list[list[int]]:
+    def _tokenize(self, texts: list[str], special: bool) -> list[list[int]]:
         batch = self._tokenizer(
             texts, add_special_tokens=special, return_attention_mask=False, verbose=False
         )
@@ -193,6 +207,6 @@ class Encoder:
 
 
 def last_line(text: str) -> str:
-    """The last line that is not blank, with all the white space before and behind it."""
+    """Return the last line that is not blank, with all the white space before and after it."""
     start = text.rfind("\n", 0, len(text.rstrip())) + 1
     return text[len(text[:start].rstrip()) :]

@@ -1,4 +1,4 @@
-"""What determines the numbers of a local checkpoint, for the manifest."""
+"""Everything that determines the numbers of a local checkpoint, for the manifest."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from keju.models.hf.settings import HFSettings
 from keju.models.hf.writing import DEFAULT_TOKENS
 
 PLACES = ("_name_or_path", "transformers_version")
-"""Fields of a config that say where it came from and not what it is."""
+"""Fields of a config that describe its source and not its content."""
 
 WORD = 8
 """Bytes of a tensor that are mixed together."""
 CHUNK = 1 << 20
-"""Words that are mixed at once; it bounds the memory and has no part in the result."""
+"""Words that are mixed at once; it bounds the memory and does not change the result."""
 STEP, MIX = 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9
 """Odd numbers with bits everywhere; products with them wrap around at 64 bits."""
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def describe(
     name: str, settings: HFSettings, checkpoint: Checkpoint, workers: Sequence[Worker]
 ) -> dict[str, Any]:
-    """Versions, precision, devices, templates and how prefixes are shared."""
+    """Return versions, precision, devices, templates and the way in which prefixes are shared."""
     import tokenizers
     import transformers
 
@@ -44,7 +44,7 @@ def describe(
         "parameters": sum(p.numel() for p in checkpoint.net.parameters()),
         "sha256": _weights_hash(checkpoint.net),
         "dtype": str(checkpoint.dtype).removeprefix("torch."),
-        "devices": [_device(device) for device in checkpoint.devices],
+        "devices": [_describe_device(device) for device in checkpoint.devices],
         "attention": config.get_text_config()._attn_implementation,
         "prefix_reuse": sorted({worker.form for worker in workers}),
         "batch_rows": workers[0].scorer.rows if workers else None,
@@ -70,18 +70,21 @@ def describe(
 
 
 def _weights_hash(net: Any) -> str:
-    """A hash over every value of every tensor and its place; the same on each device."""
-    seen = hashlib.sha256()
+    """Return a hash over every value of every tensor and its position; equal on every device."""
+    weights_digest = hashlib.sha256()
     for name, part in sorted(net.state_dict().items()):
         if isinstance(part, torch.Tensor):
-            seen.update(f"{name} {tuple(part.shape)} {part.dtype} {_checksum(part)}\n".encode())
-    return seen.hexdigest()
+            weights_digest.update(
+                f"{name} {tuple(part.shape)} {part.dtype} {_checksum(part)}\n".encode()
+            )
+    return weights_digest.hexdigest()
 
 
 def _checksum(part: torch.Tensor) -> tuple[int, list[int]]:
-    """The sum of all words, each mixed with its place, and the bytes that fill no word.
+    """Return the sum of all words, each mixed with its position, and the bytes that do not fill a
+    word.
 
-    Sums of integers that wrap around are exact, in whatever order a device adds them.
+    Sums of integers that wrap around are exact in any order of addition.
     """
     flat = part.detach().reshape(-1)
     if flat.device.type not in ("cpu", "cuda"):
@@ -89,8 +92,8 @@ def _checksum(part: torch.Tensor) -> tuple[int, list[int]]:
     if flat.storage_offset() * flat.element_size() % WORD:
         flat = flat.clone()
     octets = flat.view(torch.uint8)
-    whole = len(octets) // WORD * WORD
-    words = octets[:whole].view(torch.int64)
+    full_bytes = len(octets) // WORD * WORD
+    words = octets[:full_bytes].view(torch.int64)
     total = torch.zeros((), dtype=torch.int64, device=flat.device)
     for start in range(0, len(words), CHUNK):
         chunk = words[start : start + CHUNK]
@@ -98,10 +101,10 @@ def _checksum(part: torch.Tensor) -> tuple[int, list[int]]:
         for _ in range(2):
             mixed.bitwise_xor_(mixed >> 31).mul_(MIX)
         total += mixed.bitwise_xor_(mixed >> 29).sum()
-    return int(total), octets[whole:].tolist()
+    return int(total), octets[full_bytes:].tolist()
 
 
-def _device(device: torch.device) -> str:
+def _describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{device} {torch.cuda.get_device_name(device)}"
     return f"{device}, {torch.get_num_threads()} threads" if device.type == "cpu" else str(device)

@@ -1,4 +1,4 @@
-"""Which ways of sharing a prefix a checkpoint allows, found out by trying them."""
+"""Finds the ways of sharing a prefix that a checkpoint supports, by trying them."""
 
 from __future__ import annotations
 
@@ -8,109 +8,121 @@ import torch
 
 from keju.errors import ConfigError
 from keju.models.hf.attention import Branch, has_kernels
-from keju.models.hf.replica import GrowingLayer, Read, Replica, filled_cache, reserve
+from keju.models.hf.replica import GrowingLayer, Read, Replica, make_cache, reserve
 from keju.models.hf.scoring import is_out_of_memory
 from keju.models.hf.settings import Reuse
 
 PREFIX_LENGTH = 24
 QUESTION_LENGTHS = (7, 3, 12)
 TOLERANCE = {torch.float32: 1e-3, torch.float16: 3e-2, torch.bfloat16: 2e-1}
-"""Allowed difference of logits (root mean square) as a share of their spread. Rounding in
-bfloat16 gives 0.02 to 0.05, a token that sees too much or too little about 1."""
+"""Allowed difference of logits (root mean square) as a share of their standard deviation. Rounding
+in bfloat16 gives 0.02 to 0.05, and a token that sees too much or too little gives about 1."""
 FULL = "full_attention"
 
 
 def best_form(replica: Replica, reuse: Reuse) -> Reuse:
-    """The fastest form that gives what plain passes give; ConfigError if the asked one does not.
+    """Return the fastest form with the results of plain passes; raise ConfigError if the requested
+    form differs.
 
     On a device without the kernels the tree computes every masked block, so the cache is better.
     """
     if reuse == "off":
         return "off"
     if reuse != "auto":
-        if not agrees(replica, reuse):
+        if not form_agrees(replica, reuse):
             raise ConfigError("hf_prefix_reuse", reuse=reuse)
         return reuse
     sample = torch.empty(1, 8, dtype=replica.dtype, device=replica.device)
     forms: tuple[Reuse, ...] = ("tree", "cache") if has_kernels(sample) else ("cache",)
-    return next((form for form in forms if agrees(replica, form)), "off")
+    return next((form for form in forms if form_agrees(replica, form)), "off")
 
 
-def agrees(replica: Replica, form: Reuse) -> bool:
+def form_agrees(replica: Replica, form: Reuse) -> bool:
     """Whether a form gives the logits of plain passes on a few arbitrary tokens."""
     if form == "tree" and not only_full_attention(replica):
         return False
-    prefixes = [_tokens(replica, PREFIX_LENGTH, 0), _tokens(replica, PREFIX_LENGTH // 2, 1)]
+    prefixes = [
+        _random_tokens(replica, PREFIX_LENGTH, 0),
+        _random_tokens(replica, PREFIX_LENGTH // 2, 1),
+    ]
     questions = [
-        [_tokens(replica, length, 2 + number) for number, length in enumerate(QUESTION_LENGTHS)]
+        [
+            _random_tokens(replica, length, 2 + number)
+            for number, length in enumerate(QUESTION_LENGTHS)
+        ]
         for _ in prefixes
     ]
     pairs = list(zip(prefixes, questions, strict=True))
-    plain = replica.plain([[*prefix, *own] for prefix, group in pairs for own in group])
+    plain = replica.run_plain(
+        [[*prefix, *question] for prefix, group in pairs for question in group]
+    )
 
-    def shared() -> torch.Tensor:
+    def run_form() -> torch.Tensor:
         if form == "tree":
-            return replica.tree([Branch(prefix, group) for prefix, group in pairs]).logits
+            return replica.run_tree([Branch(prefix, group) for prefix, group in pairs]).logits
         reads = [
-            replica.after(replica.prefix(prefix), len(prefix), group)[0] for prefix, group in pairs
+            replica.continue_rows(replica.run_prefix(prefix), len(prefix), group)[0]
+            for prefix, group in pairs
         ]
-        return torch.cat([read.logits for read in reads])
+        return torch.cat([result.logits for result in reads])
 
-    return _near(replica, plain, shared)
+    return _agree(replica, plain, run_form)
 
 
-def allows_own_steps(replica: Replica) -> bool:
-    """Whether steps of a running batch may use Keju's own attention, which repeats no keys."""
+def supports_row_attention(replica: Replica) -> bool:
+    """Whether steps of a running batch may use Keju's attention, which never copies keys."""
     config = replica.net.config.get_text_config()
     if config._attn_implementation != "sdpa" or not only_full_attention(replica):
         return False
-    rows = [_tokens(replica, length, number) for number, length in enumerate(QUESTION_LENGTHS)]
-    plain = replica.plain(rows)
+    rows = [
+        _random_tokens(replica, length, number) for number, length in enumerate(QUESTION_LENGTHS)
+    ]
+    plain = replica.run_plain(rows)
 
-    def stepped() -> torch.Tensor:
-        replica.own_steps = True
+    def run_steps() -> torch.Tensor:
+        replica.uses_row_attention = True
         longest = max(map(len, rows)) - 1
         reads = []
         for row in rows:
-            _, layers = replica.after([], 0, [row[:-1]], keep=True)
-            cache = filled_cache(layers, GrowingLayer)
+            _, layers = replica.continue_rows([], 0, [row[:-1]], keep=True)
+            cache = make_cache(layers, GrowingLayer)
             room = reserve(cache, longest + 1)
             mask = torch.arange(room, device=replica.device)[None] < len(row)
-            last = torch.tensor([row[-1]], device=replica.device)
-            place = torch.tensor([len(row) - 1], device=replica.device)
-            reads.append(replica.step(last, place, mask, cache).logits)
+            last_token = torch.tensor([row[-1]], device=replica.device)
+            position = torch.tensor([len(row) - 1], device=replica.device)
+            reads.append(replica.run_step(last_token, position, mask, cache).logits)
         return torch.cat(reads)
 
     try:
-        return _near(replica, plain, stepped)
+        return _agree(replica, plain, run_steps)
     finally:
-        replica.own_steps = False
+        replica.uses_row_attention = False
 
 
 def only_full_attention(replica: Replica) -> bool:
-    """Whether no layer attends through a window or in chunks.
+    """Whether no layer uses a window or chunks.
 
-    The few tokens of a trial would not fill such a window, so a trial does not show it.
+    The few tokens of a trial would not fill such a window, so a trial cannot detect it.
     """
     config = replica.net.config.get_text_config()
     kinds = getattr(config, "layer_types", None) or ()
     return all(kind == FULL for kind in kinds)
 
 
-def _near(replica: Replica, plain: Read, trial: Callable[[], torch.Tensor]) -> bool:
-    """Whether a trial gives the logits of a plain pass up to rounding; one that fails does not."""
+def _agree(replica: Replica, plain: Read, trial: Callable[[], torch.Tensor]) -> bool:
+    """Whether a trial gives the logits of a plain pass up to rounding; False if the trial fails."""
     try:
         logits = trial()
     except Exception as error:
         if is_out_of_memory(error):
             raise
         return False
-    off = (logits - plain.logits).square().mean().sqrt()
-    return bool(off <= TOLERANCE[replica.dtype] * plain.logits.std())
+    difference = (logits - plain.logits).square().mean().sqrt()
+    return bool(difference <= TOLERANCE[replica.dtype] * plain.logits.std())
 
 
-def _tokens(replica: Replica, count: int, seed: int) -> list[int]:
-    """Arbitrary tokens, the same for the same seed."""
+def _random_tokens(replica: Replica, count: int, seed: int) -> list[int]:
+    """Return arbitrary tokens, the same for the same seed."""
     vocabulary = replica.net.config.get_text_config().vocab_size
-    dice = torch.Generator().manual_seed(seed)
-    return list(torch.randint(vocabulary, (count,), generator=dice).tolist())
+    generator = torch.Generator().manual_seed(seed)
+    return list(torch.randint(vocabulary, (count,), generator=generator).tolist())

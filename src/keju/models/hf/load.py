@@ -1,4 +1,4 @@
-"""Loading a checkpoint; whatever can be wrong with it is said in one line."""
+"""Loads a checkpoint, and reports every problem in one line."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from keju.models.hf.settings import HFSettings
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 ENDLESS = 10**9
-"""Tokenizers write a larger number where they know of no limit."""
+"""Tokenizers without a limit give a larger number."""
 DEFAULT_CONTEXT = 2048
-"""Where neither the checkpoint nor its tokenizer tells one."""
+"""The context if neither the checkpoint nor its tokenizer has one."""
 DIGITS_APART = frozenset({"smollm", "starcoder", "refact", "command-r", "codeshell"})
-"""Ways to cut a text into words in which every digit is a word of its own and the rest is cut as
-GPT-2 does; a converted GGUF file names its way, and transformers would take another."""
+"""Tokenizer rules of GGUF files in which every digit is a word and the other text is split like in
+GPT-2. transformers would use another rule."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Checkpoint:
 
 
 def load(settings: HFSettings) -> Checkpoint:
-    """Load what `settings` name; EndpointError or ConfigError says why it cannot be done."""
+    """Load the checkpoint of `settings`; raise EndpointError or ConfigError with the reason."""
     devices = choose_devices(settings.device)
     dtype = choose_dtype(settings.dtype, devices[0])
-    place = locate(settings)
-    with _quiet(), _plain_errors(settings):
+    source = locate_checkpoint(settings)
+    with _silence_transformers(), _explain_errors(settings):
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import cached_file
 
@@ -57,18 +57,18 @@ def load(settings: HFSettings) -> Checkpoint:
             "gguf_file": settings.gguf_file,
             "local_files_only": settings.offline or None,
         }
-        common = {name: value for name, value in options.items() if value is not None}
-        # A file that is cut short is found by its header, before transformers reads it.
+        load_options = {name: value for name, value in options.items() if value is not None}
+        # Detect a truncated file by its header, before transformers reads it.
         words = ""
         if settings.gguf_file is not None:
             file = cached_file(
-                place,
+                source,
                 settings.gguf_file,
                 revision=settings.revision,
                 local_files_only=settings.offline,
             )
             words = read_gguf(Path(str(file))).words
-        tokenizer = AutoTokenizer.from_pretrained(place, **common)
+        tokenizer = AutoTokenizer.from_pretrained(source, **load_options)
         if words in DIGITS_APART:
             from tokenizers import pre_tokenizers
 
@@ -79,22 +79,26 @@ def load(settings: HFSettings) -> Checkpoint:
                 ]
             )
         if settings.attn_implementation is not None:
-            common["attn_implementation"] = settings.attn_implementation
+            load_options["attn_implementation"] = settings.attn_implementation
         net, report = AutoModelForCausalLM.from_pretrained(
-            place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **common
+            source,
+            dtype=dtype,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **load_options,
         )
-    # Weights of which transformers had to make some up are refused.
+    # Refuse weights of which transformers had to initialise some.
     for kind in ("missing_keys", "mismatched_keys"):
         keys = sorted(key if isinstance(key, str) else key[0] for key in report.get(kind) or ())
         if keys:
             raise EndpointError(f"hf_{kind}", name=settings.name, key=keys[0], many=len(keys))
-    return assemble(net.eval(), tokenizer, settings, devices)
+    return make_checkpoint(net.eval(), tokenizer, settings, devices)
 
 
-def assemble(
+def make_checkpoint(
     net: Any, tokenizer: Any, settings: HFSettings, devices: tuple[torch.device, ...]
 ) -> Checkpoint:
-    """Put a model that is in memory beside what must be known of it."""
+    """Return a model in memory together with its metadata."""
     return Checkpoint(
         net=net,
         tokenizer=tokenizer,
@@ -107,7 +111,7 @@ def assemble(
 
 
 def choose_devices(name: str) -> tuple[torch.device, ...]:
-    """The devices to work on, each with a copy of the weights."""
+    """Return the devices to use, each with a copy of the weights."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "auto" and not gpus:
         return (torch.device("mps" if torch.backends.mps.is_available() else "cpu"),)
@@ -118,20 +122,21 @@ def choose_devices(name: str) -> tuple[torch.device, ...]:
     except RuntimeError:
         raise ConfigError("hf_device", name=name) from None
     if device.type == "cuda" and (device.index or 0) >= gpus:
-        seen = f"{gpus} GPUs" if gpus else "no GPU (or a torch built without CUDA)"
-        raise ConfigError("hf_device_absent", name=name, seen=seen)
+        available = f"{gpus} GPUs" if gpus else "no GPU (or a torch built without CUDA)"
+        raise ConfigError("hf_device_absent", name=name, seen=available)
     return (device,)
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """The asked dtype; else bfloat16 on a GPU, where it is fast, and float32 elsewhere."""
+    """Return the requested dtype; by default bfloat16 on a GPU, where it is fast, and float32
+    elsewhere."""
     if name == "auto":
         name = "bfloat16" if device.type == "cuda" else "float32"
     return DTYPES[name]
 
 
-def locate(settings: HFSettings) -> str:
-    """The folder or repository to load from; a folder that should be there must be."""
+def locate_checkpoint(settings: HFSettings) -> str:
+    """Return the folder or repository to load; raise ConfigError if a local folder is missing."""
     name = settings.name
     folder = Path(name).expanduser()
     if not folder.is_dir():
@@ -147,22 +152,22 @@ def locate(settings: HFSettings) -> str:
     return str(folder)
 
 
-def context_length(config: Any, tokenizer: Any, wish: int | None) -> int:
-    """The longest sequence the checkpoint was made for, or `wish`, which may not exceed it."""
+def context_length(config: Any, tokenizer: Any, requested: int | None) -> int:
+    """Return the context length of the checkpoint, or `requested`, which must not exceed it."""
     text = config.get_text_config()
     names = ("max_position_embeddings", "n_positions")
     limits = [getattr(text, name, None) for name in names]
     positions = [int(limit) for limit in limits if limit and 0 < limit < ENDLESS]
-    if wish is not None:
-        # A config may reach further by stretching its rotary embedding: 4 × 8192 positions.
+    if requested is not None:
+        # A config may extend its positions by scaling its rotary embedding: 4 × 8192 positions.
         rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None)
         rope = rope if isinstance(rope, dict) else {}
         factor, original = rope.get("factor"), rope.get("original_max_position_embeddings")
         stretched = int(factor * original) if factor and original else 0
-        most = max(positions[0], stretched) if positions else wish
-        if wish > most:
-            raise ConfigError("hf_max_length", wish=wish, most=most)
-        return wish
+        longest = max(positions[0], stretched) if positions else requested
+        if requested > longest:
+            raise ConfigError("hf_max_length", wish=requested, most=longest)
+        return requested
     if positions:
         return positions[0]
     limit = getattr(tokenizer, "model_max_length", None)
@@ -170,7 +175,7 @@ def context_length(config: Any, tokenizer: Any, wish: int | None) -> int:
 
 
 def end_tokens(net: Any, tokenizer: Any) -> frozenset[int]:
-    """The tokens that end a reply."""
+    """Return the tokens that end a reply."""
     tokens: set[int] = set()
     generation = getattr(net, "generation_config", None)
     for value in (getattr(generation, "eos_token_id", None), tokenizer.eos_token_id):
@@ -180,7 +185,7 @@ def end_tokens(net: Any, tokenizer: Any) -> frozenset[int]:
 
 
 def read_template(setting: str | None) -> str | None:
-    """A chat template from the text itself or from the file it names."""
+    """Return a chat template from the text itself or from the file that it names."""
     if setting is None or "{" in setting or "\n" in setting:
         return setting
     try:
@@ -190,31 +195,31 @@ def read_template(setting: str | None) -> str | None:
 
 
 def digest(text: str) -> str:
-    """A short hash for the manifest."""
+    """Return a short hash for the manifest."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_transformers() -> Iterator[None]:
     """Keep progress bars and advice of transformers off the terminal.
 
-    The reader of GGUF files has a bar of its own that only a closed stderr silences.
+    Only a closed stderr silences the progress bar of the GGUF reader.
     """
     from transformers.utils import logging
 
-    before = logging.get_verbosity()
+    previous = logging.get_verbosity()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stderr(nowhere):
+        with Path(os.devnull).open("w") as sink, contextlib.redirect_stderr(sink):
             yield
     finally:
-        logging.set_verbosity(before)
+        logging.set_verbosity(previous)
 
 
 @contextlib.contextmanager
-def _plain_errors(settings: HFSettings) -> Iterator[None]:
-    """Turn what transformers raises into one line with what to do."""
+def _explain_errors(settings: HFSettings) -> Iterator[None]:
+    """Turn the errors of transformers into one line that says what to do."""
     try:
         yield
     except KejuError:

@@ -1,4 +1,5 @@
-"""A checkpoint in this process as a model of Keju: requests in, batches through, replies out."""
+"""A transformers checkpoint in this process: requests in, batches through the model, replies
+out."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ from keju.signals import aside
 from keju.types import Fault, Reply, Request, Sampling
 
 GPU_SLOTS = 1024
-"""Requests in flight for each GPU: two to three passes, so that it never waits for questions."""
+"""Requests in flight per GPU: two to three passes, so that it never waits for questions."""
 CPU_SLOTS = 64
 ENCODED_AT_ONCE = 128
-"""Requests tokenised together: enough for several cores, few enough to let a device begin."""
+"""Number of requests tokenised together: enough for several cores, few enough to start a device
+early."""
 
 Question = tuple[Request, float, "asyncio.Future[Reply]"]
 
@@ -30,8 +32,8 @@ Question = tuple[Request, float, "asyncio.Future[Reply]"]
 class HFModel(Model):
     """A causal language model of transformers.
 
-    `ask` is one request, but the work is done in batches: what waits is gathered by prefix, run
-    by one thread a device, and the replies come back to the loop that asked.
+    `ask` handles one request, but the work is done in batches. Waiting requests are grouped by
+    prefix, one thread per device runs them, and the replies return to the event loop.
     """
 
     batches = True
@@ -57,11 +59,11 @@ class HFModel(Model):
 
     @property
     def loading(self) -> Notice | None:
-        """Libraries and weights take seconds."""
+        """A notice, because libraries and weights take seconds to load."""
         return None if self._threads else Notice("model_loading", {"name": self.name})
 
     async def start(self) -> None:
-        """Load the weights and begin to work; one clear line where that fails."""
+        """Load the weights and start the threads; raise an error in one line on failure."""
         if self._threads:
             return
         self._loop = asyncio.get_running_loop()
@@ -74,7 +76,7 @@ class HFModel(Model):
             self._threads.append(thread)
 
     async def preflight(self, sampling: Sampling) -> None:
-        """Refuse what this checkpoint cannot do, before the first question."""
+        """Refuse settings that this checkpoint does not support, before the first question."""
         assert self._encoder is not None
         self._encoder.check(sampling)
 
@@ -89,7 +91,7 @@ class HFModel(Model):
             self._unanswered.discard(future)
 
     async def close(self) -> None:
-        """End the threads after the pass under way, and let go of the weights."""
+        """End the threads after the current pass, and release the weights."""
         self._inbox.put(None)
         for worker in self._workers:
             worker.stop()
@@ -101,7 +103,7 @@ class HFModel(Model):
         self._workers, self._checkpoint = [], None
 
     def facts(self) -> dict[str, Any]:
-        """All that determines the numbers of a local checkpoint."""
+        """Return everything that determines the numbers of a local checkpoint."""
         if self._checkpoint is None:
             return {"name": self.name}
         return describe(self.name, self.settings, self._checkpoint, self._workers)
@@ -118,33 +120,33 @@ class HFModel(Model):
         ]
 
     def _encode_forever(self) -> None:
-        """Tokenise what was asked, as much as there is at a time."""
+        """Tokenise waiting requests in batches."""
         assert self._encoder is not None
         while (question := self._inbox.get()) is not None:
             batch: list[Question | None] = [question]
             while len(batch) < ENCODED_AT_ONCE and batch[-1] and not self._inbox.empty():
                 batch.append(self._inbox.get())
-            waiting = [entry for entry in batch if entry is not None and not entry[2].cancelled()]
+            pending = [entry for entry in batch if entry is not None and not entry[2].cancelled()]
             try:
-                encoded = self._encoder.encode([request for request, _, _ in waiting])
+                encoded = self._encoder.encode([request for request, _, _ in pending])
             except Exception as error:
-                self._answer([(future, error) for _, _, future in waiting])
-                encoded, waiting = [], []
-            items: list[Item] = []
+                self._answer([(future, error) for _, _, future in pending])
+                encoded, pending = [], []
+            encoded_items: list[Item] = []
             refusals: list[tuple[asyncio.Future[Reply], Reply]] = []
-            for (_, timeout, future), item in zip(waiting, encoded, strict=True):
+            for (_, timeout, future), item in zip(pending, encoded, strict=True):
                 if isinstance(item, Fault):
                     refusals.append((future, Reply(error=item)))
                 else:
                     item.future, item.timeout = future, timeout
-                    items.append(item)
-            self._pool.put(items)
+                    encoded_items.append(item)
+            self._pool.put(encoded_items)
             self._answer(refusals)
             if batch[-1] is None:
                 return
 
     def _answer(self, replies: Answers) -> None:
-        """Hand replies, or errors in their place, to the loop in one go."""
+        """Pass replies, or errors in their place, to the event loop in one call."""
 
         def resolve() -> None:
             for future, reply in replies:

@@ -10,10 +10,10 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from keju.models.hf.attention import Branch, attending, over_rows, over_tree, pack
+from keju.models.hf.attention import Branch, attend_rows, attend_tree, pack, use_attention
 
 ROOM = 128
-"""The room of a growing cache is a multiple of so many tokens."""
+"""The capacity of a growing cache is a multiple of this number of tokens."""
 
 
 KeysValues = list[tuple[torch.Tensor, torch.Tensor]]
@@ -21,34 +21,35 @@ KeysValues = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 class PassingLayer(DynamicLayer):  # type: ignore[misc]
-    """Shows new tokens behind the kept ones to the attention, and keeps nothing of them."""
+    """A cache layer that shows new tokens after the kept ones to the attention, but does not store
+    them."""
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **more: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **options: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         keys = torch.cat([self.keys, key_states], dim=-2)
         return keys, torch.cat([self.values, value_states], dim=-2)
 
 
 class GrowingLayer(DynamicLayer):  # type: ignore[misc]
-    """Writes new tokens into room that is already there, and shows all of the room.
+    """A cache layer that writes new tokens into preallocated space and shows all of the space.
 
-    What lies behind the last token is zero and must be masked. So the shapes, for which kernels
-    are chosen, change only when the room is enlarged.
+    Places after the last token are zero and must be masked. So the shapes, for which kernels are
+    selected, only change when the space grows.
     """
 
     keys: torch.Tensor
     values: torch.Tensor
     filled = 0
-    """Tokens that are there."""
+    """Number of stored tokens."""
 
     def reserve(self, tokens: int) -> None:
-        """Have room for so many tokens in all."""
+        """Make room for `tokens` tokens in total."""
         if tokens > self.keys.shape[-2]:
-            self.keys, self.values = _enlarged(self.keys, tokens), _enlarged(self.values, tokens)
+            self.keys, self.values = _enlarge(self.keys, tokens), _enlarge(self.values, tokens)
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **more: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **options: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         end = self.filled + key_states.shape[-2]
         self.reserve(end)
@@ -58,7 +59,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         return self.keys, self.values
 
     def parts(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values as far as they are filled."""
+        """Return the filled part of keys and values."""
         return self.keys[:, :, : self.filled], self.values[:, :, : self.filled]
 
     def get_seq_length(self) -> int:
@@ -69,8 +70,8 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         return self.keys.shape[-2], 0
 
 
-def filled_cache(layers: KeysValues, kind: type[DynamicLayer]) -> Any:
-    """A cache that begins with these keys and values; with none it begins empty."""
+def make_cache(layers: KeysValues, kind: type[DynamicLayer]) -> Any:
+    """Return a cache that begins with these keys and values; empty if there are none."""
     cache = DynamicCache()
     for keys, values in layers:
         layer = kind()
@@ -84,14 +85,14 @@ def filled_cache(layers: KeysValues, kind: type[DynamicLayer]) -> Any:
 
 
 def reserve(cache: Any, tokens: int) -> int:
-    """Make room for so many tokens in all layers; return how many places there are."""
+    """Make room for `tokens` tokens in all layers; return the number of places."""
     for layer in cache.layers:
         layer.reserve(tokens)
     return int(cache.layers[0].keys.shape[-2])
 
 
-def _enlarged(part: torch.Tensor, tokens: int) -> torch.Tensor:
-    """`part` with zeros behind it, up to the next multiple of `ROOM` places."""
+def _enlarge(part: torch.Tensor, tokens: int) -> torch.Tensor:
+    """Return `part` with zeros after it, up to the next multiple of `ROOM` places."""
     rows, heads, filled, width = part.shape
     larger = part.new_zeros((rows, heads, -(-tokens // ROOM) * ROOM, width))
     larger[:, :, :filled] = part
@@ -99,35 +100,35 @@ def _enlarged(part: torch.Tensor, tokens: int) -> torch.Tensor:
 
 
 PAD = 0
-"""Stands to the right of shorter rows, where nothing looks at it."""
+"""Padding to the right of shorter rows, which is never read."""
 
 
 class Read(NamedTuple):
-    """What the model says after the last tokens of some rows."""
+    """The output of the model after the last tokens of some rows."""
 
     logits: torch.Tensor
     """(rows, vocabulary), float32."""
     hidden: torch.Tensor
-    """(rows, width): what the output head was given."""
+    """(rows, width): the input of the output head."""
 
 
 class Replica:
     """Runs a causal language model of transformers on one device.
 
-    The output head is applied to chosen positions only: a hook in front of it picks them, so that
-    whatever the architecture does to its logits afterwards still happens. Kernels of cuDNN are
-    not used for attention: they are planned anew for every shape, and here each pass has its own.
+    The output head is only applied to selected positions. A hook before the head selects them, so
+    all later operations of the architecture on its logits still happen. Attention kernels of cuDNN
+    are disabled, because they are planned for every shape and here each pass has another shape.
     """
 
     def __init__(self, net: Any, device: torch.device) -> None:
         self.net = net.to(device)
         self.device = device
-        self.own_steps = False
-        """Whether steps use Keju's own attention; for networks that were seen to allow it."""
+        self.uses_row_attention = False
+        """Whether steps use Keju's attention, for networks that were shown to allow it."""
         self._head = net.get_output_embeddings()
-        self._wanted: torch.Tensor | None = None
+        self._positions: torch.Tensor | None = None
         self._hidden: torch.Tensor | None = None
-        self._hook = self._head.register_forward_pre_hook(self._pick)
+        self._hook = self._head.register_forward_pre_hook(self._select_positions)
         if device.type == "cuda":
             torch.backends.cuda.enable_cudnn_sdp(False)
 
@@ -140,108 +141,118 @@ class Replica:
         """Leave the network as it was."""
         self._hook.remove()
 
-    def plain(self, rows: Sequence[Sequence[int]]) -> Read:
-        """Whole prompts, one row each, nothing shared."""
-        tokens, last = self._padded(rows)
-        return self._run(last, input_ids=tokens, use_cache=False)
+    def run_plain(self, rows: Sequence[Sequence[int]]) -> Read:
+        """Run whole prompts, one row each, without sharing."""
+        tokens, last_positions = self._pad_rows(rows)
+        return self._run(last_positions, input_ids=tokens, use_cache=False)
 
-    def tree(self, branches: Sequence[Branch]) -> Read:
-        """Prefixes and their questions packed into one sequence; questions in branch order."""
+    def run_tree(self, branches: Sequence[Branch]) -> Read:
+        """Run prefixes and their questions packed into one sequence; questions in branch order."""
         packed = pack(branches, self.device)
-        with attending(self.net, over_tree(packed)):
+        with use_attention(self.net, attend_tree(packed)):
             return self._run(
-                packed.last,
+                packed.last_positions,
                 input_ids=packed.tokens,
                 position_ids=packed.positions,
                 use_cache=False,
             )
 
-    def prefix(self, tokens: Sequence[int]) -> KeysValues:
-        """The keys and values of a prefix, for one row."""
+    def run_prefix(self, tokens: Sequence[int]) -> KeysValues:
+        """Return the keys and values of a prefix, for one row."""
         cache = DynamicCache()
         row = torch.tensor([list(tokens)], device=self.device)
-        last = torch.tensor([len(tokens) - 1], device=self.device)
-        self._run(last, input_ids=row, past_key_values=cache, use_cache=True)
+        last_positions = torch.tensor([len(tokens) - 1], device=self.device)
+        self._run(last_positions, input_ids=row, past_key_values=cache, use_cache=True)
         return [(layer.keys, layer.values) for layer in cache.layers]
 
-    def after(
+    def continue_rows(
         self, prefix: KeysValues, length: int, rows: Sequence[Sequence[int]], *, keep: bool = False
     ) -> tuple[Read, KeysValues]:
-        """Rows that go on from the first `length` tokens of one kept prefix.
+        """Run rows that continue from the first `length` tokens of one kept prefix.
 
-        The prefix is expanded over the rows without a copy that outlives a layer, unless the
-        keys and values of all rows are to be kept, which are then returned.
+        The prefix is expanded over the rows without a lasting copy. With `keep` the keys and values
+        of all rows are kept and returned.
         """
-        tokens, last = self._padded(rows)
+        tokens, last_positions = self._pad_rows(rows)
         count = len(rows)
         shared = [
             (k[:, :, :length].expand(count, -1, -1, -1), v[:, :, :length].expand(count, -1, -1, -1))
             for k, v in prefix
         ]
-        cache = filled_cache(shared, DynamicLayer if keep else PassingLayer)
-        places = torch.arange(length, length + tokens.shape[1], device=self.device)[None]
-        read = self._run(
-            last,
+        cache = make_cache(shared, DynamicLayer if keep else PassingLayer)
+        positions = torch.arange(length, length + tokens.shape[1], device=self.device)[None]
+        result = self._run(
+            last_positions,
             input_ids=tokens,
-            position_ids=places.expand(count, -1),
+            position_ids=positions.expand(count, -1),
             past_key_values=cache,
             use_cache=True,
         )
         all_rows = [(layer.keys, layer.values) for layer in cache.layers] if keep else []
-        return read, all_rows
+        return result, all_rows
 
-    def step(self, tokens: torch.Tensor, places: torch.Tensor, mask: Any, cache: Any) -> Read:
-        """One more token for every row of a running batch."""
-        own = attending(self.net, over_rows(mask)) if self.own_steps else contextlib.nullcontext()
-        with own:
+    def run_step(
+        self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, cache: Any
+    ) -> Read:
+        """Run one more token for every row of a running batch."""
+        row_attention = (
+            use_attention(self.net, attend_rows(mask))
+            if self.uses_row_attention
+            else contextlib.nullcontext()
+        )
+        with row_attention:
             return self._run(
                 torch.arange(len(tokens), device=self.device),
                 input_ids=tokens[:, None],
-                position_ids=places[:, None],
+                position_ids=positions[:, None],
                 attention_mask=mask,
                 past_key_values=cache,
                 use_cache=True,
             )
 
-    def exact_logits(self, read: Read, rows: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-        """Logits of a few tokens, in float32 where the head allows it.
+    def exact_logits(self, result: Read, rows: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """Return logits of a few tokens, in float32 if the head allows it.
 
-        In bfloat16 a logit of 10 has steps of 1/16: labels would tie that do not. The few that
-        matter are computed anew from the head's own weights, if that gives what the model gave
-        up to rounding (an architecture may scale or cap its logits).
+        In bfloat16 a logit of 10 has steps of 1/16, so different labels would tie. The few logits
+        that matter are computed again from the head's weights. The result is only used if it equals
+        the model's logits up to rounding, because an architecture may scale or cap its logits.
         """
-        coarse = read.logits[rows, ids]
+        coarse = result.logits[rows, ids]
         weight = getattr(self._head, "weight", None)
         if self.dtype == torch.float32 or weight is None or not weight.is_floating_point():
             return coarse
-        fine = (read.hidden[rows].float() * weight[ids].float()).sum(-1)
+        fine = (result.hidden[rows].float() * weight[ids].float()).sum(-1)
         if getattr(self._head, "bias", None) is not None:
             fine = fine + self._head.bias[ids].float()
-        near = (fine - coarse).abs() <= 2.0**-5 + coarse.abs() * 2.0**-6
-        return fine if bool(near.all()) else coarse
+        is_close = (fine - coarse).abs() <= 2.0**-5 + coarse.abs() * 2.0**-6
+        return fine if bool(is_close.all()) else coarse
 
-    def _run(self, last: torch.Tensor, **inputs: Any) -> Read:
-        """Run the network and read it at the flat positions `last`."""
-        self._wanted = last
+    def _run(self, positions: torch.Tensor, **inputs: Any) -> Read:
+        """Run the network and read it at the flat `positions`."""
+        self._positions = positions
         try:
             with torch.inference_mode():
                 logits = self.net(**inputs).logits
             assert self._hidden is not None
             return Read(logits[0].float(), self._hidden[0])
         finally:
-            self._wanted = self._hidden = None
+            self._positions = self._hidden = None
 
-    def _pick(self, _head: Any, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
-        """Give the output head only the positions that are wanted."""
-        if self._wanted is None:
+    def _select_positions(
+        self, _head: Any, args: tuple[torch.Tensor, ...]
+    ) -> tuple[torch.Tensor, ...] | None:
+        """Pass only the selected positions to the output head."""
+        if self._positions is None:
             return None
         hidden = args[0]
-        self._hidden = hidden.reshape(1, -1, hidden.shape[-1])[:, self._wanted]
+        self._hidden = hidden.reshape(1, -1, hidden.shape[-1])[:, self._positions]
         return (self._hidden, *args[1:])
 
-    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows of equal length, and the flat place of each one's last own token."""
+    def _pad_rows(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return rows of equal length, and the flat index of each row's last real token."""
         longest = max(map(len, rows))
         filled = [[*row, *[PAD] * (longest - len(row))] for row in rows]
-        last = [number * longest + len(row) - 1 for number, row in enumerate(rows)]
-        return torch.tensor(filled, device=self.device), torch.tensor(last, device=self.device)
+        last_positions = [number * longest + len(row) - 1 for number, row in enumerate(rows)]
+        return torch.tensor(filled, device=self.device), torch.tensor(
+            last_positions, device=self.device
+        )

@@ -1,4 +1,5 @@
-"""The log-probabilities of labels: prefixes computed once, batches halved where memory runs out."""
+"""The log-probabilities of labels. Prefixes are computed once, and batches are halved if memory
+runs out."""
 
 from __future__ import annotations
 
@@ -29,24 +30,24 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def release(device: torch.device) -> None:
-    """Give unused memory of the allocator back."""
+    """Return unused memory of the allocator to the system."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
 
 
 MOST_KEPT = 4
 WORTH = 0.8
-"""A kept prefix that covers a smaller share of what the questions have in common is replaced."""
+"""The least share of the common tokens that a kept prefix must cover; otherwise it is replaced."""
 
 
 class Shared(NamedTuple):
-    """A prefix that some questions go on from."""
+    """A prefix that some questions continue."""
 
     cache: KeysValues
     length: int
-    """How many of its tokens the questions share."""
+    """Number of its tokens that the questions share."""
     fresh: bool
-    """Whether it was computed just now, so that somebody has to pay for it."""
+    """Whether it was computed for these questions, so that one of them has to count its tokens."""
 
 
 class PrefixStore:
@@ -56,47 +57,47 @@ class PrefixStore:
         self._replica = replica
         self._kept: list[tuple[Sequence[int], KeysValues]] = []
 
-    def share(self, items: Sequence[Item]) -> Shared:
-        """What questions of one prefix have in common, computed or found."""
+    def shared_prefix(self, items: Sequence[Item]) -> Shared:
+        """Return the common part of questions with one prefix, computed or kept."""
         length = min(item.shared for item in items)
-        wanted = items[0].tokens[:length]
-        reaches = [common_length(tokens, wanted) for tokens, _ in self._kept]
-        common = max(reaches, default=0)
-        if common and common >= WORTH * length:
-            # What was used last stands last, and the first is forgotten first.
-            best = self._kept.pop(reaches.index(common))
+        prefix_tokens = items[0].tokens[:length]
+        reaches = [common_length(tokens, prefix_tokens) for tokens, _ in self._kept]
+        longest_common = max(reaches, default=0)
+        if longest_common and longest_common >= WORTH * length:
+            # The prefix that was used last is at the end, and the first one is dropped first.
+            best = self._kept.pop(reaches.index(longest_common))
             self._kept.append(best)
-            return Shared(best[1], common, fresh=False)
+            return Shared(best[1], longest_common, fresh=False)
         del self._kept[: len(self._kept) + 1 - MOST_KEPT]
-        cache = self._replica.prefix(wanted)
-        self._kept.append((wanted, cache))
+        cache = self._replica.run_prefix(prefix_tokens)
+        self._kept.append((prefix_tokens, cache))
         return Shared(cache, length, fresh=True)
 
     def clear(self) -> None:
-        """Forget everything, to free memory."""
+        """Drop everything, to free memory."""
         self._kept.clear()
 
 
-def by_prefix(items: Sequence[Item]) -> list[list[Item]]:
-    """Items with the same prefix, written in the same way, together in order of arrival."""
+def group_by_prefix(items: Sequence[Item]) -> list[list[Item]]:
+    """Group items by prefix and sampling, in order of arrival."""
     groups: dict[tuple[int, int], list[Item]] = {}
     for item in items:
         groups.setdefault((id(item.prefix), id(item.request.sampling)), []).append(item)
     return list(groups.values())
 
 
-def by_length(items: Sequence[Item]) -> list[Item]:
-    """The shortest first."""
+def sort_by_length(items: Sequence[Item]) -> list[Item]:
+    """Sort items by length, the shortest first."""
     return sorted(items, key=lambda item: len(item.tokens))
 
 
-def batched(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    """`items` in pieces of at most `size`."""
+def split_batches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    """Return `items` in batches of at most `size`."""
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 Work = Callable[[Sequence[Item]], list[Reply]]
-"""One way to run questions together."""
+"""A function that runs questions together."""
 
 
 class LabelScorer:
@@ -110,10 +111,10 @@ class LabelScorer:
         self._store = store
 
     def run(self, items: Sequence[Item]) -> Iterator[list[tuple[Item, Reply]]]:
-        """Answer `items` batch by batch, those of one batch as soon as they are there."""
+        """Answer `items` batch by batch, and yield each batch as soon as it is done."""
         for batch, work in self._batches(items):
             started = perf_counter()
-            answered = self._halving(work, batch)
+            answered = self._run_halving(work, batch)
             seconds = perf_counter() - started
             yield [
                 (item, replace(reply, seconds=seconds))
@@ -121,47 +122,53 @@ class LabelScorer:
             ]
 
     def _batches(self, items: Sequence[Item]) -> list[tuple[Sequence[Item], Work]]:
-        """What runs together, and how; rows of one batch are of similar length."""
-        sharing = [item for item in items if item.shared and self._form != "off"]
-        alone = [item for item in items if not item.shared or self._form == "off"]
-        groups: list[tuple[Sequence[Item], Work]] = [(by_length(alone), self._plain)]
+        """Return the batches with the way to run each; rows of one batch are of similar length."""
+        shared = [item for item in items if item.shared and self._form != "off"]
+        unshared = [item for item in items if not item.shared or self._form == "off"]
+        groups: list[tuple[Sequence[Item], Work]] = [(sort_by_length(unshared), self._run_plain)]
         if self._form == "tree":
-            groups.append((sharing, self._tree))
+            groups.append((shared, self._run_tree))
         else:
-            groups += [(by_length(group), self._cached) for group in by_prefix(sharing)]
-        return [(batch, work) for group, work in groups for batch in batched(group, self.rows)]
+            groups += [
+                (sort_by_length(group), self._run_cached) for group in group_by_prefix(shared)
+            ]
+        return [
+            (batch, work) for group, work in groups for batch in split_batches(group, self.rows)
+        ]
 
-    def _halving(self, work: Work, items: Sequence[Item]) -> list[Reply]:
-        """Work on `items` together, or on halves of them where memory runs out.
+    def _run_halving(self, work: Work, items: Sequence[Item]) -> list[Reply]:
+        """Run `items` together, or halves of them if memory runs out.
 
-        Later batches then begin smaller.
+        Later batches are smaller then.
         """
         try:
             return work(items)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-        # Not inside the handler: the error holds on to the memory that it ran out of.
+        # Outside of the handler, because the error keeps the memory in use.
         if len(items) == 1:
             return [Reply(error=Fault("bad_request", TOO_LARGE))]
         half = len(items) // 2
         self.rows = max(1, min(self.rows, half))
         self._store.clear()
         release(self._replica.device)
-        return [*self._halving(work, items[:half]), *self._halving(work, items[half:])]
+        return [*self._run_halving(work, items[:half]), *self._run_halving(work, items[half:])]
 
-    def _plain(self, items: Sequence[Item]) -> list[Reply]:
-        read = self._replica.plain([item.tokens for item in items])
-        return self._replies(items, read, [0] * len(items))
+    def _run_plain(self, items: Sequence[Item]) -> list[Reply]:
+        result = self._replica.run_plain([item.tokens for item in items])
+        return self._make_replies(items, result, [0] * len(items))
 
-    def _cached(self, items: Sequence[Item]) -> list[Reply]:
-        shared = self._store.share(items)
+    def _run_cached(self, items: Sequence[Item]) -> list[Reply]:
+        shared = self._store.shared_prefix(items)
         rows = [item.tokens[shared.length :] for item in items]
-        read, _ = self._replica.after(shared.cache, shared.length, rows)
-        return self._replies(items, read, saved_tokens(len(items), shared.length, shared.fresh))
+        result, _ = self._replica.continue_rows(shared.cache, shared.length, rows)
+        return self._make_replies(
+            items, result, saved_tokens(len(items), shared.length, shared.fresh)
+        )
 
-    def _tree(self, items: Sequence[Item]) -> list[Reply]:
-        groups = by_prefix(items)
+    def _run_tree(self, items: Sequence[Item]) -> list[Reply]:
+        groups = group_by_prefix(items)
         branches, saved = [], []
         for group in groups:
             length = min(item.shared for item in group)
@@ -169,20 +176,22 @@ class LabelScorer:
             branches.append(Branch(prefix, [item.tokens[length:] for item in group]))
             saved += saved_tokens(len(group), length, fresh=True)
         ordered = [item for group in groups for item in group]
-        replies = self._replies(ordered, self._replica.tree(branches), saved)
+        replies = self._make_replies(ordered, self._replica.run_tree(branches), saved)
         reply_of = {id(item): reply for item, reply in zip(ordered, replies, strict=True)}
         return [reply_of[id(item)] for item in items]
 
-    def _replies(self, items: Sequence[Item], read: Read, saved: Sequence[int]) -> list[Reply]:
-        """The label values of every row, brought from the device in one go."""
-        spelt = [
+    def _make_replies(
+        self, items: Sequence[Item], result: Read, saved: Sequence[int]
+    ) -> list[Reply]:
+        """Return the label values of every row, copied from the device in one transfer."""
+        spellings_by_row = [
             (row, spelling)
             for row, item in enumerate(items)
             for spellings in item.labels.values()
             for spelling in spellings
         ]
-        rows, ids = torch.tensor(spelt, device=read.logits.device).T
-        values = self._replica.exact_logits(read, rows, ids) - read.logits.logsumexp(-1)[rows]
+        rows, ids = torch.tensor(spellings_by_row, device=result.logits.device).T
+        values = self._replica.exact_logits(result, rows, ids) - result.logits.logsumexp(-1)[rows]
         remaining = iter(values.tolist())
         replies = []
         for item, cached in zip(items, saved, strict=True):
@@ -203,13 +212,14 @@ class LabelScorer:
 
 
 def _log_sum(values: Sequence[float]) -> float:
-    """The log of the summed probability of all spellings of a label."""
-    most = max(values)
-    if len(values) == 1 or most == -math.inf:
-        return most
-    return most + math.log(sum(math.exp(value - most) for value in values))
+    """Return the log of the summed probability of all spellings of a label."""
+    largest = max(values)
+    if len(values) == 1 or largest == -math.inf:
+        return largest
+    return largest + math.log(sum(math.exp(value - largest) for value in values))
 
 
 def saved_tokens(count: int, length: int, fresh: bool) -> list[int]:
-    """Tokens that each question had for nothing; the first pays for a fresh prefix."""
+    """Return the tokens that each question did not have to compute; the first one counts a fresh
+    prefix."""
     return [0 if fresh and number == 0 else length for number in range(count)]

@@ -19,13 +19,14 @@ from keju.config.strict import explain
 from keju.errors import ConfigError, did_you_mean
 
 Reuse = Literal["auto", "tree", "cache", "off"]
-"""How a shared prefix is computed once: packed with its questions, as a kept cache, or not."""
+"""How a shared prefix is computed once: packed with its questions, as a kept cache, or not at
+all."""
 
 GGUF = ".gguf"
 
 
 class ModelArgs(BaseModel):
-    """What ``model_args`` may say about a checkpoint."""
+    """The ``model_args`` of a checkpoint."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -56,7 +57,7 @@ class ModelArgs(BaseModel):
 
     @field_validator("prefix_reuse", mode="wrap")
     @classmethod
-    def _one_of(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    def _check_reuse(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
         try:
             return check(value)
         except ValidationError:
@@ -72,20 +73,20 @@ class ModelArgs(BaseModel):
 
 
 class HFSettings(ModelArgs):
-    """``model_args``, and what comes from elsewhere."""
+    """``model_args`` together with settings from other places."""
 
     name: str = ""
     """The folder or repository, without ``hf:``."""
     offline: bool = False
-    """Fetch nothing."""
+    """Whether downloads are forbidden."""
 
 
 OWN = ("name", "offline")
-"""Fields that come from elsewhere than ``model_args``."""
+"""Fields that do not come from ``model_args``."""
 
 
 def read_settings(config: TaskConfig) -> HFSettings:
-    """Check ``model_args``; an ``--eval-batch-size`` that was given is the batch size."""
+    """Check ``model_args``; a given ``--eval-batch-size`` is the batch size."""
     args: dict[str, Any] = {key.replace("-", "_"): v for key, v in config.model_args.items()}
     for field in OWN:
         if field in args:

@@ -1,4 +1,4 @@
-"""Where encoded questions wait, and the thread of each device that takes passes from there."""
+"""The queue of encoded questions, and the thread of each device that runs passes."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ import torch
 from keju.errors import EndpointError
 from keju.models.base import one_line
 from keju.models.hf.encode import Item
-from keju.models.hf.forms import agrees, allows_own_steps, best_form
+from keju.models.hf.forms import best_form, form_agrees, supports_row_attention
 from keju.models.hf.load import Checkpoint
 from keju.models.hf.replica import Replica
-from keju.models.hf.scoring import LabelScorer, PrefixStore, by_prefix
+from keju.models.hf.scoring import LabelScorer, PrefixStore, group_by_prefix
 from keju.models.hf.settings import HFSettings, Reuse
 from keju.models.hf.writing import LoneWriter, Writer
 from keju.types import Reply, Sampling
 
 QUIET = 0.005
-"""Seconds without an arrival after which nothing more is expected for the moment."""
+"""Seconds without an arrival after which no more questions are expected for now."""
 ROUNDS = 8
-"""Batches that are taken together, so that rows of one batch are of similar length."""
+"""Number of batches that are taken together, so that rows of one batch are of similar length."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much one pass may hold."""
+    """The limits of one pass."""
 
     rows: int
     tokens: int
@@ -38,7 +38,7 @@ class Size:
 
 
 class Pool:
-    """Questions in order of arrival, given out in passes; safe between threads."""
+    """Questions in order of arrival, handed out in passes; thread-safe."""
 
     def __init__(self) -> None:
         self._waiting: list[Item] = []
@@ -46,105 +46,107 @@ class Pool:
         self._closed = False
 
     def put(self, items: Sequence[Item]) -> None:
-        """Let questions in."""
+        """Add questions."""
         with self._changed:
             self._waiting.extend(items)
             self._changed.notify_all()
 
     def take(self, size: Size) -> list[Item]:
-        """Wait for the next pass: all of one kind; empty when the pool is closed."""
+        """Wait for the next pass, all of one kind; empty after the pool is closed."""
         with self._changed:
-            settled = False
+            is_settled = False
             while not self._closed:
-                chosen = choose(self._waiting, size, settled=settled) if self._waiting else []
-                if chosen:
-                    self._remove(chosen)
-                    return chosen
-                before = len(self._waiting)
-                self._changed.wait(QUIET if before else None)
-                settled = bool(before) and len(self._waiting) == before
+                batch = (
+                    choose_batch(self._waiting, size, settled=is_settled) if self._waiting else []
+                )
+                if batch:
+                    self._remove(batch)
+                    return batch
+                waiting_before = len(self._waiting)
+                self._changed.wait(QUIET if waiting_before else None)
+                is_settled = bool(waiting_before) and len(self._waiting) == waiting_before
             return []
 
     def refill(self, sampling: Sampling, count: int) -> list[Item]:
-        """At most `count` further questions with this sampling, without waiting."""
+        """Return at most `count` further questions with this sampling, without waiting."""
         with self._changed:
-            same = [item for item in self._waiting if item.request.sampling == sampling]
-            chosen = [item for group in by_prefix(same) for item in group][:count]
-            self._remove(chosen)
-            return chosen
+            matching = [item for item in self._waiting if item.request.sampling == sampling]
+            batch = [item for group in group_by_prefix(matching) for item in group][:count]
+            self._remove(batch)
+            return batch
 
     def close(self) -> None:
-        """Let nobody wait any longer, and forget what is left."""
+        """Wake all waiting threads, and drop the remaining questions."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
             self._changed.notify_all()
 
-    def _remove(self, chosen: Sequence[Item]) -> None:
-        taken = {id(item) for item in chosen}
-        self._waiting = [item for item in self._waiting if id(item) not in taken]
+    def _remove(self, batch: Sequence[Item]) -> None:
+        batch_ids = {id(item) for item in batch}
+        self._waiting = [item for item in self._waiting if id(item) not in batch_ids]
 
 
-def choose(waiting: Sequence[Item], size: Size, *, settled: bool) -> list[Item]:
-    """The questions of the next pass, or none where it is better to wait for more.
+def choose_batch(waiting: Sequence[Item], size: Size, *, settled: bool) -> list[Item]:
+    """Return the questions of the next pass, or none if it is better to wait for more.
 
-    Whole groups of one prefix are preferred: a prefix that is split over passes is computed
-    twice. `settled` says that nothing has arrived for a while.
+    Whole groups of one prefix are preferred, because a prefix that is split over passes is computed
+    twice. `settled` says that no question has arrived for a while.
     """
     sampling = waiting[0].request.sampling
-    same = [item for item in waiting if item.request.sampling == sampling]
+    matching = [item for item in waiting if item.request.sampling == sampling]
     if sampling.decode != "labels":
-        return same[: size.rows] if settled or len(same) >= size.rows else []
-    groups = by_prefix(same)
+        return matching[: size.rows] if settled or len(matching) >= size.rows else []
+    groups = group_by_prefix(matching)
     if size.form != "tree":
-        most = size.rows * ROUNDS
-        chosen = same if size.form == "off" else groups[0]
-        complete = settled or len(groups) > 1 or len(chosen) >= most
-        return chosen[:most] if complete else []
+        limit = size.rows * ROUNDS
+        batch = matching if size.form == "off" else groups[0]
+        complete = settled or len(groups) > 1 or len(batch) >= limit
+        return batch[:limit] if complete else []
     # A tree: groups in order of arrival, up to the size of a pass.
-    chosen, room = [], size.tokens
+    batch, room = [], size.tokens
     for group in groups:
         half_full = room <= size.tokens / 2
         shared = min(item.shared for item in group)
         cost = shared + sum(len(item.tokens) - shared for item in group)
-        if cost > room or len(chosen) + len(group) > size.rows:
-            return chosen if half_full else _fill_up(chosen, group, room - shared, size.rows)
-        if group is groups[-1] and chosen and half_full:
-            return chosen  # the last group may still be growing
-        chosen += group
+        if cost > room or len(batch) + len(group) > size.rows:
+            return batch if half_full else _fill_up(batch, group, room - shared, size.rows)
+        if group is groups[-1] and batch and half_full:
+            return batch  # more questions of the last group may still arrive
+        batch += group
         room -= cost
-    return chosen if settled else []
+    return batch if settled else []
 
 
-def _fill_up(chosen: list[Item], group: Sequence[Item], room: int, rows: int) -> list[Item]:
-    """`chosen` and as much of a group as there is room for; at least one question in all."""
+def _fill_up(batch: list[Item], group: Sequence[Item], room: int, rows: int) -> list[Item]:
+    """Return `batch` and as many questions of a group as fit; at least one question in total."""
     shared = min(item.shared for item in group)
     for item in group:
-        own = len(item.tokens) - shared
-        if (own > room and chosen) or len(chosen) >= rows:
+        question_tokens = len(item.tokens) - shared
+        if (question_tokens > room and batch) or len(batch) >= rows:
             break
-        chosen.append(item)
-        room -= own
-    return chosen
+        batch.append(item)
+        room -= question_tokens
+    return batch
 
 
 Answers = Sequence[tuple["asyncio.Future[Any] | None", "Reply | Exception"]]
-"""Who waits (nobody where it is None), and what for."""
+"""Futures (or None) and their replies or errors."""
 
 CPU_ROWS = 16
 GPU_ROWS = 64
 CPU_LABEL_ROWS = 4
-"""Enough to fill a core's arithmetic; more rows would only be padded to the longest."""
+"""Enough for the arithmetic of a core; more rows would only add padding."""
 TREE_ROWS = 4096
-"""A packed pass is limited by its tokens; this only bounds the output head's part."""
+"""A packed pass is limited by its tokens; this only limits the work of the output head."""
 LEAST_TOKENS, MOST_TOKENS = 2048, 32768
-"""Of a packed pass: below, the device is not busy; above, there is nothing left to gain."""
+"""Tokens of a packed pass: with fewer the device is not busy, and more bring no gain."""
 MEMORY_SHARE = 0.25
-"""Share of the free memory that the activations of a packed pass may take."""
+"""Share of the free memory that the activations of a packed pass may use."""
 
 
 class Worker:
-    """Works for one replica until it is stopped."""
+    """Runs passes on one replica until it is stopped."""
 
     def __init__(
         self,
@@ -158,9 +160,9 @@ class Worker:
         net = checkpoint.net if number == 0 else copy.deepcopy(checkpoint.net)
         self.replica = Replica(net, device)
         self.form: Reuse = best_form(self.replica, settings.reuse)
-        cached = self.form in ("tree", "cache") or agrees(self.replica, "cache")
-        self.replica.own_steps = allows_own_steps(self.replica)
-        self.tokens = settings.batch_tokens or pass_tokens(checkpoint.net.config, self.replica)
+        has_cache = self.form in ("tree", "cache") or form_agrees(self.replica, "cache")
+        self.replica.uses_row_attention = supports_row_attention(self.replica)
+        self.tokens = settings.batch_tokens or tokens_per_pass(checkpoint.net.config, self.replica)
         on_cpu = device.type == "cpu"
         rows, label_rows = (CPU_ROWS, CPU_LABEL_ROWS) if on_cpu else (GPU_ROWS, GPU_ROWS)
         label_rows = TREE_ROWS if self.form == "tree" else label_rows
@@ -169,7 +171,7 @@ class Worker:
         self._answer = answer
         self._stopped = threading.Event()
         self.scorer = LabelScorer(self.replica, self.form, settings.batch_size or label_rows, store)
-        self.writer = (Writer if cached else LoneWriter)(
+        self.writer = (Writer if has_cache else LoneWriter)(
             self.replica,
             checkpoint,
             store,
@@ -179,11 +181,11 @@ class Worker:
         )
 
     def stop(self) -> None:
-        """End after the pass, or the token, that is under way."""
+        """Stop after the current pass or token."""
         self._stopped.set()
 
     def run(self) -> None:
-        """Work until stopped."""
+        """Run passes until stopped."""
         while not self._stopped.is_set():
             batch = self._pool.take(Size(self.scorer.rows, self.tokens, self.form))
             if not batch:
@@ -198,7 +200,7 @@ class Worker:
         self.replica.close()
 
     def _work(self, batch: list[Item]) -> None:
-        """Answer a batch; whatever is taken up on the way belongs to it from then on."""
+        """Answer a batch, including the questions that are added to it on the way."""
         sampling = batch[0].request.sampling
         if sampling.decode == "labels":
             for answered in self.scorer.run(batch):
@@ -208,18 +210,18 @@ class Worker:
             return
 
         def refill(room: int) -> list[Item]:
-            more = self._pool.refill(sampling, room)
-            batch.extend(more)
-            return more
+            new_items = self._pool.refill(sampling, room)
+            batch.extend(new_items)
+            return new_items
 
-        def done(item: Item, reply: Reply) -> None:
+        def report_reply(item: Item, reply: Reply) -> None:
             self._answer([(item.future, reply)])
 
-        self.writer.run(batch, refill, done)
+        self.writer.run(batch, refill, report_reply)
 
 
-def pass_tokens(config: Any, replica: Replica) -> int:
-    """Tokens of a packed pass whose activations fit into a share of the free memory."""
+def tokens_per_pass(config: Any, replica: Replica) -> int:
+    """Return the tokens of a packed pass whose activations fit into a share of the free memory."""
     if replica.device.type != "cuda":
         return LEAST_TOKENS
     text = config.get_text_config()

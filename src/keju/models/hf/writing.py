@@ -1,4 +1,4 @@
-"""Writing replies: a batch that is refilled as its rows finish, and one reply at a time where the
+"""Writes replies: in a batch that is refilled as its rows finish, or one reply at a time if the
 network has no cache of keys and values."""
 
 from __future__ import annotations
@@ -15,36 +15,37 @@ from keju.answers.segments import as_reply
 from keju.models.base import seed_of
 from keju.models.hf.encode import Item
 from keju.models.hf.load import Checkpoint
-from keju.models.hf.replica import GrowingLayer, KeysValues, Read, Replica, filled_cache, reserve
+from keju.models.hf.replica import GrowingLayer, KeysValues, Read, Replica, make_cache, reserve
 from keju.models.hf.scoring import (
     TOO_LARGE,
     PrefixStore,
     Shared,
-    by_length,
-    by_prefix,
+    group_by_prefix,
     is_out_of_memory,
     release,
     saved_tokens,
+    sort_by_length,
 )
 from keju.types import Fault, Reply, Request, Sampling, Usage
 
 
-def dice(request: Request) -> random.Random:
-    """A source of chance of its own for each request, so that a batch's make-up cannot matter."""
+def random_of(request: Request) -> random.Random:
+    """Return a random generator for each request, so that the composition of a batch has no
+    effect."""
     seed = seed_of(request)
     return random.Random(f"{seed}:{request.hash}") if seed is not None else random.Random()
 
 
 def draw(logits: torch.Tensor, sampling: Sampling, chance: Sequence[float]) -> list[int]:
-    """The next token of each row of `logits`; `chance` holds one number in [0, 1) a row.
+    """Return the next token of each row of `logits`; `chance` holds one number in [0, 1) per row.
 
-    Without a temperature, or at 0, it is the likeliest.
+    Without a temperature, or at 0, it is the most likely token.
     """
     if not sampling.temperature:
         return list(logits.argmax(-1).tolist())
     shares = torch.softmax(logits / sampling.temperature, -1)
     shares, ids = shares.sort(dim=-1, descending=True, stable=True)
-    # Which of the sorted tokens may be drawn; the likeliest always may.
+    # Which of the sorted tokens may be drawn; the most likely token always may.
     eligible = torch.ones_like(shares, dtype=torch.bool)
     if sampling.top_p is not None:
         eligible &= shares.cumsum(-1) - shares < sampling.top_p
@@ -56,37 +57,37 @@ def draw(logits: torch.Tensor, sampling: Sampling, chance: Sequence[float]) -> l
     eligible[:, 0] = True
     shares = torch.where(eligible, shares, 0.0)
     totals = shares.cumsum(-1)
-    wanted = torch.tensor(chance, device=logits.device, dtype=totals.dtype)[:, None]
-    places = torch.searchsorted(totals, wanted * totals[:, -1:], right=True)
-    places = torch.minimum(places, eligible.sum(-1, keepdim=True) - 1)
-    return list(ids.gather(-1, places)[:, 0].tolist())
+    thresholds = torch.tensor(chance, device=logits.device, dtype=totals.dtype)[:, None]
+    drawn = torch.searchsorted(totals, thresholds * totals[:, -1:], right=True)
+    drawn = torch.minimum(drawn, eligible.sum(-1, keepdim=True) - 1)
+    return list(ids.gather(-1, drawn)[:, 0].tolist())
 
 
 @dataclass(eq=False, slots=True)
 class Row:
-    """One reply in the making."""
+    """One unfinished reply."""
 
     item: Item
     limit: int
     """Tokens it may have."""
     cached: int
-    dice: random.Random
-    written: list[int] = field(default_factory=list)
+    generator: random.Random
+    tokens: list[int] = field(default_factory=list)
     text: str = ""
     finish: str = ""
     handed_out: bool = False
-    """Whether somebody has its reply."""
+    """Whether its reply has been handed out."""
 
     @property
     def length(self) -> int:
-        """Tokens that the cache holds of it: all but the one drawn last."""
-        return len(self.item.tokens) + len(self.written) - 1
+        """Number of its tokens in the cache: all but the one drawn last."""
+        return len(self.item.tokens) + len(self.tokens) - 1
 
 
 class RunningBatch:
-    """Rows of different lengths side by side; shorter ones are padded on the left.
+    """Rows of different lengths in one batch; shorter ones are padded on the left.
 
-    Rows have no holes, so places in the cache are as far apart as the tokens are.
+    Rows have no gaps, so distances in the cache equal distances between tokens.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -96,7 +97,7 @@ class RunningBatch:
         self._filled = 0
 
     def join(self, rows: Sequence[Row], layers: KeysValues) -> None:
-        """Take up new rows; `layers` hold each one's tokens from the left, then padding."""
+        """Add new rows; `layers` hold each one's tokens from the left, then padding."""
         device = layers[0][0].device
         new_width = max(row.length for row in rows)
         missing = new_width - torch.tensor([row.length for row in rows], device=device)
@@ -107,65 +108,67 @@ class RunningBatch:
             index = source[:, None, :, None].expand(-1, part.shape[1], -1, part.shape[3])
             return part.gather(2, index)
 
-        arriving = [(align(keys), align(values)) for keys, values in layers]
+        aligned_layers = [(align(keys), align(values)) for keys, values in layers]
         if not self.rows:
-            self._set([*rows], arriving, new_width)
+            self._replace_rows([*rows], aligned_layers, new_width)
             return
         width = max(self._filled, new_width)
 
         def join(present: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-            """Both below each other, with room on the left up to `width` places."""
+            """Return both, stacked, with room on the left up to `width` places."""
             pad = torch.nn.functional.pad
             return torch.cat([pad(p, (0, 0, width - p.shape[2], 0)) for p in (present, new)])
 
-        both = [
+        joined_layers = [
             (join(keys, new_keys), join(values, new_values))
-            for (keys, values), (new_keys, new_values) in zip(self._parts(), arriving, strict=True)
+            for (keys, values), (new_keys, new_values) in zip(
+                self._parts(), aligned_layers, strict=True
+            )
         ]
-        self._set([*self.rows, *rows], both, width)
+        self._replace_rows([*self.rows, *rows], joined_layers, width)
 
     def keep(self, rows: Sequence[Row]) -> None:
-        """Drop all other rows, and the padding that nobody needs any more."""
+        """Drop all other rows, and padding that is no longer needed."""
         if len(rows) == len(self.rows):
             return
         if not rows:
             self.rows, self._cache, self._filled = [], None, 0
             return
-        wanted = {id(row) for row in rows}
-        places = [place for place, row in enumerate(self.rows) if id(row) in wanted]
-        index = torch.tensor(places, device=self._device)
-        staying = [self.rows[place] for place in places]
+        kept_ids = {id(row) for row in rows}
+        indices = [index for index, row in enumerate(self.rows) if id(row) in kept_ids]
+        index = torch.tensor(indices, device=self._device)
+        staying = [self.rows[index] for index in indices]
         width = max(row.length for row in staying)
         layers = [
             (k[index, :, self._filled - width :], v[index, :, self._filled - width :])
             for k, v in self._parts()
         ]
-        self._set(staying, layers, width)
+        self._replace_rows(staying, layers, width)
 
     def inputs(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Any]:
-        """The last tokens, their positions, which places count, and the cache."""
-        tokens = torch.tensor([row.written[-1] for row in self.rows], device=self._device)
+        """Return the last tokens, their positions, the mask, and the cache."""
+        tokens = torch.tensor([row.tokens[-1] for row in self.rows], device=self._device)
         lengths = torch.tensor([row.length for row in self.rows], device=self._device)
         room = reserve(self._cache, self._filled + 1)
-        places = torch.arange(room, device=self._device)
-        mask = (places >= (self._filled - lengths)[:, None]) & (places <= self._filled)
+        positions = torch.arange(room, device=self._device)
+        mask = (positions >= (self._filled - lengths)[:, None]) & (positions <= self._filled)
         self._filled += 1
         return tokens, lengths, mask, self._cache
 
     def _parts(self) -> KeysValues:
         return [layer.parts() for layer in self._cache.layers]
 
-    def _set(self, rows: list[Row], layers: KeysValues, width: int) -> None:
+    def _replace_rows(self, rows: list[Row], layers: KeysValues, width: int) -> None:
         self.rows, self._filled = rows, width
-        self._cache = filled_cache(layers, GrowingLayer)
+        self._cache = make_cache(layers, GrowingLayer)
 
 
 DEFAULT_TOKENS = 2048
-"""The longest reply where neither the user nor the protocol sets a limit."""
+"""The token limit of a reply if neither the user nor the protocol sets one."""
 LOOK_AGAIN = 8
-"""Steps after which a batch that is not full looks for new questions."""
+"""Number of steps after which a batch that is not full looks for new questions."""
 REFILL_SHARE = 0.25
-"""Share of finished rows at which the batch is made up anew."""
+"""Share of finished rows at which the batch is rebuilt."""
 PREFILL_ROWS = 16
 
 Refill = Callable[[int], Sequence[Item]]
@@ -193,10 +196,11 @@ class Writer:
         self._reuse = reuse
         self._stopping = stopping
 
-    def run(self, items: Sequence[Item], refill: Refill, done: Done) -> None:
-        """Write replies to `items` and to whatever `refill` gives, until there is no more.
+    def run(self, items: Sequence[Item], refill: Refill, report_reply: Done) -> None:
+        """Write replies to `items` and to the items that `refill` returns, until there are no more.
 
-        All have the same sampling. `done` is called for each as soon as it is finished.
+        All have the same sampling. `report_reply` is called for each item as soon as its reply is
+        finished.
         """
         waiting = list(items)
         batch = RunningBatch(self._replica.device)
@@ -204,10 +208,10 @@ class Writer:
         while (waiting or batch.rows) and not self._stopping():
             steps += 1
             try:
-                self._fill(batch, waiting, done)
+                self._fill(batch, waiting, report_reply)
                 if batch.rows:
-                    self._draw(batch.rows, self._replica.step(*batch.inputs()))
-                finished = self._finish(batch, done)
+                    self._draw(batch.rows, self._replica.run_step(*batch.inputs()))
+                finished = self._finish(batch, report_reply)
                 if finished >= REFILL_SHARE * len(batch.rows) or steps % LOOK_AGAIN == 0:
                     batch.keep([row for row in batch.rows if not row.finish])
                     room = self.rows - len(batch.rows) - len(waiting)
@@ -215,89 +219,89 @@ class Writer:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                # What was under way is begun again, in batches of half the size.
-                self._finish(batch, done)
+                # Unfinished replies start again, in batches of half the size.
+                self._finish(batch, report_reply)
                 waiting[:0] = [row.item for row in batch.rows if not row.finish]
                 batch.keep([])
                 self._store.clear()
                 release(self._replica.device)
                 if self.rows == 1:
-                    done(waiting.pop(0), Reply(error=Fault("bad_request", TOO_LARGE)))
+                    report_reply(waiting.pop(0), Reply(error=Fault("bad_request", TOO_LARGE)))
                 self.rows = max(1, min(self.rows, len(waiting)) // 2)
 
     # Taking up questions
 
-    def _fill(self, batch: RunningBatch, waiting: list[Item], done: Done) -> None:
-        """Read the prompts of waiting questions as far as there is room for them."""
+    def _fill(self, batch: RunningBatch, waiting: list[Item], report_reply: Done) -> None:
+        """Read the prompts of waiting questions while there is room for them."""
         while waiting and len(batch.rows) < self.rows:
             room = min(self.rows - len(batch.rows), PREFILL_ROWS)
-            items = by_length(by_prefix(waiting)[0])[:room]
+            items = sort_by_length(group_by_prefix(waiting)[0])[:room]
             self._read_prompts(batch, items)
-            # They leave the queue only now: memory may have run out before.
-            taken = {id(item) for item in items}
-            waiting[:] = [item for item in waiting if id(item) not in taken]
-            self._finish(batch, done)
+            # They leave the queue only now, because memory may have run out before.
+            batch_ids = {id(item) for item in items}
+            waiting[:] = [item for item in waiting if id(item) not in batch_ids]
+            self._finish(batch, report_reply)
 
     def _read_prompts(self, batch: RunningBatch, items: Sequence[Item]) -> None:
-        """Let the batch take up `items`; at its end the memory of the prompts apart is free."""
+        """Add `items` to the batch; at the end the memory of the separate prompts is free."""
         start = perf_counter()
         for item in items:
             item.started = start
         shared = Shared([], 0, fresh=False)
         if self._reuse and min(item.shared for item in items) > 0:
-            shared = self._store.share(items)
+            shared = self._store.shared_prefix(items)
         tails = [item.tokens[shared.length :] for item in items]
-        read, layers = self._replica.after(shared.cache, shared.length, tails, keep=True)
+        result, layers = self._replica.continue_rows(shared.cache, shared.length, tails, keep=True)
         saved = saved_tokens(len(items), shared.length, shared.fresh)
         rows = [
-            Row(item, self._limit(item), cached, dice(item.request))
+            Row(item, self._limit(item), cached, random_of(item.request))
             for item, cached in zip(items, saved, strict=True)
         ]
-        self._draw(rows, read)
+        self._draw(rows, result)
         batch.join(rows, layers)
 
     def _limit(self, item: Item) -> int:
-        """The most tokens of a reply: as many as are wished for and as the context still has."""
+        """Return the most tokens of a reply: the requested limit, within the context."""
         limit = item.request.sampling.max_tokens or DEFAULT_TOKENS
         return min(limit, self._checkpoint.context - len(item.tokens))
 
     # Going on
 
-    def _draw(self, rows: Sequence[Row], read: Read) -> None:
-        """Draw the next token of each row and see which rows it finishes."""
+    def _draw(self, rows: Sequence[Row], result: Read) -> None:
+        """Draw the next token of each row and update which rows are finished."""
         sampling = rows[0].item.request.sampling
-        tokens = draw(read.logits, sampling, [row.dice.random() for row in rows])
+        tokens = draw(result.logits, sampling, [row.generator.random() for row in rows])
         now = perf_counter()
         for row, token in zip(rows, tokens, strict=True):
-            row.written.append(token)
+            row.tokens.append(token)
             if not row.finish:
-                self._look(row, now)
+                self._update_finish(row, now)
 
-    def _look(self, row: Row, now: float) -> None:
+    def _update_finish(self, row: Row, now: float) -> None:
         """Decide whether a row is finished."""
         stops = row.item.request.sampling.stop
-        if row.written[-1] in self._checkpoint.eos:
+        if row.tokens[-1] in self._checkpoint.eos:
             row.finish = "stop"
-            row.text = self._decode(row.written[:-1])
-        elif stops and (cut := self._stopped(row.written, stops)) is not None:
+            row.text = self._decode(row.tokens[:-1])
+        elif stops and (cut := self._text_before_stop(row.tokens, stops)) is not None:
             row.finish, row.text = "stop", cut
-        elif len(row.written) >= row.limit:
+        elif len(row.tokens) >= row.limit:
             row.finish = "length"
-            row.text = self._decode(row.written)
+            row.text = self._decode(row.tokens)
         elif now - row.item.started > row.item.timeout:
             row.finish = "timeout"
 
-    def _stopped(self, written: list[int], stops: tuple[str, ...]) -> str | None:
-        """The text before the first stop string; None while there is none.
+    def _text_before_stop(self, tokens: list[int], stops: tuple[str, ...]) -> str | None:
+        """Return the text before the first stop string; None if there is none.
 
-        A token has at least one byte, so only so many of the last ones can hold a new stop string.
+        A token has at least one byte, so only the last tokens can hold a new stop string.
         """
         window = max(len(stop.encode()) for stop in stops) + 4
-        recent = self._decode(written[-window:])
+        recent = self._decode(tokens[-window:])
         if not any(stop in recent for stop in stops):
             return None
-        text = self._decode(written)
-        ends = [place for place in map(text.find, stops) if place >= 0]
+        text = self._decode(tokens)
+        ends = [position for position in map(text.find, stops) if position >= 0]
         return text[: min(ends)] if ends else None
 
     def _decode(self, tokens: list[int]) -> str:
@@ -306,59 +310,61 @@ class Writer:
 
     # Coming to an end
 
-    def _finish(self, batch: RunningBatch, done: Done) -> int:
-        """Hand out what is finished; return how many finished rows the batch still carries."""
+    def _finish(self, batch: RunningBatch, report_reply: Done) -> int:
+        """Hand out finished replies; return how many finished rows are still in the batch."""
         finished = [row for row in batch.rows if row.finish]
         for row in finished:
             if not row.handed_out:
                 row.handed_out = True
-                done(row.item, reply_of(row))
+                report_reply(row.item, reply_of(row))
         return len(finished)
 
 
 def reply_of(row: Row) -> Reply:
-    """The reply of a finished row."""
+    """Return the reply of a finished row."""
     seconds = perf_counter() - row.item.started
     if row.finish == "timeout":
         message = f"no complete reply within {row.item.timeout:g} s"
         return Reply(seconds=seconds, error=Fault("timeout", message))
-    usage = Usage(len(row.item.tokens), len(row.written), row.cached)
+    usage = Usage(len(row.item.tokens), len(row.tokens), row.cached)
     return as_reply(row.text, finish=row.finish, usage=usage, seconds=seconds)
 
 
 class LoneWriter(Writer):
-    """Lets transformers run the network (state-space and hybrid ones); draws and ends by itself."""
+    """Runs the network through transformers (for state-space and hybrid networks); Keju draws the
+    tokens and decides when to stop."""
 
-    def run(self, items: Sequence[Item], refill: Refill, done: Done) -> None:
-        """Write replies to `items`; more are not taken up, since nothing is gained by it."""
+    def run(self, items: Sequence[Item], refill: Refill, report_reply: Done) -> None:
+        """Write replies to `items`; no more items are added, because batches would not be
+        faster."""
         for item in items:
             if self._stopping():
                 return
             try:
-                done(item, self._write(item))
+                report_reply(item, self._write(item))
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 release(self._replica.device)
-                done(item, Reply(error=Fault("bad_request", TOO_LARGE)))
+                report_reply(item, Reply(error=Fault("bad_request", TOO_LARGE)))
 
     def _write(self, item: Item) -> Reply:
-        """One reply, each of its tokens drawn here and forced upon transformers."""
+        """Return one reply. Keju draws each token and forces transformers to use it."""
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
         item.started = perf_counter()
-        row = Row(item, self._limit(item), 0, dice(item.request))
+        row = Row(item, self._limit(item), 0, random_of(item.request))
 
         def force(_tokens: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-            """Draw a token and leave transformers no other."""
-            (token,) = draw(logits.float(), item.request.sampling, [row.dice.random()])
-            row.written.append(token)
-            self._look(row, perf_counter())
-            only = torch.full_like(logits, -torch.inf)
-            only[:, token] = 0.0
-            return only
+            """Draw a token and allow no other."""
+            (token,) = draw(logits.float(), item.request.sampling, [row.generator.random()])
+            row.tokens.append(token)
+            self._update_finish(row, perf_counter())
+            forced_logits = torch.full_like(logits, -torch.inf)
+            forced_logits[:, token] = 0.0
+            return forced_logits
 
-        def ended(tokens: torch.Tensor, *_: Any) -> torch.Tensor:
+        def is_ended(tokens: torch.Tensor, *_: Any) -> torch.Tensor:
             """Whether the reply is complete, for each row of transformers."""
             return torch.tensor([bool(row.finish) or self._stopping()] * len(tokens))
 
@@ -373,6 +379,6 @@ class LoneWriter(Writer):
                 eos_token_id=None,
                 pad_token_id=0,
                 logits_processor=LogitsProcessorList([force]),
-                stopping_criteria=StoppingCriteriaList([ended]),
+                stopping_criteria=StoppingCriteriaList([is_ended]),
             )
         return reply_of(row)

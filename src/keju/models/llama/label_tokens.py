@@ -1,6 +1,6 @@
-"""Which tokens are the labels: those that the tokenizer writes behind the prompt.
+"""Finds the tokens of the labels: those that the tokenizer writes after the prompt.
 
-A label alone is often another token than the label in its place: SentencePiece writes a space
+The token of a label by itself is often not its token after the prompt. SentencePiece writes a space
 before it, and a prompt that ends with a space or a colon may merge with it.
 """
 
@@ -14,22 +14,22 @@ from keju.models.labels import common_length
 Tokenize = Callable[[str], Awaitable[list[int]]]
 
 ENDING = 32
-"""Characters at the end of a prompt that are looked at; no token reaches further back."""
+"""Characters at the end of a prompt that are used; no token extends further back."""
 
 
 class LabelTokens(NamedTuple):
-    """What is compared at the position that decides."""
+    """The tokens to compare at the position that decides."""
 
     cut: int
-    """Tokens at the end of the prompt that merge with a label and are taken back: 1 where ``:``
-    and ``A`` make the one token ``:A``."""
+    """Tokens at the end of the prompt that merge with a label and are removed: 1 if ``:`` and ``A``
+    form the one token ``:A``."""
     ids: dict[int, str]
     """Token to the label that it spells."""
     lead: tuple[int, ...] = ()
-    """Tokens that stand before every label and are added to the prompt: a space of its own."""
+    """Tokens before every label that are added to the prompt, such as a separate space."""
 
     def by_label(self) -> dict[str, list[int]]:
-        """The tokens of each label."""
+        """Return the tokens of each label."""
         tokens: dict[str, list[int]] = {}
         for token, label in self.ids.items():
             tokens.setdefault(label, []).append(token)
@@ -39,28 +39,32 @@ class LabelTokens(NamedTuple):
 async def find_label_tokens(
     ending: str, labels: str, tokenize: Tokenize, *, lead: str = "", space: bool = False
 ) -> LabelTokens | None:
-    """The tokens of `labels` behind a prompt that ends with `ending`.
+    """Return the tokens of `labels` after a prompt that ends with `ending`.
 
-    `lead` is what the protocol writes before a label. Without one, `space` makes the label after
-    a space count as the same label. None where the labels cannot be told apart by one token.
+    `lead` is the text that the protocol writes before a label. Without a lead, `space` makes the
+    label after a space count as the same label. None if one token cannot distinguish the labels.
     """
-    before = await tokenize(ending)
-    written = {label: await tokenize(ending + lead + label) for label in labels}
-    starts = {common_length(before, tokens) for tokens in written.values()}
-    start = place = min(starts)
+    prompt_tokens = await tokenize(ending)
+    tokens_by_label = {label: await tokenize(ending + lead + label) for label in labels}
+    starts = {common_length(prompt_tokens, tokens) for tokens in tokens_by_label.values()}
+    start = position = min(starts)
     if len(starts) > 1:
         return None
-    last = min(len(tokens) for tokens in written.values()) - 1
-    while lead and place < last and len({tuple(w[: place + 1]) for w in written.values()}) == 1:
-        place += 1
-    if any(len(tokens) <= place for tokens in written.values()):
+    last_index = min(len(tokens) for tokens in tokens_by_label.values()) - 1
+    while (
+        lead
+        and position < last_index
+        and len({tuple(w[: position + 1]) for w in tokens_by_label.values()}) == 1
+    ):
+        position += 1
+    if any(len(tokens) <= position for tokens in tokens_by_label.values()):
         return None
-    ids = {tokens[place]: label for label, tokens in written.items()}
+    ids = {tokens[position]: label for label, tokens in tokens_by_label.items()}
     if len(ids) < len(labels):
         return None
     for label in labels if space and not lead else "":
         spaced = await tokenize(f"{ending} {label}")
-        if common_length(before, spaced) == start < len(spaced):
+        if common_length(prompt_tokens, spaced) == start < len(spaced):
             ids.setdefault(spaced[start], label)
-    first = next(iter(written.values()))
-    return LabelTokens(len(before) - start, ids, tuple(first[start:place]))
+    any_tokens = next(iter(tokens_by_label.values()))
+    return LabelTokens(len(prompt_tokens) - start, ids, tuple(any_tokens[start:position]))

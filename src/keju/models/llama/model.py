@@ -1,4 +1,4 @@
-"""A model that llama.cpp runs in this process: the embedded one, or a GGUF file of the user's."""
+"""A model that llama.cpp runs in this process: the embedded one, or a GGUF file of the user."""
 
 from __future__ import annotations
 
@@ -40,25 +40,26 @@ from keju.signals import aside
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
 
 DEFAULT_CONTEXT = 4096
-"""Tokens a slot, unless the model was trained on fewer."""
+"""Tokens per slot, unless the model was trained on fewer."""
 DEFAULT_SLOTS = 1
-"""One reply at a time is computed in the same way whenever it is asked for. With more, what
-shares a batch depends on time, and so does the last bit of the arithmetic."""
+"""With one reply at a time, each reply is always computed in the same way. With more, timing
+decides which replies share a batch, and this changes the last bit of the arithmetic."""
 EMBEDDED = "embedded"
 GGUF_PREFIX = "gguf:"
 TRIAL = Prompt(Prefix(), "Answer with one letter, A or B.\nAnswer:")
 TRIAL_LABELS = "AB"
 TRIAL_SECONDS = 600.0
-"""A large model may take long over its first token."""
+"""Seconds. A large model may take long for its first token."""
 
 FIRST_LOOK = 256
-"""Likeliest tokens that are asked for; where a label is not among them, all are."""
+"""Number of most likely tokens to request. If a label is not among them, all tokens are
+requested."""
 KEPT = 4096
-"""Endings of prompts and samplings that are remembered before all are forgotten."""
+"""Number of prompt endings and samplings to keep before all are dropped."""
 NEUTRAL = {"top_k": 0, "min_p": 0.0}
-"""Without these llama.cpp would cut the distribution where nobody asked for it."""
+"""Without these llama.cpp would cut the distribution, although no setting asks for it."""
 CONTINUE = "continue_final_message"
-"""What endpoints must be asked for and what is always done here where a prompt has a cue."""
+"""The field that asks endpoints to continue the cue of a prompt, which this model always does."""
 RENAMED = {"repetition_penalty": "repeat_penalty"}
 FIELDS = (
     "top_k", "min_p", "typical_p", "top_n_sigma", "seed", "presence_penalty", "frequency_penalty",
@@ -70,11 +71,11 @@ FIELDS = (
 )  # fmt: skip
 """Fields of a body that have an effect in llama.cpp."""
 
-_nothing = Redactor(())
+_no_redaction = Redactor(())
 
 
 class LlamaSettings(BaseModel):
-    """What ``model_args`` may say about a model that llama.cpp runs."""
+    """The ``model_args`` of a model that llama.cpp runs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -97,13 +98,13 @@ class LlamaSettings(BaseModel):
 
 
 def make(config: TaskConfig) -> LlamaModel:
-    """The model that `config` names, not yet loaded; a KejuError says what is wrong or missing."""
+    """Return the model that `config` names, not yet loaded; raise KejuError for wrong settings."""
     settings = read_settings(config)
     if find_spec("xllamacpp") is None:
         raise MissingExtra(Hint("extra_for_model", name=config.model), "local")
     name = config.model.strip()
     if name == EMBEDDED:
-        return LlamaModel(name, weights.locate(weights.EMBEDDED, os.environ), settings)
+        return LlamaModel(name, weights.locate_file(weights.EMBEDDED, os.environ), settings)
     path = name.removeprefix(GGUF_PREFIX)
     if not path:
         raise ConfigError("llama_no_file", name=name, prefix=GGUF_PREFIX)
@@ -111,7 +112,7 @@ def make(config: TaskConfig) -> LlamaModel:
 
 
 def read_settings(config: TaskConfig) -> LlamaSettings:
-    """Check ``model_args``; ConfigError names the nearest key."""
+    """Check ``model_args``; raise ConfigError with the nearest key."""
     args: dict[str, Any] = {key.replace("-", "_"): v for key, v in config.model_args.items()}
     try:
         return LlamaSettings(**args)
@@ -120,7 +121,7 @@ def read_settings(config: TaskConfig) -> LlamaSettings:
 
 
 def check_extra_fields(sampling: Sampling) -> None:
-    """Refuse body fields that belong to Keju or that llama.cpp would ignore; ConfigError."""
+    """Refuse body fields that belong to Keju or that llama.cpp would ignore; raise ConfigError."""
     check_extra(sampling)
     for name in sampling.extra:
         if name not in FIELDS:
@@ -129,12 +130,12 @@ def check_extra_fields(sampling: Sampling) -> None:
 
 
 class LlamaModel(Model):
-    """Runs a GGUF file with llama.cpp in this process, asked over its loopback address.
+    """Runs a GGUF file with llama.cpp in this process and sends requests to its loopback address.
 
-    Bodies and replies take the same way as those of an endpoint, so a model in this process and
-    one behind HTTP are read alike. Labels are asked for at the one position behind the prompt, in
-    a conversation too: its turns are written out first. A call that is given up (a timeout,
-    Ctrl-C) closes its connection, and llama.cpp stops it at its next token.
+    Bodies and replies have the format of an endpoint, so both kinds of model are read alike.
+    Labels are requested at the one position after the prompt. For a conversation the chat template
+    is applied first. A call that is given up (a timeout, Ctrl-C) closes its connection, and
+    llama.cpp stops it at its next token.
     """
 
     acts = True
@@ -142,16 +143,25 @@ class LlamaModel(Model):
     counts = True
 
     def __init__(self, name: str, path: Path, settings: LlamaSettings | None = None) -> None:
-        """Read the header of the file; DataError or ConfigError if it cannot be used."""
+        """Read the header of the file; raise DataError or ConfigError if it cannot be used."""
         self.name = name
         self.settings = settings or LlamaSettings()
         self.slots = self.settings.slots
         self.file: Gguf = read_gguf(path)
-        trained, wish = self.file.context, self.settings.n_ctx
-        if wish is not None and trained and wish > trained:
-            raise ConfigError("llama_n_ctx", wish=wish, trained=trained, file=self.file.path.name)
-        self.context = wish or min(DEFAULT_CONTEXT, trained or DEFAULT_CONTEXT)
-        self.chat_template = _template(self.settings.chat_template) or self.file.chat_template
+        trained_context, requested_context = self.file.context, self.settings.n_ctx
+        if (
+            requested_context is not None
+            and trained_context
+            and requested_context > trained_context
+        ):
+            raise ConfigError(
+                "llama_n_ctx",
+                wish=requested_context,
+                trained=trained_context,
+                file=self.file.path.name,
+            )
+        self.context = requested_context or min(DEFAULT_CONTEXT, trained_context or DEFAULT_CONTEXT)
+        self.chat_template = _read_template(self.settings.chat_template) or self.file.chat_template
         self._server: LlamaServer | None = None
         self._transport = Transport()
         self._bodies = BodyBuilder(name)
@@ -159,30 +169,31 @@ class LlamaModel(Model):
         self._endings: dict[tuple[str, str, str], LabelTokens | None] = {}
         self._facts: dict[str, Any] = {}
         self._given_up = False
-        """Whether llama.cpp may still be at work on a call that was given up."""
+        """Whether llama.cpp may still be working on a call that was given up."""
 
     @property
     def loading(self) -> Notice | None:
-        """Said before: while llama.cpp loads weights it lets nobody else in the process work."""
+        """A notice before the start, because llama.cpp blocks the whole process while it loads
+        weights."""
         return Notice("model_loading", {"name": self.name}) if self._server is None else None
 
     async def start(self) -> None:
-        """Load the weights; EndpointError if llama.cpp cannot."""
+        """Load the weights; raise EndpointError if llama.cpp cannot."""
         if self._server is None:
-            unwanted = threading.Event()
+            is_cancelled = threading.Event()
             try:
-                server = await aside(partial(self._load, unwanted))
+                server = await aside(partial(self._load, is_cancelled))
             except asyncio.CancelledError:
-                unwanted.set()
+                is_cancelled.set()
                 raise
             key = f"Bearer {server.key}"
             headers = {"Content-Type": "application/json", "Authorization": key}
             self._transport = Transport(headers, proxies=False)
             self._server = server
-            await self._look_at_context(server)
+            await self._record_context(server)
 
     async def preflight(self, sampling: Sampling) -> None:
-        """Refuse settings that would do nothing, and let the model say one token."""
+        """Refuse settings that would do nothing, and let the model write one token."""
         check_extra_fields(sampling)
         if sampling.form == "chat" and not self.chat_template:
             raise ConfigError("llama_no_template", name=self.name)
@@ -194,13 +205,13 @@ class LlamaModel(Model):
             raise EndpointError("llama_cannot_answer", name=self.name, problem=reply.error.message)
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Make one attempt; what goes wrong is a fault."""
+        """Make one attempt; a failure becomes a fault."""
         await self.start()
         started = perf_counter()
         try:
             if request.sampling.decode == "labels":
-                return await self._choose(request, timeout)
-            return await self._write(request, timeout)
+                return await self._score_labels(request, timeout)
+            return await self._generate(request, timeout)
         except asyncio.CancelledError:
             self._given_up = True
             raise
@@ -211,14 +222,14 @@ class LlamaModel(Model):
             fault = Fault("bad_request", one_line(f"the prompt is refused: {error}"))
         return Reply(seconds=perf_counter() - started, error=fault)
 
-    async def _look_at_context(self, server: LlamaServer) -> None:
-        """Record the context in force: llama.cpp rounds up, e.g. 288 tokens to 512."""
+    async def _record_context(self, server: LlamaServer) -> None:
+        """Record the context in use: llama.cpp rounds up, e.g. 288 tokens to 512."""
         with suppress(TransportError, msgspec.MsgspecError):
-            told = await self._transport.get(f"{server.address}/props", TRIAL_SECONDS)
-            self._facts["context"] = msgspec.json.decode(told.body, type=_Props).settings.n_ctx
+            props = await self._transport.get(f"{server.address}/props", TRIAL_SECONDS)
+            self._facts["context"] = msgspec.json.decode(props.body, type=_Props).settings.n_ctx
 
     async def close(self) -> None:
-        """Let go of connections and weights; of what was given up nobody waits for the end."""
+        """Release connections and weights without waiting for calls that were given up."""
         await self._transport.close()
         server, self._server = self._server, None
         if server is not None and self._given_up:
@@ -226,7 +237,7 @@ class LlamaModel(Model):
             server.release()
 
     def facts(self) -> dict[str, Any]:
-        """The file, the runtime, and every setting that determines the replies."""
+        """Return the file, the runtime, and every setting that determines the replies."""
         return {
             "name": self.name,
             "backend": "llama.cpp",
@@ -242,19 +253,19 @@ class LlamaModel(Model):
             "chat_template_hash": template_hash(self.chat_template) or None,
         } | self._facts
 
-    def _load(self, unwanted: threading.Event) -> LlamaServer:
-        """Load the weights, which takes a thread of its own; DataError for unpublished ones.
+    def _load(self, is_cancelled: threading.Event) -> LlamaServer:
+        """Load the weights in a separate thread; raise DataError for unpublished ones.
 
-        The file is brought into memory first: what llama.cpp waits for the disk, it keeps the
-        whole interpreter waiting, and no signal would be heard.
+        The file is read into memory first. While llama.cpp waits for the disk, it blocks the whole
+        interpreter, so signals would not be handled.
         """
         settings = self.settings
         digest = weights.checksum(self.file.path, os.environ)
         published = weights.EMBEDDED
         if self.name == EMBEDDED and digest != published.sha256:
             raise DataError("llama_not_published", path=self.file.path, command=published.command)
-        weights.read_ahead(self.file.path, unwanted.is_set)
-        if unwanted.is_set():
+        weights.read_ahead(self.file.path, is_cancelled.is_set)
+        if is_cancelled.is_set():
             raise InterruptedError
         threads = settings.threads or available_cores()
         self._facts = {"sha256": digest, "threads": threads, "xllamacpp": runtime_version()}
@@ -265,17 +276,17 @@ class LlamaModel(Model):
             slots=settings.slots,
             threads=threads,
             gpu_layers=settings.n_gpu_layers,
-            chat_template=_template(settings.chat_template) or "",
+            chat_template=_read_template(settings.chat_template) or "",
             prefix_reuse=settings.prefix_reuse,
             flash_attention=settings.flash_attention,
         )
 
     # Text
 
-    async def _write(self, request: Request, timeout: float) -> Reply:
-        """Text, with nothing left to the defaults of llama.cpp."""
+    async def _generate(self, request: Request, timeout: float) -> Reply:
+        """Return a text; every sampling setting is sent, so llama.cpp's defaults do not apply."""
         sampling, cued = request.sampling, bool(request.prompt.cue)
-        # The sampling is kept beside what came of it, so that no other object gets its id.
+        # The sampling is kept together with its result, so no other object gets its id.
         entry = self._samplings.get((id(sampling), cued))
         if entry is None:
             if len(self._samplings) >= KEPT:
@@ -283,13 +294,13 @@ class LlamaModel(Model):
             extra = {RENAMED.get(name, name): value for name, value in sampling.extra.items()}
             extra.pop(CONTINUE, None)
             turn = {CONTINUE: True, "add_generation_prompt": False} if cued else {}
-            full = msgspec.structs.replace(
+            explicit_sampling = msgspec.structs.replace(
                 sampling,
                 temperature=1.0 if sampling.temperature is None else sampling.temperature,
                 top_p=1.0 if sampling.top_p is None else sampling.top_p,
                 extra=NEUTRAL | extra | turn,
             )
-            entry = self._samplings[id(sampling), cued] = (sampling, full)
+            entry = self._samplings[id(sampling), cued] = (sampling, explicit_sampling)
         explicit = msgspec.structs.replace(request, sampling=entry[1])
         body = self._bodies.build(explicit)
         reply = await self._reply(PATHS[sampling.form], body, explicit, timeout)
@@ -305,14 +316,14 @@ class LlamaModel(Model):
         timeout: float,
         tokens: LabelTokens | None = None,
     ) -> Reply:
-        """Post a body; of a reply to a question for labels only the `tokens` of these are kept."""
+        """Post a body; for a labels request only the `tokens` of the labels are kept."""
         started = perf_counter()
         reply = await self._post(f"/v1{route}", body, timeout)
         seconds = perf_counter() - started
         if reply.status == http.HTTPStatus.OK:
-            content = reply.body if tokens is None else labels_alone(reply.body, tokens.ids)
-            return normalise(content, request, seconds, _nothing)
-        fault = refusal(reply.status, reply.body, reply.header, _nothing)
+            content = reply.body if tokens is None else keep_label_logprobs(reply.body, tokens.ids)
+            return normalise(content, request, seconds, _no_redaction)
+        fault = refusal(reply.status, reply.body, reply.header, _no_redaction)
         if fault.kind == "context_length":
             error = msgspec.json.decode(reply.body).get("error", {})
             count, context = error.get("n_prompt_tokens", 0), error.get("n_ctx", 0)
@@ -322,8 +333,9 @@ class LlamaModel(Model):
 
     # Labels
 
-    async def _choose(self, request: Request, timeout: float) -> Reply:
-        """The log-probabilities of the labels, whichever tokens spell them behind the prompt."""
+    async def _score_labels(self, request: Request, timeout: float) -> Reply:
+        """Return the log-probabilities of the labels, for any tokens that spell them after the
+        prompt."""
         text = request.prompt.text
         if request.sampling.form == "chat":
             turns = [{"role": m.role, "content": m.content} for m in request.prompt.cued_messages]
@@ -365,12 +377,12 @@ class LlamaModel(Model):
         return msgspec.structs.replace(reply, label_ids=tokens.by_label())
 
     async def tokenize(self, text: str, timeout: float, *, special: bool = False) -> list[int]:
-        """The tokens of `text`; `special` adds what the model wants at the beginning."""
+        """Return the tokens of `text`; `special` adds the model's tokens at the beginning."""
         fields = {"content": text, "add_special": special, "parse_special": True}
         return list((await self._call("/tokenize", fields, timeout))["tokens"])
 
     async def _call(self, route: str, fields: dict[str, Any], timeout: float) -> Any:
-        """What a route of llama.cpp's own gives; ValueError where it refuses."""
+        """Return the reply of a route of llama.cpp; raise ValueError if it refuses."""
         reply = await self._post(route, msgspec.json.encode(fields), timeout)
         document = msgspec.json.decode(reply.body)
         if reply.status != http.HTTPStatus.OK:
@@ -382,8 +394,8 @@ class LlamaModel(Model):
         return await self._transport.post(self._server.address + route, body, timeout)
 
 
-# The parts of a reply to a question for labels that matter. As types they let the decoder skip the
-# rest: such a reply may list every token of the vocabulary.
+# The parts of a labels reply that matter. Their types let the decoder skip the other parts, because
+# such a reply may list every token of the vocabulary.
 
 
 class _Top(msgspec.Struct):
@@ -411,8 +423,8 @@ class _Labelled(msgspec.Struct):
     model: str | None = None
 
 
-def labels_alone(body: bytes, ids: dict[int, str]) -> bytes:
-    """`body` with the label tokens as its only log-probabilities, each under its label."""
+def keep_label_logprobs(body: bytes, ids: dict[int, str]) -> bytes:
+    """Return `body` with the label tokens as its only log-probabilities, each under its label."""
     document = msgspec.json.decode(body, type=_Labelled)
     if not document.choices:
         return body
@@ -438,13 +450,13 @@ class _Slot(msgspec.Struct):
 
 
 class _Props(msgspec.Struct):
-    """What a llama.cpp server tells about itself, as far as it is recorded."""
+    """The recorded properties of a llama.cpp server."""
 
     settings: _Slot = msgspec.field(name="default_generation_settings")
 
 
-def _template(setting: str | None) -> str | None:
-    """A chat template from the text itself or from the file it names."""
+def _read_template(setting: str | None) -> str | None:
+    """Return a chat template from the text itself or from the file that it names."""
     if setting is None or "{" in setting:
         return setting
     try:

@@ -1,8 +1,8 @@
 """llama.cpp inside this process, through xllamacpp.
 
-The runtime is llama.cpp's own server. It listens on a loopback address, guarded by a key of its
-own, and is asked there like any endpoint: calls from inside the process were no faster (docs/
-performance.md).
+The runtime is llama.cpp's own server. It listens on a loopback address with a random key and gets
+HTTP requests like any endpoint. Calls from inside the process were not faster
+(docs/performance.md).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 from keju.errors import EndpointError, Hint, MissingExtra
 
 PASSIVE = ("OMP_WAIT_POLICY", "passive")
-"""Idle threads of OpenMP would otherwise spin and burn the cores; read when it is loaded."""
+"""Without it, idle threads of OpenMP spin and use the cores; it is read when OpenMP is loaded."""
 
 
 class LlamaServer:
-    """A loaded model, and where it listens."""
+    """A loaded model and its address."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class LlamaServer:
         prefix_reuse: bool,
         flash_attention: bool,
     ) -> None:
-        """Load the weights; `context` is that of each slot. EndpointError where that fails."""
+        """Load the weights; `context` is for each slot. Raises EndpointError on failure."""
         self.key = secrets.token_urlsafe(32)
         runtime = _runtime()
         attention = "ENABLED" if flash_attention else "DISABLED"
@@ -54,12 +54,12 @@ class LlamaServer:
             "verbosity": 0,
             "cache_prompt": prefix_reuse,
             "cache_ram_mib": 0,
-            # A question goes to the slot that has half of its words, else to the one unused for
-            # longest: by llama.cpp's own tenth the words of a chat template alone would let one
-            # subset push another out of its slot.
+            # A question goes to the slot with half of its tokens, or to the least recently used
+            # slot. With llama.cpp's default of a tenth, the tokens of a chat template alone would
+            # let one subset push another out of its slot.
             "slot_prompt_similarity": 0.5,
             "flash_attn_type": runtime.llama_flash_attn_type[f"LLAMA_FLASH_ATTN_TYPE_{attention}"],
-            "port": 0,  # any that is free
+            "port": 0,  # any free port
             "api_keys": [self.key],
             "ui": False,
             "endpoint_slots": False,
@@ -79,14 +79,14 @@ class LlamaServer:
         self.address: str = self.native.listening_address
 
     def release(self) -> None:
-        """Let go of the weights as soon as llama.cpp has left a reply that nobody waits for.
+        """Release the weights as soon as llama.cpp has stopped an abandoned reply.
 
-        Its end waits for the batch in work, a long prompt's for many seconds, and keeps the whole
-        interpreter standing meanwhile: no signal would be heard. So a thread first waits for a
-        token of its own, which comes when llama.cpp is free again. The thread keeps an interpreter
-        that ends by itself; a command ends without it.
+        Its shutdown waits for the current batch, for a long prompt many seconds, and blocks the
+        whole interpreter meanwhile, so signals would not be handled. So a thread first requests one
+        token, which arrives when llama.cpp is free again. An interpreter that ends by itself waits
+        for the thread; a command does not.
         """
-        held, address, key = [self.native], urlsplit(self.address), self.key
+        native_servers, address, key = [self.native], urlsplit(self.address), self.key
         del self.native
 
         def wait() -> None:
@@ -97,13 +97,13 @@ class LlamaServer:
                 connection.request("POST", "/completion", body, headers)
                 connection.getresponse().read()
                 connection.close()
-            held.clear()
+            native_servers.clear()
 
         threading.Thread(target=wait, name="keju-llama-release").start()
 
 
 def _runtime() -> Any:
-    """The module xllamacpp; it comes with the extra ``local``."""
+    """Return the module xllamacpp; it comes with the extra ``local``."""
     os.environ.setdefault(*PASSIVE)
     try:
         return importlib.import_module("xllamacpp")
@@ -112,12 +112,12 @@ def _runtime() -> Any:
 
 
 def runtime_version() -> str:
-    """The version of xllamacpp, whose last part is the build of llama.cpp."""
+    """Return the version of xllamacpp, whose last part is the build of llama.cpp."""
     return str(_runtime().__version__)
 
 
 def available_cores() -> int:
-    """The cores this process may use."""
+    """Return the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

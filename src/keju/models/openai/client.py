@@ -1,6 +1,5 @@
-"""A model behind an address, and the one behind an OpenAI-compatible endpoint, with the one cheap
-call that shows whether the address, the key, the model and the settings are right.
-"""
+"""Models behind an HTTP address, and the model behind an OpenAI-compatible endpoint. Its preflight
+is one cheap call that checks the address, the key, the model and the settings."""
 
 from __future__ import annotations
 
@@ -18,47 +17,47 @@ from keju.config.address import OPENAI, PATHS, Address, parse_address
 from keju.errors import ConfigError, EndpointError, Hint, Notice, nearest
 from keju.messages import first_of
 from keju.models.base import Model, NotReady, Redactor, fault_text, refusal
-from keju.models.labels import shows_spaces
+from keju.models.labels import has_spaced_tokens
 from keju.models.openai.wire import FEWEST_LABELS, BodyBuilder, check_extra, document_of, normalise
 from keju.models.transport import HttpReply, Transport, TransportError
 from keju.types import CUT, Fault, Prefix, Prompt, Reply, Request, Sampling
 
 PREFLIGHT_SECONDS = 60.0
-"""A server that loads its weights on the first call may need that long."""
+"""A server that loads its weights on the first call may need this many seconds."""
 SMALL, LARGER = 1, 16
-"""Limits of the reply: some reasoning models refuse a single token."""
+"""Limits of the trial reply in tokens. Some reasoning models refuse a single token."""
 TRANSIENT = ("rate_limit", "server", "timeout", "connection", "malformed")
 LISTED_MODELS = 8
 PROMPT = Prompt(Prefix(), "Answer with one letter, A or B.", cue="Answer:")
 LABELS = "AB"
 COUNTING = Prompt(Prefix(), " ".join(map(str, range(1, 31))))
 COUNTING_STOPS = (" 70", "\n", ".", "e")
-"""Where a model that counts on ends: at a number, or where it writes anything else."""
+"""Stops for a model that continues counting: a number, or any other kind of text."""
 SHORT_DEFAULT = 512
-"""Tokens; a longer reply was hardly cut by a default."""
+"""Tokens. A longer reply was probably not cut by a server's default."""
 SENT_LIMIT = 1024
 """The limit that is sent to servers whose default would cut replies short."""
 ANOTHER_ROUTE = {"chat": "completions", "completion": "chat"}
 KEY_HEADERS = ("authorization", "x-api-key")
 """Headers that carry the key of an endpoint."""
 CREDENTIAL = re.compile("auth|key|token|secret|password|cookie", re.IGNORECASE)
-"""What the names of headers have that carry a key: ``Authorization``, ``api-key``, ``Cookie``."""
+"""Parts of header names that carry a key: ``Authorization``, ``api-key``, ``Cookie``."""
 
 LLAMA = "llama.cpp"
-"""What llama.cpp's server calls itself in its header."""
+"""The name of llama.cpp's server in its header."""
 
 
 class _Props(msgspec.Struct):
-    """What llama.cpp's server tells of itself."""
+    """The properties that llama.cpp's server reports."""
 
     total_slots: int
 
 
 class HttpModel(Model):
-    """A model behind an address.
+    """A model behind an HTTP address.
 
-    The key and the values of all further headers are secrets: they are in no message, repr or
-    fact.
+    The key and the values of all further headers are secrets. They never appear in a message, a
+    repr or a fact.
     """
 
     provider = OPENAI
@@ -67,20 +66,20 @@ class HttpModel(Model):
         self,
         name: str,
         address: Address,
-        own_headers: Mapping[str, str],
+        api_headers: Mapping[str, str],
         headers: Mapping[str, str] | None = None,
         ca_file: str | None = None,
         preflight_timeout: float = PREFLIGHT_SECONDS,
     ) -> None:
-        """`own_headers` are the API's, the key among them; `headers` are the user's."""
+        """`api_headers` are for the API, including the key; `headers` are the user's."""
         self.name = name
         self.address = address
         self.preflight_timeout = preflight_timeout
-        sent = {"Content-Type": "application/json"} | dict(own_headers) | dict(headers or {})
-        keys = [v for n, v in sent.items() if CREDENTIAL.search(n)] + [*self.address.secrets]
-        self.has_key = any(n.lower() in KEY_HEADERS for n in sent)
+        all_headers = {"Content-Type": "application/json"} | dict(api_headers) | dict(headers or {})
+        keys = [v for n, v in all_headers.items() if CREDENTIAL.search(n)] + [*self.address.secrets]
+        self.has_key = any(n.lower() in KEY_HEADERS for n in all_headers)
         self.redact = Redactor([*keys, *(headers or {}).values()], keys)
-        self.transport = Transport(sent, ca_file)
+        self.transport = Transport(all_headers, ca_file)
         self._facts: dict[str, Any] = {}
 
     def __repr__(self) -> str:
@@ -95,27 +94,27 @@ class HttpModel(Model):
         await self.transport.close()
 
     async def attempt(self, sending: Awaitable[HttpReply], request: Request) -> Reply:
-        """One attempt; where no whole reply came, that is its fault."""
+        """Make one attempt; a missing or incomplete reply becomes a fault."""
         started = perf_counter()
         try:
             reply = await sending
         except TransportError as error:
             fault = Fault(error.kind, self.redact(error.message), sent=error.reached)
             return Reply(seconds=perf_counter() - started, error=fault)
-        return self.read(reply, request, perf_counter() - started)
+        return self.parse_reply(reply, request, perf_counter() - started)
 
-    def read(self, reply: HttpReply, request: Request, seconds: float = 0.0) -> Reply:
-        """What an endpoint said; whatever cannot be made out of it is a fault of this attempt."""
+    def parse_reply(self, reply: HttpReply, request: Request, seconds: float = 0.0) -> Reply:
+        """Return the reply of an endpoint; an unreadable reply is a fault of this attempt."""
         try:
             if not 200 <= reply.status < 300:
                 return Reply(seconds=seconds, error=self.refusal(reply))
             return self.redact.reply(self.normalise(reply, request, seconds))
-        except Exception as error:  # nothing that an endpoint may send ends a run
+        except Exception as error:  # no reply of an endpoint may end a run
             problem = f"the reply cannot be read ({type(error).__name__})"
             return Reply(seconds=seconds, error=Fault("malformed", problem, reply.status))
 
     def refusal(self, reply: HttpReply) -> Fault:
-        """The fault behind a reply whose status is not a success."""
+        """Return the fault of a reply whose status is not a success."""
         return refusal(reply.status, reply.body, reply.header, self.redact)
 
     async def offered_models(self) -> list[str]:
@@ -144,27 +143,27 @@ class HttpModel(Model):
 
     @abstractmethod
     def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
-        """The reply in the body of a successful call."""
+        """Return the reply in the body of a successful call."""
 
     @abstractmethod
     def path(self, sampling: Sampling) -> str:
-        """The end of the address that requests of this sampling go to, e.g. ``/completions``."""
+        """Return the end of the address for requests of this sampling, e.g. ``/completions``."""
 
     def sent(self, sampling: Sampling) -> Notice | None:
-        """Where a request goes, without credentials, and which model it asks for."""
+        """Return the route of a request without credentials, and the model that it asks for."""
         route = self.address.shown + self.path(sampling)
         return Notice("request_sent", {"route": route, "model": self.name})
 
     def facts(self) -> dict[str, Any]:
-        """The endpoint without credentials, and what the preflight learnt of it."""
+        """Return the endpoint without credentials, and the facts that the preflight found."""
         return {"name": self.name, "endpoint": self.address.shown} | self._facts
 
 
 def endpoint_error(code: str, endpoint: HttpModel, problem: Any, **values: Any) -> EndpointError:
-    """What is wrong with an endpoint; the settings are those of a candidate.
+    """Return the error of an endpoint, with the settings of a candidate.
 
-    Whoever asks for somebody else, such as a judge, puts the names of its own settings in place
-    of `key`, `address` and `address_and_model`.
+    For another model, such as a judge, the caller replaces `key`, `address` and `address_and_model`
+    with the names of its settings.
     """
     return EndpointError(
         code,
@@ -177,17 +176,17 @@ def endpoint_error(code: str, endpoint: HttpModel, problem: Any, **values: Any) 
     )
 
 
-def _limited(sampling: Sampling, tokens: int) -> Sampling:
-    """`sampling` with a reply of at most `tokens`, however the user named the limit."""
+def _limit_reply(sampling: Sampling, tokens: int) -> Sampling:
+    """Return `sampling` with a reply of at most `tokens`, under either name of the limit."""
     names = ("max_tokens", "max_completion_tokens")
     extra = {k: tokens if k in names else v for k, v in sampling.extra.items()}
     return msgspec.structs.replace(sampling, max_tokens=tokens, extra=extra)
 
 
 class OpenAIModel(HttpModel):
-    """Chat completions and completions, one attempt a call.
+    """Chat completions and completions, with one attempt per call.
 
-    The form of a request's sampling decides which route it takes.
+    The form of a request's sampling decides the route.
     """
 
     acts = True
@@ -208,7 +207,7 @@ class OpenAIModel(HttpModel):
         super().__init__(name, address, credentials, headers, ca_file, preflight_timeout)
         self.bodies = BodyBuilder(name)
         self.spaces = False
-        """Whether the server is known to write the space before a token; seen in the preflight."""
+        """Whether the server writes the space before a token, as seen in the preflight."""
         self._has_key = bool(key)
         self._probed_default = False
         self._routes = {form: self.address.route(form) for form in PATHS}
@@ -216,39 +215,41 @@ class OpenAIModel(HttpModel):
     async def preflight(self, sampling: Sampling) -> None:
         """Find a wrong address, key, model or parameter before the run, in one line.
 
-        A limit or a number of log-probabilities that the endpoint refuses is replaced by one that
-        it takes, and the run then uses that one as well. Raises NotReady for what may pass.
+        If the endpoint refuses a limit or a number of log-probabilities, it is replaced by one that
+        the endpoint accepts, also for the run. Raises NotReady for a failure that may pass.
         """
         check_extra(sampling)
         bodies, labels = self.bodies, sampling.decode == "labels"
-        trial = sampling if labels else _limited(sampling, SMALL)
+        trial = sampling if labels else _limit_reply(sampling, SMALL)
         while True:
-            reply = await self._trial(Request(PROMPT, trial, hash="", labels=LABELS))
+            reply = await self._try_request(Request(PROMPT, trial, hash="", labels=LABELS))
             if isinstance(reply, HttpReply):
                 break
             fault = reply
             if fault.kind in TRANSIENT:
                 raise NotReady(self.address.shown, fault)
             if fault.kind != "bad_request":
-                raise await self._explanation(sampling, fault)
-            # What the endpoint may have refused is asked for in another way, one thing at a time.
+                raise await self._explain(sampling, fault)
+            # Change what the endpoint may have refused, one setting at a time.
             if "max_completion_tokens" in fault.message and bodies.limit_field == "max_tokens":
                 bodies.limit_field = "max_completion_tokens"
             elif labels and bodies.top_logprobs > FEWEST_LABELS:
                 bodies.top_logprobs = FEWEST_LABELS
             elif not labels and trial.max_tokens == SMALL:
-                trial = _limited(trial, LARGER)
+                trial = _limit_reply(trial, LARGER)
             else:
-                raise await self._explanation(sampling, fault)
-        self.trial = self.read(reply, Request(PROMPT, trial, hash="", labels=LABELS))
+                raise await self._explain(sampling, fault)
+        self.trial = self.parse_reply(reply, Request(PROMPT, trial, hash="", labels=LABELS))
         self.trial_bytes = len(PROMPT.text.encode())
         await self._find_default_limit(sampling)
         document = document_of(reply.body)
         if self.slots is None and reply.header("server") == LLAMA:
             await self._count_slots()
         if labels:
-            told = [choice.get("logprobs") for choice in document["choices"]]
-            self.spaces = self.spaces or any(shows_spaces(each) for each in told)
+            logprobs = [choice.get("logprobs") for choice in document["choices"]]
+            self.spaces = self.spaces or any(
+                has_spaced_tokens(choice_logprobs) for choice_logprobs in logprobs
+            )
         facts = {
             "server": reply.header("server"),
             "reported_model": document.get("model"),
@@ -267,10 +268,10 @@ class OpenAIModel(HttpModel):
         self._facts["routes"] = sorted({*self._facts.get("routes", ()), sampling.form})
 
     async def _find_default_limit(self, sampling: Sampling) -> None:
-        """Find out whether the server cuts texts short where no limit is sent.
+        """Find out whether the server cuts texts short if no limit is sent.
 
-        OpenAI's completion route, vLLM and SGLang then give 16 tokens. The model is asked to go on
-        counting, and stops at a number. If it is cut off before, the run sends a limit.
+        OpenAI's completion route, vLLM and SGLang then use a limit of 16 tokens. The model is asked
+        to continue counting up to a stop. If it is cut off before, the run sends a limit.
         """
         is_open = sampling.form == "completion" and sampling.decode == "generate"
         names = ("max_tokens", "max_completion_tokens")
@@ -282,23 +283,24 @@ class OpenAIModel(HttpModel):
         counting = msgspec.structs.replace(sampling, stop=COUNTING_STOPS)
         request = Request(COUNTING, counting, hash="")
         try:
-            reply = self.read(await self.send(request, self.preflight_timeout), request)
+            reply = self.parse_reply(await self.send(request, self.preflight_timeout), request)
         except TransportError:
             return
-        tokens = reply.usage.output or len(reply.text) // 3  # where the server does not count
+        tokens = reply.usage.output or len(reply.text) // 3  # the server does not count
         if reply.error is None and reply.finish == CUT and tokens <= SHORT_DEFAULT:
             self.bodies.default_limit = SENT_LIMIT
             values = {"tokens": tokens, "limit": SENT_LIMIT}
             self.learnt = (Notice("default_limit_replaced", values),)
 
     async def _count_slots(self) -> None:
-        """llama.cpp keeps the prompt of each slot: more requests than slots would only wait there,
-        and those of one subset do best on one slot."""
+        """Read the number of slots of llama.cpp's server. It keeps the prompt of each slot. More
+        requests than slots would only wait there, and requests of one subset are fastest on one
+        slot."""
         with suppress(TransportError, msgspec.MsgspecError):
-            told = await self.transport.get(self.address.props, self.preflight_timeout)
-            self.slots = max(1, msgspec.json.decode(told.body, type=_Props).total_slots)
+            props = await self.transport.get(self.address.props, self.preflight_timeout)
+            self.slots = max(1, msgspec.json.decode(props.body, type=_Props).total_slots)
 
-    async def _trial(self, request: Request) -> HttpReply | Fault:
+    async def _try_request(self, request: Request) -> HttpReply | Fault:
         try:
             reply = await self.send(request, self.preflight_timeout)
         except TransportError as error:
@@ -307,18 +309,18 @@ class OpenAIModel(HttpModel):
                 return Fault(error.kind, message)
             code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
             raise endpoint_error(code, self, message) from None
-        # Its shape is judged as if free text had been asked for; only then are labels looked for.
+        # The reply is checked as free text first; only then are labels looked for.
         sampling = msgspec.structs.replace(request.sampling, decode="generate")
         as_text = msgspec.structs.replace(request, sampling=sampling)
-        fault = self.read(reply, as_text).error
-        lacking = self.read(reply, request).error
-        if fault is None and lacking is not None:  # by chance, or always
+        fault = self.parse_reply(reply, as_text).error
+        label_fault = self.parse_reply(reply, request).error
+        if fault is None and label_fault is not None:  # by chance, or always
             lasting = endpoint_error("endpoint_no_logprobs", self, Notice("logprobs_left_out"))
-            raise NotReady(self.address.shown, lacking, lasting)
+            raise NotReady(self.address.shown, label_fault, lasting)
         return reply if fault is None else fault
 
-    async def _explanation(self, sampling: Sampling, fault: Fault) -> EndpointError:
-        """Say what to change, for a failure that will not pass."""
+    async def _explain(self, sampling: Sampling, fault: Fault) -> EndpointError:
+        """Return the error that says what to change, for a failure that will not pass."""
         if fault.kind == "auth" and fault.status in (401, 403):
             code = "endpoint_refused_key" if self.has_key else "endpoint_wants_key"
             return endpoint_error(code, self, fault.message, status=fault.status)
@@ -339,43 +341,43 @@ class OpenAIModel(HttpModel):
         return endpoint_error(code, self, fault_text(fault), model=self.name)
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Make one attempt; where no label was among the likeliest tokens, look further down."""
+        """Make one attempt; if no label is among the most likely tokens, ask for more of them."""
         reply = await self._attempt(request, timeout)
         for top in self.bodies.further_looks if request.sampling.form == "completion" else ():
             if reply.error is not None or reply.label_logprobs != {}:
                 break
-            further = await self._attempt(request, timeout, top)
-            if further.error is not None and further.error.kind == "bad_request":
+            deeper = await self._attempt(request, timeout, top)
+            if deeper.error is not None and deeper.error.kind == "bad_request":
                 self.bodies.further_looks = ()
                 break
-            reply = further
+            reply = deeper
         return reply
 
     def _attempt(self, request: Request, timeout: float, top: int = 0) -> Awaitable[Reply]:
         return self.attempt(self.send(request, timeout, top), request)
 
     def path(self, sampling: Sampling) -> str:
-        """The route of the form."""
+        """Return the route of the form."""
         return PATHS[sampling.form]
 
     def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
-        """The reply in the body of a successful call."""
+        """Return the reply in the body of a successful call."""
         return normalise(reply.body, request, seconds, self.redact, spaces=self.spaces)
 
     def send(self, request: Request, timeout: float, top: int = 0) -> Awaitable[HttpReply]:
-        """Send one request as it is, for `ask` and the preflight."""
+        """Send one request without retries, for `ask` and the preflight."""
         route = self._routes[request.sampling.form]
         return self.transport.post(route, self.bodies.build(request, top), timeout)
 
 
 def make(config: TaskConfig) -> OpenAIModel:
-    """The model at the endpoint that `config` names."""
+    """Return the model at the endpoint that `config` names."""
     if not config.api_url:
-        from keju.models.registry import near_name
+        from keju.models.registry import nearest_spelling
 
         name = config.model.strip()
-        if near := near_name(name):
-            hint = Hint("did_you_mean", name=near)
+        if suggestion := nearest_spelling(name):
+            hint = Hint("did_you_mean", name=suggestion)
             raise ConfigError("no_endpoint_near", model=name, hint=hint)
         raise ConfigError("no_endpoint", model=name)
     return OpenAIModel(

@@ -1,7 +1,7 @@
-"""What is said after the prompt, on OpenAI's wire: turns, tools, and the model's own messages.
+"""The turns after the prompt in OpenAI's format: turns, tools, and the model's own messages.
 
-Each turn is encoded once, for as long as its episode lasts, and joined to those before it: the
-bytes of a conversation only grow, so that servers find its beginning in their caches.
+Each turn is encoded once per episode and appended to the earlier ones. The bytes of a conversation
+only grow, so servers find its beginning in their caches.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import msgspec
 from keju.types import Reply, Request, Tool, Turn
 
 KEPT_LISTS = 256
-"""Lists of tools whose JSON is kept; servers of one question have lists of their own."""
+"""Number of tool lists whose JSON is kept. Servers for one question have separate lists."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
 
 class _Said(NamedTuple):
-    """A turn on the wire: its message, and the pictures that came with it as content parts."""
+    """An encoded turn: its message, and its pictures as content parts."""
 
     message: bytes
     pictures: bytes
@@ -35,55 +35,57 @@ class Conversation:
         self._tools: dict[int, tuple[tuple[Tool, ...], bytes]] = {}
 
     def after_prompt(self, turns: tuple[Turn, ...]) -> bytes:
-        """What follows the text of the last user message: its end, and the turns after it.
+        """Return the bytes after the text of the last user message: its end, and the turns after
+        it.
 
-        Many templates want user and model to alternate, so a user's turn that follows another one,
-        or the prompt, is a part of its message. Results hold text alone, so their pictures come in
-        a message after the last of them.
+        Many templates need alternating roles. So a user's turn after the prompt or another user's
+        turn becomes a part of that message. Tool results only hold text, so their pictures come in
+        a message after the last result.
         """
         pieces: list[bytes] = []
         pictures: list[bytes] = []
-        before = "user"
+        previous_role = "user"
         for turn in turns:
-            said = self._turns.get(turn)
-            if said is None:
-                said = self._turns[turn] = _Said(_message(turn), _pictures(turn))
+            encoded = self._turns.get(turn)
+            if encoded is None:
+                encoded = self._turns[turn] = _Said(_message(turn), _pictures(turn))
             if pictures and turn.role != "tool":
-                pieces += (_END[before], _PICTURES % b",".join(pictures))
-                pictures, before = [], ""
-            if turn.role == before == "user":
-                pieces.append(b"\\n\\n" + said.message[len(_USER) :])
+                pieces += (_END[previous_role], _PICTURES % b",".join(pictures))
+                pictures, previous_role = [], ""
+            if turn.role == previous_role == "user":
+                pieces.append(b"\\n\\n" + encoded.message[len(_USER) :])
             else:
-                pieces += (_END[before], b",", said.message)
-            before = turn.role
-            if said.pictures:
-                pictures.append(said.pictures)
-        pieces.append(_END[before])
+                pieces += (_END[previous_role], b",", encoded.message)
+            previous_role = turn.role
+            if encoded.pictures:
+                pictures.append(encoded.pictures)
+        pieces.append(_END[previous_role])
         if pictures:
             pieces.append(_PICTURES % b",".join(pictures))
         pieces.append(b"]")
         return b"".join(pieces)
 
-    def offer(self, request: Request) -> bytes:
-        """The fields of a body that name the tools, and whether they may be called."""
+    def tool_fields(self, request: Request) -> bytes:
+        """Return the fields of a body that list the tools and whether they may be called."""
         tools = request.tools
-        kept = self._tools.get(id(tools))
-        if kept is None:
+        entry = self._tools.get(id(tools))
+        if entry is None:
             if len(self._tools) >= KEPT_LISTS:
                 del self._tools[next(iter(self._tools))]
-            listed = [{"type": "function", "function": tool} for tool in tools]
-            kept = self._tools[id(tools)] = (tools, b',"tools":' + _encode(listed))
-        return kept[1] + (b',"tool_choice":"none"' if request.tool_choice == "none" else b"")
+            definitions = [{"type": "function", "function": tool} for tool in tools]
+            entry = self._tools[id(tools)] = (tools, b',"tools":' + _encode(definitions))
+        return entry[1] + (b',"tool_choice":"none"' if request.tool_choice == "none" else b"")
 
 
 _USER: Final = b'{"role":"user","content":"'
 _END: Final = {"user": b'"}', "assistant": b"", "tool": b"", "": b""}
-"""What closes a message: a user's stays open, since the next turn may go on with it."""
+"""The end of a message. A user's message stays open, because the next turn may extend it."""
 _PICTURES: Final = b',{"role":"user","content":[%b]}'
 
 
 def _message(turn: Turn) -> bytes:
-    """A turn as a message of the API; the model's own as it came, where it can be sent back."""
+    """Return a turn as a message of the API. The model's own message is unchanged if it can be sent
+    back."""
     if turn.role == "user":
         return _USER + _encode(turn.text)[1:-1]
     if turn.role == "tool":
@@ -96,15 +98,16 @@ def _message(turn: Turn) -> bytes:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": _readable(call.arguments)},
+                "function": {"name": call.name, "arguments": _as_object(call.arguments)},
             }
             for call in turn.calls
         ]
     return _encode(message)
 
 
-def _readable(arguments: str) -> str:
-    """Arguments that every server can read back: vLLM and llama.cpp refuse a history of others."""
+def _as_object(arguments: str) -> str:
+    """Return arguments that every server can parse: vLLM and llama.cpp refuse a history with
+    others."""
     return arguments if _is_object(arguments) else _encode({"malformed": arguments}).decode()
 
 
@@ -116,7 +119,7 @@ def _is_object(arguments: str) -> bool:
 
 
 def _pictures(turn: Turn) -> bytes:
-    """The pictures of a turn as content parts of a user's message."""
+    """Return the pictures of a turn as content parts of a user's message."""
     parts = []
     for image in turn.images:
         kind = "jpeg" if image.startswith(b"\xff\xd8") else "png"
@@ -135,17 +138,17 @@ class _Body(msgspec.Struct):
 
 
 def native_message(body: bytes, reply: Reply) -> bytes:
-    """The message of a reply byte for byte; empty where an endpoint may not take it back.
+    """Return the message of a reply byte for byte; empty if an endpoint may not accept it back.
 
-    That is where a call lacks an id of its own, or its arguments are no JSON object.
+    This is the case if a call lacks an id, or its arguments are not a JSON object.
     """
-    for call, sent in zip(reply.calls, reply.tool_calls, strict=True):
-        if sent.get("id") != call.id or not isinstance(sent.get("function"), dict):
+    for call, stored in zip(reply.calls, reply.tool_calls, strict=True):
+        if stored.get("id") != call.id or not isinstance(stored.get("function"), dict):
             return b""
-        if sent["function"].get("arguments") != call.arguments or not _is_object(call.arguments):
+        if stored["function"].get("arguments") != call.arguments or not _is_object(call.arguments):
             return b""
     try:
         choices = _decode(body, type=_Body).choices
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return b""
-    return bytes(next((each for each in choices if each.index == 0), choices[0]).message)
+    return bytes(next((choice for choice in choices if choice.index == 0), choices[0]).message)

@@ -1,13 +1,13 @@
-"""OpenAI's format on the wire: from a `Request` to a body, and from a body to a `Reply`.
+"""OpenAI's format: from a `Request` to a body, and from a body to a `Reply`.
 
-A body costs a concatenation: all questions of a subset share their worked examples and sampling
-parameters, so the JSON of those is made once and kept. What is escaped per request is the
-question's own text: the escape of a concatenation is the concatenation of the escapes. What follows
-where a model acts is in `keju.models.openai.conversation`.
+All questions of a subset share their worked examples and sampling parameters, so this part of the
+JSON is encoded once and kept. Only the question's own text is escaped per request: the escape of a
+concatenation is the concatenation of the escapes. `keju.models.openai.conversation` encodes the
+turns of a model with tools.
 
-A reply has been paid for, so an odd token count, a byte-order mark or half an emoji never costs the
-answer: what the fast decoder refuses is decoded again with patience, and every field is taken only
-if it is what it should be.
+Every reply has been paid for, so an odd token count, a byte-order mark or half an emoji never costs
+the answer. A slower, tolerant decoder reads what the fast decoder refuses, and every field is only
+used if it has the right type.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ from keju.types import (
 )
 
 KEPT_PREFIXES = 256
-"""More than any exam has subsets; older ones are forgotten, so memory stays flat."""
+"""More than the number of subsets of any exam. Older entries are dropped, which bounds the
+memory."""
 MOST_LABELS = 20
-"""How many log-probabilities are asked for: the most that OpenAI's and vLLM's chat routes give."""
+"""The number of log-probabilities to request: the limit of OpenAI's and vLLM's chat routes."""
 FEWEST_LABELS = 5
-"""What OpenAI's completion route gives."""
+"""The limit of OpenAI's completion route."""
 FURTHER_LOOKS = (1_000, 1_000_000)
-"""How many are asked for where no label was among the first; llama.cpp gives the whole vocabulary,
-other servers refuse."""
+"""Numbers to request if no label was found. llama.cpp returns the whole vocabulary, other servers
+refuse."""
 CHAT_LABEL_TOKENS = 8
-"""Room for a label after a mark or two, where a chat reply cannot be prefilled."""
+"""Token limit for a label after a mark or two, if a chat reply cannot be prefilled."""
 MOST_DIGITS: Final = 1000
 MOST_TOKENS: Final = 2**53
-"""A larger count is no count, and no journal could hold it."""
+"""A larger count is invalid, and no journal could store it."""
 
 FINISHES = {
     "max_tokens": "length",
@@ -63,11 +64,11 @@ FINISHES = {
     "safety": FILTERED,
     "prohibited_content": FILTERED,
 }
-"""Other servers' words for OpenAI's finish reasons."""
+"""OpenAI's finish reasons for the words of other servers."""
 TEXT_PARTS = ("text", "output_text")
 """Types of content parts that hold an answer."""
 REFUSAL_PART = "refusal"
-"""Type of a content part that holds no answer but a refusal, and its field."""
+"""The type of a content part that holds a refusal, and its field."""
 REASONING_PARTS = ("thinking", "reasoning")
 """Types of content parts of Anthropic and Mistral that hold reasoning."""
 
@@ -78,7 +79,7 @@ _decode = msgspec.json.decode
 
 
 def finish_of(word: Any) -> str:
-    """Why a reply ended, in OpenAI's words."""
+    """Return why a reply ended, in OpenAI's words."""
     lower = word.lower() if isinstance(word, str) else ""
     return FINISHES.get(lower, lower)
 
@@ -95,22 +96,23 @@ class BodyBuilder:
         self._heads: dict[HeadKey, tuple[Prefix, Sampling, bytes]] = {}
         self._conversation: Conversation | None = None
         self.top_logprobs = MOST_LABELS
-        """How many log-probabilities a labels request asks for."""
+        """The number of log-probabilities that a labels request asks for."""
         self.further_looks: tuple[int, ...] = FURTHER_LOOKS
-        """Larger numbers to ask for where no label was found; none once they were refused."""
+        """Larger numbers to request if no label was found; empty after the endpoint refused
+        them."""
         self.limit_field = "max_tokens"
         """The name of the field that limits the reply's length."""
         self.default_limit: int | None = None
-        """The limit of a text to continue where the settings name none; None to send none."""
+        """The limit of a text to continue if the settings name none; None to send no limit."""
 
     def build(self, request: Request, top: int = 0) -> bytes:
-        """The JSON body of `request`: what its subset shares, its own text, the cue, the seed.
+        """Return the JSON body of `request`: the shared part, its own text, the cue, the seed.
 
-        `top` is the number of log-probabilities, where it is not the usual one.
+        `top` is the number of log-probabilities, if it differs from the default.
         """
         prompt, sampling, top = request.prompt, request.sampling, top or self.top_logprobs
         key = (id(prompt.prefix), id(sampling), top, self.limit_field, self.default_limit)
-        # The objects are kept beside their head, so that no other object gets their ids.
+        # The objects are kept together with their head, so no other object gets their ids.
         entry = self._heads.get(key)
         if entry is None:
             if len(self._heads) >= KEPT_PREFIXES:
@@ -131,11 +133,11 @@ class BodyBuilder:
         if request.turns or request.tools:
             self._conversation = conversation = self._conversation or Conversation()
             closing = conversation.after_prompt(request.turns) if request.turns else closing
-            end = conversation.offer(request) + end if request.tools else end
+            end = conversation.tool_fields(request) + end if request.tools else end
         return b"".join((entry[2], _encode(prompt.tail)[1:-1], closing, end))
 
     def fields(self, sampling: Sampling, top: int = MOST_LABELS) -> dict[str, Any]:
-        """The sampling part of a body, without the seed, which may differ by request."""
+        """Return the sampling part of a body, without the seed, which may differ by request."""
         fields: dict[str, Any] = {"temperature": sampling.temperature, "top_p": sampling.top_p}
         fields[self.limit_field] = sampling.max_tokens
         fields = {name: value for name, value in fields.items() if value is not None}
@@ -155,7 +157,7 @@ class BodyBuilder:
 
 
 def check_extra(sampling: Sampling) -> None:
-    """Refuse body fields that belong to Keju; raises ConfigError."""
+    """Refuse body fields that belong to Keju; raise ConfigError."""
     for name in KEJUS_OWN:
         if name in sampling.extra:
             raise ConfigError("extra_body_own", name=name)
@@ -164,20 +166,20 @@ def check_extra(sampling: Sampling) -> None:
 def normalise(
     body: bytes, request: Request, seconds: float, redact: Redactor, *, spaces: bool = False
 ) -> Reply:
-    """Turn the body of a successful call into a reply; what cannot be used is a fault.
+    """Turn the body of a successful call into a reply, or a fault if it cannot be used.
 
     `spaces` says that the server writes the space before a token (see `label_values`).
     """
     try:
         document = document_of(body)
     except ValueError:
-        return Reply(seconds=seconds, error=unreadable(body, redact))
+        return Reply(seconds=seconds, error=unreadable_fault(body, redact))
     choices = document.get("choices") if isinstance(document, dict) else ()
     if not isinstance(choices, list) or not choices or document.get("error"):
-        return Reply(seconds=seconds, error=_no_answer(document, redact))
+        return Reply(seconds=seconds, error=_missing_answer_fault(document, redact))
     choice = _first_choice(choices)
-    if choice.get("error"):  # as some routers report what failed after the reply had begun
-        return Reply(seconds=seconds, error=_told_error(choice["error"], redact))
+    if choice.get("error"):  # some routers report here an error after the beginning of the reply
+        return Reply(seconds=seconds, error=_reported_fault(choice["error"], redact))
     finish = finish_of(choice.get("finish_reason"))
     if finish in BROKEN_FINISHES:
         return Reply(seconds=seconds, error=Reply(finish=finish).fault)
@@ -210,7 +212,7 @@ def normalise(
         logprob_issue=issue,
         choices=len(choices),
         model=model if isinstance(model, str) else "",
-        tool_calls=tuple([call for call in calls if isinstance(call, dict) and _flat(call)])
+        tool_calls=tuple([call for call in calls if isinstance(call, dict) and _is_shallow(call)])
         if calls and isinstance(calls, list)
         else (),
         refusal=refused,
@@ -220,69 +222,73 @@ def normalise(
     return reply
 
 
-def unreadable(body: bytes, redact: Redactor) -> Fault:
-    """What is wrong with a body that is no JSON."""
-    start = redact(body[:8192].decode("utf-8", "replace"))  # before it is cut inside of a secret
+def unreadable_fault(body: bytes, redact: Redactor) -> Fault:
+    """Return the fault of a body that is not JSON."""
+    # redact before cutting, which could split a secret
+    start = redact(body[:8192].decode("utf-8", "replace"))
     page = start.lstrip("\ufeff \t\r\n").startswith("<")
-    what = "an HTML page" if page else "not valid JSON"
-    return Fault("malformed", one_line(f"the reply is {what}, it begins: {start[:80]}"))
+    kind_of_body = "an HTML page" if page else "not valid JSON"
+    return Fault("malformed", one_line(f"the reply is {kind_of_body}, it begins: {start[:80]}"))
 
 
-def _flat(value: Any, levels: int = 100) -> bool:
-    """Whether something is nested at most so deep that every program can store and read it."""
+def _is_shallow(value: Any, levels: int = 100) -> bool:
+    """Whether a value is nested shallowly enough for every program to store and read it."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels > 0 and all(_flat(each, levels - 1) for each in inner)
+    return levels > 0 and all(_is_shallow(value, levels - 1) for value in inner)
 
 
 def _first_choice(choices: list[Any]) -> dict[str, Any]:
-    """The choice with index 0, wherever it stands; the first one where none says its index."""
-    known = [choice for choice in choices if isinstance(choice, dict)]
-    numbered = (choice for choice in known if choice.get("index") == 0)
-    return next(numbered, known[0] if known else {})
+    """Return the choice with index 0 at any place, or the first choice if none has an index."""
+    objects = [choice for choice in choices if isinstance(choice, dict)]
+    numbered = (choice for choice in objects if choice.get("index") == 0)
+    return next(numbered, objects[0] if objects else {})
 
 
 def document_of(body: bytes) -> Any:
-    """Any JSON that a server may send, with half characters replaced; ValueError if it is none."""
+    """Return any JSON that a server may send, with half characters replaced; raise ValueError if
+    invalid."""
     try:
         return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass  # decoded again with patience
+        pass  # decoded again by the tolerant decoder below
 
-    def whole(value: Any) -> Any:
+    def clean(value: Any) -> Any:
         if isinstance(value, str):
             return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
         if isinstance(value, list):
-            return [whole(item) for item in value]
+            return [clean(element) for element in value]
         if isinstance(value, dict):
-            return {whole(name): whole(item) for name, item in value.items()}
+            return {clean(name): clean(element) for name, element in value.items()}
         return value
 
     try:
         text = body.removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass")
-        return whole(json.loads(text, parse_int=_integer))
+        return clean(json.loads(text, parse_int=_integer))
     except RecursionError:
         raise ValueError("nested too deep") from None
 
 
 def _integer(digits: str) -> int | float:
-    """A whole number; one that is longer than Python takes (4,300 digits) is as good as endless."""
+    """Return a whole number, or infinity for one longer than Python accepts (4,300 digits)."""
     return int(digits) if len(digits) < MOST_DIGITS else float("inf")
 
 
-def _no_answer(document: Any, redact: Redactor) -> Fault:
-    """What is wrong with a reply without an answer; some gateways report an error as success."""
+def _missing_answer_fault(document: Any, redact: Redactor) -> Fault:
+    """Return the fault of a reply without an answer. Some gateways report an error as success."""
     if not isinstance(document, dict) or not isinstance(document.get("choices"), list | None):
         shape = "not an object" if not isinstance(document, dict) else "its choices are no list"
         return Fault("malformed", f"not an OpenAI-compatible reply: {shape}")
     error = document.get("error")
     if error is None:
-        lack = "no choices" if document.get("choices") is None else "an empty list of choices"
-        return Fault("malformed", f"the reply holds {lack}")
-    return _told_error(error, redact)
+        missing_part = (
+            "no choices" if document.get("choices") is None else "an empty list of choices"
+        )
+        return Fault("malformed", f"the reply holds {missing_part}")
+    return _reported_fault(error, redact)
 
 
-def _told_error(error: Any, redact: Redactor) -> Fault:
-    """The fault behind an error object of a reply under a status of success."""
+def _reported_fault(error: Any, redact: Redactor) -> Fault:
+    """Return the fault for an error object in a reply with a status of success."""
     message, code = error_of(_encode({"error": error}))
     status = error.get("code") if isinstance(error, dict) else None
     number = status if isinstance(status, int) and 400 <= status < 600 else 500
@@ -290,11 +296,11 @@ def _told_error(error: Any, redact: Redactor) -> Fault:
 
 
 def _content(choice: dict[str, Any]) -> tuple[str, str, str] | Fault:
-    """The text, the reasoning and the refusal of a choice; a fault where it has no known shape.
+    """Return the text, the reasoning and the refusal of a choice, or a fault for an unknown format.
 
-    Shapes are ``{"text": "B"}``, ``{"message": {"content": "B", "reasoning_content": "hm"}}`` and
-    ``{"message": {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text",
-    "text": "B"}]}}``.
+    Formats are ``{"text": "B"}``, ``{"message": {"content": "B", "reasoning_content": "hm"}}`` and
+    ``{"message": {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text":
+    "B"}]}}``.
     """
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -328,37 +334,37 @@ def _content(choice: dict[str, Any]) -> tuple[str, str, str] | Fault:
     if not isinstance(content, str):
         problem = "the reply's content is neither a text nor parts of a known type"
         return Fault("malformed", problem)
-    named = message.get("reasoning_content") or message.get("reasoning")
-    if isinstance(named, str):
-        thoughts.insert(0, named)
+    named_reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(named_reasoning, str):
+        thoughts.insert(0, named_reasoning)
     reasoning = "\n".join(filter(None, thoughts)) if thoughts else ""
     return content, reasoning, "\n".join(filter(None, refusals))
 
 
 def _plain(value: Any) -> str | None:
-    """A text, or the texts of a list of parts, as Mistral nests them."""
+    """Return a text, or the texts of a list of parts, as Mistral nests them."""
     if isinstance(value, list):
         return "".join(_plain(p.get("text")) or "" for p in value if isinstance(p, dict))
     return value if isinstance(value, str) else None
 
 
 def _usage(usage: Any) -> Usage:
-    """The token counts of a reply; what the endpoint leaves out is 0."""
+    """Return the token counts of a reply; missing ones are 0."""
     if not isinstance(usage, dict):
         return Usage()
     inputs, outputs = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     cached = inputs.get("cached_tokens") if isinstance(inputs, dict) else None
     reasoning = outputs.get("reasoning_tokens") if isinstance(outputs, dict) else None
     return Usage(
-        count(usage.get("prompt_tokens")),
-        count(usage.get("completion_tokens")),
-        count(cached or usage.get("prompt_cache_hit_tokens")),  # DeepSeek's name
-        count(reasoning),
+        token_count(usage.get("prompt_tokens")),
+        token_count(usage.get("completion_tokens")),
+        token_count(cached or usage.get("prompt_cache_hit_tokens")),  # DeepSeek's name
+        token_count(reasoning),
     )
 
 
-def count(value: Any) -> int:
-    """A number of tokens, even one written as a text; 0 where it could not be true."""
+def token_count(value: Any) -> int:
+    """Return a number of tokens, also from a text; 0 if it is impossible."""
     if value is None or type(value) is int:
         return value if value and 0 < value < MOST_TOKENS else 0
     try:

@@ -1,13 +1,14 @@
-"""Tools of MCP servers: started or reached, kept alive, and offered to the tool loop.
+"""Tools of MCP servers: starting or connecting to servers, keeping them alive, and offering their
+tools.
 
-launch       what a server is started with, variables and placeholders filled in
-placeholders values of data filled into commands, arguments, folders and addresses
-transport    MCP's messages over the pipes of a process
-http         MCP's messages over HTTP, within limits
-connection   one started server: a process, a session, the task that owns both
-shared       a server that many episodes call: restarts, retries one at a time
-wording      tools and results as a model is told them
-tools        the tools of one server as a source of an arm
+    launch       the command of a server, with variables and placeholders filled in
+    placeholders fills values of data into commands, arguments, folders and addresses
+    transport    MCP's messages over the pipes of a process
+    http         MCP's messages over HTTP, within limits
+    connection   one started server: a process, a session, the task that owns both
+    shared       a server that many episodes call: restarts, retries one at a time
+    wording      tools and results as a model receives them
+    tools        the tools of one server as a source of an arm
 
 Python's `mcp` takes a second to import, so nothing here is imported before an arm has servers.
 """
@@ -33,7 +34,8 @@ def server_tools(
     *,
     listed_only: bool = False,
 ) -> ServerTools:
-    """The tools of one server; with `listed_only` it is closed as soon as they are listed."""
+    """Return the tools of one server; with `listed_only` it is closed as soon as they are
+    listed."""
     if find_spec("mcp") is None or find_spec("mcp_types") is None:
         raise MissingExtra(Hint("extra_for_mcp"), "mcp")
     from keju.solvers.mcp.tools import ServerTools

@@ -1,7 +1,7 @@
 """One started server: its process, its MCP session, and the one task that owns both.
 
-What `mcp` opens must be closed by the task that opened it, so a task of its own enters the
-session, waits until it is told to stop, and leaves it. Everybody else only calls.
+The task that opens a session of `mcp` must also close it. So a separate task enters the session,
+waits for the stop event, and leaves it. All other code only makes calls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from keju.config.strict import NO_MAPPING, as_code
 from keju.errors import ConfigError, Hint
 from keju.solvers.mcp.http import BoundedClient
 from keju.solvers.mcp.launch import Launch
-from keju.solvers.mcp.transport import LONGEST_TAIL, Pipes, last_words, over
+from keju.solvers.mcp.transport import LONGEST_TAIL, Pipes, last_words, pipe_transport
 from keju.solvers.sandbox.supervisor import PIPE
 
 if TYPE_CHECKING:
@@ -38,12 +38,13 @@ if TYPE_CHECKING:
     from keju.solvers.sandbox.supervisor import Supervisor
 
 GRACE: Final = 1.0
-"""Seconds in which a server may end by itself, and again after it was asked to."""
+"""Seconds in which a server may end by itself, and again after a request to end."""
 BEYOND: Final = 5.0
-"""Seconds after its time limit at which a call is given up that `mcp` itself did not give up."""
+"""Seconds after its time limit at which Keju cancels a call that `mcp` did not cancel."""
 MOST_PAGES: Final = 100
 
-logging.getLogger("mcp").addHandler(logging.NullHandler())  # else it writes between Keju's lines
+# otherwise it writes between Keju's lines
+logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 
 class Lost(Exception):
@@ -51,7 +52,8 @@ class Lost(Exception):
 
 
 class Ways:
-    """How a server was spoken to when it worked: asking again costs up to ten seconds a start."""
+    """How to talk to a server that has worked. Finding out again costs up to ten seconds per
+    start."""
 
     mode = "auto"
     discovered: DiscoverResult | None = None
@@ -65,9 +67,9 @@ class Connection:
         self.tools: tuple[Tool, ...] = ()
         self.name = self.version = self.protocol = ""
         self.instructions = ""
-        """What the server would have its client tell the model of it, secrets hidden."""
+        """The server's instructions for the model, with secrets hidden."""
         self.seconds = 0.0
-        """What the start took."""
+        """Seconds that the start took."""
         self.pipes: Pipes | None = None
         self._supervisor, self._ways = supervisor, ways
         self._client: Client | None = None
@@ -75,10 +77,10 @@ class Connection:
         self._owner: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Start the server and list its tools; ConfigError says why it cannot be used."""
+        """Start the server and list its tools; raise ConfigError if it cannot be used."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        begun = monotonic()
-        self._owner = asyncio.create_task(self._own(ready))
+        started = monotonic()
+        self._owner = asyncio.create_task(self._run_session(ready))
         try:
             await ready
         except ConfigError:
@@ -88,7 +90,7 @@ class Connection:
             self._owner.cancel()
             await self.close()
             raise
-        self.seconds = monotonic() - begun
+        self.seconds = monotonic() - started
 
     async def close(self) -> None:
         """End the session and the process, and wait until both are gone."""
@@ -97,7 +99,7 @@ class Connection:
             await asyncio.wait([self._owner])
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Call a tool; raises Lost, MCPError, TimeoutError, or what an unusable result is."""
+        """Call a tool; raise Lost, MCPError, TimeoutError, or the error of an unusable result."""
         if self._closed or self._client is None:
             raise Lost
         seconds = self.server.tool_timeout_ms / 1000
@@ -116,7 +118,7 @@ class Connection:
     async def _is_loss(self, error: Exception) -> bool:
         """Whether a call failed because the server is gone.
 
-        Some servers have other uses for the code that says so; their pipes stay open.
+        Some servers use the same error code for other purposes; their pipes stay open.
         """
         closed = isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
         if self._closed or closed:
@@ -132,41 +134,41 @@ class Connection:
 
     @property
     def tail(self) -> str:
-        """The end of what the server wrote to its standard error, secrets hidden."""
+        """The end of the server's standard error, with secrets hidden."""
         return self.launch.hide(self.pipes.tail)[-LONGEST_TAIL:] if self.pipes is not None else ""
 
     @property
     def tool_hash(self) -> str:
         """A hash of the tools as the server lists them."""
-        listed = [[t.name, t.description, t.input_schema] for t in self.tools]
-        text = json.dumps(sorted(listed, key=lambda each: str(each[0])), sort_keys=True)
+        definitions = [[t.name, t.description, t.input_schema] for t in self.tools]
+        text = json.dumps(sorted(definitions, key=lambda tool: str(tool[0])), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    async def _own(self, ready: asyncio.Future[None]) -> None:
-        """Open, say that all is ready, wait for the end, close."""
+    async def _run_session(self, ready: asyncio.Future[None]) -> None:
+        """Open the session, report that it is ready, wait for the stop event, and close it."""
         seconds = self.server.startup_timeout_ms / 1000
         try:
             if self.launch.setup is not None:
-                await self._set_up(self.launch.setup)
+                await self._run_setup(self.launch.setup)
             async with asyncio.timeout(seconds) as deadline, AsyncExitStack() as stack:
-                client = await self._client_on(stack, seconds)
-                await self._look_around(client)
+                client = await self._open_client(stack, seconds)
+                await self._read_server_info(client)
                 deadline.reschedule(None)
                 self._client = client
                 if not ready.done():
                     ready.set_result(None)
                 await self._stop.wait()
         except ConfigError as error:
-            _tell(ready, error)
-        except Exception as error:  # a group of them, where tasks of `mcp` ended together
-            _tell(ready, self._not_started(error, seconds))
+            _report_error(ready, error)
+        except Exception as error:  # a group of errors if tasks of `mcp` ended together
+            _report_error(ready, self._start_error(error, seconds))
         finally:
             ready.cancel()
             if self.pipes is not None:
                 self.pipes.ended.set()
 
-    async def _client_on(self, stack: AsyncExitStack, seconds: float) -> Client:
-        """A client whose process and connections end with `stack`."""
+    async def _open_client(self, stack: AsyncExitStack, seconds: float) -> Client:
+        """Return a client whose process and connections end with `stack`."""
         launch = self.launch
         if launch.url:
             http = BoundedClient(
@@ -184,7 +186,7 @@ class Connection:
             )
             self.pipes = Pipes(process)
             stack.push_async_callback(process.end, GRACE)
-            transport = over(self.pipes)
+            transport = pipe_transport(self.pipes)
         client = Client(
             transport,
             read_timeout_seconds=seconds,
@@ -194,8 +196,8 @@ class Connection:
         )
         return await stack.enter_async_context(client)
 
-    async def _look_around(self, client: Client) -> None:
-        """Learn who the server is and what it offers."""
+    async def _read_server_info(self, client: Client) -> None:
+        """Read the server's name, version, instructions and tools."""
         self.protocol = client.protocol_version
         if client.server_info is not None:
             self.name, self.version = client.server_info.name, client.server_info.version
@@ -216,7 +218,7 @@ class Connection:
         self._ways.mode = self.protocol if modern else "legacy"
         self._ways.discovered = client.session.discover_result if modern else None
 
-    async def _set_up(self, command: str) -> None:
+    async def _run_setup(self, command: str) -> None:
         """Run the server's setup command to its end."""
         launch, seconds = self.launch, self.server.setup_timeout_ms / 1000
         process = await self._supervisor.start(
@@ -225,7 +227,7 @@ class Connection:
         pipes = self.pipes = Pipes(process)
         try:
             async with asyncio.timeout(seconds):
-                await asyncio.gather(pipes.listen(), _drained(pipes), process.wait())
+                await asyncio.gather(pipes.listen(), _drain(pipes), process.wait())
         except TimeoutError:
             raise self._error("server_setup_slow", seconds=seconds) from None
         finally:
@@ -233,53 +235,56 @@ class Connection:
         if code:
             raise self._error("server_setup_failed", exit=code)
 
-    def _not_started(self, error: Exception, seconds: float) -> ConfigError:
-        first = next(_leaves(error))
+    def _start_error(self, error: Exception, seconds: float) -> ConfigError:
+        error_cause = next(_leaf_errors(error))
         if self.pipes is not None and self.pipes.flooded:
             return self._error("server_floods")
-        if isinstance(first, TimeoutError):
+        if isinstance(error_cause, TimeoutError):
             return self._error("server_slow", seconds=seconds)
-        if isinstance(first, MCPError) and first.code == CONNECTION_CLOSED:
+        if isinstance(error_cause, MCPError) and error_cause.code == CONNECTION_CLOSED:
             code = self.pipes.process.code if self.pipes is not None else None
-            if code in (None, -signal.SIGTERM, -signal.SIGKILL):  # it closed its output, no more
+            # it closed its output without failing
+            if code in (None, -signal.SIGTERM, -signal.SIGKILL):
                 return self._error("server_ended_at_once")
             return self._error("server_ended_with", exit=code)
-        if isinstance(first, OSError | httpx2.TransportError) and self.launch.url:
+        if isinstance(error_cause, OSError | httpx2.TransportError) and self.launch.url:
             return self._error("server_unreachable", url=shown_url(self.launch.url))
-        if isinstance(first, ValidationError):  # one line of it, which says where
-            wrong = first.errors(include_url=False, include_input=False)[0]
-            place = self.launch.hide(".".join(map(str, wrong["loc"])))
-            problem: object = as_code(wrong, self.launch.hide(wrong["msg"]))
-            if wrong["type"] in NO_MAPPING:
+        if isinstance(error_cause, ValidationError):  # one line of it, with the place
+            first_error = error_cause.errors(include_url=False, include_input=False)[0]
+            location = self.launch.hide(".".join(map(str, first_error["loc"])))
+            problem: object = as_code(first_error, self.launch.hide(first_error["msg"]))
+            if first_error["type"] in NO_MAPPING:
                 problem = Hint("server_no_object")
-            told = ConfigError("config_invalid", path=place, problem=problem, more="")
-            return self._error("server_not_mcp", problem=told)
-        problem = self.launch.hide(f"{type(first).__name__}: {first}".removesuffix(": "))
+            invalid = ConfigError("config_invalid", path=location, problem=problem, more="")
+            return self._error("server_not_mcp", problem=invalid)
+        problem = self.launch.hide(
+            f"{type(error_cause).__name__}: {error_cause}".removesuffix(": ")
+        )
         return self._error("server_not_started", problem=problem)
 
     def _error(self, code: str, **values: Any) -> ConfigError:
         tail = last_words(self.tail)
-        told = Hint("server_tail", text=tail) if tail else ""
-        values |= {"server": self.server.name, "tail": told}
+        tail_hint = Hint("server_tail", text=tail) if tail else ""
+        values |= {"server": self.server.name, "tail": tail_hint}
         return ConfigError(code, **values)
 
 
-def _tell(ready: asyncio.Future[None], error: Exception) -> None:
-    """Give an error to whoever waits for the start; one that comes later is the callers' own."""
+def _report_error(ready: asyncio.Future[None], error: Exception) -> None:
+    """Pass an error to the code that waits for the start; later errors belong to the callers."""
     if not ready.done():
         ready.set_exception(error)
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors in nested groups, those that say most first."""
+def _leaf_errors(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors in nested groups, the most informative first."""
     if not isinstance(error, BaseExceptionGroup):
         yield error
         return
-    found = [leaf for each in error.exceptions for leaf in _leaves(each)]
-    yield from sorted(found, key=lambda each: isinstance(each, anyio.BrokenResourceError))
+    leaves = [leaf for member in error.exceptions for leaf in _leaf_errors(member)]
+    yield from sorted(leaves, key=lambda leaf: isinstance(leaf, anyio.BrokenResourceError))
 
 
-async def _drained(pipes: Pipes) -> None:
+async def _drain(pipes: Pipes) -> None:
     stream = pipes.process.stdout
     while stream is not None and await stream.read(2**16):
         pass

@@ -1,7 +1,7 @@
-"""HTTP for MCP within limits: a server can neither fill the memory nor send without an end.
+"""HTTP for MCP within limits: a server can neither fill the memory nor send endlessly.
 
-`mcp` reads a whole JSON body at once and unpacks whatever a server has packed. This client hands
-it bodies that are unpacked already, and stops a body, an event or a stream that is too long.
+`mcp` reads a whole JSON body at once and unpacks any compression. This client passes it unpacked
+bodies, and stops a body, an event or a stream that is too long.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class BoundedClient(httpx2.AsyncClient):
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    """The body of a reply: whole in one piece, or line by line where it is a stream of events."""
+    """The body of a reply: in one piece, or line by line if it is a stream of events."""
 
     def __init__(self, response: httpx2.Response, *, endless: bool) -> None:
-        """An `endless` stream may stay open for the whole run; only its events are bounded."""
+        """An `endless` stream may stay open for the whole run; only its events are limited."""
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         self._stream = response.stream
         self._is_events = "text/event-stream" in response.headers.get("content-type", "").lower()
-        self._most = None if endless and self._is_events else bounds.MOST_STREAMED
+        self._limit = None if endless and self._is_events else bounds.MOST_STREAMED
         try:
             names = bounds.encodings_of(response.headers.get("content-encoding", ""))
         except bounds.Damaged as error:
@@ -56,10 +56,10 @@ class _BoundedBody(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pending, event, total = bytearray(), _OpenEvent(), 0
         async for packed in self._stream:
-            pending += (data := self._unpacked(packed))
+            pending += (data := self._unpack(packed))
             total += max(len(data), len(packed))
-            if self._most is not None and total > self._most:
-                raise MessageTooLong(f"more than {self._most // bounds.MIB} MiB")
+            if self._limit is not None and total > self._limit:
+                raise MessageTooLong(f"more than {self._limit // bounds.MIB} MiB")
             if self._is_events and (end := max(pending.rfind(b"\n"), pending.rfind(b"\r")) + 1):
                 lines, pending = bytes(pending[:end]), pending[end:]
                 self._check_values(has_many=event.add(lines) > bounds.MOST_MESSAGE_VALUES)
@@ -74,36 +74,36 @@ class _BoundedBody(httpx2.AsyncByteStream):
         self._check_values(has_many=bounds.has_many_values(document, bounds.MOST_MESSAGE_VALUES))
         yield document
 
-    def _unpacked(self, data: bytes) -> bytes:
+    def _unpack(self, data: bytes) -> bytes:
         try:
             for unpacker in self._unpackers:
                 data = unpacker.feed(data, bounds.LONGEST_MESSAGE)
         except (bounds.TooLong, bounds.Damaged) as error:
-            raise MessageTooLong(str(error) or _too_long()) from None
+            raise MessageTooLong(str(error) or _too_long_message()) from None
         return data
 
     @staticmethod
     def _check(size: int) -> None:
         if size > bounds.LONGEST_MESSAGE:
-            raise MessageTooLong(_too_long())
+            raise MessageTooLong(_too_long_message())
 
     @staticmethod
     def _check_values(*, has_many: bool) -> None:
         if has_many:
-            most = f"{bounds.MOST_MESSAGE_VALUES:,}"
-            raise MessageTooLong(f"the message has more than {most} values")
+            limit = f"{bounds.MOST_MESSAGE_VALUES:,}"
+            raise MessageTooLong(f"the message has more than {limit} values")
 
     async def aclose(self) -> None:
         """Close the connection's stream."""
         await self._stream.aclose()
 
 
-def _too_long() -> str:
+def _too_long_message() -> str:
     return f"the message is longer than {bounds.LONGEST_MESSAGE // bounds.MIB} MiB"
 
 
 class _OpenEvent:
-    """Measures the event of a stream that is still open; an empty line ends one."""
+    """Measures the open event of a stream; an empty line ends an event."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -111,7 +111,8 @@ class _OpenEvent:
         self._is_after_return = False
 
     def add(self, lines: bytes) -> int:
-        """Count whole lines; return the brackets of the open event and of those that they end."""
+        """Count whole lines; return the brackets of the open event and of the events that end in
+        them."""
         text = lines[1:] if self._is_after_return and lines.startswith(b"\n") else lines
         self._is_after_return = lines.endswith(b"\r")
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -120,8 +121,8 @@ class _OpenEvent:
         if end < 0:
             self.size, self._brackets = self.size + len(text), brackets
         else:
-            rest = text[end + 1 :]
-            self.size, self._brackets = len(rest), _brackets_of(rest)
+            open_event = text[end + 1 :]
+            self.size, self._brackets = len(open_event), _brackets_of(open_event)
         return brackets
 
 

@@ -1,4 +1,4 @@
-"""What a server is started with: variables and placeholders filled in, secrets known."""
+"""The command of a server, with variables and placeholders filled in, and the secrets in it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from keju.errors import ConfigError
 from keju.redaction import Redactor
 from keju.solvers.mcp.placeholders import (
     VARIABLES,
-    filled,
-    filled_arguments,
-    filled_command,
-    filled_path,
-    filled_url,
+    fill_arguments,
+    fill_command,
+    fill_path,
+    fill_placeholders,
+    fill_url,
     refuse_nul,
 )
 
 INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR")
-"""What a server sees of Keju's own environment; keys of endpoints are not among it."""
+"""Variables of Keju's environment that a server inherits. Keys of endpoints are not among them."""
 SHORTEST_SECRET: Final = 6
-"""Characters of a value that is hidden; a shorter one, such as ``1``, occurs in any text."""
+"""Least length of a value that is hidden. A shorter one, such as ``1``, occurs in any text."""
 OF_HEADER: Final = "key in "
-"""How the name of a header's value begins among the values that are hidden."""
+"""Prefix of a header's name among the hidden values."""
 LONG: Final = 16
-"""Characters of a value that looks like a key."""
+"""Least length of a value that looks like a key."""
 # GITHUB_TOKEN, ApiKey, db_password, LICENCE_FILE
 _KEY_NAME = re.compile(r"key|token|secret|passw|pwd|auth|credential|licen[cs]e", re.IGNORECASE)
 
@@ -54,90 +54,100 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: str | None = None
     folder: str = ""
-    """What was made for it, and goes with its process."""
+    """The folder that was created for it and is removed with its process."""
     setup: str | None = None
-    """The command that a shell runs before; every value of data in it is quoted."""
+    """The shell command that runs before it; every value of data in it is quoted."""
     setup_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What variables and headers gave, by their names."""
+    """Values of variables and headers, by their names."""
 
     def hide(self, text: str, *, keys_only: bool = False) -> str:
-        """`text` without the values of variables and headers.
+        """Return `text` without the values of variables and headers.
 
-        With `keys_only`, for what a tool answers, only those go that look like keys: a model may
-        need the word ``production``, or the path of a folder.
+        With `keys_only`, used for the results of tools, only values that look like keys are
+        removed. A model may need the word ``production``, or the path of a folder.
         """
         return (self._hide_keys if keys_only else self._hide_all)(text)
 
     @cached_property
     def _hide_all(self) -> Redactor:
-        return Redactor(self._long(self.values), mark=HIDDEN, words=False)
+        return Redactor(self._hidden_values(self.values), mark=HIDDEN, words=False)
 
     @cached_property
     def _hide_keys(self) -> Redactor:
         keys = {name: value for name, value in self.values.items() if _is_key(name, value)}
-        return Redactor(self._long(keys), mark=HIDDEN, words=False)
+        return Redactor(self._hidden_values(keys), mark=HIDDEN, words=False)
 
     @staticmethod
-    def _long(values: Mapping[str, str]) -> list[str]:
-        """Return the values that are hidden; of ``Bearer x`` in a header also ``x``."""
+    def _hidden_values(values: Mapping[str, str]) -> list[str]:
+        """Return the values to hide; for ``Bearer x`` in a header also ``x``."""
         texts = [*values.values()]
         texts += [text.split()[-1] for name, text in values.items() if OF_HEADER in name and text]
         return [text for text in texts if len(text) >= SHORTEST_SECRET]
 
 
-def launch_of(
+def make_launch(
     server: Server, environ: Mapping[str, str], workdir: str = "", instance: str = ""
 ) -> Launch:
-    """How `server` is started; ConfigError where a variable or its program is missing."""
+    """Return how to start `server`; raise ConfigError if a variable or its program is missing."""
     values: dict[str, str] = {}
 
-    given = {WORKDIR: workdir, INSTANCE: instance}
+    placeholder_values = {WORKDIR: workdir, INSTANCE: instance}
 
-    def expanded(text: str) -> str:
+    def expand_text(text: str) -> str:
         """Return a text with its references to variables filled in."""
         values.update({name: environ.get(name, "") for name in references(text)})
         return expand(text, environ)
 
-    def value(text: str) -> str:
+    def fill_text(text: str) -> str:
         """Return a text with its references and placeholders filled in."""
-        return filled(expanded(text), given)
+        return fill_placeholders(expand_text(text), placeholder_values)
 
     try:
-        refuse_nul(given)
+        refuse_nul(placeholder_values)
         if HIDDEN in server.args or any(text.endswith(f"={HIDDEN}") for text in server.args):
             raise ConfigError("server_hidden")
         if server.url is not None:
-            url, headers = filled_url(expanded(server.url), given), _headers(server, environ)
+            url, headers = (
+                fill_url(expand_text(server.url), placeholder_values),
+                _read_headers(server, environ),
+            )
             values |= {OF_HEADER + name: text for name, text in headers.items()}
             if url != shown_url(url):
                 values["key in the address"] = url
             return Launch(url=url, headers=headers, values=values)
-        own = {
-            name: value(f"${{{name}}}" if text is None else text)
+        server_env = {
+            name: fill_text(f"${{{name}}}" if text is None else text)
             for name, text in server.env.items()
         }
         values |= {
-            name: own[name] for name, text in server.env.items() if WORKDIR not in (text or "")
+            name: server_env[name]
+            for name, text in server.env.items()
+            if WORKDIR not in (text or "")
         }
-        env = {name: environ[name] for name in INHERITED if environ.get(name)} | own
-        program = sys.executable if server.command == PYTHON else value(server.command or "")
-        found = shutil.which(program, path=env.get("PATH", os.defpath))
-        if found is None:
+        env = {name: environ[name] for name in INHERITED if environ.get(name)} | server_env
+        program = sys.executable if server.command == PYTHON else fill_text(server.command or "")
+        program_path = shutil.which(program, path=env.get("PATH", os.defpath))
+        if program_path is None:
             raise ConfigError("server_program_missing", program=server.command)
         values |= {f"key in args {n}": key for n, key in enumerate(keys_in(server.args))}
-        arguments = filled_arguments(program, [expanded(text) for text in server.args], given)
+        arguments = fill_arguments(
+            program, [expand_text(text) for text in server.args], placeholder_values
+        )
         setup = server.setup_command
         return Launch(
-            argv=(str(Path(found).absolute()), *arguments),
+            argv=(str(Path(program_path).absolute()), *arguments),
             env=env,
-            # The supervisor has another one.
-            cwd=str(Path(filled_path(expanded(server.cwd or ""), given)).absolute()),
+            # The supervisor has another current folder.
+            cwd=str(Path(fill_path(expand_text(server.cwd or ""), placeholder_values)).absolute()),
             folder=workdir,
-            setup=filled_command(expanded(setup), given, "setup_command") if setup else None,
-            setup_env=env | {VARIABLES[name]: text for name, text in given.items() if text},
+            setup=fill_command(expand_text(setup), placeholder_values, "setup_command")
+            if setup
+            else None,
+            setup_env=env
+            | {VARIABLES[name]: text for name, text in placeholder_values.items() if text},
             values=values,
         )
     except ConfigError as error:
@@ -145,12 +155,12 @@ def launch_of(
 
 
 def refuse_missing_script(arm: str, server: Server) -> None:
-    """ConfigError where a server is a script that is not there, before anything is started.
+    """Raise ConfigError if a server is a script that does not exist, before anything is started.
 
-    That is certain only of ``python server.py`` and the like: what other programs do with their
-    arguments is theirs to know, and a `setup_command` may write the file first.
+    This is only certain for commands such as ``python server.py``. Other programs may use their
+    arguments in any way, and a `setup_command` may write the file first.
     """
-    script = _script_of(server)
+    script = _find_script(server)
     if script is None or server.setup_command is not None or "$" in (server.cwd or ""):
         return
     path = Path(server.cwd or "", script)
@@ -162,27 +172,27 @@ def refuse_missing_script(arm: str, server: Server) -> None:
     raise ConfigError("server_script_missing", **values, folder=Path.cwd())
 
 
-def _script_of(server: Server) -> str | None:
-    """The script that an interpreter is given; None where it is not plain which argument that is.
+def _find_script(server: Server) -> str | None:
+    """Return the script argument of an interpreter; None if it is not certain which argument it is.
 
-    Flags of Python that take no value may stand before it.
+    Flags of Python that take no value may come before it.
     """
     program = "python" if server.command == PYTHON else Path(server.command or "").name
     if _INTERPRETER.fullmatch(program) is None:
         return None
     flags = _PYTHON_FLAG if program.startswith("python") else _NO_FLAG
-    first = next((text for text in server.args if flags.fullmatch(text) is None), "")
-    return first if _SCRIPT.fullmatch(first) else None
+    first_argument = next((text for text in server.args if flags.fullmatch(text) is None), "")
+    return first_argument if _SCRIPT.fullmatch(first_argument) else None
 
 
 def _is_key(name: str, value: str) -> bool:
     """Whether a value is a key by its name (``API_TOKEN``) or its looks (``ghp_16C7e42F292c``)."""
     letters, digits = re.search("[A-Za-z]", value), re.search("[0-9]", value)
-    looks = len(value) >= LONG and letters and digits and not re.search(r"[\s/]", value)
-    return bool(looks or _KEY_NAME.search(name))
+    looks_like_key = len(value) >= LONG and letters and digits and not re.search(r"[\s/]", value)
+    return bool(looks_like_key or _KEY_NAME.search(name))
 
 
-def _headers(server: Server, environ: Mapping[str, str]) -> dict[str, str]:
+def _read_headers(server: Server, environ: Mapping[str, str]) -> dict[str, str]:
     headers = {name: expand(text, environ) for name, text in server.headers.items()}
     if server.headers_var is None:
         return headers
@@ -191,6 +201,6 @@ def _headers(server: Server, environ: Mapping[str, str]) -> dict[str, str]:
         if text.startswith("{"):
             return headers | {str(k): str(v) for k, v in json.loads(text).items()}
         pairs = [line.split(":", 1) for line in text.splitlines() if line.strip()]
-        return headers | {name.strip(): own.strip() for name, own in pairs}
-    except ValueError:  # the text is not repeated: it holds secrets
+        return headers | {name.strip(): header_value.strip() for name, header_value in pairs}
+    except ValueError:  # the text is not repeated in the message, because it holds secrets
         raise ConfigError("server_headers_form", variable=server.headers_var) from None

@@ -1,15 +1,15 @@
-"""Values of data filled into a server's settings: data stays data, whatever it holds.
+"""Fills values of data into a server's settings so that they stay data.
 
 The id of a question comes from a file that someone else may have written. In an argument or a
-variable it is passed as it is. In a folder it is one name, in an address it is percent-encoded.
-In a command that a shell runs it is quoted for the place where it is written:
+variable it is passed unchanged. In a folder it is one name, and in an address it is
+percent-encoded. In a shell command it is quoted for its place:
 
     echo {instance_id}          ->  echo 'x$(touch P)'
     echo "of {instance_id}"     ->  echo "of "'x$(touch P)'""
 
-A value that no shell reads as anything but text, such as ``bix-1-q1``, is filled in unchanged. A
-place where quoting cannot help, such as the code of another interpreter (``bash -c``, ``eval``), is
-refused for any other value. A value that begins a word and could be an option (``--output=x``) is
+A value that every shell reads as plain text, such as ``bix-1-q1``, is filled in unchanged. Other
+values are refused at places where quoting cannot help, such as the code of another interpreter
+(``bash -c``, ``eval``). A value that begins a word and could be an option (``--output=x``) is
 refused as well. The variables KEJU_INSTANCE_ID and KEJU_WORKDIR hold the same values.
 """
 
@@ -31,7 +31,7 @@ VARIABLES: Final = {INSTANCE: "KEJU_INSTANCE_ID", WORKDIR: "KEJU_WORKDIR"}
 
 # {instance_id} or {workdir}
 _PLACEHOLDER = re.compile("|".join(map(re.escape, VARIABLES)))
-# bix-1-q1, /tmp/keju-7/mcp-x, a@b: text in every shell and in every place of a command
+# bix-1-q1, /tmp/keju-7/mcp-x, a@b: plain text in every shell and at every place of a command
 _HARMLESS = re.compile(r"[A-Za-z0-9_@%+:,./-]*")
 # eval X, xargs X, ssh host X, sh -c X, perl -e X, python3 -c X, node --eval X
 _RUNS_TEXT = re.compile(
@@ -45,17 +45,17 @@ _CODE_INSIDE = re.compile(
     r"-[ceE].+|--(?:eval|command|exec|execute|expression|print)=.*", re.DOTALL
 )
 _WORD_STARTS: Final = ("", " ", "\t", "\n", "'", '"', ";", "&", "|", "(")
-"""What is before a word of a command; nothing at its start."""
+"""Characters before a word of a command; empty at its start."""
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
 
 
-def filled(text: str, values: Mapping[str, str]) -> str:
-    """Return `text` with the placeholders replaced by their values, as they are."""
+def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
+    """Return `text` with the placeholders replaced by their unchanged values."""
     return _PLACEHOLDER.sub(lambda match: _value_at(match, values), text)
 
 
 def _value_at(match: re.Match[str], values: Mapping[str, str]) -> str:
-    """Return the value for one place: between slashes it cannot lead out of the folder."""
+    """Return the value for one place; between slashes it cannot lead out of the folder."""
     value, template = values[match[0]], match.string
     before, after = template[: match.start()][-1:], template[match.end() :][:1]
     is_in_path = before == "/" or (after == "/" and match[0] == INSTANCE)
@@ -66,75 +66,74 @@ def _value_at(match: re.Match[str], values: Mapping[str, str]) -> str:
     return value
 
 
-def filled_path(text: str, values: Mapping[str, str]) -> str:
+def fill_path(text: str, values: Mapping[str, str]) -> str:
     """Return the path of a folder in which the id of a question is one name."""
     instance = values[INSTANCE]
-    return filled(text, {**values, INSTANCE: name_of(instance) if instance else ""})
+    return fill_placeholders(text, {**values, INSTANCE: name_of(instance) if instance else ""})
 
 
-def filled_url(text: str, values: Mapping[str, str]) -> str:
+def fill_url(text: str, values: Mapping[str, str]) -> str:
     """Return an address in which every value is percent-encoded."""
-    return filled(text, {name: quote(value, safe="") for name, value in values.items()})
+    return fill_placeholders(text, {name: quote(value, safe="") for name, value in values.items()})
 
 
-def filled_arguments(
-    program: str, arguments: Sequence[str], values: Mapping[str, str]
-) -> list[str]:
-    """Return the arguments of a program; an argument that is a shell's command is quoted."""
-    made: list[str] = []
+def fill_arguments(program: str, arguments: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    """Return the arguments of a program; an argument that is a shell command is quoted."""
+    filled_texts: list[str] = []
     words = [program, *arguments]
     for number, text in enumerate(arguments, 1):
         is_code = _CODE_FLAG.fullmatch(words[number - 1]) or _CODE_INSIDE.fullmatch(text)
-        if not is_code or not _unsafe(text, values):
-            made.append(filled(text, values))
+        if not is_code or not _has_unsafe_value(text, values):
+            filled_texts.append(fill_placeholders(text, values))
             continue
-        before = {PurePath(word).name for word in words[:number]}
-        if not before & _SHELLS or _CODE_INSIDE.fullmatch(text):
-            raise _refused(text, values, "args")
-        made.append(filled_command(text, values, "args"))
-    return made
+        earlier_names = {PurePath(word).name for word in words[:number]}
+        if not earlier_names & _SHELLS or _CODE_INSIDE.fullmatch(text):
+            raise _unsafe_error(text, values, "args")
+        filled_texts.append(fill_command(text, values, "args"))
+    return filled_texts
 
 
-def filled_command(template: str, values: Mapping[str, str], setting: str) -> str:
-    """Return a command of a shell in which every value is one piece of text.
+def fill_command(template: str, values: Mapping[str, str], setting: str) -> str:
+    """Return a shell command in which every value is one piece of text.
 
-    ConfigError where a value could be run as code wherever it is quoted.
+    Raises ConfigError if a value could be run as code even when quoted.
     """
-    if not _unsafe(template, values):
-        return filled(template, values)
+    if not _has_unsafe_value(template, values):
+        return fill_placeholders(template, values)
     if _RUNS_TEXT.search(template):
-        raise _refused(template, values, setting)
-    made, done = "", 0
-    for match, quotes in _places(template):
+        raise _unsafe_error(template, values, setting)
+    command, position = "", 0
+    for match, quotes in _find_placeholders(template):
         if quotes is None:
-            raise _refused(template, values, setting)
-        made += template[done : match.start()] + quotes
-        made += shlex.quote(_value_at(match, values)) + quotes
-        done = match.end()
-    return made + template[done:]
+            raise _unsafe_error(template, values, setting)
+        command += template[position : match.start()] + quotes
+        command += shlex.quote(_value_at(match, values)) + quotes
+        position = match.end()
+    return command + template[position:]
 
 
 def refuse_nul(values: Mapping[str, str]) -> None:
-    """Raise ConfigError for a value that no program can be given."""
+    """Raise ConfigError for a value that no program can receive."""
     for name, value in values.items():
         if "\0" in value:
             raise ConfigError("server_value_nul", placeholder=name)
 
 
-def _unsafe(text: str, values: Mapping[str, str]) -> bool:
+def _has_unsafe_value(text: str, values: Mapping[str, str]) -> bool:
     """Whether a text names a value that a shell could read as more than text."""
     names = _PLACEHOLDER.findall(text)
     return any(_HARMLESS.fullmatch(values[name]) is None for name in names)
 
 
-def _refused(text: str, values: Mapping[str, str], setting: str) -> ConfigError:
+def _unsafe_error(text: str, values: Mapping[str, str], setting: str) -> ConfigError:
     name = next(n for n in _PLACEHOLDER.findall(text) if not _HARMLESS.fullmatch(values[n]))
     code = "server_argument_unsafe" if setting == "args" else "server_command_unsafe"
     return ConfigError(code, placeholder=name, variable=VARIABLES[name])
 
 
-# What decides how a shell reads the text after it: a backslash and its character, a comment,
-# `$(`, a quote, a bracket, a placeholder; and what is not followed: `` ` ``, `<<`, `${`, `$((`
+# Tokens that decide how a shell reads the text after them: a backslash and its character, a
+# comment, `$(`, a quote, a bracket, a placeholder; and tokens that are not interpreted here: `` `
+# ``, `<<`, `${`, `$((`
 _TOKEN = re.compile(
     rf"(?P<escaped>\\.)|(?P<unsure>`|<<|\$\{{|\$'|\$\(\()|(?P<open>\$\(|\()|(?P<close>\))"
     rf"|(?P<quote>['\"])|(?P<comment>(?:(?<=[\s;&|()])|\A)\#[^\n]*)|(?P<place>{_PLACEHOLDER.pattern})",
@@ -142,10 +141,10 @@ _TOKEN = re.compile(
 )
 
 
-def _places(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
-    """Yield each placeholder with the quotation mark around it, None where that is not certain."""
-    stack = [""]  # the quotation mark that is open, for each `(` around
-    position, unsure = 0, False
+def _find_placeholders(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
+    """Yield each placeholder with the quotation mark around it, or None if that is not certain."""
+    stack = [""]  # the quotation mark that is open, for each enclosing `(`
+    position, is_unsure = 0, False
     while match := _TOKEN.search(template, position):
         position, kind, text = match.end(), match.lastgroup, match[0]
         if stack[-1] == "'" and kind not in ("place", "quote"):
@@ -153,7 +152,7 @@ def _places(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
         elif stack[-1] == "'" and text == '"':
             pass
         elif kind == "unsure" and not (text == "$'" and stack[-1]):
-            unsure = True
+            is_unsure = True
         elif kind == "quote":
             if stack[-1] == text:
                 stack[-1] = ""
@@ -162,9 +161,9 @@ def _places(template: str) -> Iterator[tuple[re.Match[str], str | None]]:
         elif kind == "open" and (text == "$(" or not stack[-1]):
             stack.append("")
         elif kind == "close" and not stack[-1]:
-            unsure = unsure or len(stack) == 1
+            is_unsure = is_unsure or len(stack) == 1
             stack = stack[:-1] or [""]
         elif kind == "comment" and stack[-1]:
             position = match.start() + 1
         elif kind == "place":
-            yield match, None if unsure else stack[-1]
+            yield match, None if is_unsure else stack[-1]

@@ -1,8 +1,8 @@
-"""A server that many episodes call at once, and what happens when it is lost.
+"""A server that many episodes call at once, and its restart after a crash.
 
 A crash interrupts every call in flight, and one of them may have caused it. So the server is
-started again once (its generation tells who has already seen to that), new calls wait, and the
-interrupted calls are made again one at a time: who loses the server a second time is the culprit,
+started again once; its generation shows whether that has happened already. New calls wait, and the
+interrupted calls are repeated one at a time. The call that crashes it again is marked as the error,
 and all others get their results.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Called(NamedTuple):
-    """What a call gave, and its times."""
+    """The result of a call, and its times."""
 
     result: CallToolResult | Exception
     """An exception is a fault of this call alone."""
@@ -36,7 +36,7 @@ class Called(NamedTuple):
 
 
 class SharedServer:
-    """One running server for all who call it."""
+    """One running server for all its callers."""
 
     def __init__(
         self,
@@ -44,26 +44,28 @@ class SharedServer:
         start: Callable[[], Awaitable[Connection]],
         *,
         max_restarts: int,
-        restarted: Callable[[Connection], None] = lambda _: None,
+        on_restart: Callable[[Connection], None] = lambda _: None,
     ) -> None:
         self.server = server
         self.users = 0
-        """Episodes that use it."""
+        """Number of episodes that use it."""
         self.restarts = 0
         self.connection: Connection | None = None
-        self._start, self._restarted, self._max_restarts = start, restarted, max_restarts
+        self._start, self._on_restart, self._max_restarts = start, on_restart, max_restarts
         self._generation = 0
-        self._given_up = ""
-        most = server.max_in_flight
-        self._slots = asyncio.Semaphore(most) if most is not None else nullcontext()
+        self._failure = ""
+        max_in_flight = server.max_in_flight
+        self._slots = (
+            asyncio.Semaphore(max_in_flight) if max_in_flight is not None else nullcontext()
+        )
         self._interrupted = 0
-        """Calls that wait to be made again; new ones wait for them."""
-        self._calm = asyncio.Event()
-        self._calm.set()
+        """Calls that wait for their repetition; new calls wait for them."""
+        self._no_interruptions = asyncio.Event()
+        self._no_interruptions.set()
         self._one_at_a_time = asyncio.Lock()
 
     async def open(self) -> None:
-        """Start the server; ConfigError if it cannot be used."""
+        """Start the server; raise ConfigError if it cannot be used."""
         self.connection = await self._start()
 
     async def close(self) -> None:
@@ -71,73 +73,76 @@ class SharedServer:
         if self.connection is not None:
             await self.connection.close()
 
-    async def call(self, tool: str, arguments: dict[str, Any], *, again: bool) -> Called:
-        """Call a tool; with `again` a call that the server's end interrupted is repeated.
+    async def call(self, tool: str, arguments: dict[str, Any], *, may_repeat: bool) -> Called:
+        """Call a tool; with `may_repeat` repeat a call that the server's end interrupted.
 
-        Raises ToolsLost where the call was interrupted and has no result in the end.
+        Raises ToolsLost if the call was interrupted and has no result in the end.
         """
-        begun = monotonic()
+        started = monotonic()
         async with AsyncExitStack() as slot:
             with waiting_for_slot():
                 await slot.enter_async_context(self._slots)
-                while not self._calm.is_set():
-                    await self._calm.wait()
-            queued, generation = monotonic() - begun, self._generation
+                while not self._no_interruptions.is_set():
+                    await self._no_interruptions.wait()
+            queued, generation = monotonic() - started, self._generation
             try:
                 return await self._attempt(tool, arguments, queued)
             except Lost:
                 self._interrupted += 1
-                self._calm.clear()
+                self._no_interruptions.clear()
         try:
             async with AsyncExitStack() as turn:
                 with waiting_for_slot():
                     await turn.enter_async_context(self._one_at_a_time)
                     if self._generation == generation:
                         await self._restart()
-                if not again:
-                    raise self._lost(tool, "it is not repeated, as it may have had an effect")
+                if not may_repeat:
+                    raise self._lost_error(tool, "it is not repeated, as it may have had an effect")
                 try:
-                    return await self._attempt(tool, arguments, monotonic() - begun)
+                    return await self._attempt(tool, arguments, monotonic() - started)
                 except Lost:
                     await self._restart()
-                    raise self._lost(tool, "twice") from None
+                    raise self._lost_error(tool, "twice") from None
         finally:
             self._interrupted -= 1
             if not self._interrupted:
-                self._calm.set()
+                self._no_interruptions.set()
 
     async def _attempt(self, tool: str, arguments: dict[str, Any], queued: float) -> Called:
-        if self._given_up or self.connection is None:
-            raise ToolsLost("server_lost", self._given_up)
-        begun = monotonic()
+        if self._failure or self.connection is None:
+            raise ToolsLost("server_lost", self._failure)
+        call_started = monotonic()
         try:
             result = await self.connection.call(tool, arguments)
         except Lost:
             raise
         except Exception as error:
-            return Called(error, monotonic() - begun, queued)
-        return Called(result, monotonic() - begun, queued)
+            return Called(error, monotonic() - call_started, queued)
+        return Called(result, monotonic() - call_started, queued)
 
     async def _restart(self) -> None:
-        """Start the server again; ToolsLost, from now on for all, when that is no longer done."""
+        """Start the server again; raise ToolsLost, now and for all later calls, if that is not
+        possible."""
         assert self.connection is not None
-        gone = self.connection
+        ended_connection = self.connection
         if self.restarts >= self._max_restarts:
-            self._give_up(f"the server '{self.server.name}' ended {self.restarts + 1} times", gone)
+            self._give_up(
+                f"the server '{self.server.name}' ended {self.restarts + 1} times", ended_connection
+            )
         self.restarts += 1
-        await gone.close()
+        await ended_connection.close()
         try:
             self.connection = await self._start()
         except ConfigError as error:
-            self._give_up(str(error), gone)
+            self._give_up(str(error), ended_connection)
         self._generation += 1
-        self._restarted(self.connection)
+        self._on_restart(self.connection)
 
-    def _give_up(self, problem: str, gone: Connection) -> None:
-        tail = last_words(gone.tail)
-        self._given_up = f"{problem}; its last words: {tail}" if tail else problem
-        raise ToolsLost("server_lost", self._given_up)
+    def _give_up(self, problem: str, ended_connection: Connection) -> None:
+        tail = last_words(ended_connection.tail)
+        self._failure = f"{problem}; its last words: {tail}" if tail else problem
+        raise ToolsLost("server_lost", self._failure)
 
-    def _lost(self, tool: str, why: str) -> ToolsLost:
+    def _lost_error(self, tool: str, why: str) -> ToolsLost:
         problem = f"the server '{self.server.name}' ended during a call of {tool} ({why})"
         return ToolsLost("server_lost", problem)

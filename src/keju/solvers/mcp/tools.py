@@ -14,12 +14,12 @@ from keju.config.address import shown_url
 from keju.config.arms import WORKDIR, Server
 from keju.errors import ConfigError, Notice, did_you_mean
 from keju.solvers.mcp.connection import Connection, Ways
-from keju.solvers.mcp.launch import Launch, launch_of
+from keju.solvers.mcp.launch import Launch, make_launch
 from keju.solvers.mcp.shared import SharedServer
 from keju.solvers.mcp.wording import (
     kind_of_error,
     kind_of_result,
-    offered_tools,
+    make_offered_tools,
     text_of_result,
 )
 from keju.solvers.sandbox.folders import remove
@@ -37,7 +37,7 @@ LONGEST_INSTRUCTIONS = 4000
 
 
 class ServerTools(ToolSource):
-    """One server of an arm, in as many processes as its scope says."""
+    """One server of an arm, with a number of processes that depends on its scope."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class ServerTools(ToolSource):
     ) -> None:
         self.server = server
         self.listed: dict[str, ListedTool] = {}
-        """What the server lists, as far as it is offered, by its own names."""
+        """The offered tools as the server lists them, by the server's names."""
         self.offered: dict[str, Tool] = {}
-        """The same as the model gets it."""
+        """The offered tools as the model receives them, by the server's names."""
         self._supervisor, self._environ, self._listed_only = supervisor, environ, listed_only
         self._ways = Ways()
         self._running: list[SharedServer] = []
@@ -65,75 +65,81 @@ class ServerTools(ToolSource):
 
     async def open(self) -> None:
         """Start the server and list its tools."""
-        first = self._shared()
-        await first.open()
-        self._running.append(first)
-        self._first = first.connection
+        first_server = self._make_server()
+        await first_server.open()
+        self._running.append(first_server)
+        self._first = first_server.connection
         assert self._first is not None
-        self.listed = {tool.name: tool for tool in self._chosen(self._first.tools)}
-        self.offered = offered_tools(self.server.name, tuple(self.listed.values()))
+        self.listed = {tool.name: tool for tool in self._choose_tools(self._first.tools)}
+        self.offered = make_offered_tools(self.server.name, tuple(self.listed.values()))
         self.tools = tuple(self.offered.values())
         if self._listed_only or self.server.scope == "sample":
-            await self._end(first)
+            await self._end_server(first_server)
         elif self.server.scope == "worker":
-            others = [self._shared() for _ in range(self.server.workers - 1)]
-            self._running += others
-            await asyncio.gather(*(each.open() for each in others))
+            other_servers = [self._make_server() for _ in range(self.server.workers - 1)]
+            self._running += other_servers
+            await asyncio.gather(*(server.open() for server in other_servers))
 
     async def close(self) -> None:
         """End all processes and remove their folders."""
-        await asyncio.gather(*(self._end(each) for each in list(self._running)))
+        await asyncio.gather(*(self._end_server(server) for server in list(self._running)))
         await asyncio.to_thread(remove, *self._folders)  # of servers that could not be started
 
     @asynccontextmanager
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
-        """The tools for one question."""
+        """Yield the tools for one question."""
         if self._listed_only:
             yield StubBox(self.tools)
         elif self.server.scope != "sample":
-            shared = min(self._running, key=lambda each: each.users)
+            shared = min(self._running, key=lambda server: server.users)
             shared.users += 1
             try:
                 yield ServerBox(self, shared)
             finally:
                 shared.users -= 1
         else:
-            own = self._shared(sample.id)
-            self._running.append(own)
+            sample_server = self._make_server(sample.id)
+            self._running.append(sample_server)
             try:
                 try:
-                    await own.open()
+                    await sample_server.open()
                 except ConfigError as error:
                     raise ToolsLost("server_lost", str(error)) from None
-                assert own.connection is not None
-                self._compare(own.connection)
-                yield ServerBox(self, own)
+                assert sample_server.connection is not None
+                self._note_drift(sample_server.connection)
+                yield ServerBox(self, sample_server)
             finally:
-                await self._end(own)
+                await self._end_server(sample_server)
 
     def facts(self) -> dict[str, Any]:
-        """Who the server is and what it offers."""
-        server, first = self.server, self._first
+        """Return the server's identity and its tools."""
+        server, first_connection = self.server, self._first
         settings = server.model_dump(mode="json", exclude_defaults=True, exclude={"env", "url"})
         facts: dict[str, Any] = {"way": server.way, "settings": settings}
         if server.url is not None:
             facts["url"] = shown_url(server.url)
-        if first is not None:
-            facts |= {"server": first.name, "version": first.version, "protocol": first.protocol}
-            facts |= {"tools": sorted(self.listed), "tool_hash": first.tool_hash}
-            if first.instructions:
-                facts["instructions"] = first.instructions[:LONGEST_INSTRUCTIONS]
-            facts["not_offered"] = sorted({t.name for t in first.tools} - self.listed.keys())
+        if first_connection is not None:
+            facts |= {
+                "server": first_connection.name,
+                "version": first_connection.version,
+                "protocol": first_connection.protocol,
+            }
+            facts |= {"tools": sorted(self.listed), "tool_hash": first_connection.tool_hash}
+            if first_connection.instructions:
+                facts["instructions"] = first_connection.instructions[:LONGEST_INSTRUCTIONS]
+            facts["not_offered"] = sorted(
+                {t.name for t in first_connection.tools} - self.listed.keys()
+            )
         return {server.name: facts}
 
     def statistics(self) -> dict[str, Any]:
-        """What the processes of the server went through."""
+        """Return the statistics of the server's processes."""
         starts = self._start_seconds
         figures: dict[str, Any] = {
             "starts": len(starts),
             "start_seconds": round(max(starts), 3) if starts else None,
             "restarts": self._restarts,
-            "noise_bytes": self._noise + sum(_noise(each) for each in self._running),
+            "noise_bytes": self._noise + sum(_noise_bytes(server) for server in self._running),
         }
         if self._drift:
             figures["drift"] = self._drift
@@ -143,7 +149,7 @@ class ServerTools(ToolSource):
 
     @property
     def notices(self) -> list[Notice]:
-        """What a reader of results must know of the server."""
+        """Notices about the server for readers of the results."""
         name, notices = self.server.name, []
         if self._first is not None and self._first.instructions:
             notices.append(Notice("server_instructions_untold", {"server": name}))
@@ -153,51 +159,54 @@ class ServerTools(ToolSource):
         return notices
 
     def hide(self, text: str) -> str:
-        """What a tool answered, without the keys that the server was given."""
+        """Return a tool's answer without the keys that the server received."""
         return self._first.launch.hide(text, keys_only=True) if self._first is not None else text
 
-    def _shared(self, instance: str = "") -> SharedServer:
-        """A server that is started when it is opened, for one question or for many."""
-        single = bool(instance)
+    def _make_server(self, instance: str = "") -> SharedServer:
+        """Return a server that starts when it is opened, for one question or for many."""
+        is_for_sample = bool(instance)
 
-        async def start() -> Connection:
+        async def start_connection() -> Connection:
             connection = Connection(
-                self.server, self._launch(instance), self._supervisor, self._ways
+                self.server, self._make_launch(instance), self._supervisor, self._ways
             )
             await connection.open()
             self._start_seconds.append(connection.seconds)
             return connection
 
-        def restarted(connection: Connection) -> None:
+        def on_restart(connection: Connection) -> None:
             self._restarts += 1
-            self._compare(connection)
+            self._note_drift(connection)
 
-        most = 0 if single else self.server.max_restarts
-        return SharedServer(self.server, start, max_restarts=most, restarted=restarted)
+        max_restarts = 0 if is_for_sample else self.server.max_restarts
+        return SharedServer(
+            self.server, start_connection, max_restarts=max_restarts, on_restart=on_restart
+        )
 
-    def _launch(self, instance: str) -> Launch:
-        """How a process is started, with a new folder where one is asked for."""
+    def _make_launch(self, instance: str) -> Launch:
+        """Return how to start a process, with a new folder if the settings name one."""
         texts = [*self.server.args, self.server.cwd or "", self.server.setup_command or ""]
         texts += [text or "" for text in self.server.env.values()]
         folder = ""
         if any(WORKDIR in text for text in texts):
             folder = str(self._supervisor.folder("mcp"))
             self._folders.add(folder)
-        return launch_of(self.server, self._environ, folder, instance)
+        return make_launch(self.server, self._environ, folder, instance)
 
-    async def _end(self, shared: SharedServer) -> None:
+    async def _end_server(self, shared: SharedServer) -> None:
         await shared.close()
-        self._noise += _noise(shared)
+        self._noise += _noise_bytes(shared)
         if shared.connection is not None:
             self._tail = shared.connection.tail or self._tail
         if shared in self._running:
             self._running.remove(shared)
 
-    def _chosen(self, listed: Sequence[ListedTool]) -> list[ListedTool]:
-        """The tools that the settings allow; ConfigError where they name others or leave none."""
+    def _choose_tools(self, listed: Sequence[ListedTool]) -> list[ListedTool]:
+        """Return the tools that the settings allow; raise ConfigError for unknown names or no
+        tools."""
         names, choice = [tool.name for tool in listed], self.server.tools
-        for setting, wanted in (("allow", choice.allow or []), ("deny", choice.deny)):
-            for name in wanted:
+        for setting, requested_names in (("allow", choice.allow or []), ("deny", choice.deny)):
+            for name in requested_names:
                 if name not in names:
                     hint = did_you_mean(name, names)
                     values = {"server": self.server.name, "setting": setting, "tool": name}
@@ -207,27 +216,28 @@ class ServerTools(ToolSource):
             raise ConfigError("server_no_tools", server=self.server.name, listed=len(names))
         return [tool for tool in listed if tool.name in allowed]
 
-    def _compare(self, connection: Connection) -> None:
-        """Note what a later start lists otherwise than the first; what is offered stays."""
+    def _note_drift(self, connection: Connection) -> None:
+        """Record differences between the tools of a later start and the first; the offered tools
+        stay."""
         assert self._first is not None
         if connection.tool_hash == self._first.tool_hash:
             return
-        before = {tool.name: tool for tool in self._first.tools}
+        tools_before = {tool.name: tool for tool in self._first.tools}
         now = {tool.name: tool for tool in connection.tools}
         changed = {
-            "lost": [name for name in before if name not in now],
-            "new": [name for name in now if name not in before],
+            "lost": [name for name in tools_before if name not in now],
+            "new": [name for name in now if name not in tools_before],
             "changed": [
                 name
-                for name in before.keys() & now.keys()
-                if before[name].input_schema != now[name].input_schema
-                or before[name].description != now[name].description
+                for name in tools_before.keys() & now.keys()
+                if tools_before[name].input_schema != now[name].input_schema
+                or tools_before[name].description != now[name].description
             ],
         }
         self._drift |= {kind: sorted(names) for kind, names in changed.items() if names}
 
 
-def _noise(shared: SharedServer) -> int:
+def _noise_bytes(shared: SharedServer) -> int:
     connection = shared.connection
     return connection.pipes.noise if connection is not None and connection.pipes is not None else 0
 
@@ -238,35 +248,39 @@ class ServerBox(Toolbox):
     def __init__(self, source: ServerTools, shared: SharedServer) -> None:
         self.tools = source.tools
         self._source, self._shared = source, shared
-        self._own_names = {tool.name: name for name, tool in source.offered.items()}
+        self._server_names = {tool.name: name for name, tool in source.offered.items()}
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call a tool of the server; whatever the server did is told to the model."""
-        own, source = self._own_names[name], self._source
-        called = await self._shared.call(own, arguments, again=self._repeatable(own))
+        """Call a tool of the server; the model receives every outcome."""
+        server_name, source = self._server_names[name], self._source
+        called = await self._shared.call(
+            server_name, arguments, may_repeat=self._may_repeat(server_name)
+        )
         result, times = called.result, (called.seconds, called.queued)
         if isinstance(result, CallToolResult):
-            kind = kind_of_result(result, arguments, source.offered[own])
+            kind = kind_of_result(result, arguments, source.offered[server_name])
             return ToolResult(source.hide(text_of_result(result)), kind, (), *times)
         if isinstance(result, MCPError):
-            kind = kind_of_error(result, listed=self._listed(own))
+            kind = kind_of_error(result, is_listed=self._is_listed(server_name))
             text = f"Error: {result.message}" if kind != "timeout" else _TIMEOUT
             return ToolResult(source.hide(text), kind, (), *times)
         if isinstance(result, TimeoutError):
             return ToolResult(_TIMEOUT, "timeout", (), *times)
         return ToolResult(_UNUSABLE, "invalid_output", (), *times)
 
-    def _repeatable(self, tool: str) -> bool:
-        """Whether a call that was interrupted may be made again."""
-        retry, about = self._source.server.retry, self._source.listed[tool].annotations
+    def _may_repeat(self, tool: str) -> bool:
+        """Whether an interrupted call may be repeated."""
+        retry, annotations = self._source.server.retry, self._source.listed[tool].annotations
         if retry != "read_only":
             return retry == "always"
-        return about is not None and bool(about.read_only_hint or about.idempotent_hint)
+        return annotations is not None and bool(
+            annotations.read_only_hint or annotations.idempotent_hint
+        )
 
-    def _listed(self, tool: str) -> bool:
-        """Whether the running server has the tool; after a restart it may have lost it."""
+    def _is_listed(self, tool: str) -> bool:
+        """Whether the running server has the tool; a restarted server may lack it."""
         connection = self._shared.connection
-        return connection is not None and tool in {each.name for each in connection.tools}
+        return connection is not None and tool in {listed.name for listed in connection.tools}
 
 
 _TIMEOUT = "Error: the tool did not answer in time."

@@ -1,8 +1,7 @@
-"""MCP's messages over the pipes of a process: one JSON text a line.
+"""MCP's messages over the pipes of a process: one JSON text per line.
 
-A server may print other things than messages to its standard output, as many do by accident; such
-lines are skipped and counted. One that prints without end is given up, so that it can take neither
-Keju's memory nor its time.
+Many servers also print other text to their standard output by accident. Such lines are skipped and
+counted. A server that prints endlessly is given up, so it cannot use up Keju's memory or time.
 """
 
 from __future__ import annotations
@@ -29,37 +28,37 @@ CHUNK: Final = 256 * 1024
 LONGEST_TAIL: Final = 4000
 """Characters of standard error that are shown and stored."""
 KEPT_TAIL: Final = 4 * LONGEST_TAIL
-"""Bytes of standard error that are kept: a secret must not be cut before it is hidden."""
+"""Bytes of standard error that are kept, so that no secret is cut before it is hidden."""
 
 
 MOST_WORDS: Final = 500
 """Characters of standard error that an error quotes."""
 _OF_GROUP = re.compile(r"^ *(?:\| ?|\+-.*)", re.MULTILINE)
-"""The lines that Python draws beside the exceptions of a group."""
+"""The frame that Python draws around the exceptions of a group."""
 _FRAME = re.compile(r'^ +File ".*", line \d+', re.MULTILINE)
 
 
 def last_words(tail: str) -> str:
-    """The end of a server's standard error in one line; of Python's traceback the exception alone,
-    since the lines of its frames cannot be read joined."""
+    """Return the end of a server's standard error in one line. For a Python traceback, return only
+    the exception, because the lines of its frames are unreadable when joined."""
     text = _OF_GROUP.sub("", tail)
     frames = list(_FRAME.finditer(text))
     lines = text[frames[-1].end() :].splitlines() if frames else []
-    said = list(dropwhile(lambda line: not line or line[0].isspace(), lines[1:]))
-    if said:
-        return " ".join(" ".join(said).split())[:MOST_WORDS]
+    exception_lines = list(dropwhile(lambda line: not line or line[0].isspace(), lines[1:]))
+    if exception_lines:
+        return " ".join(" ".join(exception_lines).split())[:MOST_WORDS]
     return " ".join(tail.split())[-MOST_WORDS:]
 
 
 class Pipes:
-    """What came out of a process beside its messages."""
+    """The output of a process: its messages, other lines, and its standard error."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
         self.ended = asyncio.Event()
         """Set when no further message can come."""
         self.noise = 0
-        """Bytes of standard output that were no message."""
+        """Bytes of standard output that were not messages."""
         self.flooded = False
         self._tail = bytearray()
 
@@ -76,14 +75,14 @@ class Pipes:
             del self._tail[:-KEPT_TAIL]
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """The lines of standard output that may be messages."""
-        rest = bytearray()
+        """Yield the lines of standard output that may be messages."""
+        pending = bytearray()
         stream = self.process.stdout
         while stream is not None and (chunk := await stream.read(CHUNK)):
-            rest += chunk
+            pending += chunk
             if b"\n" in chunk:
-                *lines, last = bytes(rest).split(b"\n")
-                rest = bytearray(last)
+                *lines, open_line = bytes(pending).split(b"\n")
+                pending = bytearray(open_line)
                 for line in lines:
                     if not line.lstrip().startswith(b"{"):
                         self.noise += len(line) + 1
@@ -92,20 +91,20 @@ class Pipes:
                         return
                     else:
                         yield line
-            if len(rest) > bounds.LONGEST_MESSAGE or self.noise > bounds.MOST_NOISE:
+            if len(pending) > bounds.LONGEST_MESSAGE or self.noise > bounds.MOST_NOISE:
                 self.flooded = True
                 return
-            await asyncio.sleep(0)  # a server that prints without end leaves others their turn
+            await asyncio.sleep(0)  # let other tasks run, even if a server prints endlessly
 
 
 @asynccontextmanager
-async def over(pipes: Pipes) -> AsyncIterator[TransportStreams]:
-    """A transport of `mcp` over a process that runs; ending the process is its owner's work."""
-    inbox, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+async def pipe_transport(pipes: Pipes) -> AsyncIterator[TransportStreams]:
+    """Yield a transport of `mcp` over a running process; its owner ends the process."""
+    inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
-    closed = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+    closed_errors = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
-    async def reading() -> None:
+    async def read_messages() -> None:
         async with inbox:
             try:
                 async for line in pipes.lines():
@@ -115,29 +114,29 @@ async def over(pipes: Pipes) -> AsyncIterator[TransportStreams]:
                         pipes.noise += len(line)
                         continue
                     await inbox.send(SessionMessage(message))
-            except (*closed, OSError):
+            except (*closed_errors, OSError):
                 pass
             finally:
                 pipes.ended.set()
 
-    async def writing() -> None:
+    async def write_messages() -> None:
         stream = pipes.process.stdin
         assert stream is not None
         async with outbox:
             try:
-                async for each in outbox:
-                    text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                async for message in outbox:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     stream.write(text.encode("utf-8", "replace") + b"\n")
                     await stream.drain()
-            except (*closed, OSError, RuntimeError):  # uvloop's word for a pipe that is closed
-                await inbox.aclose()  # nobody reads: what waits for a reply hears of it
+            except (*closed_errors, OSError, RuntimeError):  # uvloop's error for a closed pipe
+                await inbox.aclose()  # there is no reader left: pending requests must fail
                 pipes.ended.set()
 
-    async with read, write, anyio.create_task_group() as group:
-        group.start_soon(reading)
-        group.start_soon(writing)
+    async with incoming, write, anyio.create_task_group() as group:
+        group.start_soon(read_messages)
+        group.start_soon(write_messages)
         group.start_soon(pipes.listen)
         try:
-            yield read, write
+            yield incoming, write
         finally:
             group.cancel_scope.cancel()

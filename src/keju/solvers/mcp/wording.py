@@ -1,4 +1,4 @@
-"""Tools and results of a server as a model is told them."""
+"""Tools and results of a server as a model receives them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from mcp_types import Tool as ListedTool
 
 LONGEST_NAME: Final = 64
-"""Characters of a tool's name that endpoints take."""
+"""Longest name of a tool that endpoints accept."""
 
-# A character that no endpoint takes in a tool's name: the dot and the slash of `git/log.v2`.
+# A character that no endpoint accepts in a tool's name: the dot and the slash of `git/log.v2`.
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 _INVALID_PARAMETERS: Final = -32602
 _REQUEST_TIMEOUT: Final = -32001
 
 
-def offered_tools(server: str, listed: tuple[ListedTool, ...]) -> dict[str, Tool]:
-    """The tools as the model gets them, by their names at the server."""
+def make_offered_tools(server: str, listed: tuple[ListedTool, ...]) -> dict[str, Tool]:
+    """Return the tools as the model gets them, by their names at the server."""
     tools: dict[str, Tool] = {}
     names: dict[str, str] = {}
     for tool in listed:
@@ -43,7 +43,7 @@ def offered_tools(server: str, listed: tuple[ListedTool, ...]) -> dict[str, Tool
 
 
 def text_of_result(result: CallToolResult) -> str:
-    """What a call gave, in text: what is no text is said to be there, with its type and size."""
+    """Return the result of a call as text; other content is represented by its type and size."""
     parts: list[str] = []
     for block in result.content:
         match block.type:
@@ -53,7 +53,7 @@ def text_of_result(result: CallToolResult) -> str:
                 size = len(block.data) * 3 // 4
                 parts.append(f"[{block.type}: {block.mime_type}, {size} bytes, not shown]")
             case "resource":
-                parts.append(f"[resource: {_resource(block.resource)}, not shown]")
+                parts.append(f"[resource: {_describe_resource(block.resource)}, not shown]")
             case "resource_link":
                 parts.append(f"[link to a resource: {block.uri}]")
     if not any(block.type == "text" for block in result.content) and result.structured_content:
@@ -61,42 +61,44 @@ def text_of_result(result: CallToolResult) -> str:
     return "\n".join(parts)
 
 
-def _resource(resource: Any) -> str:
+def _describe_resource(resource: Any) -> str:
     text = getattr(resource, "text", None)
     size = len(text.encode()) if text is not None else len(resource.blob) * 3 // 4
     return f"{resource.uri}, {resource.mime_type or 'of unknown type'}, {size} bytes"
 
 
 def kind_of_result(result: CallToolResult, arguments: dict[str, Any], tool: Tool) -> CallKind:
-    """How a call ended that gave a result: servers of the SDK report bad arguments as errors."""
+    """Return how a call with a result ended. Servers of the SDK report bad arguments as errors."""
     if not result.is_error:
         return "ok"
     return "tool_error" if arguments_fit(arguments, tool) else "bad_arguments"
 
 
-def kind_of_error(error: MCPError, *, listed: bool) -> CallKind:
-    """How a call ended that the server answered with an error of the protocol."""
+def kind_of_error(error: MCPError, *, is_listed: bool) -> CallKind:
+    """Return how a call ended that the server answered with a protocol error."""
     if error.code == _REQUEST_TIMEOUT:
         return "timeout"
     if error.code == _INVALID_PARAMETERS:
-        return "bad_arguments" if listed else "unknown_tool"
+        return "bad_arguments" if is_listed else "unknown_tool"
     return "protocol_error"
 
 
 def arguments_fit(arguments: dict[str, Any], tool: Tool) -> bool:
-    """Whether arguments are what the tool's schema asks for; a schema that is none asks nothing."""
-    return not _errors(arguments, tool.parameters)
+    """Whether arguments match the tool's schema; an invalid schema accepts everything."""
+    return not _schema_errors(arguments, tool.parameters)
 
 
-def misfits(arguments: dict[str, Any], schema: Mapping[str, Any]) -> list[Notice]:
-    """In what arguments are not what a tool's schema asks for.
+def describe_misfits(arguments: dict[str, Any], schema: Mapping[str, Any]) -> list[Notice]:
+    """Return in what ways arguments do not match a tool's schema.
 
-    For people: the model gets the words of its server, as it does from any other host.
+    This is for people. The model gets the words of its server, as from any other host.
     """
-    return [notice for error in _errors(arguments, schema) for notice in _misfit(error)]
+    return [
+        notice for error in _schema_errors(arguments, schema) for notice in _describe_error(error)
+    ]
 
 
-def _errors(
+def _schema_errors(
     arguments: dict[str, Any], schema: Mapping[str, Any]
 ) -> list[jsonschema.ValidationError]:
     import jsonschema
@@ -105,31 +107,31 @@ def _errors(
         kind = jsonschema.validators.validator_for(schema)
         kind.check_schema(schema)
         return list(kind(schema).iter_errors(arguments))
-    except Exception:  # it is no schema
+    except Exception:  # it is not a schema
         return []
 
 
-def _misfit(error: jsonschema.ValidationError) -> Iterator[Notice]:
+def _describe_error(error: jsonschema.ValidationError) -> Iterator[Notice]:
     name = ".".join(map(str, error.absolute_path))
-    wanted, given = error.validator_value, error.instance
+    expected, instance = error.validator_value, error.instance
     match error.validator:
         case "required":
-            missing = [each for each in wanted if each not in given]
-            yield from (Notice("call_missing", {"name": _inside(name, each)}) for each in missing)
-        case "additionalProperties" if wanted is False:
-            known = error.schema.get("properties", {})
-            for each in (own for own in given if own not in known):
-                hint = did_you_mean(each, known)
-                yield Notice("call_unknown", {"name": _inside(name, each), "hint": hint})
+            missing = [key for key in expected if key not in instance]
+            yield from (Notice("call_missing", {"name": _join_path(name, key)}) for key in missing)
+        case "additionalProperties" if expected is False:
+            properties = error.schema.get("properties", {})
+            for unknown_key in (key_given for key_given in instance if key_given not in properties):
+                hint = did_you_mean(unknown_key, properties)
+                yield Notice("call_unknown", {"name": _join_path(name, unknown_key), "hint": hint})
         case "type":
-            kinds = [wanted] if isinstance(wanted, str) else list(wanted)
+            kinds = [expected] if isinstance(expected, str) else list(expected)
             yield Notice("call_type", {"name": name, "kinds": kinds})
         case "enum":
-            choices = quoted(map(str, wanted))
+            choices = quoted(map(str, expected))
             yield Notice("call_choice", {"name": name, "choices": choices})
         case _:
             yield Notice("call_unfit", {"name": name, "problem": error.message})
 
 
-def _inside(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name
+def _join_path(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

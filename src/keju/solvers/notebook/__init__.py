@@ -1,1 +1,2 @@
-"""Notebooks as tools: cells in a sandboxed kernel, for exams that ask for one and for any exam."""
+"""Notebooks as tools: cells in a sandboxed kernel, for exams that need one and for any other
+exam."""

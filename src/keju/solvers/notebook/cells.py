@@ -1,4 +1,4 @@
-"""A notebook: its cells, what a model is shown of them, and the file that is kept."""
+"""A notebook: its cells, their rendering for the model, and the stored file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NAME: Final = "notebook.ipynb"
 
 @dataclass
 class Cell:
-    """A code cell and what it gave when it ran last."""
+    """A code cell and its result of the last run."""
 
     source: str
     output: str = ""
     images: tuple[bytes, ...] = field(default=(), repr=False)
-    """PNG."""
+    """PNG files."""
     ran: int = 0
-    """How many cells had run when this one did; 0 if it never ran."""
+    """The number of cells that had run including this one; 0 if it never ran."""
 
 
 class Notebook:
@@ -33,24 +33,24 @@ class Notebook:
         self.cells: list[Cell] = []
 
     def put(self, source: str, index: int | None) -> int:
-        """Replace the cell at `index`, or append one where there is none; return its place."""
+        """Replace the cell at `index`, or append one if there is none; return its index."""
         if index is None or index >= len(self.cells):
             self.cells.append(Cell(source))
             return len(self.cells) - 1
         self.cells[index] = Cell(source)
         return index
 
-    def markdown(self) -> str:
-        """All cells with their outputs, each output shortened."""
+    def render_markdown(self) -> str:
+        """Return all cells with their outputs, each output shortened."""
         parts = []
-        for place, cell in enumerate(self.cells):
-            parts.append(f"### Cell {place}:\n{_fenced(cell.source, self.language)}")
-            if shown := shortened(cell.output):
-                parts.append(f"### Output {place}:\n{_fenced(shown)}")
+        for index, cell in enumerate(self.cells):
+            parts.append(f"### Cell {index}:\n{_fence(cell.source, self.language)}")
+            if short_output := shorten(cell.output):
+                parts.append(f"### Output {index}:\n{_fence(short_output)}")
         return "\n".join(parts)
 
-    def document(self) -> dict[str, Any]:
-        """The notebook as Jupyter stores it, format 4.5."""
+    def to_document(self) -> dict[str, Any]:
+        """Return the notebook in Jupyter's format 4.5."""
         names = {"python": ("python3", "Python 3"), "r": ("ir", "R")}
         name, title = names[self.language]
         spec = {"name": name, "display_name": title, "language": self.language}
@@ -58,11 +58,11 @@ class Notebook:
             "nbformat": 4,
             "nbformat_minor": 5,
             "metadata": {"kernelspec": spec, "language_info": {"name": self.language}},
-            "cells": [_stored(place, cell) for place, cell in enumerate(self.cells)],
+            "cells": [_cell_document(index, cell) for index, cell in enumerate(self.cells)],
         }
 
 
-def _stored(place: int, cell: Cell) -> dict[str, Any]:
+def _cell_document(index: int, cell: Cell) -> dict[str, Any]:
     outputs: list[dict[str, Any]] = []
     if cell.output:
         outputs.append({"output_type": "stream", "name": "stdout", "text": _lines(cell.output)})
@@ -71,7 +71,7 @@ def _stored(place: int, cell: Cell) -> dict[str, Any]:
         outputs.append({"output_type": "display_data", "metadata": {}, "data": data})
     return {
         "cell_type": "code",
-        "id": f"cell-{place}",
+        "id": f"cell-{index}",
         "metadata": {},
         "execution_count": cell.ran or None,
         "source": _lines(cell.source),
@@ -83,8 +83,8 @@ def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
 
 
-def runnable(source: str, language: str) -> str:
-    """A cell as its kernel takes it: the kernel of R knows no ``%%bash``."""
+def prepare_source(source: str, language: str) -> str:
+    """Return a cell's code for its kernel: the R kernel does not support ``%%bash``."""
     magic, _, script = source.lstrip().partition("\n")
     if language != "r" or magic.strip() != "%%bash":
         return source
@@ -98,19 +98,19 @@ _BASH_IN_R = """local({
 })"""
 
 
-# Backticks in a row, of which the fence needs one more: "```".
+# Consecutive backticks; the fence needs one more than these: "```".
 _BACKTICKS = re.compile("`{3,}")
 
 
-def _fenced(text: str, language: str = "") -> str:
-    """`text` in a fence that is longer than any inside it."""
+def _fence(text: str, language: str = "") -> str:
+    """Return `text` in a fence that is longer than any fence inside it."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-def shortened(text: str) -> str:
-    """`text` with the middle left out where it is long, and how much that was."""
+def shorten(text: str) -> str:
+    """Return `text` with the middle of a long text replaced by a note about its length."""
     text = text.strip("\n")
     left_out = len(text) - 2 * SHOWN_EACH_END
     if left_out <= 0:
@@ -119,6 +119,6 @@ def shortened(text: str) -> str:
     return f"{start}\n[… {left_out} characters left out …]\n{end}"
 
 
-def listing(tree: dict[str, Any]) -> str:
-    """A folder as nested JSON: the names of its files, and its folders by name."""
+def render_listing(tree: dict[str, Any]) -> str:
+    """Return a folder as nested JSON: the names of its files, and its folders by name."""
     return json.dumps(tree, indent=2, ensure_ascii=False)

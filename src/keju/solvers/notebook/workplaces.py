@@ -1,4 +1,4 @@
-"""Where episodes work: a sandbox, and a fresh folder each that nothing of outlives the session."""
+"""Sandboxed work folders for episodes: each is new, and none is left after the session."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ class Workplaces:
         self.sandbox = sandbox
         self._root: Path | None = None
         self._numbers = count()
-        # No more copies of data at a time than kernels.
+        # There are at most as many copies of data at a time as kernels.
         self._places = asyncio.Semaphore(sandbox.concurrency)
 
     async def open(self, language: Language = "python") -> None:
-        """See that kernels of a language can be started, and make the place for work folders."""
+        """Check that kernels of a language can be started, and make the root of the work
+        folders."""
         await self.sandbox.open()
-        if not await self.sandbox.speaks(language):
+        if not await self.sandbox.can_run(language):
             raise UsageError("sandbox_without_r", backend=self.sandbox.settings.chosen)
         self._root = self.sandbox.supervisor.folder("work")
         self._root.chmod(0o711)
@@ -52,7 +53,7 @@ class Workplaces:
         prepare: Callable[[Path], Mapping[str, Any]] = lambda _: {},
         language: Language = "python",
     ) -> AsyncIterator[Bench]:
-        """A folder that `prepare` has filled, and a kernel that works in it."""
+        """Yield a folder that `prepare` has filled, and a kernel that works in it."""
         assert self._root is not None
         work = self._root / str(next(self._numbers))
         async with self._places:
@@ -60,7 +61,7 @@ class Workplaces:
             try:
                 try:
                     data = await asyncio.to_thread(prepare, work)
-                # This question's data, not the run, is to blame.
+                # This question's data causes the error, not the run.
                 except (KejuError, OSError) as error:
                     raise ToolsLost("server_lost", str(error)) from None
                 async with self.sandbox.kernel(work, language) as kernel:
@@ -77,41 +78,44 @@ class Bench:
     def __init__(self, kernel: Kernel, work: Path, data: Mapping[str, Any]) -> None:
         self.work, self.data = work, data
         self._kernel = kernel
-        self._dead = ""
-        # Calls of one turn come at the same time; a kernel runs one cell after the other.
+        self._death_reason = ""
+        # Calls of one turn come at the same time, but a kernel runs one cell after the other.
         self.turn = asyncio.Lock()
 
     async def run(self, code: str) -> CellResult:
-        """Run a cell. Code that kills its kernel for good has itself to blame: it may still answer.
+        """Run a cell. If code kills its kernel for good, the model may still answer.
 
-        ToolsLost if the kernel was lost before any code ran, for the host is to blame then.
+        Raises ToolsLost if the kernel was lost before any code ran, because then the host caused
+        it.
         """
-        if self._dead:
-            text = GONE.format(reason=self._dead)
-            return CellResult(text, error="KernelDied", died=self._dead, ran=False)
+        if self._death_reason:
+            text = GONE.format(reason=self._death_reason)
+            return CellResult(text, error="KernelDied", died=self._death_reason, ran=False)
         try:
             return await self._kernel.run(code)
         except KernelDied as died:
             if not died.by_code:
                 raise ToolsLost("kernel_died", str(died)) from None
-            return self._lost(died.reason, died)
+            return self._result_of_death(died.reason, died)
         except KejuError:
             raise
         except Exception as error:  # no reply to code may become an error of Keju
             if not self._kernel.code_ran:
                 raise
-            return self._lost("lost", KernelDied("exit", type(error).__name__, by_code=True))
+            return self._result_of_death(
+                "lost", KernelDied("exit", type(error).__name__, by_code=True)
+            )
 
-    def _lost(self, reason: str, died: KernelDied) -> CellResult:
+    def _result_of_death(self, reason: str, died: KernelDied) -> CellResult:
         """Return the last result of a kernel that code has ended for good."""
-        self._dead = reason
+        self._death_reason = reason
         text = "\n".join(filter(None, (died.text, GONE.format(reason=died))))
         return CellResult(text, error="KernelDied", died=reason, ran=died.ran)
 
     async def tree(self) -> dict[str, Any]:
-        """Return the names of the files in the work folder; OSError if it cannot be read."""
+        """Return the names of the files in the work folder; raise OSError if it cannot be read."""
         return await asyncio.to_thread(tree_of, self.work)
 
     def facts(self) -> dict[str, Any]:
-        """What there was to work with, and what became of the kernel."""
+        """Return the facts of the data and the kernel."""
         return {"data": self.data, "kernel": self._kernel.facts()}

@@ -1,1 +1,1 @@
-"""Processes beside Keju: one supervisor starts them, backends shut in what a model wrote."""
+"""Sandboxed processes: a supervisor starts them, and backends isolate code that a model wrote."""

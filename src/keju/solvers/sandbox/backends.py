@@ -1,7 +1,7 @@
-"""How a program is shut in: bubblewrap, a container of Docker or Podman, or not at all.
+"""Backends that isolate a program: bubblewrap, a container of Docker or Podman, or no isolation.
 
-A backend turns a command into one that runs shut in. It was tried before anything relies on it:
-`keju.solvers.sandbox.probe` runs a program through it and looks at what comes back.
+A backend turns a command into one that runs isolated. Nothing relies on a backend before a trial:
+`keju.solvers.sandbox.sandbox` runs a program through it and checks the result.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ WORK: Final = "/workspace"
 RUN: Final = "/run/kernel"
 NOBODY: Final = 65534
 UIDS: Final = range(1_900_000_000, 2_000_000_000)
-"""User ids that no system gives away: one of them for each kernel, where Keju is root."""
+"""User ids that systems do not assign: one of them for each kernel, if Keju is root."""
 LABEL: Final = "keju.process"
-"""Of containers: the process id of the Keju that started them."""
+"""A label of containers: the process id of the Keju that started them."""
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
 CONFIGURATION = (
     "/etc/ld.so.cache", "/etc/alternatives", "/etc/R", "/etc/fonts", "/etc/localtime",
 )  # fmt: skip
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki")
 KEYRINGS = ("/proc/keys", "/proc/key-users")
-"""Lists of keys, of the host's users too."""
+"""Lists of keys, including those of the host's users."""
 OUTSIDE = (
     "PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
     "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG",
     "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST",
 )  # fmt: skip
-"""Variables that engines of containers and the system's own groups need."""
+"""Variables that container engines and systemd's scopes need."""
 
 
 class Room(NamedTuple):
-    """Where one program runs."""
+    """The folders, the user and the memory of one program."""
 
     work: Path
     run: Path
-    """A short, fresh folder for its sockets."""
+    """A short, new folder for its sockets."""
     owner: int | None
-    """The user that both folders belong to and the program runs as; None: Keju's own."""
+    """The user that owns both folders and runs the program; None for Keju's own user."""
     memory: int
     name: str
-    """Of its container."""
+    """The name of its container."""
 
 
 SHUT_IN: Final = Path(shut_in.__file__).read_text("utf-8")
-"""The program that takes rights away before any other program runs inside."""
+"""The program that drops rights before any other program runs inside."""
 
 
 class Launch(NamedTuple):
-    """What the supervisor is told."""
+    """The arguments of a start by the supervisor."""
 
     argv: list[str]
     env: dict[str, str]
@@ -65,54 +65,54 @@ class Launch(NamedTuple):
     cwd: str = "/"
 
 
-def owner() -> int | None:
-    """A user id for one program: a fresh one where Keju is root and may give it away."""
+def choose_owner() -> int | None:
+    """Return a user id for one program: a new one if Keju is root and may use it."""
     if os.getuid() != 0:
         return None
-    given = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
-    last = max((int(first) + int(count) for first, _, count in given), default=0)
-    return random.choice(UIDS) if last > UIDS[-1] else NOBODY
+    id_ranges = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    last_id = max((int(first_id) + int(count) for first_id, _, count in id_ranges), default=0)
+    return random.choice(UIDS) if last_id > UIDS[-1] else NOBODY
 
 
-def outside() -> dict[str, str]:
-    """What a program that shuts others in sees of Keju's environment."""
+def outer_environment() -> dict[str, str]:
+    """Return the part of Keju's environment that isolating programs see."""
     return {name: os.environ[name] for name in OUTSIDE if name in os.environ}
 
 
-def folders_of_python(venv: str | None) -> list[str]:
-    """An environment and the installation that it is made from."""
-    found = [sys.prefix, sys.base_prefix]
+def python_folders(venv: str | None) -> list[str]:
+    """Return the folder of a Python environment and of the installation that it is based on."""
+    folders = [sys.prefix, sys.base_prefix]
     if venv is not None:
-        found = [venv]
+        folders = [venv]
         file = Path(venv) / "pyvenv.cfg"
         for line in file.read_text("utf-8").splitlines() if file.is_file() else ():
             name, _, value = line.partition("=")
             if name.strip() == "home":  # ``home = /opt/python/bin``
-                found.append(str(Path(value.strip()).parent))
-    return [path for path in dict.fromkeys(found) if path != "/"]
+                folders.append(str(Path(value.strip()).parent))
+    return [path for path in dict.fromkeys(folders) if path != "/"]
 
 
 class Backend:
-    """A way to run a program; this one shuts nothing in."""
+    """A way to run a program; this one does not isolate it."""
 
     name = "none"
     binary: str | None = None
-    """What must be installed."""
+    """The program that must be installed."""
 
     def __init__(self, settings: Settings, *, run_id: str = "", runtime: str = "") -> None:
         self.settings, self.run_id, self.runtime = settings, run_id, runtime
 
     @property
     def python(self) -> str:
-        """The interpreter, as the program's surroundings call it."""
+        """The interpreter, by its path inside the sandbox."""
         return str(Path(self.settings.venv or sys.prefix) / "bin" / "python")
 
     def inside(self, room: Room) -> tuple[str, str]:
-        """The work folder and the run folder, as the program sees them."""
+        """Return the work folder and the run folder, by their paths inside the sandbox."""
         return str(room.work), str(room.run)
 
     def environment(self, room: Room) -> dict[str, str]:
-        """All variables that the program sees."""
+        """Return all variables that the program sees."""
         path = f"{Path(self.python).parent}:/usr/local/bin:/usr/bin:/bin"
         return {
             **{"PATH": path, "HOME": self.inside(room)[0], "USER": "nobody", "LANG": "C.UTF-8"},
@@ -122,12 +122,12 @@ class Backend:
         }
 
     def limits(self, memory: int) -> dict[str, str]:
-        """Limits of each process, by the names of ``prlimit``."""
+        """Return the limits of each process, by the names of ``prlimit``."""
         settings = self.settings
         return {
-            # Not the address space, of which each thread reserves far more than it uses.
+            # Not the address space, because each thread reserves far more than it uses.
             **{"data": str(memory), "core": "0", "nofile": str(settings.open_files)},
-            # The first number is a warning that ends most programs, the second a certain end.
+            # The first number is a signal that ends most programs, the second always ends them.
             "cpu": f"{settings.cpu_seconds}:{settings.cpu_seconds + 5}",
             "fsize": str(settings.max_file_bytes),
         }
@@ -137,17 +137,18 @@ class Backend:
         return [self.python, "-I", "-S", "-c", SHUT_IN, *command]
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
-        """The command that runs a command in its place."""
+        """Return the command that runs a command in its sandbox."""
         limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
         argv = ["prlimit", *limits, "--", *command]
         return Launch(argv, self.environment(room), cwd=str(room.work))
 
 
 class Bubblewrap(Backend):
-    """Namespaces for files, processes, users, messages, names and the network.
+    """Isolation with namespaces for files, processes, users, messages, names and the network.
 
-    Where Keju is root a first bubblewrap makes everything reachable for a user who may reach
-    nothing (a home is private), `setpriv` becomes that user, and the second one shuts it in.
+    If Keju is root, three programs are used. A first bubblewrap makes all folders reachable for a
+    user without rights (a home is private). `setpriv` then becomes that user, and a second
+    bubblewrap isolates it.
     """
 
     name = binary = "bwrap"
@@ -156,39 +157,47 @@ class Bubblewrap(Backend):
         return WORK, RUN
 
     def limits(self, memory: int) -> dict[str, str]:
-        # Set inside, where the user namespace counts the processes of this sandbox alone.
+        # Set inside, where the user namespace only counts the processes of this sandbox.
         return super().limits(memory) | {"nproc": str(self.settings.processes)}
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
         limited = ["prlimit", *limits, "--", *self.shut_in(command)]
-        inner = ["bwrap", *self._inner(room), "--", *limited]
-        seen = outside()  # bubblewrap clears it
+        inner = ["bwrap", *self._inner_options(room), "--", *limited]
+        environment = outer_environment()  # bubblewrap clears it
         if room.owner is None:
-            return Launch(inner, seen)
+            return Launch(inner, environment)
         user = f"--reuid={room.owner}", f"--regid={room.owner}", "--clear-groups"
-        folders = *self._folders(room), *self._binds((room.work, WORK), (room.run, RUN))
+        folders = (
+            *self._readable_folders(room),
+            *self._bind_options((room.work, WORK), (room.run, RUN)),
+        )
         outer = ["bwrap", "--tmpfs", "/tmp", *folders]
         outer += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--die-with-parent"]
         inner = ["setpriv", *user, "--", *inner]
-        return Launch([*outer, "--", *inner], seen)
+        return Launch([*outer, "--", *inner], environment)
 
-    def _inner(self, room: Room) -> Iterator[str]:
+    def _inner_options(self, room: Room) -> Iterator[str]:
         size = "--size", str(self.settings.scratch_bytes)
-        yield from (*size, "--tmpfs", "/tmp")  # first, or it hides binds below it
-        yield from self._folders(room)
+        yield from (*size, "--tmpfs", "/tmp")  # first, because it would hide binds below it
+        yield from self._readable_folders(room)
         yield from ("--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/dev/shm")
         yield from ("--ro-bind", "/proc/sys", "/proc/sys")
         for path in KEYRINGS:
-            if Path(path).exists():  # not in every kernel of the system
+            if Path(path).exists():  # not in every system kernel
                 yield from ("--ro-bind", "/dev/null", path)
-        moved = room.owner is not None  # the outer bubblewrap has put them in their places
-        work, run = (WORK, RUN) if moved else (str(room.work), str(room.run))
-        yield from self._binds((work, WORK), (run, RUN))
-        # What bubblewrap makes itself is memory without a bound, unless nothing can be written.
+        is_nested = room.owner is not None  # the outer bubblewrap has moved them to their places
+        work, run = (WORK, RUN) if is_nested else (str(room.work), str(room.run))
+        yield from self._bind_options((work, WORK), (run, RUN))
+        # Folders that bubblewrap creates are unlimited memory, unless they are read-only.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK)
         yield from ("--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY), "--unshare-pid")
-        yield from ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", *self._optional())
+        yield from (
+            "--unshare-ipc",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+            *self._runtime_options(),
+        )
         if self.settings.network == "none":
             yield "--unshare-net"
         yield from ("--hostname", "sandbox", "--cap-drop", "ALL", "--new-session")
@@ -196,30 +205,32 @@ class Bubblewrap(Backend):
         for name, value in self.environment(room).items():
             yield from ("--setenv", name, value)
 
-    def _optional(self) -> Iterator[str]:
-        """``--disable-userns``, which older ones lack, is tried by the probe as a "runtime"."""
+    def _runtime_options(self) -> Iterator[str]:
+        """Yield ``--disable-userns``, which older versions lack; the probe tries it as a
+        "runtime"."""
         if self.runtime:
             yield self.runtime
 
-    def _folders(self, room: Room) -> Iterator[str]:
-        """What can be read: the system, the Python environment, what the settings name."""
+    def _readable_folders(self, room: Room) -> Iterator[str]:
+        """Yield the readable folders: the system, the Python environment, the folders of the
+        settings."""
         online = NETWORK if self.settings.network == "host" else ()
-        own = [*folders_of_python(self.settings.venv), *self.settings.read_only]
-        paths = dict.fromkeys((*SYSTEM, *CONFIGURATION, *online, *own))
-        below = [path for path in paths if not _within(path, SYSTEM)]
-        # Bubblewrap would make parents that only root can enter.
-        parents = {str(up) for path in (*below, RUN) for up in Path(path).parents} - {"/"}
+        settings_folders = [*python_folders(self.settings.venv), *self.settings.read_only]
+        paths = dict.fromkeys((*SYSTEM, *CONFIGURATION, *online, *settings_folders))
+        extra_paths = [path for path in paths if not _is_within(path, SYSTEM)]
+        # Bubblewrap would create parents that only root can enter.
+        parents = {str(up) for path in (*extra_paths, RUN) for up in Path(path).parents} - {"/"}
         for parent in sorted(parents):
             yield from ("--dir", parent)
-        for path in (*SYSTEM, *below):
+        for path in (*SYSTEM, *extra_paths):
             yield from ("--ro-bind-try", path, path)
 
-    def _binds(self, *pairs: tuple[object, str]) -> Iterator[str]:
-        for source, place in pairs:
-            yield from ("--bind", str(source), place)
+    def _bind_options(self, *pairs: tuple[object, str]) -> Iterator[str]:
+        for source, target in pairs:
+            yield from ("--bind", str(source), target)
 
 
-def _within(path: str, folders: Sequence[str]) -> bool:
+def _is_within(path: str, folders: Sequence[str]) -> bool:
     return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
@@ -234,10 +245,10 @@ class Container(Backend):
         return WORK, RUN
 
     def environment(self, room: Room) -> dict[str, str]:
-        known = super().environment(room)
+        variables = super().environment(room)
         if not self.settings.venv:
-            del known["PATH"]  # the image knows better
-        return known
+            del variables["PATH"]  # the image sets it
+        return variables
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         settings = self.settings
@@ -245,7 +256,16 @@ class Container(Backend):
         limits = self.limits(room.memory)
         limits |= {"nproc": str(settings.processes)}
         argv = [
-            *(self.name, *self._engine(), "run", "--rm", "--name", room.name, "--pull", "never"),
+            *(
+                self.name,
+                *self._engine_options(),
+                "run",
+                "--rm",
+                "--name",
+                room.name,
+                "--pull",
+                "never",
+            ),
             *("--label", f"{LABEL}={os.getpid()}", "--label", f"keju.run={self.run_id}"),
             *("--network", settings.network, "--memory", str(room.memory)),
             *("--memory-swap", str(room.memory), "--pids-limit", str(settings.processes)),
@@ -255,65 +275,71 @@ class Container(Backend):
             *("--hostname", "sandbox", "--user", f"{user}:{user}", "--workdir", WORK),
             *("--volume", f"{room.work}:{WORK}", "--volume", f"{room.run}:{RUN}"),
         ]
-        readable = folders_of_python(settings.venv) if settings.venv else []
+        readable = python_folders(settings.venv) if settings.venv else []
         for path in dict.fromkeys((*settings.read_only, *readable)):
             argv += ["--volume", f"{path}:{path}:ro"]
         for name, value in limits.items():
             argv += ["--ulimit", f"{name}={value if ':' in value else f'{value}:{value}'}"]
-        for name, value in (self.environment(room) | self._hidden()).items():
+        for name, value in (self.environment(room) | self._blanked_variables()).items():
             argv += ["--env", f"{name}={value}"]
         argv += [settings.image or "", *self.shut_in(command)]
-        return Launch(argv, outside(), ((self.name, "rm", "--force", *self._at_once(), room.name),))
+        return Launch(
+            argv,
+            outer_environment(),
+            ((self.name, "rm", "--force", *self._stop_options(), room.name),),
+        )
 
-    def _engine(self) -> tuple[str, ...]:
+    def _engine_options(self) -> tuple[str, ...]:
         return ()
 
-    def _hidden(self) -> dict[str, str]:
-        """Variables that the engine would hand on by itself."""
+    def _blanked_variables(self) -> dict[str, str]:
+        """Return variables that the engine would pass on by itself."""
         return {}
 
-    def _at_once(self) -> tuple[str, ...]:
+    def _stop_options(self) -> tuple[str, ...]:
         return ()
 
 
 class Docker(Container):
-    """Docker's daemon owns the container: it is removed by name."""
+    """Docker's daemon owns the container, so it is removed by name."""
 
     name = binary = "docker"
 
-    def _hidden(self) -> dict[str, str]:
+    def _blanked_variables(self) -> dict[str, str]:
         names = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY")
         return {spelt: "" for name in names for spelt in (name, name.lower())}
 
 
 class Podman(Container):
-    """Podman needs no daemon; it works with one of two runtimes."""
+    """Podman has no daemon; it works with one of two runtimes."""
 
     name = binary = "podman"
 
-    def _engine(self) -> tuple[str, ...]:
+    def _engine_options(self) -> tuple[str, ...]:
         return ("--runtime", self.runtime) if self.runtime else ()
 
-    def _at_once(self) -> tuple[str, ...]:
+    def _stop_options(self) -> tuple[str, ...]:
         return ("--time", "0")
 
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         launch = super().launch(room, command)
-        place = launch.argv.index("run") + 1
-        more = ["--http-proxy=false", "--read-only-tmpfs=false"]
-        more += ["--userns", "keep-id"] if room.owner is None else []
-        return launch._replace(argv=[*launch.argv[:place], *more, *launch.argv[place:]])
+        option_index = launch.argv.index("run") + 1
+        podman_options = ["--http-proxy=false", "--read-only-tmpfs=false"]
+        podman_options += ["--userns", "keep-id"] if room.owner is None else []
+        return launch._replace(
+            argv=[*launch.argv[:option_index], *podman_options, *launch.argv[option_index:]]
+        )
 
 
 BACKENDS: dict[str, type[Backend]] = {
-    each.name: each for each in (Bubblewrap, Docker, Podman, Backend)
+    backend.name: backend for backend in (Bubblewrap, Docker, Podman, Backend)
 }
 RUNTIMES: dict[str, tuple[str, ...]] = {
     "bwrap": ("--disable-userns", ""),
     "podman": ("crun", "runc"),
 }
-"""What a backend is tried with, in this order; the first that works is used."""
+"""Runtimes that are tried with a backend, in this order; the first that works is used."""
 
 
-def installed(backend: type[Backend]) -> bool:
+def is_installed(backend: type[Backend]) -> bool:
     return backend.binary is None or shutil.which(backend.binary) is not None

@@ -1,4 +1,4 @@
-"""What sandboxes of a Keju that is gone have left behind: where its supervisor was killed too."""
+"""Finds the remains of sandboxes whose Keju and supervisor were both killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keju.solvers.sandbox.backends import LABEL
 from keju.solvers.sandbox.supervisor import PREFIX
 
 _OWNER = re.compile(PREFIX.encode() + rb"(\d+)-")
-"""``keju-4711-a07f``, a folder or a container: Keju was process 4711."""
+"""``keju-4711-a07f``, a folder or a container of the Keju with process id 4711."""
 
 
 class Leftover(NamedTuple):
@@ -28,36 +28,36 @@ class Leftover(NamedTuple):
     """A command that removes it."""
 
 
-def leftovers() -> Iterator[Leftover]:
-    """All that belongs to no living Keju."""
+def find_leftovers() -> Iterator[Leftover]:
+    """Yield all remains that belong to no running Keju."""
     for root in {tempfile.gettempdir(), "/tmp"}:
         for folder in sorted(Path(root).glob(f"{PREFIX}*")):
-            if _orphaned(folder.name.encode()):
+            if _is_orphaned(folder.name.encode()):
                 remedy = f"rm -rf {shlex.quote(str(folder))}"
                 yield Leftover(Notice("left_folder", {"folder": folder}), remedy)
     for engine in ("podman", "docker"):
-        for name in _containers(engine) if shutil.which(engine) else ():
-            if _orphaned(name.encode()):
+        for name in _list_containers(engine) if shutil.which(engine) else ():
+            if _is_orphaned(name.encode()):
                 yield Leftover(
                     Notice("left_container", {"name": name}), f"{engine} rm --force {name}"
                 )
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             command = path.read_bytes()
-            if _orphaned(command):
+            if _is_orphaned(command):
                 number = path.parent.name
                 what = Notice("left_process", {"number": number})
                 yield Leftover(what, f"kill -9 {number}")
 
 
-def _orphaned(text: bytes) -> bool:
-    found = _OWNER.search(text)
-    return found is not None and not Path(f"/proc/{found[1].decode()}").exists()
+def _is_orphaned(text: bytes) -> bool:
+    match = _OWNER.search(text)
+    return match is not None and not Path(f"/proc/{match[1].decode()}").exists()
 
 
-def _containers(engine: str) -> list[str]:
+def _list_containers(engine: str) -> list[str]:
     argv = [engine, "ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}"]
     with suppress(OSError, subprocess.TimeoutExpired):
-        asked = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
-        return asked.stdout.split()
+        process = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        return process.stdout.split()
     return []

@@ -1,4 +1,4 @@
-"""How much memory an episode may take, and how many episodes fit."""
+"""The memory of an episode, and the number of episodes that fit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ GIB: Final = 2**30
 MOST: Final = 8 * GIB
 LEAST: Final = GIB
 SHARE: Final = 0.6
-"""Of what is available, for all episodes together."""
+"""Share of the available memory for all episodes together."""
 
 
-def available() -> int:
-    """Bytes that are free for use, on the host and within the limits of our own cgroups."""
-    return min([host_memory()[1], *_cgroup_room()])
+def available_memory() -> int:
+    """Return the available bytes, on the host and within the limits of Keju's own cgroups."""
+    return min([host_memory()[1], *_free_in_cgroups()])
 
 
-def _cgroup_room() -> list[int]:
-    found = []
+def _free_in_cgroups() -> list[int]:
+    free_sizes = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "memory":
@@ -33,23 +33,23 @@ def _cgroup_room() -> list[int]:
         else:
             continue
         try:
-            most, used = (int(Path(f"{folder}/memory.{n}").read_text()) for n in names)
+            limit, usage = (int(Path(f"{folder}/memory.{n}").read_text()) for n in names)
         except (OSError, ValueError):  # no such file, or ``max``
             continue
-        found.append(max(0, most - used))
-    return found
+        free_sizes.append(max(0, limit - usage))
+    return free_sizes
 
 
-def shares(asked: int | None, concurrency: int, free: int) -> tuple[int, int]:
-    """Bytes for each episode, and how many may run at once.
+def memory_shares(requested: int | None, concurrency: int, free: int) -> tuple[int, int]:
+    """Return the bytes for each episode, and how many episodes may run at once.
 
-    >>> shares(None, 4, 20 * GIB) == (3 * GIB, 4)
+    >>> memory_shares(None, 4, 20 * GIB) == (3 * GIB, 4)
     True
-    >>> shares(None, 16, 10 * GIB) == (GIB, 6)
+    >>> memory_shares(None, 16, 10 * GIB) == (GIB, 6)
     True
     """
-    if asked is not None:
-        return asked, concurrency
+    if requested is not None:
+        return requested, concurrency
     room = int(SHARE * free)
     if room // concurrency < LEAST:
         concurrency = max(1, room // LEAST)

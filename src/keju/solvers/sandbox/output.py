@@ -1,4 +1,4 @@
-"""What a cell gave: text and pictures, cut to size and without a terminal's tricks."""
+"""The output of a cell: text and pictures, limited in size and without terminal control codes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from keju.solvers.sandbox.wire import Message
 PNG = b"\x89PNG\r\n\x1a\n"
 LARGEST_PICTURE = 5 * 2**20
 MOST_PICTURES = 8
-# Colours and moves of a terminal: ``\x1b[31m``, ``\x1b]0;title\x07``.
+# Colours and cursor moves of a terminal: ``\x1b[31m``, ``\x1b]0;title\x07``.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 
 
 class CellResult(NamedTuple):
-    """How the run of a cell ended."""
+    """The result of running a cell."""
 
     text: str = ""
-    """Output, values and tracebacks in their order, and what Keju has to say about them."""
+    """Output, values and tracebacks in order, and Keju's notes about them."""
     images: tuple[bytes, ...] = ()
     """PNG files."""
     error: str | None = None
@@ -30,91 +30,94 @@ class CellResult(NamedTuple):
     restarted: bool = False
     """Whether a new kernel was started, without the variables of the old one."""
     died: str | None = None
-    """Why the kernel died, by name: ``memory``."""
+    """The name of the reason for the kernel's death: ``memory``."""
     ran: bool = True
-    """Whether the cell was begun; the kernel may have been gone before."""
+    """Whether the cell was started; the kernel may have been gone before."""
     seconds: float = 0.0
 
 
 class Output:
     """Collects the messages of one cell."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, max_chars: int) -> None:
+        self.max_chars = max_chars
         self.images: list[bytes] = []
         self.error: str | None = None
         self._head, self._tail = "", deque[str]()
         self._tail_size = self._cut = self._left_out = self._pictures_left_out = 0
 
-    def take(self, message: Message) -> None:
-        """Keep what is worth it."""
+    def add(self, message: Message) -> None:
+        """Add a message's text, picture or error."""
         self._left_out += message.left_out
         content = message.content
         match message.kind:
             case "stream":
-                self.write(_text(content.get("text")))
+                self.write(_join_text(content.get("text")))
             case "display_data" | "execute_result" | "update_display_data":
-                self._show(content.get("data"))
+                self._add_data(content.get("data"))
             case "error":
                 lines = content.get("traceback")
                 trace = "\n".join(map(str, lines)) if isinstance(lines, list) else ""
-                self.error = plain(f"{content.get('ename')}: {content.get('evalue')}").strip()[
-                    :1000
-                ]
+                self.error = strip_terminal_codes(
+                    f"{content.get('ename')}: {content.get('evalue')}"
+                ).strip()[:1000]
                 self.write(f"{trace or self.error}\n")
 
     def write(self, text: str) -> None:
-        """Append text; its beginning and its end stay where it is too long."""
-        room = self.most // 2 - len(self._head)
+        """Append text; only its beginning and its end are kept if it is too long."""
+        room = self.max_chars // 2 - len(self._head)
         self._head += text[: max(0, room)]
-        if rest := text[max(0, room) :]:
-            self._tail.append(rest[-self.most :])
+        if excess := text[max(0, room) :]:
+            self._tail.append(excess[-self.max_chars :])
             self._tail_size += len(self._tail[-1])
-            self._cut += len(rest) - len(self._tail[-1])
-        while self._tail and self._tail_size - len(self._tail[0]) >= self.most // 2:
+            self._cut += len(excess) - len(self._tail[-1])
+        while self._tail and self._tail_size - len(self._tail[0]) >= self.max_chars // 2:
             dropped = len(self._tail.popleft())
             self._tail_size -= dropped
             self._cut += dropped
 
     @property
     def text(self) -> str:
-        """All that is left of the output."""
+        """The kept output."""
         tail = "".join(self._tail)
-        keep = self.most - self.most // 2
+        keep = self.max_chars - self.max_chars // 2
         cut = self._cut + max(0, len(tail) - keep)
         middle = f"\n[… {cut} characters left out …]\n" if cut else ""
         notes = f"[{self._left_out} bytes of output were too large]\n" if self._left_out else ""
         if self._pictures_left_out:
             notes += f"[{self._pictures_left_out} pictures left out]\n"
-        return plain(self._head + middle + tail[-keep:] if cut else self._head + tail) + notes
+        return (
+            strip_terminal_codes(self._head + middle + tail[-keep:] if cut else self._head + tail)
+            + notes
+        )
 
-    def _show(self, data: Any) -> None:
+    def _add_data(self, data: Any) -> None:
         if not isinstance(data, dict):
             return
-        if text := _text(data.get("text/plain")):
+        if text := _join_text(data.get("text/plain")):
             self.write(text if text.endswith("\n") else text + "\n")
-        if coded := _text(data.get("image/png")):
-            picture = _picture(coded)
+        if encoded := _join_text(data.get("image/png")):
+            picture = _decode_picture(encoded)
             if picture is None or len(self.images) == MOST_PICTURES:
                 self._pictures_left_out += 1
             else:
                 self.images.append(picture)
 
 
-def plain(text: str) -> str:
-    """Text without colours, overwritten lines and whatever else could drive a terminal."""
+def strip_terminal_codes(text: str) -> str:
+    """Return text without colours, overwritten lines and other terminal control codes."""
     lines = _ESCAPES.sub("", text).split("\n")
-    # A progress bar writes over its own line: of ``10 %\r20 %`` the last part is left.
+    # A progress bar overwrites its own line: only the last part of ``10 %\r20 %`` is kept.
     return printable("\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines))
 
 
-def _text(value: Any) -> str:
-    """Texts come whole or as a list of lines."""
+def _join_text(value: Any) -> str:
+    """Return a text that may be a list of lines."""
     return "".join(map(str, value)) if isinstance(value, list) else str(value or "")
 
 
-def _picture(coded: str) -> bytes | None:
-    """A PNG file, unless it is too large or something else."""
+def _decode_picture(coded: str) -> bytes | None:
+    """Return a PNG file; None if it is too large or of another type."""
     if len(coded) > LARGEST_PICTURE * 4 // 3 + 1000:
         return None
     try:

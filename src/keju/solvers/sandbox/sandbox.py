@@ -1,7 +1,7 @@
-"""The sandbox of a session: a backend that was seen to work, and the kernels that run in it.
+"""The sandbox of a session: a tested backend, and the kernels that run in it.
 
 >>> sandbox = Sandbox(settings, concurrency=8)
->>> await sandbox.open()                        UsageError where no backend works
+>>> await sandbox.open()                        UsageError if no backend works
 >>> async with sandbox.kernel(work) as kernel:
 ...     result = await kernel.run("1 + 1", timeout=60)
 >>> await sandbox.close()
@@ -31,19 +31,19 @@ from keju.solvers.sandbox.backends import (
     Container,
     Launch,
     Room,
-    owner,
+    choose_owner,
 )
 from keju.solvers.sandbox.kernel import Kernel, Language
 from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
 
 TRIAL_SECONDS: Final = 60.0
 NICE: Final = 2
-"""Keju itself comes first."""
+"""Niceness of sandboxed processes, so that Keju itself has priority."""
 NO_KERNEL: Final = 77
-"""The exit code of a trial whose Python lacks what kernels need."""
+"""The exit code of a trial whose Python lacks the packages of kernels."""
 VSOCK: Final = 40
-"""Sockets that reach the machine around a virtual one; no filter that works lets them through."""
-# Says what Python and which packages there are, where a kernel can be started.
+"""Sockets to the host of a virtual machine; a working filter blocks them."""
+# Prints the version of Python and its packages, if a kernel can be started.
 PYTHON_TRIAL = f"""
 import importlib.metadata as known, json, socket, sys
 try:
@@ -62,27 +62,27 @@ R_TRIAL = "library(IRkernel); cat(R.version.string)"
 
 
 class Probe(NamedTuple):
-    """What came of trying a backend."""
+    """The result of trying a backend."""
 
     backend: str
     ok: bool
     version: str = ""
     runtime: str = ""
-    """What it works with: Podman's runtime, an option of bubblewrap."""
+    """The option that it works with: Podman's runtime, an option of bubblewrap."""
     problem: Notice | None = None
-    """What is missing where it does not work."""
+    """The reason if it does not work."""
     image: str = ""
     """The digest of the image."""
     python: str = ""
     packages: Mapping[str, str] = MappingProxyType({})
     cgroup: bool = False
-    """Whether memory and processes are bounded by the system's own groups."""
+    """Whether cgroups limit memory and processes."""
     filtered: bool = False
     """Whether system calls are filtered."""
 
 
 class Ran(NamedTuple):
-    """What a program said before it ended."""
+    """The exit code and the output of a program."""
 
     code: int
     out: str
@@ -90,7 +90,7 @@ class Ran(NamedTuple):
 
 
 class Sandbox:
-    """Runs kernels; see the first lines of this file."""
+    """Runs kernels; see the example at the top of this file."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class Sandbox:
         run_id: str = "",
     ) -> None:
         self.settings, self.run_id = settings, run_id
-        self._own = None if supervisor else Supervisor()
-        self.supervisor = supervisor or self._own or Supervisor()
-        self.memory, self.concurrency = memory.shares(
-            settings.memory, concurrency, memory.available()
+        self._own_supervisor = None if supervisor else Supervisor()
+        self.supervisor = supervisor or self._own_supervisor or Supervisor()
+        self.memory, self.concurrency = memory.memory_shares(
+            settings.memory, concurrency, memory.available_memory()
         )
         self.notices: list[Notice] = []
         if self.concurrency < concurrency:
@@ -114,7 +114,7 @@ class Sandbox:
         self.backend: Backend = BACKENDS[settings.chosen](settings, run_id=run_id)
         self.probed: Probe | None = None
         self.r = ""
-        """The version of R, where kernels of it were asked for and work."""
+        """The version of R, if R kernels were requested and work."""
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -124,7 +124,7 @@ class Sandbox:
         await self.close()
 
     async def open(self) -> None:
-        """Try the backend; UsageError, in one line, where it does not work."""
+        """Try the backend; raise UsageError in one line if it does not work."""
         probe = await self.probe()
         if not probe.ok:
             values = {"backend": probe.backend, "problem": probe.problem}
@@ -133,68 +133,68 @@ class Sandbox:
 
     async def close(self) -> None:
         """End everything."""
-        if self._own is not None:
-            await self._own.close()
+        if self._own_supervisor is not None:
+            await self._own_supervisor.close()
 
     async def probe(self) -> Probe:
-        """Run a program in the backend, once; with each of its runtimes until one works."""
+        """Run a program in the backend, once; try each of its runtimes until one works."""
         if self.probed is None:
-            self.probed = await self._probe()
+            self.probed = await self._run_probe()
         return self.probed
 
-    async def _probe(self) -> Probe:
+    async def _run_probe(self) -> Probe:
         name = self.settings.chosen
         if (binary := self.backend.binary) and shutil.which(binary) is None:
             return Probe(name, False, problem=Notice("sandbox_not_installed", {"program": binary}))
-        version, image = await self._version(), ""
+        version, image = await self._read_version(), ""
         if isinstance(self.backend, Container):
             if not version:
                 values = {
                     "engine": name,
-                    "problem": (await self._outside([name, "version"])).problem,
+                    "problem": (await self._run_outside([name, "version"])).problem,
                 }
                 code = "sandbox_no_engine" if values["problem"] else "sandbox_silent_engine"
                 return Probe(name, False, problem=Notice(code, values))
             if self.settings.image is None:
                 return Probe(name, False, version, problem=Notice("sandbox_names_no_image"))
-            look = [name, "image", "inspect", "--format", "{{.Id}}", self.settings.image]
-            image = (await self._outside(look)).out.strip()
+            inspect_command = [name, "image", "inspect", "--format", "{{.Id}}", self.settings.image]
+            image = (await self._run_outside(inspect_command)).out.strip()
             if not image:
-                lack = Notice("sandbox_no_image", {"engine": name, "image": self.settings.image})
-                return Probe(name, False, version, problem=lack)
+                absent = Notice("sandbox_no_image", {"engine": name, "image": self.settings.image})
+                return Probe(name, False, version, problem=absent)
         problems: list[str | Notice] = []
         for runtime in RUNTIMES.get(name, ("",)):
             self.backend.runtime = runtime
-            ran = await self._inside([self.backend.python, "-c", PYTHON_TRIAL])
+            trial = await self._run_inside([self.backend.python, "-c", PYTHON_TRIAL])
             with suppress(ValueError, KeyError):
-                facts = json.loads(ran.out) if ran.code == 0 else {}
-                known = facts["python"], facts["packages"], await self._has_cgroups()
+                facts = json.loads(trial.out) if trial.code == 0 else {}
+                trial_values = facts["python"], facts["packages"], await self._has_cgroups()
                 filtered = name != "none" and facts.get("filtered", False)
-                return Probe(name, True, version, runtime, None, image, *known, filtered)
-            if ran.code == NO_KERNEL:
-                lack = Notice("sandbox_no_kernel", {"python": self.backend.python})
-                return Probe(name, False, version, problem=lack)
-            problem = ran.problem or Notice("sandbox_exit_code", {"number": ran.code})
+                return Probe(name, True, version, runtime, None, image, *trial_values, filtered)
+            if trial.code == NO_KERNEL:
+                absent = Notice("sandbox_no_kernel", {"python": self.backend.python})
+                return Probe(name, False, version, problem=absent)
+            problem = trial.problem or Notice("sandbox_exit_code", {"number": trial.code})
             if problem not in problems:
                 problems.append(problem)
         program = self.backend.binary or name
-        lack = Notice("sandbox_fails", {"program": program, "problem": problems})
-        return Probe(name, False, version, problem=lack)
+        absent = Notice("sandbox_fails", {"program": program, "problem": problems})
+        return Probe(name, False, version, problem=absent)
 
-    async def speaks(self, language: Language) -> bool:
+    async def can_run(self, language: Language) -> bool:
         """Whether kernels of a language can be started."""
         if language == "python":
             return (await self.probe()).ok
-        ran = await self._inside(["Rscript", "-e", R_TRIAL])
-        self.r = ran.out if ran.code == 0 else ""
+        trial = await self._run_inside(["Rscript", "-e", R_TRIAL])
+        self.r = trial.out if trial.code == 0 else ""
         return bool(self.r)
 
     @asynccontextmanager
     async def kernel(self, work: Path, language: Language = "python") -> AsyncIterator[Kernel]:
-        """A kernel whose current folder is `work`, for as long as the block lasts.
+        """Yield a kernel whose current folder is `work`.
 
-        What is in the folder belongs to the kernel's user from then on. Code may have put links
-        into it: whoever reads it later must not follow them.
+        The content of the folder belongs to the kernel's user from then on. Code may have put links
+        into it, so later readers must not follow them.
         """
         await self.probe()
         async with self._slots:
@@ -206,17 +206,17 @@ class Sandbox:
                 await kernel.stop()
 
     def room(self, work: Path, user: int | None) -> Room:
-        """A fresh run folder beside a work folder."""
+        """Return a new run folder for a work folder, with the user and the memory."""
         run = self.supervisor.folder("kernel", short=True)
         if user is not None:
             os.chown(run, user, user)
         return Room(work, run, user, self.memory, f"keju-{os.getpid()}-{secrets.token_hex(6)}")
 
     async def start(self, launch: Launch, room: Room) -> Process:
-        """Start what a backend has shut in, with its memory bounded."""
-        bounded = self.probed is not None and self.probed.cgroup
-        wrapped = bounded and isinstance(self.backend, Bubblewrap)
-        prefix = scope(room.memory, self.settings.processes + 8) if wrapped else []
+        """Start an isolated command, with limited memory."""
+        is_bounded = self.probed is not None and self.probed.cgroup
+        needs_scope = is_bounded and isinstance(self.backend, Bubblewrap)
+        prefix = scope_command(room.memory, self.settings.processes + 8) if needs_scope else []
         return await self.supervisor.start(
             [*prefix, *launch.argv],
             env=launch.env,
@@ -231,11 +231,19 @@ class Sandbox:
         )
 
     def facts(self) -> dict[str, Any]:
-        """What the manifest says about the sandbox."""
+        """Return the facts of the sandbox for the manifest."""
         probe = self.probed or Probe(self.settings.chosen, False)
-        named = ("network", "image", "venv", "read_only", "processes", "open_files", "cpu_seconds")
+        setting_names = (
+            "network",
+            "image",
+            "venv",
+            "read_only",
+            "processes",
+            "open_files",
+            "cpu_seconds",
+        )
         sizes = ("max_file_bytes", "max_work_bytes", "scratch_bytes", "cell_timeout")
-        limits = {name: getattr(self.settings, name) for name in (*named, *sizes)}
+        limits = {name: getattr(self.settings, name) for name in (*setting_names, *sizes)}
         return {
             **{"backend": probe.backend, "version": probe.version, "runtime": probe.runtime},
             **{"unsafe": self.settings.unsafe, "image_digest": probe.image, "python": probe.python},
@@ -250,39 +258,39 @@ class Sandbox:
             **({"r": self.r} if self.r else {}),
         }
 
-    async def _version(self) -> str:
+    async def _read_version(self) -> str:
         name = self.settings.chosen
-        asked = {
+        commands = {
             "bwrap": ["bwrap", "--version"],
             "docker": ["docker", "version", "--format", "{{.Server.Version}}"],
             "podman": ["podman", "version", "--format", "{{.Client.Version}}"],
         }
-        if name not in asked:
+        if name not in commands:
             return ""
-        ran = await self._outside(asked[name])
-        return ran.out.strip().removeprefix("bubblewrap ") if ran.code == 0 else ""
+        trial = await self._run_outside(commands[name])
+        return trial.out.strip().removeprefix("bubblewrap ") if trial.code == 0 else ""
 
     async def _has_cgroups(self) -> bool:
         if isinstance(self.backend, Container):
             return True
-        argv = scope(2**28, 64)
-        able = bool(argv) and isinstance(self.backend, Bubblewrap)
-        return able and (await self._outside([*argv, "true"])).code == 0
+        argv = scope_command(2**28, 64)
+        can_scope = bool(argv) and isinstance(self.backend, Bubblewrap)
+        return can_scope and (await self._run_outside([*argv, "true"])).code == 0
 
-    async def _outside(self, argv: Sequence[str]) -> Ran:
-        return await self._run(list(argv), dict(os.environ), "/", (), ())
+    async def _run_outside(self, argv: Sequence[str]) -> Ran:
+        return await self._run_program(list(argv), dict(os.environ), "/", (), ())
 
-    async def _inside(self, argv: Sequence[str]) -> Ran:
+    async def _run_inside(self, argv: Sequence[str]) -> Ran:
         work = self.supervisor.folder("trial")
-        user = owner()
+        user = choose_owner()
         if user is not None:
             os.chown(work, user, user)
         room = self.room(work, user)
         launch = self.backend.launch(room, argv)
         folders = (work, room.run)
-        return await self._run(launch.argv, launch.env, launch.cwd, launch.after, folders)
+        return await self._run_program(launch.argv, launch.env, launch.cwd, launch.after, folders)
 
-    async def _run(
+    async def _run_program(
         self,
         argv: list[str],
         env: dict[str, str],
@@ -290,7 +298,7 @@ class Sandbox:
         after: Sequence[Sequence[str]],
         remove: Sequence[Path],
     ) -> Ran:
-        """Run a program to its end, or for as long as a trial may take."""
+        """Run a program to its end, within the time limit of a trial."""
         try:
             process = await self.supervisor.start(
                 argv, env=env, cwd=cwd, stdin=DEVNULL, stderr=PIPE, after=after, remove=remove
@@ -301,21 +309,22 @@ class Sandbox:
         assert process.stderr is not None
         try:
             async with asyncio.timeout(TRIAL_SECONDS):
-                out, said = await asyncio.gather(process.stdout.read(), process.stderr.read())
+                output, errors = await asyncio.gather(process.stdout.read(), process.stderr.read())
                 code = await process.wait()
         except TimeoutError:
             return Ran(124, "", Notice("sandbox_no_answer", {"seconds": TRIAL_SECONDS}))
         finally:
             await process.end()
-        lines = said.decode("utf-8", "replace").strip().splitlines() or [""]
-        return Ran(code, out.decode("utf-8", "replace"), lines[-1][:300])
+        lines = errors.decode("utf-8", "replace").strip().splitlines() or [""]
+        return Ran(code, output.decode("utf-8", "replace"), lines[-1][:300])
 
 
-def scope(size: int, processes: int) -> list[str]:
-    """A prefix that runs a command in a group of its own, bounded by the system; [] without one."""
+def scope_command(size: int, processes: int) -> list[str]:
+    """Return a prefix that runs a command in a new cgroup with limits; [] if that is not
+    possible."""
     if shutil.which("systemd-run") is None:
         return []
-    whose: Literal["--system", "--user"] = "--system" if os.getuid() == 0 else "--user"
+    manager: Literal["--system", "--user"] = "--system" if os.getuid() == 0 else "--user"
     bounds = f"MemoryMax={size}", "MemorySwapMax=0", f"TasksMax={processes}"
     properties = [word for bound in bounds for word in ("--property", bound)]
-    return ["systemd-run", whose, "--scope", "--quiet", "--collect", *properties, "--"]
+    return ["systemd-run", manager, "--scope", "--quiet", "--collect", *properties, "--"]

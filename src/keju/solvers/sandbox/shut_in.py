@@ -1,16 +1,17 @@
-"""The first program inside a sandbox: it takes rights away from itself and becomes another program.
+"""The first program inside a sandbox: it drops rights and then becomes another program.
 
 Keju passes the text of this file to ``python -I -S -c``, because a container does not have Keju's
-files. It needs nothing but Python's standard library, and nothing of the work folder can change it.
+files. It only needs Python's standard library, and no file of the work folder can change it.
 
 1. It joins a new session keyring. The old one may hold keys of the user who started Keju.
-2. It filters system calls: no keyrings, no sockets that no network namespace holds back (vsock
-   reaches the machine that runs a virtual machine), no io_uring, which passes a filter by, no new
-   user namespaces, nothing that only administrators need. It also refuses memory that no process
-   seems to hold: memory files, shared memory and message queues of System V.
 
-A system without such filters, or with a processor that has no table here, starts the program all
-the same; the trial of the sandbox reports it.
+2. It filters system calls. It blocks keyrings, sockets outside of network namespaces (vsock reaches
+the host of a virtual machine), io_uring (which bypasses a filter), new user namespaces, and calls
+for administrators. It also blocks memory that no process seems to hold: memory files, shared memory
+and message queues of System V.
+
+If the system has no such filters, or the processor has no table here, the program starts without a
+filter, and the trial of the sandbox reports it.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 """Instructions of a filter."""
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 NUMBER, PROCESSOR, FIRST, SECOND = 0, 4, 16, 24
-"""Where a filter finds the call's number, the processor and the first two arguments."""
+"""Offsets of the call's number, the processor and the first two arguments in a filter's data."""
 X32 = 0x40000000
 """Numbers from here on are calls of 32-bit programs on x86_64."""
 USER_NAMESPACE = 0x10000000
 TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX type into a terminal."""
 FAMILIES = (1, 2, 10, 16)
-"""Sockets that programs need: Unix, IPv4, IPv6, netlink."""
+"""Socket families that programs need: Unix, IPv4, IPv6, netlink."""
 NEW = {
     **{"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428},
     **{"move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433},
@@ -70,8 +71,8 @@ PROCESSORS = {
 LOOKED_INTO = ("socket", "socketpair", "clone", "unshare", "ioctl")
 """Calls that are refused only with some arguments."""
 ABSENT = ("clone3", "memfd_create", "shmget", "msgget", "io_setup")
-"""Calls that fail as in a system without them, so that programs use others. The C library uses
-clone where clone3, whose arguments no filter can see, is not there."""
+"""Calls that fail as if the system lacked them, so that programs use others. The C library uses
+clone if clone3 is missing. A filter cannot see the arguments of clone3."""
 
 
 def instruction(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
@@ -114,13 +115,13 @@ def filter_of(processor: int, calls: dict[str, int]) -> bytes:
 
 
 class Program(ctypes.Structure):
-    """The filter as prctl takes it."""
+    """The filter in the format of prctl."""
 
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
 
 
-def take_rights_away() -> None:
-    """Join a new keyring and filter the system calls of this process and all below it."""
+def drop_rights() -> None:
+    """Join a new keyring, and filter the system calls of this process and its children."""
     processor, calls = PROCESSORS.get(os.uname().machine, (0, {}))
     if not calls or sys.maxsize < 2**32:  # a 32-bit Python makes other calls
         return
@@ -136,7 +137,7 @@ def take_rights_away() -> None:
 
 
 if __name__ == "__main__":
-    take_rights_away()
+    drop_rights()
     try:
         os.execvp(sys.argv[1], sys.argv[1:])
     except OSError as problem:

@@ -1,4 +1,5 @@
-"""Keju's side of the supervisor: start programs, talk to them over pipes, end their whole trees."""
+"""Keju's side of the supervisor: starts programs, talks to them over pipes, ends their process
+trees."""
 
 from __future__ import annotations
 
@@ -18,20 +19,20 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from keju.solvers.sandbox import supervise
-from keju.solvers.sandbox.folders import opened, remove
+from keju.solvers.sandbox.folders import open_folder, remove
 
 PREFIX: Final = "keju-"
-"""Of the folders that hold all others; the process id of their Keju follows."""
+"""Prefix of the session folders; the process id of their Keju follows."""
 LONGEST_PLACE: Final = 60
-"""Bytes of a temporary folder that leave room for a socket's path, which has at most 107."""
+"""Longest temporary folder in bytes that leaves room for a socket's path, which has at most 107."""
 PIPE: Final = subprocess.PIPE
 DEVNULL: Final = subprocess.DEVNULL
 Reason = Literal["killed", "memory", "host_memory", "keju_gone", "keeper_lost", "supervisor_lost"]
-"""Why a tree was ended; None where the program ended by itself."""
+"""Why a tree was ended; None if the program ended by itself."""
 
 
 class Process:
-    """A program that the supervisor has started, and all that comes of it."""
+    """A program that the supervisor has started, with its process tree."""
 
     def __init__(self, supervisor: Supervisor, number: int) -> None:
         self._supervisor, self._number = supervisor, number
@@ -44,28 +45,29 @@ class Process:
         self.stderr: asyncio.StreamReader | None = None
         self.reason: Reason | None = None
         self.peak = 0
-        """The most bytes of memory that were seen; 0 without a bound."""
+        """The peak of the measured memory in bytes; 0 without a limit."""
         self._pipes: list[asyncio.BaseTransport] = []
 
     @property
     def code(self) -> int | None:
-        """The exit code once the whole tree is gone, -9 for SIGKILL; until then None."""
+        """The exit code after the whole tree is gone, -9 for SIGKILL; None before."""
         return self._ended.result() if self._ended.done() else None
 
     async def wait(self) -> int:
-        """Wait until the whole tree is gone, and what was to be cleared up with it."""
+        """Wait until the whole tree is gone and the cleanup is done."""
         return await asyncio.shield(self._ended)
 
     def signal(self, number: int) -> None:
         """Send a signal to the program and its process group."""
-        self._supervisor._order({"id": self._number, "do": "signal", "number": int(number)})
+        self._supervisor._send_order({"id": self._number, "do": "signal", "number": int(number)})
 
     def kill(self) -> None:
         """End the whole tree at once."""
-        self._supervisor._order({"id": self._number, "do": "kill"})
+        self._supervisor._send_order({"id": self._number, "do": "kill"})
 
     async def end(self, grace: float = 0.0) -> int:
-        """Close the program's input, ask it to go, end the tree after `grace` seconds for each."""
+        """Close the program's input, then send SIGTERM, then end the tree; wait `grace` seconds
+        each."""
         with suppress(TimeoutError):
             if grace and self.code is None:
                 if self.stdin is not None:
@@ -80,11 +82,11 @@ class Process:
         return code
 
     def close(self) -> None:
-        """Let go of the pipes."""
+        """Close the pipes."""
         for pipe in self._pipes:
             pipe.close()
 
-    def _hear(self, event: dict[str, Any]) -> None:
+    def _handle_event(self, event: dict[str, Any]) -> None:
         match event["event"]:
             case "started":
                 self.pid = event["pid"]
@@ -121,16 +123,16 @@ class Process:
 class Supervisor:
     """One process that starts all others; it is started with the first of them.
 
-    >>> async with Supervisor() as supervisor:
-    ...     process = await supervisor.start(["cat"], env={})
+        >>> async with Supervisor() as supervisor:
+        ...     process = await supervisor.start(["cat"], env={})
 
-    Whatever ends Keju, kill -9 too, ends every tree.
+    Any end of Keju, even by kill -9, ends every tree.
     """
 
     def __init__(self) -> None:
         self._link: socket.socket | None = None
         self._child: subprocess.Popen[bytes] | None = None
-        self._heard = b""
+        self._buffer = b""
         self._processes: dict[int, Process] = {}
         self._number = 0
         self._gone: asyncio.Future[None] | None = None
@@ -148,7 +150,8 @@ class Supervisor:
         return self._child.pid if self._child is not None else None
 
     def folder(self, kind: str, *, short: bool = False) -> Path:
-        """A new empty folder; at the latest it is removed with the supervisor, whatever ends Keju.
+        """Return a new empty folder. It is removed with the supervisor at the latest, however Keju
+        ends.
 
         Sockets need a `short` path.
         """
@@ -171,68 +174,71 @@ class Supervisor:
         remove: Sequence[str | Path] = (),
         buffer: int = 2**20,
     ) -> Process:
-        """Start a program in a session of its own; OSError where it cannot be started.
+        """Start a program in a new process session; raise OSError if it cannot be started.
 
-        `stdin`, `stdout` and `stderr` are PIPE, DEVNULL or an open file's number, which stays
-        open here. `env` is all that the program sees of an environment. `limits` are resource
-        limits by name (``{"nofile": 1024}``), `memory` bounds the bytes of the whole tree.
-        Commands `after` and the folders to `remove` clear up when the tree is gone, also where
-        Keju is gone by then. `buffer` is how much of an output is read ahead.
+        `stdin`, `stdout` and `stderr` are PIPE, DEVNULL or an open file's number, which stays open
+        here. `env` is the program's whole environment. `limits` are resource limits by name
+        (``{"nofile": 1024}``), and `memory` limits the bytes of the whole tree. The commands in
+        `after` run, and the folders in `remove` are removed, when the tree is gone, even if Keju is
+        gone by then. `buffer` is the number of bytes of an output that are read ahead.
         """
         self._begin()
         self._number += 1
         process = self._processes[self._number] = Process(self, self._number)
-        theirs: dict[int, int] = {}
-        ours: dict[str, int] = {}
-        made: list[int] = []
-        for number, (name, wanted) in enumerate(
+        child_ends: dict[int, int] = {}
+        own_ends: dict[str, int] = {}
+        created: list[int] = []
+        for number, (name, target) in enumerate(
             {"stdin": stdin, "stdout": stdout, "stderr": stderr}.items()
         ):
-            if wanted == PIPE:
+            if target == PIPE:
                 ends = os.pipe()
-                theirs[number], ours[name] = ends if name == "stdin" else ends[::-1]
-                made.append(theirs[number])
-            elif wanted != DEVNULL:
-                theirs[number] = wanted
+                child_ends[number], own_ends[name] = ends if name == "stdin" else ends[::-1]
+                created.append(child_ends[number])
+            elif target != DEVNULL:
+                child_ends[number] = target
         order = {
             **{"id": self._number, "do": "start", "argv": list(argv), "env": dict(env)},
-            **{"cwd": str(cwd) if cwd is not None else None, "fds": list(theirs)},
+            **{"cwd": str(cwd) if cwd is not None else None, "fds": list(child_ends)},
             **{"limits": dict(limits or {}), "memory": memory, "nice": nice},
-            **{"after": [list(each) for each in after], "remove": [str(each) for each in remove]},
+            **{
+                "after": [list(command) for command in after],
+                "remove": [str(folder) for folder in remove],
+            },
         }
-        self._order(order, list(theirs.values()))
-        for file in made:
+        self._send_order(order, list(child_ends.values()))
+        for file in created:
             os.close(file)
         try:
             await process._started
-            for name in list(ours):
-                await process._connect(name, ours.pop(name), buffer)
-        except BaseException:  # also an episode that is cancelled while its program starts
-            for file in ours.values():
+            for name in list(own_ends):
+                await process._connect(name, own_ends.pop(name), buffer)
+        except BaseException:  # also if an episode is cancelled while its program starts
+            for file in own_ends.values():
                 os.close(file)
             await process.end()
             raise
         return process
 
     async def close(self) -> None:
-        """End all trees, then the supervisor; returns when nothing is left of them."""
+        """End all trees, then the supervisor; return when nothing is left of them."""
         if self._link is not None and self._gone is not None:
             self._link.shutdown(socket.SHUT_WR)
             await self._gone
             for process in self._processes.values():
                 process.close()
-        await asyncio.to_thread(remove, *self._roots)  # if it had been killed
+        await asyncio.to_thread(remove, *self._roots)  # if the supervisor was killed
 
     def _begin(self) -> None:
         if self._link is not None:
             return
-        ours, theirs = socket.socketpair()
-        roots = self._roots = self._roots or _roots()
-        with theirs:
+        link, child_link = socket.socketpair()
+        roots = self._roots = self._roots or _make_roots()
+        with child_link:
             program = [sys.executable, "-I", "-S", str(Path(supervise.__file__))]
             self._child = subprocess.Popen(
-                [*program, str(theirs.fileno()), str(os.getpid()), *map(str, roots)],
-                pass_fds=[theirs.fileno()],
+                [*program, str(child_link.fileno()), str(os.getpid()), *map(str, roots)],
+                pass_fds=[child_link.fileno()],
                 env={},
                 cwd="/",
                 start_new_session=True,
@@ -241,35 +247,35 @@ class Supervisor:
                 stderr=DEVNULL,
             )
         loop = asyncio.get_running_loop()
-        self._link, self._gone, self._heard = ours, loop.create_future(), b""
-        loop.add_reader(ours, self._listen)
-        for root in dict.fromkeys(roots):  # only now, when there is somebody to remove them
-            _make(root)
+        self._link, self._gone, self._buffer = link, loop.create_future(), b""
+        loop.add_reader(link, self._receive_events)
+        for root in dict.fromkeys(roots):  # only now, when the supervisor can remove them
+            _make_root(root)
 
-    def _order(self, order: dict[str, Any], files: Sequence[int] = ()) -> None:
-        """Send an order; what is sent to a supervisor that is gone is lost with it."""
+    def _send_order(self, order: dict[str, Any], files: Sequence[int] = ()) -> None:
+        """Send an order; orders to a supervisor that is gone are lost."""
         if self._link is not None:
             data = json.dumps(order).encode() + b"\n"
             with suppress(ConnectionError):
-                sent = socket.send_fds(self._link, [data], files)
-                self._link.sendall(data[sent:])
+                sent_bytes = socket.send_fds(self._link, [data], files)
+                self._link.sendall(data[sent_bytes:])
 
-    def _listen(self) -> None:
+    def _receive_events(self) -> None:
         assert self._link is not None
         data = b""
         with suppress(ConnectionError):
             data = self._link.recv(65536, socket.MSG_DONTWAIT)
-        *lines, self._heard = (self._heard + data).split(b"\n")
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
         for event in map(json.loads, lines):
             process = self._processes[event["id"]]
-            process._hear(event)
+            process._handle_event(event)
             if event["event"] == "ended":
                 del self._processes[event["id"]]
         if not data:
-            self._lost()
+            self._handle_loss()
 
-    def _lost(self) -> None:
-        """The supervisor is gone, and with it, soon, all trees: their keepers hear of it."""
+    def _handle_loss(self) -> None:
+        """Handle the supervisor's end, after which the keepers end all trees."""
         assert self._link is not None
         assert self._child is not None
         assert self._gone is not None
@@ -278,31 +284,31 @@ class Supervisor:
         self._child.wait()
         event = {"event": "ended", "code": -signal.SIGKILL, "reason": "supervisor_lost"}
         for process in self._processes.values():
-            process._hear(event)
+            process._handle_event(event)
             process.close()
         self._processes.clear()
         self._gone.set_result(None)
         self._link = self._child = None
 
 
-def _make(root: Path) -> None:
-    """Make a folder of Keju's own; OSError if another user has put something in its place.
+def _make_root(root: Path) -> None:
+    """Make a session folder; raise OSError if another user has created something at its place.
 
-    Other users may pass through it only where Keju is root, because kernels are other users then.
+    Other users may only enter it if Keju is root, because kernels then run as other users.
     """
     mode = 0o711 if os.getuid() == 0 else 0o700
     try:
         root.mkdir(mode)
     except FileExistsError:
-        known = root.lstat()
-        if not stat.S_ISDIR(known.st_mode) or known.st_uid != os.getuid():
+        status = root.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
             raise
-    with opened(root) as folder:
+    with open_folder(root) as folder:
         os.fchmod(folder, mode)
 
 
-def _roots() -> list[Path]:
-    """The folders of a session: for all that is large, and for sockets; usually the same."""
-    name, place = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}", tempfile.gettempdir()
-    short = place if len(os.fsencode(place)) <= LONGEST_PLACE else "/tmp"
-    return [Path(place, name), Path(short, name)]
+def _make_roots() -> list[Path]:
+    """Return the folders of a session: for large files, and for sockets; usually the same."""
+    name, parent = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}", tempfile.gettempdir()
+    short = parent if len(os.fsencode(parent)) <= LONGEST_PLACE else "/tmp"
+    return [Path(parent, name), Path(short, name)]

@@ -1,10 +1,10 @@
-"""Jupyter's messages over ZeroMQ's wire protocol, as far as a client of one kernel needs them.
+"""Jupyter's messages over ZeroMQ's wire protocol, as far as a client of one kernel needs it.
 
-The other side may be a stranger's code, which can send frames without number or end; the usual
-library takes all of them into memory. Here a frame is measured before it is read, what is too
-large is read past, and nothing is ever connected anew: the path of a socket may be a link by then.
+The other side may be untrusted code, which can send endless frames; the usual library reads all of
+them into memory. Here a frame is measured before it is read, and frames that are too large are
+skipped. Sockets are never reconnected, because the path of a socket may have become a link.
 
-The protocol (ZMTP 3.0) is small. Both sides greet and say their type of socket; then come frames::
+The protocol (ZMTP 3.0) is small. Both sides greet and name their type of socket; then come frames::
 
     ff 00×8 7f  03 00  "NULL"+0×16  00  0×31          the greeting, 64 bytes
     04 len "\x05READY" "\x0bSocket-Type" 0000 0006 "DEALER"
@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from keju.solvers.sandbox.folders import socket_in
+from keju.solvers.sandbox.folders import socket_path
 
 GREETING = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 DELIMITER = b"<IDS|MSG>"
@@ -35,11 +35,12 @@ MORE, LONG, COMMAND = 1, 2, 4
 MOST = 16 * 2**20
 """Bytes of a message that are kept."""
 KEPT = 12
-"""Frames of a message that are kept: a topic, the delimiter, five parts, and room."""
+"""Number of frames of a message that are kept: a topic, the delimiter, five parts, and some
+more."""
 
 
 class Message(NamedTuple):
-    """What a kernel says; `content` is empty where it was too large, see `left_out`."""
+    """A message of a kernel; `content` is empty if it was too large, see `left_out`."""
 
     kind: str
     parent: str
@@ -65,7 +66,7 @@ class _Shown(msgspec.Struct, omit_defaults=True):
 
 
 class _Content(msgspec.Struct, omit_defaults=True):
-    """What is read of a message; values of any other name or type could be of any size."""
+    """The fields that are read of a message; other fields could be of any type and size."""
 
     text: Text = None
     data: _Shown | None = None
@@ -87,15 +88,15 @@ class Channel:
 
     @classmethod
     async def connect(cls, path: Path, kind: Literal["DEALER", "SUB"], key: bytes) -> Channel:
-        """Connect to a socket that a kernel listens on; OSError where none does, or it is a link.
+        """Connect to a kernel's socket; raise OSError if no kernel listens there, or it is a link.
 
-        BlockingIOError if the kernel takes no connection at this moment.
+        Raises BlockingIOError if the kernel accepts no connection at the moment.
         """
         end = socket.socket(socket.AF_UNIX)
         try:
             end.setblocking(False)
-            with socket_in(path.parent, path.name) as place:
-                end.connect(place)
+            with socket_path(path.parent, path.name) as socket_name:
+                end.connect(socket_name)
             reader, writer = await asyncio.open_unix_connection(sock=end)
         except BaseException:
             end.close()
@@ -105,9 +106,9 @@ class Channel:
         try:
             writer.write(GREETING + _frame(ready, COMMAND))
             await reader.readexactly(len(GREETING))
-            while not (await channel._frame(MOST))[0] & COMMAND:
+            while not (await channel._read_frame(MOST))[0] & COMMAND:
                 pass
-        except BaseException:  # also an episode that is cancelled while its kernel starts
+        except BaseException:  # also if an episode is cancelled while its kernel starts
             channel.close()
             raise
         if kind == "SUB":
@@ -115,75 +116,76 @@ class Channel:
         return channel
 
     def send(self, kind: str, content: dict[str, Any]) -> str:
-        """Send a message and return its id; a kernel that has closed the socket gets nothing."""
+        """Send a message and return its id; nothing is sent if the kernel has closed the socket."""
         number = uuid.uuid4().hex
         header = {
             **{"msg_id": number, "msg_type": kind, "session": "keju", "username": "keju"},
             **{"date": "2026-01-01T00:00:00Z", "version": "5.4"},
         }
         parts = [msgspec.json.encode(part) for part in (header, {}, {}, content)]
-        frames = [DELIMITER, self._sign(parts), *parts]
-        for place, frame in enumerate(frames, 1):
+        frames = [DELIMITER, self._signature(parts), *parts]
+        for index, frame in enumerate(frames, 1):
             if self._writer.is_closing():
                 break
-            self._writer.write(_frame(frame, MORE if place < len(frames) else 0))
+            self._writer.write(_frame(frame, MORE if index < len(frames) else 0))
         return number
 
     async def receive(self) -> Message:
-        """The next message with a valid signature; EOFError or OSError where the kernel is gone."""
+        """Return the next message with a valid signature; raise EOFError or OSError if the kernel
+        is gone."""
         while True:
             frames: list[bytes] = []
-            left_out, more = 0, True
+            left_out, has_more = 0, True
             room = MOST
-            while more:
-                flags, body, lost = await self._frame(room if len(frames) < KEPT else 0)
+            while has_more:
+                flags, body, dropped = await self._read_frame(room if len(frames) < KEPT else 0)
                 if flags & COMMAND:
                     continue
-                more = bool(flags & MORE)
-                left_out += lost
+                has_more = bool(flags & MORE)
+                left_out += dropped
                 room -= len(body)
                 if len(frames) < KEPT:
                     frames.append(body)
-            if (message := self._read(frames, left_out)) is not None:
+            if (message := self._parse(frames, left_out)) is not None:
                 return message
 
     def close(self) -> None:
-        """Close it at once: a kernel that has ended reads nothing more."""
+        """Close the socket at once: a kernel that has ended reads nothing more."""
         self._writer.transport.abort()
 
-    def _sign(self, parts: Sequence[bytes]) -> bytes:
+    def _signature(self, parts: Sequence[bytes]) -> bytes:
         return hmac.new(self._key, b"".join(parts), "sha256").hexdigest().encode()
 
-    async def _frame(self, most: int) -> tuple[int, bytes, int]:
-        """Flags and body of the next frame, and how many bytes of it were too many."""
+    async def _read_frame(self, limit: int) -> tuple[int, bytes, int]:
+        """Return flags and body of the next frame, and the number of bytes that were too many."""
         (flags,) = await self._reader.readexactly(1)
         size = int.from_bytes(await self._reader.readexactly(8 if flags & LONG else 1))
         self.heard += size
-        if size <= most:
+        if size <= limit:
             return flags, await self._reader.readexactly(size), 0
-        left = size
-        while left:
-            chunk = await self._reader.read(min(left, 2**20))
+        remaining = size
+        while remaining:
+            chunk = await self._reader.read(min(remaining, 2**20))
             if not chunk:
-                raise asyncio.IncompleteReadError(b"", left)
-            left -= len(chunk)
+                raise asyncio.IncompleteReadError(b"", remaining)
+            remaining -= len(chunk)
         return flags, b"", size
 
-    def _read(self, frames: list[bytes], left_out: int) -> Message | None:
-        """The message in these frames; None where they hold none."""
+    def _parse(self, frames: list[bytes], left_out: int) -> Message | None:
+        """Return the message in these frames; None if there is none."""
         with suppress(msgspec.DecodeError, RecursionError, ValueError, KeyError, TypeError):
             start = frames.index(DELIMITER) + 1
             signature, *parts = frames[start : start + 5]
-            # The signature of a message that was cut cannot be checked; its content is not used.
-            if left_out == 0 and not hmac.compare_digest(signature, self._sign(parts)):
+            # The signature of a shortened message cannot be checked, so its content is not used.
+            if left_out == 0 and not hmac.compare_digest(signature, self._signature(parts)):
                 return None
             header, parent, _, content = parts
             kind = msgspec.json.decode(header, type=_Header).msg_type
-            known = _Content()
+            parsed = _Content()
             if not left_out:
-                known = msgspec.json.decode(content, type=_Content)
-            about = msgspec.json.decode(parent or b"{}", type=_Parent).msg_id
-            return Message(kind, about, msgspec.to_builtins(known), left_out)
+                parsed = msgspec.json.decode(content, type=_Content)
+            parent_id = msgspec.json.decode(parent or b"{}", type=_Parent).msg_id
+            return Message(kind, parent_id, msgspec.to_builtins(parsed), left_out)
         return None
 
 
