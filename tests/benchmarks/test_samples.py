@@ -12,7 +12,7 @@ from keju.benchmarks.samples import (
     DIGEST,
     ChosenSamples,
     DigestTable,
-    StoredSamples,
+    SpooledSamples,
     hash_digest,
     text_digest,
 )
@@ -33,8 +33,8 @@ def sample(number: int) -> Sample:
     )
 
 
-def stored(count: int) -> StoredSamples:
-    samples = StoredSamples()
+def stored(count: int) -> SpooledSamples:
+    samples = SpooledSamples()
     for number in range(count):
         samples.append(sample(number))
     return samples
@@ -58,7 +58,7 @@ def test_stored_samples_come_back_as_they_were(
 
 
 def test_no_samples_are_an_empty_sequence() -> None:
-    assert list(StoredSamples()) == []
+    assert list(SpooledSamples()) == []
 
 
 @pytest.mark.parametrize("rows", [[4, 0, 4], range(2, 5)])

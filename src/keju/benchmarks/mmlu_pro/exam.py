@@ -1,9 +1,8 @@
-"""MMLU-Pro as a benchmark: its test questions and worked examples, checked row by row, and what its
-exam knows beyond that.
+"""MMLU-Pro as a benchmark: it reads and checks test questions and worked examples.
 
 Two things differ from the files. Leading white space of options is removed, because in some
-revisions it marks the gold option. And the answer is the letter, not the index, because they
-disagree in one row.
+revisions it marks the gold option. The answer is the letter, not the index, because they disagree
+in one row.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks.base import Benchmark, Exam, Mean, Scores
 from keju.benchmarks.choices import check_choices
-from keju.benchmarks.kit import Questions, Setup, arrange, usual_settings
+from keju.benchmarks.kit import Questions, Setup, arrange, default_settings
 from keju.benchmarks.mmlu_pro.facts import (
     GOLDEN,
     OFFICIAL_METRIC,
@@ -76,8 +75,8 @@ GOLDS: dict[str, str] = {
     "psychology": "cb201ea9ce298313 146f644902abfa07",
     "history": "e7d3fd3fe9b6c929",
 }
-"""Digests of the gold answers of each category (see `gold_digest`), as published today and before
-some of them were mended."""
+"""Digests of the gold answers of each category (see `gold_digest`): today's, and those before the
+authors corrected some."""
 
 TEST = "test"
 POOL = "validation"
@@ -92,41 +91,42 @@ LAYOUT = Layout(
     },
     rows={TEST: sum(CATEGORIES.values()), POOL: 70},
 )
-"""The official Parquet files have changed several times: rows and gold answers are compared."""
+"""The official Parquet files changed several times, so Keju checks rows and gold answers instead.
+"""
 
 
 class Row(NamedTuple):
-    """One row of a file, checked."""
+    """One checked row of a file."""
 
     question_id: int
     question: str
     options: tuple[str, ...]
-    """Without leading white space, unless it is asked for."""
+    """Without leading white space, unless the settings keep it."""
     answer: str
     cot: str
-    """The rationale with which the pool answers; empty in the test split."""
+    """The rationale of a worked example; empty in the test split."""
     category: str
     indented: tuple[int, ...]
-    """The options from which leading white space was removed."""
+    """The indices of the options from which leading white space was removed."""
     fault: str
-    """What is known to be wrong with the row; empty for nearly all."""
+    """The known error of the row; empty for nearly all rows."""
 
 
 def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = False) -> Row:
-    """One row, checked; the numbers and the list that CSV keeps as text get their own types."""
+    """Return one checked row; numbers and the list of options may be text, as in CSV."""
     fields = dict(raw_fields)
     for name in ("question_id", "answer_index"):
         value = fields.get(name)
         if isinstance(value, str) and value.isascii() and value.isdigit():
             fields[name] = whole_number(value)
     if isinstance(fields.get("options"), str):
-        with contextlib.suppress(DataError):  # else refused as the text that it is
+        with contextlib.suppress(DataError):  # otherwise rejected below because it is text
             fields["options"] = parse_json(fields["options"].encode())
     question_id = _field(fields, "question_id", int, where)
-    raw = _field(fields, "options", list, where)
-    if not all(isinstance(option, str) for option in raw):
+    raw_options = _field(fields, "options", list, where)
+    if not all(isinstance(option, str) for option in raw_options):
         raise DataError("mmlu_pro.options", where=where)
-    options = tuple(raw if as_published else (option.lstrip() for option in raw))
+    options = tuple(raw_options if as_published else (option.lstrip() for option in raw_options))
     answer = _field(fields, "answer", str, where)
     if not answer.strip():
         raise DataError("mmlu_pro.empty_answer", where=where)
@@ -149,7 +149,7 @@ def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = 
         answer=answer,
         cot=fields.get("cot_content") or "",
         category=category,
-        indented=tuple(i for i, option in enumerate(raw) if option != options[i]),
+        indented=tuple(i for i, option in enumerate(raw_options) if option != options[i]),
         fault=_fault(options, answer, fields.get("answer_index")),
     )
 
@@ -167,13 +167,13 @@ def _fault(options: Sequence[str], answer: str, index: Any) -> str:
         return f"the answer is {answer} but answer_index is {index}; the letter counts"
     for option, count in Counter(options).items():
         if count > 1:
-            same = [LABELS[i] for i, other in enumerate(options) if other == option]
-            return f"options {' and '.join(same)} are identical"
+            equal_labels = [LABELS[i] for i, text in enumerate(options) if text == option]
+            return f"options {' and '.join(equal_labels)} are identical"
     return ""
 
 
 def samples(rows: Iterable[Row]) -> Iterator[Sample]:
-    """The rows as samples, numbered inside their category."""
+    """Yield the rows as samples, numbered within their category."""
     counts: Counter[str] = Counter()
     for row in rows:
         yield Sample(
@@ -193,31 +193,36 @@ def samples(rows: Iterable[Row]) -> Iterator[Sample]:
 
 
 def sample_id(question_id: int | str) -> str:
-    """The id of the sample that a row's `question_id` names."""
+    """Return the id of the sample with this `question_id`."""
     return f"mmlu_pro_{question_id}"
 
 
 def gold_digest(rows: Iterable[Row]) -> str:
-    """A digest of the lines ``70A``, ``71F``, …: question and gold answer, by question."""
+    """Return a digest of the lines ``70A``, ``71F``, …: question and gold answer, by question."""
     answers = sorted((row.question_id, row.answer) for row in rows)
     return sha256("".join(f"{n}{answer}\n" for n, answer in answers).encode()).hexdigest()[:16]
 
 
-def warnings_on(rows: Sequence[Row]) -> list[Notice]:
-    """Categories with all their rows whose gold answers nobody has published."""
+def find_edited_golds(rows: Sequence[Row]) -> list[Notice]:
+    """Warn about complete categories whose gold answers match no published version."""
     by_category: dict[str, list[Row]] = {}
     for row in rows:
         by_category.setdefault(row.category, []).append(row)
-    strange = [
+    edited_categories = [
         name
-        for name, own in by_category.items()
-        if len(own) == CATEGORIES[name] and gold_digest(own) not in GOLDS[name].split()
+        for name, category_rows in by_category.items()
+        if len(category_rows) == CATEGORIES[name]
+        and gold_digest(category_rows) not in GOLDS[name].split()
     ]
-    return [Notice("golds_edited", {"subsets": ", ".join(strange)})] if strange else []
+    return (
+        [Notice("golds_edited", {"subsets": ", ".join(edited_categories)})]
+        if edited_categories
+        else []
+    )
 
 
-def notes_on(rows: Sequence[Row]) -> list[str]:
-    """What loading changed."""
+def describe_changes(rows: Sequence[Row]) -> list[str]:
+    """Return a note about the changes made while loading."""
     indented = [row for row in rows if row.indented]
     if not indented:
         return []
@@ -235,7 +240,7 @@ TITLE = "mean of the 14 categories"
 
 @dataclass(kw_only=True, eq=False)
 class MMLUProExam(Exam):
-    """The test questions of the chosen categories, in published order."""
+    """The test questions of the selected categories, in published order."""
 
     keeps_answers: bool = True
 
@@ -246,7 +251,8 @@ class MMLUProExam(Exam):
     def joint_metrics(
         self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
     ) -> Mapping[str, Mapping[str, Estimate]]:
-        """The accuracy of the authors' scoring script, which guesses with one stream for both."""
+        """Return the accuracy of the authors' script, which guesses with one stream for both
+        readers."""
         if "l1" not in answers or "l2" not in answers:
             return {}
         shares = official_guess_accuracy(answers["l1"], answers["l2"], targets)
@@ -271,37 +277,37 @@ class MMLUProArgs(DatasetArgs):
 
 
 def read_rows(setup: Setup, table: str) -> list[Row]:
-    """The rows of `table` in file order; DataError names the first one that is wrong."""
+    """Return the rows of `table` in file order; DataError names the first invalid row."""
     assert isinstance(setup.args, MMLUProArgs)
     folder, as_published = setup.folder, setup.args.option_blanks
     where = folder.name_of(table)
     rows: list[Row] = []
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     for number, fields in enumerate(folder.rows(table), 1):
         row = read_row(fields, f"{where}, row {number}", as_published=as_published)
-        if row.question_id in seen:
+        if row.question_id in seen_ids:
             raise DataError(
                 "mmlu_pro.id_twice", where=where, number=number, question_id=row.question_id
             )
-        seen.add(row.question_id)
+        seen_ids.add(row.question_id)
         rows.append(row)
     return rows
 
 
 def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
-    """The usual settings, and whether options keep their white space."""
+    """Return the default settings, and whether options keep their white space."""
     assert isinstance(setup.args, MMLUProArgs)
     blanks = {"option_blanks": True} if setup.args.option_blanks else {}
-    return usual_settings(setup, wording) | blanks
+    return default_settings(setup, wording) | blanks
 
 
 def questions(setup: Setup) -> Questions:
-    """The test questions of the chosen categories."""
+    """Return the test questions of the selected categories."""
     rows = [row for row in read_rows(setup, TEST) if row.category in setup.subsets]
-    made = arrange("mmlu_pro", samples(rows), setup.subsets)
-    made.errata = {sample_id(row.question_id): row.fault for row in rows if row.fault}
-    made.notes, made.warnings = notes_on(rows), warnings_on(rows)
-    return made
+    arranged = arrange("mmlu_pro", samples(rows), setup.subsets)
+    arranged.errata = {sample_id(row.question_id): row.fault for row in rows if row.fault}
+    arranged.notes, arranged.warnings = describe_changes(rows), find_edited_golds(rows)
+    return arranged
 
 
 MMLU_PRO = Benchmark(

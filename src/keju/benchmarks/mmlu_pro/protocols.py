@@ -1,4 +1,4 @@
-"""The published ways to sit MMLU-Pro, their prompts word for word.
+"""The published ways to ask MMLU-Pro, with their exact prompts.
 
 A worked example is a row of the pool: its rationale, ``cot_content``, is its ``{explanation}``.
 """
@@ -19,14 +19,14 @@ EVALSCOPE_QUESTION = (
     " {letters}. Think step by step before answering.\n\n"
     "Question:\n{question}\nOptions:\n{choices}\n"
 )
-"""EvalScope 1.14, `mmlu_pro`: the question, and the whole prompt without worked examples."""
+"""EvalScope 1.14, `mmlu_pro`: the question, and the full prompt without worked examples."""
 
 EVALSCOPE_HEAD = (
     "The following are multiple choice questions (with answers) about {subject}. Think step by"
     " step and then finish your answer with 'ANSWER: [LETTER]' (without quotes) where [LETTER] is"
     " the correct letter choice.\n\n{examples}\n\n"
 )
-"""EvalScope 1.14, `mmlu_pro`: what stands before the question."""
+"""EvalScope 1.14, `mmlu_pro`: the text before the question."""
 
 OFFICIAL_HEAD = (
     "The following are multiple choice questions (with answers) about {subject}. Think step by"
@@ -44,21 +44,22 @@ OFFICIAL_API_QUESTION = "Question: {question}\nOptions: {choices}\nAnswer: "
 """TIGER-AI-Lab/MMLU-Pro, the script for APIs."""
 
 PADDING = "N/A"
-"""Fills up the options of the pool; the authors' prompts drop it, EvalScope's keep it."""
+"""Pads the options of the pool; the authors' prompts drop it, EvalScope's keep it."""
 
 THOUGHT = "Let's think step by step."
 SHOTS = 5
-"""The default number of worked examples, and the most: the pool has no more a category."""
+"""The default number of worked examples and the maximum: the pool has five per category."""
 
 
 def _evalscope_rationale(shot: Sample) -> str:
-    """``The answer is (B).`` becomes ``ANSWER: B.``, so that the pattern finds ``ANSWER: (B)``."""
+    """Change ``The answer is (B).`` to ``ANSWER: B.``, where ``ANSWER: (B)`` is an intermediate
+    step."""
     rationale = str(shot.metadata["cot_content"]).replace("The answer is", "ANSWER:")
     return re.sub(r"ANSWER: \(([A-Z])\)", r"ANSWER: \1", rationale)
 
 
 def _official_rationale(shot: Sample) -> str:
-    """``A: Let's think`` becomes ``Answer: Let's think``."""
+    """Change ``A: Let's think`` to ``Answer: Let's think``."""
     return str(shot.metadata["cot_content"]).replace(f"A: {THOUGHT}", f"Answer: {THOUGHT}")
 
 
