@@ -45,7 +45,7 @@ def test_stored_samples_come_back_as_they_were(
     monkeypatch: pytest.MonkeyPatch, in_memory: int
 ) -> None:
     monkeypatch.setattr("keju.files.IN_MEMORY", in_memory)
-    monkeypatch.setattr(module, "KEPT", 3)
+    monkeypatch.setattr(module, "CACHE_SIZE", 3)
     samples, originals = stored(20), [sample(number) for number in range(20)]
     assert list(samples) == originals
     assert [samples[place] for place in (7, 0, 19, 7)] == [originals[p] for p in (7, 0, 19, 7)]

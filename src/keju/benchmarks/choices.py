@@ -50,8 +50,8 @@ def check_choices(choices: Sequence[str], target: str, where: str) -> None:
     if not 2 <= len(choices) <= len(LABELS):
         raise DataError("choices_count", where=where, n=len(choices), most=len(LABELS))
     if target and (len(target) != 1 or target not in LABELS[: len(choices)]):
-        last = LABELS[len(choices) - 1]
-        raise DataError("choices_no_label", where=where, target=target, last=last)
+        last_label = LABELS[len(choices) - 1]
+        raise DataError("choices_no_label", where=where, target=target, last=last_label)
 
 
 def shuffle_order(n: int, seed: int, key: str) -> tuple[int, ...]:

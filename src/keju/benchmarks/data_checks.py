@@ -116,9 +116,11 @@ class QuestionChecks:
 def _has_same_fields(left_fields: Mapping[str, Any], right_fields: Mapping[str, Any]) -> bool:
     """Whether two samples agree in all metadata that both have, such as a passage to read."""
     for name in left_fields.keys() & right_fields.keys():
-        left, right = left_fields[name], right_fields[name]
-        are_both = isinstance(left, Mapping) and isinstance(right, Mapping)
-        if not (_has_same_fields(left, right) if are_both else left == right):
+        left_value, right_value = left_fields[name], right_fields[name]
+        are_both = isinstance(left_value, Mapping) and isinstance(right_value, Mapping)
+        if not (
+            _has_same_fields(left_value, right_value) if are_both else left_value == right_value
+        ):
             return False
     return True
 

@@ -211,11 +211,14 @@ def _places_of_choices(
         rotated_samples = samples[first_index : first_index + rotations]
         for epoch in range(scores.epochs):
             options = len(rotated_samples[0].choices)
-            chosen: dict[int, int] = {}
+            option_by_turn: dict[int, int] = {}
             for turn, sample in enumerate(rotated_samples[:options]):
                 unit = (first_index + turn) * scores.epochs + epoch
                 letter = answers[unit]
                 if scores.outcomes[unit] in GRADED and letter and letter in sample.labels:
-                    chosen[turn] = (LABELS.index(letter) + turn) % options
-            if chosen:
-                yield [[(o - turn) % options for turn in chosen] for o in chosen.values()]
+                    option_by_turn[turn] = (LABELS.index(letter) + turn) % options
+            if option_by_turn:
+                yield [
+                    [(o - turn) % options for turn in option_by_turn]
+                    for o in option_by_turn.values()
+                ]

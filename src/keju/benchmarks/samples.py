@@ -237,7 +237,9 @@ def select(
             selected_rows.extend(sorted(drawn[:row_count]))
         subsets.append(Subset(subset.name, start, len(selected_rows), subset.title, len(rows)))
     drawn_exam = _with_rows(exam, selected_rows, subsets)
-    drawn_exam.undrawn = {subset.name for subset in exam.subsets} - {own.name for own in subsets}
+    drawn_exam.undrawn = {subset.name for subset in exam.subsets} - {
+        subset.name for subset in subsets
+    }
     return drawn_exam
 
 

@@ -15,10 +15,10 @@ from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.tasks.fallacies_logic import (
     And,
     Argument,
+    LogicStatement,
     Not,
     Or,
     Predicate,
-    Statement,
     atoms_of,
     is_valid,
 )
@@ -105,7 +105,7 @@ A, B, C = "tenant of ada", "tenant of bo", "tenant of cy"
     ],
 )  # fmt: skip
 def test_sentences_on_everyone_mean_what_they_say(sentence: str, read: Predicate) -> None:
-    assert read_statement(sentence) == Statement("all", read)
+    assert read_statement(sentence) == LogicStatement("all", read)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,9 @@ PREDICATES: st.SearchStrategy[Predicate] = st.recursive(
     max_leaves=4,
 )
 STATEMENTS = st.builds(
-    lambda quantifier, predicate: Statement(quantifier, predicate, "n" * (quantifier == "one")),
+    lambda quantifier, predicate: LogicStatement(
+        quantifier, predicate, "n" * (quantifier == "one")
+    ),
     st.sampled_from(["all", "some", "one"]),
     PREDICATES,
 )
@@ -143,14 +145,14 @@ def true(predicate: Predicate, individual: frozenset[str]) -> bool:
 
 @given(st.lists(STATEMENTS, max_size=2), STATEMENTS)
 def test_validity_is_what_all_models_with_three_individuals_say(
-    told: list[Statement], conclusion: Statement
+    told: list[LogicStatement], conclusion: LogicStatement
 ) -> None:
     individuals = [
         frozenset(a for a, here in zip(ATOMS, bits, strict=True) if here)
         for bits in product((0, 1), repeat=3)
     ]
 
-    def holds(statement: Statement, model: tuple[frozenset[str], ...]) -> bool:
+    def holds(statement: LogicStatement, model: tuple[frozenset[str], ...]) -> bool:
         values = [true(statement.predicate, individual) for individual in model]
         return {"all": all(values), "some": any(values), "one": values[0]}[statement.quantifier]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keju.benchmarks.fresh.making import digest_of, published
+from keju.benchmarks.fresh.making import published_digests, question_digest
 from keju.benchmarks.fresh.task import Language
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.worked import (
@@ -35,7 +35,7 @@ def test_there_are_three_and_their_answers_are_right(subset: str, language: Lang
     assert len(examples) == 3
     for example in examples:
         assert TASKS[subset].solve(example.question) == example.answer
-        assert digest_of(example.question)[:8] not in published()
+        assert question_digest(example.question)[:8] not in published_digests()
     assert 0 < len(task_sentence(text, language)) < 300
     assert len({example.question for example in examples}) == 3
 

@@ -1,4 +1,4 @@
-"""What is said of BBH alone, in both languages."""
+"""Messages about BBH in English and Chinese."""
 
 from __future__ import annotations
 

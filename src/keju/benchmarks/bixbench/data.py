@@ -153,7 +153,7 @@ class Question(NamedTuple):
     distractors: tuple[str, ...]
     eval_mode: str
     capsule: Capsule
-    first: bool
+    is_first: bool
     """Whether it is the first question in its row."""
 
 
@@ -259,7 +259,7 @@ def flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
             ),
             eval_mode=mode,
             capsule=_capsule(row, _text_field(row, "capsule_uuid", where), where),
-            first=True,
+            is_first=True,
         )
     ]
 
@@ -284,7 +284,7 @@ def nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
                 ),
                 eval_mode="llm_verifier",
                 capsule=capsule,
-                first=index == 0,
+                is_first=index == 0,
             )
         )
     if not questions:

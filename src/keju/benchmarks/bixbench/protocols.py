@@ -64,7 +64,7 @@ class Refusal(NamedTuple):
     """The option "I don't know", for settings that offer it."""
 
     text: str
-    last: bool
+    is_last: bool
     """Whether it follows the shuffled options; otherwise it is shuffled with them."""
 
 
@@ -143,7 +143,7 @@ PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
             View("mcq", "hypothesis"): SYSTEM_HYPOTHESIS_MCQ,
             View("open", "hypothesis"): SYSTEM_HYPOTHESIS_OPEN,
         },
-        refusal=Refusal("I don't know", last=True),
+        refusal=Refusal("I don't know", is_last=True),
     ),
     BixBenchProtocol(
         name="official",
@@ -158,7 +158,7 @@ PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
             "open": OFFICIAL_OPEN,
         },
         systems={},
-        refusal=Refusal("Insufficient information to answer the question", last=False),
+        refusal=Refusal("Insufficient information to answer the question", is_last=False),
         hypotheses=False,
         tags_required=True,
     ),
@@ -171,6 +171,6 @@ PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
         style="(A) text",
         questions={},
         systems={},
-        refusal=Refusal("Insufficient information to answer the question", last=False),
+        refusal=Refusal("Insufficient information to answer the question", is_last=False),
     ),
 )

@@ -1,4 +1,4 @@
-"""What is said of BixBench alone, in both languages."""
+"""Messages about BixBench in English and Chinese."""
 
 from __future__ import annotations
 

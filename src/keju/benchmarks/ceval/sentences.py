@@ -1,4 +1,4 @@
-"""What is said of C-Eval alone, in both languages."""
+"""Messages about C-Eval in English and Chinese."""
 
 from __future__ import annotations
 

@@ -344,7 +344,7 @@ def check_columns(row: Mapping[str, Any], template_columns: frozenset[str], wher
     if misnamed_columns := find_misnamed(tuple(map(str, row)), template_columns):
         columns, names = (
             [column.column for column in misnamed_columns],
-            [each.name for each in misnamed_columns],
+            [column.name for column in misnamed_columns],
         )
         values = {"where": where, "columns": columns, "names": names, "n": len(misnamed_columns)}
         raise DataError("custom.misnamed", **values)
@@ -420,7 +420,7 @@ def read_letter(answers: Sequence[str], choices: Sequence[str], where: str) -> t
         raise DataError("custom.answer_both", where=where, answer=answer, option=by_text[0])
     letter = by_label or "".join(by_text)
     if not letter:
-        last = LABELS[len(choices) - 1]
-        raise DataError("custom.answer_neither", where=where, answer=answer, last=last)
+        last_label = LABELS[len(choices) - 1]
+        raise DataError("custom.answer_neither", where=where, answer=answer, last=last_label)
     check_choices(choices, letter, where)
     return (letter,)

@@ -1,4 +1,4 @@
-"""What is said of custom exams alone, in both languages."""
+"""Messages about custom exams in English and Chinese."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def _value(words: str) -> bool:
     return words.endswith("True") is not words.startswith("not")
 
 
-def _apply(join: str, left: bool, right: bool) -> bool:
-    return (left and right) if join == "and" else (left or right)
+def _apply(join: str, left_value: bool, right_value: bool) -> bool:
+    return (left_value and right_value) if join == "and" else (left_value or right_value)
 
 
 def multistep_arithmetic(draw: random.Random) -> Question:
@@ -81,9 +81,9 @@ def tracking_shuffled_objects(draw: random.Random) -> Question:
     gifts = tuple(holds.values())
     swaps = []
     for _ in range(3):
-        left, right = draw.sample(people, 2)
-        holds[left], holds[right] = holds[right], holds[left]
-        swaps.append(f"{left} and {right} swap gifts.")
+        left_person, right_person = draw.sample(people, 2)
+        holds[left_person], holds[right_person] = holds[right_person], holds[left_person]
+        swaps.append(f"{left_person} and {right_person} swap gifts.")
     asked_person = draw.choice(people)
     text = f"At the start, {story}. {' Then '.join(swaps)} At the end, {asked_person} has"
     return Question(text, gifts, gifts.index(holds[asked_person]))

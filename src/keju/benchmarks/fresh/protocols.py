@@ -1,7 +1,7 @@
-"""The ways to put fresh questions: BBH's own, word for word, and the same in Chinese.
+"""The protocols of fresh questions: BBH's own prompts, and their Chinese versions.
 
-An English protocol has the version of BBH's, since prompts and readers are the same. A Chinese one
-has its own behind that.
+An English protocol has the version of BBH's protocol, since prompts and readers are the same. A
+Chinese one adds its own version.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ FINAL_LINE = "\n- 最后一行只写答案本身，写法与题目一致，例�
 
 @dataclass(frozen=True, kw_only=True)
 class FreshProtocol(BBHProtocol):
-    """A protocol of fresh questions alone."""
+    """A protocol that only fresh questions have."""
 
     drawn: bool = False
-    """Whether the worked examples are drawn like the questions, at their difficulty."""
+    """Whether the worked examples are generated like the questions, at their difficulty."""
 
 
 Load = Callable[[Sequence[str], Language], Mapping[str, str]]
-"""How the worked examples of subsets are got."""
+"""Loads the worked examples of subsets."""
 
 
 def _english(name: str, load: Load, **changes: Any) -> BBHProtocol:
-    """A protocol of BBH with the worked examples of fresh questions."""
+    """Return a protocol of BBH with the worked examples of fresh questions."""
     return replace(PUBLISHED[name], examples=lambda _, subsets: load(subsets, "en"), **changes)
 
 
 def _chinese(name: str, load: Load, wording: Wording) -> BBHProtocol:
-    """The same in Chinese."""
+    """Return the Chinese version of a protocol."""
     english = PROTOCOLS[name]
     return replace(
         english,

@@ -1,4 +1,4 @@
-"""What is said of fresh exams alone, in both languages."""
+"""Messages about fresh exams in English and Chinese."""
 
 from __future__ import annotations
 

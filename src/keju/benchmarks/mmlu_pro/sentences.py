@@ -1,4 +1,4 @@
-"""What is said of MMLU-Pro alone, in both languages."""
+"""Messages about MMLU-Pro in English and Chinese."""
 
 from __future__ import annotations
 
