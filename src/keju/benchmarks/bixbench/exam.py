@@ -219,7 +219,7 @@ def make_questions(table: Table, args: BixBenchArgs, protocol: BixBenchProtocol)
         name, notes = f"v{table.version}", []
         has_all_questions = table.version == "1.5" or args.all_questions
         selection = [
-            question for question in table.questions if has_all_questions or question.first
+            question for question in table.questions if has_all_questions or question.is_first
         ]
         if len(selection) < len(table.questions):
             notes.append(
@@ -290,7 +290,7 @@ def make_sample(
             key = key.removeprefix(f"{capsule.short_id}-")
         if not args.with_refusal:
             order = option_order(n, key, args)
-        elif protocol.refusal.last and not args.compat_shuffle:
+        elif protocol.refusal.is_last and not args.compat_shuffle:
             order = (*option_order(n, key, args), n)
         else:
             order = option_order(n + 1, key, args)
