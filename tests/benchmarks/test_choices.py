@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from keju.benchmarks.choices import (
     LabelStyle,
     check_choices,
-    label_lines,
+    format_choices,
     permute,
     restore_order,
     rotate_order,
@@ -39,7 +39,7 @@ def sample(n: int, target: str) -> Sample:
     ],
 )
 def test_label_lines_in_every_style(style: LabelStyle, lines: str) -> None:
-    assert label_lines(["one", "two"], style) == lines
+    assert format_choices(["one", "two"], style) == lines
 
 
 def test_shuffle_order_is_the_documented_draw() -> None:

@@ -291,7 +291,7 @@ class Exam:
 
     def metrics(self, scores: Scores) -> Mapping[str, Estimate]:
         """All metrics beyond accuracy and means: a grader's numbers, the exam's own, rotations'."""
-        from keju.benchmarks.rotation import rotation_metrics
+        from keju.benchmarks.rotation import add_rotation_metrics
 
         metrics: dict[str, Estimate] = {}
         for name, values in scores.parts.items():
@@ -302,7 +302,7 @@ class Exam:
             mean = mean_of_items(repeats, clustered=self.clustered)
             metrics[name] = msgspec.structs.replace(mean, title=f"mean of {name}")
         metrics |= self.extra_metrics(scores)
-        return rotation_metrics(self, scores, metrics) if self.rotations > 1 else metrics
+        return add_rotation_metrics(self, scores, metrics) if self.rotations > 1 else metrics
 
     def joint_metrics(
         self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
@@ -357,8 +357,8 @@ class Exam:
 
     def subset_named(self, name: Any) -> str | None:
         """The subset that a row calls `name`, in any case; None for an unknown one."""
-        names = {fold(subset.name): subset.name for subset in self.subsets}
-        return names.get(fold(name)) if isinstance(name, str) else None
+        names = {normalize_name(subset.name): subset.name for subset in self.subsets}
+        return names.get(normalize_name(name)) if isinstance(name, str) else None
 
     def check_keys(self, row: Mapping[str, Any], sample: Sample) -> None:
         """DataError where a row of a predictions file names its question in two ways that differ.
@@ -455,7 +455,9 @@ class Benchmark:
     def subset_name(self, name: str) -> str | None:
         """The subset that a user calls `name`, in any case; None for an unknown name."""
         names = {subset: subset for subset in self.subset_names} | dict(self.subset_aliases)
-        return {fold(alias): subset for alias, subset in names.items()}.get(fold(name))
+        return {normalize_name(alias): subset for alias, subset in names.items()}.get(
+            normalize_name(name)
+        )
 
     def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:
         """Load the data and fix the protocol; raise ConfigError or DataError on anything wrong."""
@@ -466,6 +468,6 @@ class Benchmark:
         return exam
 
 
-def fold(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return a name in lower case with spaces: `` Dyck-Languages`` and dyck_languages are equal."""
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())

@@ -34,7 +34,7 @@ _LABEL_MARKS: dict[LabelStyle, tuple[str, str]] = {
 _BRACKETED = re.compile(r"\(([A-Z])\)")
 
 
-def label_lines(choices: Sequence[str], style: LabelStyle = "A) text") -> str:
+def format_choices(choices: Sequence[str], style: LabelStyle = "A) text") -> str:
     """Return the options with their labels, one per line, without a final line break."""
     before, after = _LABEL_MARKS[style]
     return "\n".join(
@@ -127,12 +127,12 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
     DataError if one is invalid. If the row has the same options in another order, the current gold
     label moves with its option.
     """
-    labelled = bool(sample.choices) and _label(sample.target) in LABELS
+    labelled = bool(sample.choices) and _unbracket(sample.target) in LABELS
     choices = row.get("choices")
     if choices is not None:
         if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
             raise DataError("choices_no_list")
-        target, label = sample.target, _label(sample.target)
+        target, label = sample.target, _unbracket(sample.target)
         current_texts, row_texts = (
             [text.strip() for text in texts] for texts in (sample.choices, choices)
         )
@@ -150,7 +150,7 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
         if isinstance(recorded, bool) or not isinstance(recorded, str | int | float):
             raise DataError("row_gold_not_text", key=key)
         if labelled and not (
-            isinstance(recorded, str) and _label(recorded) in ("", *sample.labels)
+            isinstance(recorded, str) and _unbracket(recorded) in ("", *sample.labels)
         ):
             raise DataError(
                 "choices_recorded", key=key, recorded=repr(recorded), labels=sample.labels
@@ -158,11 +158,11 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
         if gold:
             sample = msgspec.structs.replace(sample, target=str(recorded))
     if labelled and choices is not None:
-        check_choices(sample.choices, _label(sample.target), Hint("quoted", name="choices"))
+        check_choices(sample.choices, _unbracket(sample.target), Hint("quoted", name="choices"))
     return sample
 
 
-def _label(target: str) -> str:
+def _unbracket(target: str) -> str:
     """Return ``B`` for ``(B)`` and for ``B``."""
     bracketed = _BRACKETED.fullmatch(target)
     return bracketed[1] if bracketed else target

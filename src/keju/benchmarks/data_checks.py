@@ -30,18 +30,18 @@ class QuestionFault(NamedTuple):
     other: str = ""
     """The place of the contradicting question, or the labels of the equal options."""
 
-    def again(self) -> QuestionFault:
+    def count_again(self) -> QuestionFault:
         """Return the same fault with one more occurrence."""
         return self._replace(n=self.n + 1)
 
 
-def content_of(text: str, choices: Sequence[str], fields: Mapping[str, Any]) -> bytes:
+def digest_content(text: str, choices: Sequence[str], fields: Mapping[str, Any]) -> bytes:
     """Return a digest of a question's text, its options, and the fields templates can use."""
     field_texts = (f"{name}={fields[name]}" for name in sorted(fields))
     return text_digest("\1".join((text, *choices, *field_texts)))
 
 
-def equal_options(sample: Sample) -> str:
+def find_equal_options(sample: Sample) -> str:
     """Return the labels of the options with the text of the right one; empty if only that one has
     it."""
     label = sample.target.strip("()")
@@ -89,7 +89,7 @@ class QuestionChecks:
             if right and right.isdisjoint(answers):
                 self._count("two_right_answers", where, earlier_place)
                 is_contrary = True
-        if labels := equal_options(sample):
+        if labels := find_equal_options(sample):
             self._count("right_option_twice", where, labels)
         return is_contrary
 
@@ -105,7 +105,9 @@ class QuestionChecks:
 
     def _count(self, code: str, where: str, detail: str = "") -> None:
         fault = self._faults.get(code)
-        self._faults[code] = fault.again() if fault is not None else QuestionFault(1, where, detail)
+        self._faults[code] = (
+            fault.count_again() if fault is not None else QuestionFault(1, where, detail)
+        )
 
     def notices(self) -> Iterator[Notice]:
         """Yield one notice for each kind of fault."""
@@ -125,7 +127,7 @@ def _has_same_fields(left_fields: Mapping[str, Any], right_fields: Mapping[str, 
     return True
 
 
-def sample_notices(
+def check_samples(
     exam: str, samples: Sequence[Sample], shots: Iterable[Sample] = ()
 ) -> list[Notice]:
     """Return notices about the questions of an exam that a plug-in makes."""
@@ -135,7 +137,7 @@ def sample_notices(
         return samples[number], samples[number].id
 
     for number, sample in enumerate(islice(samples, MOST_CHECKED)):
-        first_number = contents.add(content_of(sample.text, sample.choices, sample.metadata))
+        first_number = contents.add(digest_content(sample.text, sample.choices, sample.metadata))
         if first_number != number:
             contents.add(
                 text_digest(f"\0{number}")

@@ -82,7 +82,7 @@ def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
         return Reading(reader.name, Answer(reason=LIMIT_OF + reply.cut_by), Score(0.0, "truncated"))
     cut = reply.finish == CUT and reply.label_logprobs is None
     if cut and not _is_whole(answer, reply.text, sample, reader):
-        return _cut_off(answer, sample, reader)
+        return _read_cut_off(answer, sample, reader)
     return Reading(reader.name, answer, _score(answer, sample, reader))
 
 
@@ -126,7 +126,7 @@ def _is_whole(answer: Answer, text: str, sample: Sample, reader: Reader) -> bool
     return complete_part is not None and reader.read(complete_part[0], sample).value == answer.value
 
 
-def _cut_off(answer: Answer, sample: Sample, reader: Reader) -> Reading:
+def _read_cut_off(answer: Answer, sample: Sample, reader: Reader) -> Reading:
     """Return the reading of a reply that was cut off; published readers score it."""
     if reader.scores_cut:
         score = _score(answer, sample, reader)

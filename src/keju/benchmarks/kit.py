@@ -159,7 +159,7 @@ SHOT_SETTINGS = ("few_shot_num", "few_shot_random", "few_shot_prompt_template")
 TEMPLATES = ("prompt_template", "few_shot_prompt_template")
 
 
-def refuse(args: DatasetArgs, refused: Mapping[str, str], benchmark: str) -> None:
+def reject_settings(args: DatasetArgs, refused: Mapping[str, str], benchmark: str) -> None:
     """Raise ConfigError for a setting that has no effect in this exam.
 
     `refused` maps such settings to the reason; an empty reason means that the setting does not
@@ -229,7 +229,7 @@ def choose_shot_count(benchmark: str, protocol: Protocol, args: DatasetArgs) -> 
     return count
 
 
-def refuse_templates(benchmark: Benchmark, protocol: Protocol, args: DatasetArgs) -> None:
+def reject_templates(benchmark: Benchmark, protocol: Protocol, args: DatasetArgs) -> None:
     """Reject templates and a system message that the protocol cannot use."""
     if protocol.form == "completion" and args.system_prompt:
         raise ConfigError("kit_no_system_message", protocol=protocol.name)
@@ -280,7 +280,7 @@ def count_rows(subsets: Iterable[Subset], published: Mapping[str, int]) -> list[
     return [Count(s.name, len(s), published[s.name]) for s in subsets if s.name in published]
 
 
-def count_warnings(counts: Sequence[Count]) -> tuple[Notice, ...]:
+def make_count_warnings(counts: Sequence[Count]) -> tuple[Notice, ...]:
     """Return one warning if the number of rows differs from the published one in any subset."""
     differences = [f"{c.name} has {c.rows} of {c.published}" for c in counts if c.differs]
     if not differences:
@@ -305,7 +305,7 @@ class Erratum(NamedTuple):
     fault: str
 
 
-def listed_faults(errata: Mapping[str, Erratum]) -> Callable[[Sample], str | None]:
+def make_fault_finder(errata: Mapping[str, Erratum]) -> Callable[[Sample], str | None]:
     """Return a function that gives the known error of a sample, from a list by sample id."""
 
     def fault(sample: Sample) -> str | None:

@@ -19,7 +19,7 @@ import msgspec
 from keju.answers.reader import RAW
 from keju.benchmarks import registry
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, mean_over
-from keju.benchmarks.data_checks import sample_notices
+from keju.benchmarks.data_checks import check_samples
 from keju.benchmarks.kit import (
     MOST_SHOWN,
     SHOT_SETTINGS,
@@ -32,10 +32,10 @@ from keju.benchmarks.kit import (
     choose_shots,
     choose_subsets,
     count_rows,
-    count_warnings,
     default_settings,
-    refuse,
-    refuse_templates,
+    make_count_warnings,
+    reject_settings,
+    reject_templates,
 )
 from keju.benchmarks.samples import ShuffledSamples, restrict, restrict_to_ids, select
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
@@ -62,7 +62,7 @@ def prepare_exam(
     With `judged` the task names a judge, which takes the place of one that the settings name.
     """
     benchmark = registry.get(name)
-    given_settings = settings = _settings_of(name, args or {})
+    given_settings = settings = _parse_settings(name, args or {})
     if judged:
         settings = settings.under_judge()
     replaced = [
@@ -87,7 +87,7 @@ def prepare_exam(
     )
     exam = benchmark.prepare(settings, folder, seed=seed)
     if folder.edited:
-        exam.warnings = (*exam.warnings, _edited_notice(folder.edited))
+        exam.warnings = (*exam.warnings, _make_edited_notice(folder.edited))
         notes = (*exam.data.notes, *(f"{name} is not the published file" for name in folder.edited))
         exam.data = replace(exam.data, notes=notes)
     if replaced:
@@ -96,7 +96,7 @@ def prepare_exam(
     return exam, settings
 
 
-def _edited_notice(files: Sequence[str]) -> Notice:
+def _make_edited_notice(files: Sequence[str]) -> Notice:
     shown_files = first_of(files, MOST_SHOWN)
     listing, hidden_count = ", ".join(shown_files), len(files) - len(shown_files)
     if hidden_count:
@@ -187,14 +187,14 @@ def _requested_exams(config: TaskConfig) -> Iterator[tuple[str, str, dict[str, A
     """
     for name in config.datasets:
         exam_settings = _settings_with_capsules(config, name)
-        exams = _settings_of(name, exam_settings).exams(exam_settings)
+        exams = _parse_settings(name, exam_settings).exams(exam_settings)
         if config.arms and any(exams):
             raise ConfigError("prepare_arms_twice", name=name, arms=[*exams])
         for arm, arm_settings in exams.items():
             yield name, arm, arm_settings
 
 
-def _settings_of(name: str, exam_settings: Mapping[str, Any]) -> DatasetArgs:
+def _parse_settings(name: str, exam_settings: Mapping[str, Any]) -> DatasetArgs:
     benchmark = registry.get(name)
     try:
         return benchmark.Args(**exam_settings)
@@ -228,16 +228,16 @@ def prepare(
     """
     name, protocol = benchmark.name, protocol or choose_protocol(benchmark, args.protocol)
     assert protocol.wording is not None  # otherwise the benchmark defines `make`
-    refuse(args, benchmark.refused, name)
+    reject_settings(args, benchmark.refused, name)
     if benchmark.examples is None:
-        refuse(args, dict.fromkeys(SHOT_SETTINGS, "there are no worked examples"), name)
+        reject_settings(args, dict.fromkeys(SHOT_SETTINGS, "there are no worked examples"), name)
     subsets: Sequence[str] = ()
     if benchmark.subset_names:
         subsets = choose_subsets(
             name, args.subset_list, benchmark.subset_names, benchmark.subset_aliases
         )
     shot_count = choose_shot_count(name, protocol, args)
-    refuse_templates(benchmark, protocol, args)
+    reject_templates(benchmark, protocol, args)
     protocol.wording.check(Hint("place_protocol", name=name, protocol=protocol.name))
     wording = protocol.wording.adapted(args, bool(shot_count))
     setup = Setup(
@@ -265,7 +265,7 @@ def prepare(
     faults: list[Notice] = []
     if _is_plugin(benchmark):
         shot_samples = (shot for pool in shots.values() for shot in pool)
-        faults = sample_notices(name, questions.samples, shot_samples)
+        faults = check_samples(name, questions.samples, shot_samples)
     return benchmark.exam(
         benchmark=name,
         protocol=protocol,
@@ -282,7 +282,7 @@ def prepare(
         errata=errata,
         clustered=questions.clustered,
         references=benchmark.references,
-        warnings=(*questions.warnings, *count_warnings(counts), *faults),
+        warnings=(*questions.warnings, *make_count_warnings(counts), *faults),
         hints=tuple(faults),
         settings=(benchmark.settings or default_settings)(setup, wording),
     )
@@ -359,7 +359,7 @@ def read_examples(
     return shots, {}
 
 
-def option_rules() -> list[Reader]:
+def make_option_readers() -> list[Reader]:
     """Return the readers for any question with options: Keju's reader and published ones."""
     from keju.answers.kinds import Choice
     from keju.answers.reader import EvalScopeChoiceReader, InspectChoiceReader
@@ -370,7 +370,7 @@ def option_rules() -> list[Reader]:
     return [robust, EvalScopeChoiceReader(), InspectChoiceReader()]
 
 
-def plain_rules(measure: Reader) -> list[Reader]:
+def make_plain_readers(measure: Reader) -> list[Reader]:
     """Return the readers for any question; they know no wording, and `measure` grades their
     answers."""
     from keju.answers.reader import LastLineReader, WholeReplyReader
@@ -385,9 +385,11 @@ def available_readers(exam: Exam) -> dict[str, Reader]:
     ones.
     """
     has_options = exam.samples and exam.samples[0].choices and not exam.open_answers
-    rules = option_rules() if has_options else []
+    rules = make_option_readers() if has_options else []
     readers_by_name = {rule.name: rule for rule in rules} | dict(exam.readers)
-    rules += plain_rules(readers_by_name.get(exam.beside, exam.readers[exam.protocol.reader]))
+    rules += make_plain_readers(
+        readers_by_name.get(exam.beside, exam.readers[exam.protocol.reader])
+    )
     if exam.prompts is not None:
         rules = [rule.facing(exam.prompts.prefix_text) for rule in rules]
     return dict(exam.readers) | {rule.name: rule for rule in rules if rule.name not in exam.readers}

@@ -55,7 +55,7 @@ def get(name: str) -> Benchmark:
         if (plugin := plugin_name(path)) is not None:
             raise ConfigError("benchmark_is_package", path=shlex.quote(str(path)), name=plugin)
         if path.suffix == ".py":
-            return _from_file(path)
+            return _load_file(path)
         return custom_exam(path, [*names(), *ALIASES])
     canonical_name = ALIASES.get(name, name)
     for candidate_name in dict.fromkeys((name, canonical_name)):
@@ -123,7 +123,7 @@ find_benchmark = get
 
 
 @cache
-def _from_file(path: Path) -> Benchmark:
+def _load_file(path: Path) -> Benchmark:
     """Return the only benchmark that a Python file makes; ConfigError if the file is invalid."""
     from keju.benchmarks.base import Benchmark
 

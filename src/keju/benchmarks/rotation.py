@@ -101,7 +101,7 @@ def rotation_id(sample_id: str, turn: int) -> str:
     return f"{sample_id}#rot{turn}" if turn else sample_id
 
 
-def rotation_metrics(
+def add_rotation_metrics(
     exam: Exam, scores: Scores, metrics: Mapping[str, Estimate]
 ) -> Mapping[str, Estimate]:
     """Return the exam's `metrics` and the metrics of its rotations.
@@ -115,14 +115,14 @@ def rotation_metrics(
         for name, estimate in metrics.items()
     }
     rotations: dict[str, Estimate | None] = {
-        "rotation_consistency": _consistency(scores, exam.rotations),
-        "position_rstd": _spread(exam.samples, scores, exam.rotations),
-        "position_bias": _bias(exam.samples, scores, exam.rotations),
+        "rotation_consistency": _estimate_consistency(scores, exam.rotations),
+        "position_rstd": _estimate_spread(exam.samples, scores, exam.rotations),
+        "position_bias": _estimate_bias(exam.samples, scores, exam.rotations),
     }
     return exam_metrics | {name: metric for name, metric in rotations.items() if metric is not None}
 
 
-def _consistency(scores: Scores, rotations: int) -> Estimate | None:
+def _estimate_consistency(scores: Scores, rotations: int) -> Estimate | None:
     """Return the share of questions that are right in all rotations, and accuracy by rotation."""
     turn_units = rotations * scores.epochs
     consistency = Bounded(clustered=False)
@@ -147,7 +147,7 @@ def _consistency(scores: Scores, rotations: int) -> Estimate | None:
     return consistency.estimate(title=title, details={"by_rotation": by_rotation})
 
 
-def _spread(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estimate | None:
+def _estimate_spread(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estimate | None:
     """Return the recall by position of the right option, and its spread.
 
     A rotation that repeats an earlier order, because the question has few options, is skipped.
@@ -175,7 +175,7 @@ def _spread(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estima
     )
 
 
-def _bias(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estimate | None:
+def _estimate_bias(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estimate | None:
     """Return how far the chosen letters differ from the positions of the chosen options."""
     tables = list(_places_of_choices(samples, scores, rotations))
     if all(len(table) < 2 for table in tables):

@@ -52,19 +52,19 @@ class LazySamples(Sequence[Sample]):
     def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
         if isinstance(index, slice):
             return [self.make(i) for i in range(*index.indices(len(self)))]
-        if (sample := self._recent.get(index)) is None:
+        if (sample := self._cache.get(index)) is None:
             if not 0 <= index < len(self):
                 raise IndexError(index)
-            if len(self._recent) >= CACHE_SIZE:
-                self._recent.clear()
-            sample = self._recent[index] = self.make(index)
+            if len(self._cache) >= CACHE_SIZE:
+                self._cache.clear()
+            sample = self._cache[index] = self.make(index)
         return sample
 
     def __iter__(self) -> Iterator[Sample]:
         return map(self.make, range(len(self)))
 
     @cached_property
-    def _recent(self) -> dict[int, Sample]:
+    def _cache(self) -> dict[int, Sample]:
         return {}
 
 
@@ -236,7 +236,7 @@ def select(
                 drawn = [row for _, row in ranked_rows]
             selected_rows.extend(sorted(drawn[:row_count]))
         subsets.append(Subset(subset.name, start, len(selected_rows), subset.title, len(rows)))
-    drawn_exam = _with_rows(exam, selected_rows, subsets)
+    drawn_exam = _select_rows(exam, selected_rows, subsets)
     drawn_exam.undrawn = {subset.name for subset in exam.subsets} - {
         subset.name for subset in subsets
     }
@@ -275,7 +275,7 @@ def restrict(exam: Exam, rows: Sequence[int]) -> Exam:
         if stop > start:
             subsets.append(Subset(subset.name, start, stop, subset.title, len(subset)))
         start = stop
-    return _with_rows(exam, rows, subsets)
+    return _select_rows(exam, rows, subsets)
 
 
 def mark_as_drawn(exam: Exam) -> Exam:
@@ -287,7 +287,7 @@ def mark_as_drawn(exam: Exam) -> Exam:
     return drawn
 
 
-def _with_rows(exam: Exam, rows: Sequence[int], subsets: Sequence[Subset]) -> Exam:
+def _select_rows(exam: Exam, rows: Sequence[int], subsets: Sequence[Subset]) -> Exam:
     restricted_exam = copy.copy(exam)
     restricted_exam.samples, restricted_exam.subsets = (
         ChosenSamples(exam.samples, rows),

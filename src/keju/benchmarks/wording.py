@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from keju.benchmarks.choices import LabelStyle, label_lines
+from keju.benchmarks.choices import LabelStyle, format_choices
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
 from keju.types import Message, Prefix, Prompt, Sample
@@ -39,7 +39,7 @@ def words(style: LabelStyle = "A) text", between: str = ",") -> dict[str, Word]:
     """The usual vocabulary of a question: its text, its labelled options, its letters."""
     return {
         "question": lambda sample: sample.text,
-        "choices": lambda sample: label_lines(sample.choices, style),
+        "choices": lambda sample: format_choices(sample.choices, style),
         "letters": lambda sample: between.join(sample.labels),
     }
 
@@ -61,7 +61,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
 
 
-def put(template: str, vocabulary: Mapping[str, Word], sample: Sample) -> str:
+def fill_from_sample(template: str, vocabulary: Mapping[str, Word], sample: Sample) -> str:
     """Replace the placeholders in `vocabulary` with their values for `sample`."""
 
     def value(match: re.Match[str]) -> str:
@@ -209,8 +209,10 @@ class Wording:
             messages = [Message("system", system)] if system else []
             vocabulary = {**SHOT_WORDS, **(self.shot_words or self.words)}
             vocabulary |= {name: _constant(value) for name, value in values.items()}
-            shot_questions = [put(self.shot, vocabulary, shot) for shot in subset_shots]
-            shot_answers = [put(self.reply, vocabulary, shot) for shot in subset_shots]
+            shot_questions = [
+                fill_from_sample(self.shot, vocabulary, shot) for shot in subset_shots
+            ]
+            shot_answers = [fill_from_sample(self.reply, vocabulary, shot) for shot in subset_shots]
             if self.turns:
                 lead, tail = self.parts(False)
                 lead = fill(lead, values)

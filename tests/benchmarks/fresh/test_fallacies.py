@@ -19,8 +19,8 @@ from keju.benchmarks.fresh.tasks.fallacies_logic import (
     Not,
     Or,
     Predicate,
-    atoms_of,
     is_valid,
+    list_atoms,
 )
 from keju.benchmarks.fresh.tasks.fallacies_solver import read_argument, read_statement
 from tests.benchmarks.fresh.conftest import Published
@@ -44,7 +44,7 @@ def kinds(question: Question) -> int:
     """How many different predicates an argument has."""
     read = argument(question)
     statements = (*read.premises, read.conclusion)
-    return len({atom for told in statements for atom in atoms_of(told.predicate)})
+    return len({atom for told in statements for atom in list_atoms(told.predicate)})
 
 
 def concluded(question: Question) -> str:

@@ -14,8 +14,8 @@ from keju.benchmarks.fresh.worked import (
     MARKS,
     load_answer_only,
     load_worked,
+    parse_worked_examples,
     task_sentence,
-    worked_examples,
 )
 from tests.benchmarks.fresh.conftest import Published
 
@@ -31,7 +31,7 @@ WORDS = 8
 @pytest.mark.parametrize(("subset", "language"), EACH)
 def test_there_are_three_and_their_answers_are_right(subset: str, language: Language) -> None:
     text = load_worked([subset], language)[subset]
-    examples = worked_examples(text, language)
+    examples = parse_worked_examples(text, language)
     assert len(examples) == 3
     for example in examples:
         assert TASKS[subset].solve(example.question) == example.answer
@@ -49,7 +49,7 @@ def test_answer_only_has_the_same_questions_and_no_reasoning(
     marks = MARKS[language]
     assert marks.reasoning.strip() not in bare
     assert marks.conclusion.strip() not in bare
-    for example in worked_examples(whole, language):
+    for example in parse_worked_examples(whole, language):
         assert f"{marks.question}{example.question}\n{marks.answer}" in bare
         assert bare.endswith(example.answer) or f"{example.answer}\n\n{marks.question}" in bare
 

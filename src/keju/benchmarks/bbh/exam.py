@@ -172,7 +172,7 @@ def check_final_line(setup: Setup) -> None:
         raise ConfigError("bbh.final_line", **names)
 
 
-def questions(setup: Setup) -> Questions:
+def make_questions(setup: Setup) -> Questions:
     """Return the questions of the selected subsets."""
     check_final_line(setup)
     assert isinstance(setup.protocol, BBHProtocol)
@@ -180,12 +180,12 @@ def questions(setup: Setup) -> Questions:
     names: list[str] = []
     samples: list[Sample] = []
     notices: list[Notice] = []
-    for name in selected_subsets(setup):
+    for name in select_subsets(setup):
         try:
             samples += load_questions(setup.folder, [name], unlabelled=lenient)
             names.append(name)
         except DataError as error:
-            if not lenient or len(notices) + 1 == len(selected_subsets(setup)):
+            if not lenient or len(notices) + 1 == len(select_subsets(setup)):
                 raise
             notices.append(Notice("bbh_subset_left_out", {"subset": name, "problem": str(error)}))
     arranged = arrange("bbh", samples, names)
@@ -198,7 +198,7 @@ def questions(setup: Setup) -> Questions:
     return arranged
 
 
-def selected_subsets(setup: Setup) -> Sequence[str]:
+def select_subsets(setup: Setup) -> Sequence[str]:
     """Return the selected subsets; for fresh questions, by default those in the folder."""
     fresh = read_fresh_manifest(setup.folder)
     if fresh is None:
@@ -210,13 +210,13 @@ def selected_subsets(setup: Setup) -> Sequence[str]:
     return [name for name in setup.subsets if name in fresh.subsets]
 
 
-def examples(setup: Setup) -> Mapping[str, str]:
+def load_examples(setup: Setup) -> Mapping[str, str]:
     """Return the worked examples in the form that the protocol publishes."""
     assert isinstance(setup.protocol, BBHProtocol)
-    return setup.protocol.examples(setup.folder, selected_subsets(setup))
+    return setup.protocol.examples(setup.folder, select_subsets(setup))
 
 
-def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
+def manifest_settings(setup: Setup, wording: Wording) -> dict[str, Any]:
     """Return the settings that shaped the prompts, for the manifest."""
     template = wording.template(bool(setup.shots))
     optional_settings = {
@@ -251,11 +251,11 @@ BBH = Benchmark(
     Args=BBHArgs,
     golden=GOLDEN,
     exam=BBHExam,
-    questions=questions,
-    examples=examples,
+    questions=make_questions,
+    examples=load_examples,
     refused={
         "few_shot_random": "the worked examples are fixed",
         "shuffle_choices": "options stand in the question's text",
     },
-    settings=settings,
+    settings=manifest_settings,
 )

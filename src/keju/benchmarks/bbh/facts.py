@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from keju.benchmarks.base import Mean, Reference, ToolTask
 from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Part, Recorded, Sitting
-from keju.benchmarks.kit import Erratum, listed_faults
+from keju.benchmarks.kit import Erratum, make_fault_finder
 from keju.errors import DataError, did_you_mean
 from keju.sources.folder import Companions, HubRepo, Layout
 
@@ -32,43 +32,43 @@ class SubsetFacts(NamedTuple):
     """Name of the task in the paper, which averages some subsets into one."""
 
 
-def _subset(
+def _make_subset(
     name: str, kind: Kind, field: Field, rows: int = 250, task: str = ""
 ) -> tuple[str, SubsetFacts]:
     return name, SubsetFacts(rows, kind, field, task or name)
 
 
 SUBSETS: dict[str, SubsetFacts] = dict((
-    _subset("temporal_sequences", "choice", "algorithmic"),
-    _subset("disambiguation_qa", "choice", "NLP"),
-    _subset("date_understanding", "choice", "NLP"),
-    _subset("tracking_shuffled_objects_three_objects", "choice", "algorithmic",
+    _make_subset("temporal_sequences", "choice", "algorithmic"),
+    _make_subset("disambiguation_qa", "choice", "NLP"),
+    _make_subset("date_understanding", "choice", "NLP"),
+    _make_subset("tracking_shuffled_objects_three_objects", "choice", "algorithmic",
             task="tracking_shuffled_objects"),
-    _subset("penguins_in_a_table", "choice", "NLP", rows=146),
-    _subset("geometric_shapes", "choice", "algorithmic"),
-    _subset("snarks", "choice", "NLP", rows=178),
-    _subset("ruin_names", "choice", "NLP"),
-    _subset("tracking_shuffled_objects_seven_objects", "choice", "algorithmic",
+    _make_subset("penguins_in_a_table", "choice", "NLP", rows=146),
+    _make_subset("geometric_shapes", "choice", "algorithmic"),
+    _make_subset("snarks", "choice", "NLP", rows=178),
+    _make_subset("ruin_names", "choice", "NLP"),
+    _make_subset("tracking_shuffled_objects_seven_objects", "choice", "algorithmic",
             task="tracking_shuffled_objects"),
-    _subset("tracking_shuffled_objects_five_objects", "choice", "algorithmic",
+    _make_subset("tracking_shuffled_objects_five_objects", "choice", "algorithmic",
             task="tracking_shuffled_objects"),
-    _subset("logical_deduction_three_objects", "choice", "algorithmic", task="logical_deduction"),
-    _subset("hyperbaton", "choice", "NLP"),
-    _subset("logical_deduction_five_objects", "choice", "algorithmic", task="logical_deduction"),
-    _subset("logical_deduction_seven_objects", "choice", "algorithmic", task="logical_deduction"),
-    _subset("movie_recommendation", "choice", "NLP"),
-    _subset("salient_translation_error_detection", "choice", "NLP"),
-    _subset("reasoning_about_colored_objects", "choice", "NLP"),
-    _subset("multistep_arithmetic_two", "integer", "algorithmic"),
-    _subset("navigate", "yes_no", "algorithmic"),
-    _subset("dyck_languages", "brackets", "algorithmic"),
-    _subset("word_sorting", "words", "algorithmic"),
-    _subset("sports_understanding", "yes_no", "NLP"),
-    _subset("boolean_expressions", "bool", "algorithmic"),
-    _subset("object_counting", "integer", "algorithmic"),
-    _subset("formal_fallacies", "valid", "NLP"),
-    _subset("causal_judgement", "yes_no", "NLP", rows=187),
-    _subset("web_of_lies", "yes_no", "algorithmic"),
+    _make_subset("logical_deduction_three_objects", "choice", "algorithmic", task="logical_deduction"),
+    _make_subset("hyperbaton", "choice", "NLP"),
+    _make_subset("logical_deduction_five_objects", "choice", "algorithmic", task="logical_deduction"),
+    _make_subset("logical_deduction_seven_objects", "choice", "algorithmic", task="logical_deduction"),
+    _make_subset("movie_recommendation", "choice", "NLP"),
+    _make_subset("salient_translation_error_detection", "choice", "NLP"),
+    _make_subset("reasoning_about_colored_objects", "choice", "NLP"),
+    _make_subset("multistep_arithmetic_two", "integer", "algorithmic"),
+    _make_subset("navigate", "yes_no", "algorithmic"),
+    _make_subset("dyck_languages", "brackets", "algorithmic"),
+    _make_subset("word_sorting", "words", "algorithmic"),
+    _make_subset("sports_understanding", "yes_no", "NLP"),
+    _make_subset("boolean_expressions", "bool", "algorithmic"),
+    _make_subset("object_counting", "integer", "algorithmic"),
+    _make_subset("formal_fallacies", "valid", "NLP"),
+    _make_subset("causal_judgement", "yes_no", "NLP", rows=187),
+    _make_subset("web_of_lies", "yes_no", "algorithmic"),
 ))  # fmt: skip
 """The 27 subsets, in EvalScope's order."""
 
@@ -108,7 +108,7 @@ TWO_VALUED: frozenset[Kind] = frozenset({"bool", "yes_no", "valid"})
 """Kinds with two possible answers, so that a random guess is right half of the time."""
 
 
-def _tasks(field: Field | None = None) -> tuple[tuple[str, ...], ...]:
+def _group_tasks(field: Field | None = None) -> tuple[tuple[str, ...], ...]:
     tasks: dict[str, list[str]] = {}
     for name, facts in SUBSETS.items():
         if field is None or facts.field == field:
@@ -118,9 +118,11 @@ def _tasks(field: Field | None = None) -> tuple[tuple[str, ...], ...]:
 
 MEANS = (
     Mean("macro_accuracy", "mean of 27 subsets", tuple((name,) for name in SUBSETS)),
-    Mean("macro_23", "mean of 23 tasks", _tasks()),
-    Mean("nlp_12", "NLP, mean of 12 tasks", _tasks("NLP"), group=True),
-    Mean("algorithmic_11", "algorithmic, mean of 11 tasks", _tasks("algorithmic"), group=True),
+    Mean("macro_23", "mean of 23 tasks", _group_tasks()),
+    Mean("nlp_12", "NLP, mean of 12 tasks", _group_tasks("NLP"), group=True),
+    Mean(
+        "algorithmic_11", "algorithmic, mean of 11 tasks", _group_tasks("algorithmic"), group=True
+    ),
 )
 
 BASELINES: dict[str, tuple[float, float, float]] = {
@@ -160,7 +162,7 @@ BASELINE_MEANS: dict[str, tuple[float, float, float]] = {
 """The printed averages of the table; some are not the mean of the printed rows."""
 
 
-def _reference(name: str, column: int) -> Reference:
+def _make_reference(name: str, column: int) -> Reference:
     return Reference(
         name,
         overall={metric: row[column] / 100 for metric, row in BASELINE_MEANS.items()},
@@ -169,9 +171,9 @@ def _reference(name: str, column: int) -> Reference:
 
 
 REFERENCES = (
-    _reference("human average", 1),
-    _reference("human maximum", 2),
-    _reference("random guessing", 0),
+    _make_reference("human average", 1),
+    _make_reference("human maximum", 2),
+    _make_reference("random guessing", 0),
 )
 
 ERRATA_VERSION = 2
@@ -209,7 +211,7 @@ _RECTANGLES = {
 """Rows of geometric_shapes in which two of the options are true of the figure."""
 
 
-def _two_names(rows: Mapping[int, str], figure: str, target: str) -> dict[str, Erratum]:
+def _make_errata(rows: Mapping[int, str], figure: str, target: str) -> dict[str, Erratum]:
     fault = f"the figure is a {figure}, which is offered too; the target is {target}"
     return {f"bbh_geometric_shapes_{index}": Erratum(row, fault) for index, row in rows.items()}
 
@@ -249,13 +251,13 @@ ERRATA: dict[str, Erratum] = {
     "bbh_sports_understanding_155": Erratum("14d79b608198", _SAME_QUESTION.format(27)),
     "bbh_sports_understanding_80": Erratum("b3d631116272", _SAME_QUESTION.format(227)),
     "bbh_sports_understanding_227": Erratum("b3d631116272", _SAME_QUESTION.format(80)),
-    **_two_names(_CIRCLES, "circle", "ellipse"),
-    **_two_names(_RECTANGLES, "rectangle", "trapezoid"),
+    **_make_errata(_CIRCLES, "circle", "ellipse"),
+    **_make_errata(_RECTANGLES, "rectangle", "trapezoid"),
 }
 """Fault by sample id. Faulty rows are asked and scored as published, and listed in results."""
 
 
-fault_of = listed_faults(ERRATA)
+fault_of = make_fault_finder(ERRATA)
 """Returns the known error of a row, if the row is the published one."""
 
 TABLES = tuple(sorted(SUBSETS))

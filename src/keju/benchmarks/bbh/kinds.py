@@ -178,7 +178,7 @@ _LAST_LINES = 8
 """Lines at the end of a reply in which the reader looks for the sequence."""
 
 
-def _starts(line: str, opening_brackets: str) -> list[int]:
+def _find_starts(line: str, opening_brackets: str) -> list[int]:
     """Return where the question's brackets begin in a line, after a colon, a quote or a word."""
     position = line.find(opening_brackets) if opening_brackets else -1
     starts = []
@@ -205,21 +205,23 @@ class Brackets(Kind):
     def read(self, segment: str, sample: Sample) -> Statement:
         """Read the brackets at the beginning of `segment`; only words may follow them."""
         segment = without_lead(segment.removeprefix("- "), bullet=False)
-        brackets, remainder = _leading_brackets(segment)
+        brackets, remainder = _split_leading_brackets(segment)
         if brackets.endswith("(") and remainder[:1].isalnum():
             brackets, remainder = brackets[:-1], " "
         elif remainder and not (remainder[0] in " .;:!。，" or not remainder[0].isascii()):
             return NO_ANSWER
         if _ANOTHER_RUN.match(remainder):
             return AMBIGUOUS
-        value = self._closing(brackets, sample)
+        value = self._without_opening(brackets, sample)
         return Statement(value) if value else NO_ANSWER
 
     def whole(self, text: str, sample: Sample) -> str | None:
-        brackets, remainder = _leading_brackets(text)
-        return None if remainder.strip(DRESSING + ".。") else self._closing(brackets, sample)
+        brackets, remainder = _split_leading_brackets(text)
+        return (
+            None if remainder.strip(DRESSING + ".。") else self._without_opening(brackets, sample)
+        )
 
-    def _closing(self, brackets: str, sample: Sample) -> str | None:
+    def _without_opening(self, brackets: str, sample: Sample) -> str | None:
         return " ".join(brackets.removeprefix(self._opened(sample).replace(" ", ""))) or None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
@@ -232,13 +234,12 @@ class Brackets(Kind):
         """
         text = without_stub(text).rstrip()
         lines = [line for line in text.split("\n")[-_LAST_LINES:] if line.strip()]
-        opening_brackets = self._opened(
-            sample
-        )  # only the full sequence can be distinguished from an intermediate step
+        # Only the full sequence can be distinguished from an intermediate step.
+        opening_brackets = self._opened(sample)
         for number, line in enumerate(reversed(lines)):
             if number > 1 and not _WHOLE_SEQUENCE.search(line):
                 continue
-            for start in _starts(line, opening_brackets):
+            for start in _find_starts(line, opening_brackets):
                 if (value := self.read(line[start:], sample).value) and value != opening_brackets:
                     return Conclusion(value, rule="sequence", passage=line)
         line = lines[-1] if lines else ""
@@ -251,7 +252,7 @@ class Brackets(Kind):
         return value.replace(" ", "") == target.replace(" ", "")
 
 
-def _leading_brackets(segment: str) -> tuple[str, str]:
+def _split_leading_brackets(segment: str) -> tuple[str, str]:
     r"""Return the brackets at the beginning without separators, and the rest of the segment.
 
     Code removes ``\(…\)`` and ``\boxed{…}``, not a pattern, because the braces inside need not
@@ -308,13 +309,15 @@ class Words(Kind):
     def read(self, segment: str, sample: Sample) -> Statement:
         """Read the list of words in `segment`; drop a remark after all the question's words."""
         question_words = self._words_of(sample)
-        segment = _plain_list(segment)
+        segment = _strip_list_markup(segment)
         for part in (segment, without_lead(segment, bullet=False), segment.rpartition(":")[2]):
-            if (words := _sorted_words(part, question_words)) is not None:
+            if (words := _match_sorted_words(part, question_words)) is not None:
                 return Statement(" ".join(words))
         words = [
             word
-            for word, _ in _words(segment, question_words, _LENGTH_FACTOR * len(question_words))
+            for word, _ in _tokenize_words(
+                segment, question_words, _LENGTH_FACTOR * len(question_words)
+            )
         ]
         if not words or 2 * sum(word in question_words for word in words) < len(words):
             return NO_ANSWER
@@ -326,7 +329,10 @@ class Words(Kind):
         if len(text) > longest or not all(word in lower_text for word in question_words):
             return None
         words = [
-            word for word, _ in _words(_plain_list(text), question_words, len(question_words) + 1)
+            word
+            for word, _ in _tokenize_words(
+                _strip_list_markup(text), question_words, len(question_words) + 1
+            )
         ]
         return " ".join(words) if sorted(words) == sorted(question_words) else None
 
@@ -336,15 +342,17 @@ class Words(Kind):
         for sentence in last_sentences(text):
             if not all(map(sentence.lower().__contains__, question_words)):
                 continue
-            list_part = _plain_list(sentence.rpartition(":")[2])
-            words = [word for word, _ in _words(list_part, question_words, LONGEST_LAST_LINE)]
+            list_part = _strip_list_markup(sentence.rpartition(":")[2])
+            words = [
+                word for word, _ in _tokenize_words(list_part, question_words, LONGEST_LAST_LINE)
+            ]
             value = last_words(words, question_words)
             if value and value.split() != question_words:
                 return Conclusion(value, rule="word_list", passage=sentence)
         paragraphs = text.split("\n\n")[-_LAST_PARAGRAPHS:]
         for paragraph in reversed(paragraphs):  # a closing remark may follow the list
             value = self.whole(paragraph, sample) if len(question_words) > 1 else None
-            value = value or _words_of_items(paragraph, question_words)
+            value = value or _read_item_words(paragraph, question_words)
             if value and value.split() != question_words:
                 return Conclusion(value, rule="word_list", passage=paragraph)
         return Conclusion()
@@ -361,7 +369,7 @@ _LAST_PARAGRAPHS = 4
 """Paragraphs at the end of a reply in which the reader looks for a list."""
 
 
-def _words_of_items(paragraph: str, question_words: list[str]) -> str | None:
+def _read_item_words(paragraph: str, question_words: list[str]) -> str | None:
     """Return the words of a list with one word per line, if most are the question's words."""
     words = [match[1].lower() for line in paragraph.split("\n") if (match := _ITEM.fullmatch(line))]
     common = set(words) & set(question_words)
@@ -371,17 +379,17 @@ def _words_of_items(paragraph: str, question_words: list[str]) -> str | None:
     return " ".join(words) if is_list else None
 
 
-def _plain_list(segment: str) -> str:
+def _strip_list_markup(segment: str) -> str:
     """Return `segment` without LaTeX wrappers and without signs of order between its words."""
     return _ORDER_SIGN.sub(" ", unwrap_latex(segment) if "\\" in segment else segment)
 
 
-def _sorted_words(segment: str, question_words: list[str]) -> list[str] | None:
+def _match_sorted_words(segment: str, question_words: list[str]) -> list[str] | None:
     """Return `question_words` in the order of `segment`, if it begins with exactly these words.
 
     If each word has its own line, the next line must not be another item.
     """
-    tokens = _words(segment, question_words, len(question_words) + 1)
+    tokens = _tokenize_words(segment, question_words, len(question_words) + 1)
     words = [word for word, _ in tokens[: len(question_words)]]
     if sorted(words) != sorted(question_words):
         return None
@@ -397,7 +405,7 @@ def _sorted_words(segment: str, question_words: list[str]) -> list[str] | None:
     return words
 
 
-def _words(segment: str, question_words: list[str], limit: int) -> list[tuple[str, int]]:
+def _tokenize_words(segment: str, question_words: list[str], limit: int) -> list[tuple[str, int]]:
     """Return the first `limit` words of `segment`, each with the end position of its letters."""
     words: list[tuple[str, int]] = []
     for token in _TOKEN.finditer(segment):

@@ -124,7 +124,7 @@ class BBHProtocol(Protocol):
 QUESTION: dict[str, Word] = {"question": words()["question"]}
 
 
-def question_wording(question: str) -> Wording:
+def make_question_wording(question: str) -> Wording:
     """Return a wording with the published worked examples, then the question."""
     return Wording(
         question=question, head="{fewshot}\n\n", words=QUESTION, shared=(), examples="fewshot"
@@ -177,7 +177,7 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         stop=(NEXT_QUESTION,),
         shots=3,
         shot_choices=(0, 3),
-        wording=question_wording(EVALSCOPE_QUESTION),
+        wording=make_question_wording(EVALSCOPE_QUESTION),
         shown_target=evalscope_target,
     ),
     BBHProtocol(
@@ -189,7 +189,7 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         stop=(NEXT_QUESTION,),
         shots=3,
         shot_choices=(3,),
-        wording=question_wording(PAPER_QUESTION),
+        wording=make_question_wording(PAPER_QUESTION),
     ),
     BBHProtocol(
         name="answer-only",
@@ -200,7 +200,7 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         stop=(NEXT_QUESTION,),
         shots=3,
         shot_choices=(3,),
-        wording=question_wording(ANSWER_ONLY_QUESTION),
+        wording=make_question_wording(ANSWER_ONLY_QUESTION),
         examples=load_answer_only,
     ),
     BBHProtocol(

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.bixbench.capsules import Capsules
-from keju.benchmarks.choices import label_lines
+from keju.benchmarks.choices import format_choices
 from keju.benchmarks.facts import NotebookTask
 from keju.benchmarks.wording import Wording, check_template, words
 from keju.types import Sample
@@ -46,7 +46,7 @@ LANGUAGES: Final = {"python": "Python", "r": "R"}
 """Their names in the prompt."""
 
 
-def answer_form(args: BixBenchArgs) -> str:
+def describe_answer_form(args: BixBenchArgs) -> str:
     """Return a description of the answer to submit."""
     if args.answer_mode == "mcq":
         return "a single letter, that of the right option"
@@ -55,7 +55,7 @@ def answer_form(args: BixBenchArgs) -> str:
     return "a single string"
 
 
-def wording(args: BixBenchArgs) -> Wording:
+def make_wording(args: BixBenchArgs) -> Wording:
     """Return the prompt of one question: the question, steps, the answer's form, guidelines."""
     vocabulary = words("(A) text")
     placeholder_names = ["question", *(["choices"] if args.answer_mode == "mcq" else [])]
@@ -69,7 +69,7 @@ def wording(args: BixBenchArgs) -> Wording:
     hypothesis = args.question_source == "hypothesis"
     system = SYSTEM_HYPOTHESIS if hypothesis else SYSTEMS[args.answer_mode]
     return Wording(
-        question=_task(args, placeholder_names)
+        question=_write_task(args, placeholder_names)
         if args.prompt_template is None
         else args.prompt_template,
         system_prompt=system if args.system_prompt is None else args.system_prompt,
@@ -78,7 +78,7 @@ def wording(args: BixBenchArgs) -> Wording:
     )
 
 
-def _task(args: BixBenchArgs, placeholder_names: Sequence[str]) -> str:
+def _write_task(args: BixBenchArgs, placeholder_names: Sequence[str]) -> str:
     """Return the authors' message, which is assembled from separate files."""
     lead, tag = "are the questions", "questions"
     if args.question_source == "hypothesis":
@@ -90,7 +90,7 @@ def _task(args: BixBenchArgs, placeholder_names: Sequence[str]) -> str:
     parts = (
         f"Here {lead} you need to address:\n\n<{tag}>\n{question}\n</{tag}>\n",
         steps,
-        f"[Use the submit_answer tool to submit your final answer as {answer_form(args)}]\n"
+        f"[Use the submit_answer tool to submit your final answer as {describe_answer_form(args)}]\n"
         + ARTIFACTS,
         guidelines,
         *([] if args.images else [AVOID_IMAGES]),
@@ -99,7 +99,7 @@ def _task(args: BixBenchArgs, placeholder_names: Sequence[str]) -> str:
     return "\n".join(parts).replace("{language}", LANGUAGES[args.language])
 
 
-def notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
+def make_notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
     """Return how a model works on a question; the capsules are located on first use."""
 
     @cache
@@ -116,8 +116,8 @@ def notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
     return NotebookTask(
         check=check,
         prepare=prepare,
-        objection=partial(objection, args),
-        answer_form=answer_form(args),
+        objection=partial(find_objection, args),
+        answer_form=describe_answer_form(args),
         max_turns=args.max_turns,
         cell_timeout=args.docker_timeout if "docker_timeout" in args.model_fields_set else None,
         image=args.docker_image if args.enable_agentic_docker else "",
@@ -128,7 +128,7 @@ def notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
     )
 
 
-def objection(args: BixBenchArgs, sample: Sample, answer: str) -> str | None:
+def find_objection(args: BixBenchArgs, sample: Sample, answer: str) -> str | None:
     """Return the problem with a submitted answer: it is empty, or not one of the choices."""
     plain_answer = answer.strip().strip("()'\". ").lower()
     if not plain_answer:
@@ -138,7 +138,7 @@ def objection(args: BixBenchArgs, sample: Sample, answer: str) -> str | None:
         label, next_character = plain_answer[:1].upper(), plain_answer[1:2]
         is_lettered = label in sample.labels and next_character in ("", ")", ".", ":", " ")
         if not is_lettered and plain_answer not in options:
-            option_lines = label_lines(sample.choices, "(A) text")
+            option_lines = format_choices(sample.choices, "(A) text")
             return f"The answer must be the letter of one of the options:\n{option_lines}"
     elif args.question_source == "hypothesis" and plain_answer not in ("true", "false"):
         return 'The answer must be "True" or "False".'

@@ -98,7 +98,9 @@ class Capsules:
         """
         capsule_path = self.locate(sample)
         files = list(
-            _zip_files(capsule_path) if capsule_path.is_file() else _folder_files(capsule_path)
+            _list_zip_files(capsule_path)
+            if capsule_path.is_file()
+            else _list_folder_files(capsule_path)
         )
         data_files, left_out = _select_data(files)
         digest, size, count = hashlib.sha256(), 0, 0
@@ -119,7 +121,7 @@ class Capsules:
         return CapsuleFacts(capsule_path.name, digest.hexdigest(), count, size, tuple(left_out))
 
 
-def _zip_files(path_of_archive: Path) -> Iterator[_File]:
+def _list_zip_files(path_of_archive: Path) -> Iterator[_File]:
     """Yield the files of a zip file; DataError if an entry is a link or would leave the folder."""
     archive = Archive(path_of_archive)
     for name, entry in archive.entries.items():
@@ -130,7 +132,7 @@ def _zip_files(path_of_archive: Path) -> Iterator[_File]:
         yield _File(path, partial(archive.unpack, name))
 
 
-def _folder_files(capsule_folder: Path) -> Iterator[_File]:
+def _list_folder_files(capsule_folder: Path) -> Iterator[_File]:
     """Yield the files of a folder; DataError if one is a link, which may lead out of the folder."""
     for root, folders, names in os.walk(capsule_folder):
         for path in (Path(root, name) for name in (*folders, *names)):

@@ -212,7 +212,7 @@ def detect_version(rows: Sequence[Mapping[str, Any]], where: str) -> str:
 
 def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> Table:
     """Return the typed rows; each capsule has the fields of its first row."""
-    read_row = nested_row if version == "1.0" else flat_row
+    read_row = parse_nested_row if version == "1.0" else parse_flat_row
     questions: dict[str, Question] = {}
     for number, row in enumerate(rows, 1):
         for question in read_row(row, f"{where}, row {number}"):
@@ -236,7 +236,7 @@ def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> T
     return Table(version, [*questions.values()], [*capsules.values()], [*notes], count)
 
 
-def flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
+def parse_flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
     """Return the one question of a row of version 1.5."""
     distractors = _parse_list(row.get("distractors"), "distractors", where)
     if not distractors:
@@ -258,15 +258,15 @@ def flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
                 _as_text(distractor, "distractors", where) for distractor in distractors
             ),
             eval_mode=mode,
-            capsule=_capsule(row, _text_field(row, "capsule_uuid", where), where),
+            capsule=_make_capsule(row, _text_field(row, "capsule_uuid", where), where),
             is_first=True,
         )
     ]
 
 
-def nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
+def parse_nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
     """Return the questions of a row of version 1.0, which is a capsule."""
-    capsule = _capsule(row, _text_field(row, "uuid", where), where)
+    capsule = _make_capsule(row, _text_field(row, "uuid", where), where)
     questions = []
     for index, raw_question in enumerate(_parse_list(row["questions"], "questions", where)):
         question_place = f"{where}, question {index + 1}"
@@ -292,7 +292,7 @@ def nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
     return questions
 
 
-def _capsule(row: Mapping[str, Any], uuid: str, where: str) -> Capsule:
+def _make_capsule(row: Mapping[str, Any], uuid: str, where: str) -> Capsule:
     hypothesis = row.get("hypothesis")
     return Capsule(
         uuid=uuid.lower(),

@@ -34,7 +34,7 @@ from keju.benchmarks.bixbench.protocols import AGENTIC, PROTOCOLS, BixBenchProto
 from keju.benchmarks.bixbench.sentences import ENGLISH
 from keju.benchmarks.choices import recorded_gold, shuffle_order
 from keju.benchmarks.grading import EXACT, GRADED, LOST, REFUSAL
-from keju.benchmarks.kit import Questions, choose_protocol, count_warnings, fingerprint
+from keju.benchmarks.kit import Questions, choose_protocol, fingerprint, make_count_warnings
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice
 from keju.stats.estimate import Estimate, Repeats, mean_of_items
@@ -79,7 +79,7 @@ class BixBenchExam(Exam):
         return 0.5 if self.open_answers and sample.subset == HYPOTHESIS else super().chance(sample)
 
     def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
-        return answer_metrics(self.samples, scores)
+        return compute_answer_metrics(self.samples, scores)
 
     def locate(self, row: Mapping[str, Any]) -> str:
         hypothesis = self.subsets[0].name == HYPOTHESIS
@@ -163,9 +163,9 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
         protocol=protocol if mcq else replace(protocol, reader="native"),
         samples=questions.samples,
         subsets=questions.subsets,
-        readers=readers.readers()
+        readers=readers.make_readers()
         if mcq
-        else open_answers.readers(
+        else open_answers.make_readers(
             hypothesis=exam_args.question_source == "hypothesis",
             tags_required=protocol.tags_required,
         ),
@@ -185,7 +185,7 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
         }
         | {"prompt_template": wording.question, "system_prompt": wording.system_prompt},
         any_thinking=exam_args.use_think,
-        notebook=agentic.notebook_task(exam_args, folder.path) if is_agentic else None,
+        notebook=agentic.make_notebook_task(exam_args, folder.path) if is_agentic else None,
     )
 
 
@@ -268,7 +268,7 @@ def make_questions(table: Table, args: BixBenchArgs, protocol: BixBenchProtocol)
         subsets=(Subset(name, 0, len(samples), population=population),),
         errata=errata,
         notes=notes,
-        warnings=count_warnings([count]),
+        warnings=make_count_warnings([count]),
     )
 
 
@@ -289,11 +289,11 @@ def make_sample(
         if args.compat_shuffle:
             key = key.removeprefix(f"{capsule.short_id}-")
         if not args.with_refusal:
-            order = option_order(n, key, args)
+            order = choose_option_order(n, key, args)
         elif protocol.refusal.is_last and not args.compat_shuffle:
-            order = (*option_order(n, key, args), n)
+            order = (*choose_option_order(n, key, args), n)
         else:
-            order = option_order(n + 1, key, args)
+            order = choose_option_order(n + 1, key, args)
         target = LABELS[order.index(view_item.gold)]
     if args.with_refusal:
         choices = (*choices, protocol.refusal.text)
@@ -311,7 +311,7 @@ def make_sample(
     )
 
 
-def option_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]:
+def choose_option_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]:
     """Return the permutation of the `n` options of a question; see `keju.types.Sample.order`."""
     if not args.shuffle_options:
         return tuple(range(n))
@@ -335,7 +335,7 @@ class Unit(NamedTuple):
     value: float
 
 
-def answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estimate]:
+def compute_answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estimate]:
     """Return precision, coverage and reward, then accuracy by category and eval_mode.
 
     Questions about one capsule are not independent, so every interval is clustered. Accuracy by a
@@ -351,7 +351,7 @@ def answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estim
             )
             units.append(Unit(sample_index, group, ALL_OUTCOMES[code], float(f"{value:.7g}")))
     answered_units = [unit for unit in units if unit.outcome != "refused"]
-    reward = _mean(units, lambda unit: unit.value, "mean score of all answers")
+    reward = _mean_estimate(units, lambda unit: unit.value, "mean score of all answers")
     counts = scores.outcome_counts()
     # The standard deviation of single scores; None if there are none.
     values = [unit.value for unit in units if unit.outcome not in UNGRADED]
@@ -360,8 +360,10 @@ def answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estim
     deviation = math.sqrt(squares / len(values)) if values else None
     deviation_details = {"std": deviation, "answers": len(values)}
     metrics = {
-        "precision": _mean(answered_units, _right, "correct among answers that are no refusal"),
-        "coverage": _mean(
+        "precision": _mean_estimate(
+            answered_units, _right, "correct among answers that are no refusal"
+        ),
+        "coverage": _mean_estimate(
             units, lambda unit: float(unit.outcome != "refused"), "answers that are no refusal"
         ),
         "reward": msgspec.structs.replace(
@@ -377,7 +379,7 @@ def answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estim
         for name, indexes in sorted(sample_indexes.items()) if len(sample_indexes) > 1 else ():
             kind_units = [unit for unit in units if unit.sample_index in indexes]
             title = f"accuracy, {kind.replace('_', ' ')} {name}"
-            metrics[f"accuracy[{kind}={name}]"] = _mean(kind_units, _right, title)
+            metrics[f"accuracy[{kind}={name}]"] = _mean_estimate(kind_units, _right, title)
     return metrics
 
 
@@ -385,7 +387,7 @@ def _right(unit: Unit) -> float:
     return unit.value
 
 
-def _mean(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> Estimate:
+def _mean_estimate(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> Estimate:
     """Return the mean over questions, where each is the mean of its repeats, with its bounds."""
     repeats: dict[int, list[Unit]] = {}
     for unit in units:
@@ -408,7 +410,8 @@ BIXBENCH = Benchmark(
     tool_tasks=TOOL_TASKS,
     golden=GOLDEN,
     protocols=PROTOCOLS,
-    readers=readers.readers() | open_answers.readers(hypothesis=False, tags_required=False),
+    readers=readers.make_readers()
+    | open_answers.make_readers(hypothesis=False, tags_required=False),
     subset_names=(*(f"v{version}" for version in VERSIONS), HYPOTHESIS),
     exam=BixBenchExam,
     Args=BixBenchArgs,

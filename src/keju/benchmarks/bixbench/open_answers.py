@@ -23,7 +23,7 @@ from keju.answers.numbers import (
 )
 from keju.answers.reader import Reader
 from keju.answers.segments import clean_segment, tag_content
-from keju.benchmarks.bixbench.stated_numbers import stated_number
+from keju.benchmarks.bixbench.stated_numbers import find_stated_number
 from keju.benchmarks.grading import EXACT, grade
 from keju.types import Answer, Outcome, Reading, Reply, Sample, Score
 
@@ -87,21 +87,23 @@ class OpenReader(Reader):
         if comparable(value) == comparable(target):
             return Verdict(True, EXACT)
         if sample.metadata.get(EVAL_MODE) == "range_verifier":
-            bounds, number = range_of(target), stated_number(value)
+            bounds, number = range_of(target), find_stated_number(value)
             if bounds is not None and not _may_contain_number(value):
                 return Verdict(False, "range")
             if bounds is None or number is None:
                 return UNDECIDED
-            return Verdict(any(map(bounds.holds, self._values(number, percent=False))), "range")
+            return Verdict(
+                any(map(bounds.holds, self._possible_values(number, percent=False))), "range"
+            )
         number, gold = number_of(value), number_of(target)
         if number is None or gold is None:
             return UNDECIDED
         rounded = self._tolerant and any(
-            _rounds_to(v, gold) for v in self._values(number, gold.percent)
+            _rounds_to(v, gold) for v in self._possible_values(number, gold.percent)
         )
         return Verdict(True, "number") if rounded or same_number(number, gold) else UNDECIDED
 
-    def _values(self, number: Number, percent: bool) -> Sequence[Decimal]:
+    def _possible_values(self, number: Number, percent: bool) -> Sequence[Decimal]:
         """Return the possible values of a number; `percent` is whether the target is in percent."""
         if not self._tolerant or number.percent == percent:
             return (number.value,)
@@ -134,7 +136,7 @@ class HypothesisReader(Reader):
         return value == sample.target
 
 
-def readers(*, hypothesis: bool, tags_required: bool) -> dict[str, Reader]:
+def make_readers(*, hypothesis: bool, tags_required: bool) -> dict[str, Reader]:
     """Return the readers of open answers by name."""
     if hypothesis:
         return {HypothesisReader.name: HypothesisReader()}

@@ -111,7 +111,8 @@ class BixBenchProtocol(Protocol):
         return Wording(
             question=template,
             system_prompt=system if args.system_prompt is None else args.system_prompt,
-            words=words(self.style) | {"legend": legend if args.add_tf_legend else lambda _: ""},
+            words=words(self.style)
+            | {"legend": write_legend if args.add_tf_legend else lambda _: ""},
             shared=(),
         )
 
@@ -120,10 +121,10 @@ class AgenticProtocol(BixBenchProtocol):
     """The authors' notebook agent, whose prompts are assembled from parts."""
 
     def word(self, args: BixBenchArgs) -> Wording:
-        return agentic.wording(args)
+        return agentic.make_wording(args)
 
 
-def legend(sample: Sample) -> str:
+def write_legend(sample: Sample) -> str:
     """Return a legend with the letters of True and False in the displayed order."""
     letters = dict(zip(sample.choices, sample.labels, strict=True))
     return fill(LEGEND, {"true": letters["True"], "false": letters["False"]})

@@ -66,7 +66,7 @@ class OfficialReader(Reader):
         if inside is None:
             return Answer(reason="no_marker")
         letter = re.sub(r"[^A-Za-z0-9]+", "", inside).upper()  # ` (b). ` is B
-        return _valid(letter, sample, "strict") if letter else Answer(reason="empty")
+        return _accept_label(letter, sample, "strict") if letter else Answer(reason="empty")
 
 
 class EnvironmentReader(Reader):
@@ -85,12 +85,12 @@ class EnvironmentReader(Reader):
             text.strip(),
             sample,
             (
-                _single_label,
-                _announced_label,
-                _leading_label,
-                _named_option,
-                _option_text,
-                _similar_option,
+                _read_single_label,
+                _read_announced_label,
+                _read_leading_label,
+                _read_named_option,
+                _read_option_text,
+                _read_similar_option,
             ),
         )
 
@@ -116,10 +116,12 @@ class TaggedReader(RobustReader):
         super().__init__(Options(), strict=_TAG_OR_MARKER)
 
     def fallback(self, text: str, sample: Sample) -> Answer:
-        return _first_answer(text.strip(), sample, (_single_label, _leading_label, _named_option))
+        return _first_answer(
+            text.strip(), sample, (_read_single_label, _read_leading_label, _read_named_option)
+        )
 
 
-def readers() -> dict[str, Reader]:
+def make_readers() -> dict[str, Reader]:
     """Return all readers of multiple choice by name."""
     return {
         reader.name: reader for reader in (EnvironmentReader(), OfficialReader(), TaggedReader())
@@ -138,17 +140,17 @@ def _first_answer(text: str, sample: Sample, steps: tuple[Step, ...]) -> Answer:
     return Answer(reason="no_marker" if text else "empty")
 
 
-def _valid(label: str, sample: Sample, tier: Tier) -> Answer:
+def _accept_label(label: str, sample: Sample, tier: Tier) -> Answer:
     if len(label) == 1 and label in sample.labels:
         return Answer(label, tier)
     return Answer(reason="invalid_label")
 
 
-def _single_label(text: str, sample: Sample) -> Answer | None:
+def _read_single_label(text: str, sample: Sample) -> Answer | None:
     """Read a reply that is only one label, or a label with the text of its option."""
     match = _ONE_LABEL.fullmatch(normalize("NFKC", text) if len(text) <= LABEL_LENGTH else text)
     if match:
-        return _valid(match[1].upper(), sample, "strict")
+        return _accept_label(match[1].upper(), sample, "strict")
     label = None if _GLUED.match(text) else bare_label(text, sample.labels, sample.choices)
     return (
         Answer(label, "tolerant") if label and find_option(text, sample) in (None, label) else None
@@ -163,7 +165,7 @@ class _TextFirst(Choice):
         return Statement(label) if label else read_label(segment, sample.labels, sample.choices)
 
 
-def _announced_label(text: str, sample: Sample) -> Answer | None:
+def _read_announced_label(text: str, sample: Sample) -> Answer | None:
     """Read the last ``answer is X`` or ``Answer: X`` that has an answer and is not denied."""
     marked_statements, _ = statements(text, "", TOLERANT, _TextFirst(), sample)
     if not marked_statements:
@@ -172,13 +174,13 @@ def _announced_label(text: str, sample: Sample) -> Answer | None:
     return Answer(value, "tolerant" if value else "", reason)
 
 
-def _leading_label(text: str, sample: Sample) -> Answer | None:
+def _read_leading_label(text: str, sample: Sample) -> Answer | None:
     """Read a label at the beginning, if it is separated or followed by the text of its option."""
     match = _LEADING.match(text)
     if match is None:
         return None
     label = (match[1] or match[2]).upper()
-    if match[3] and not _own_text_follows(text, match.start(3), label, sample):
+    if match[3] and not _is_option_text_next(text, match.start(3), label, sample):
         return None
     statement = read_label(text.partition("\n")[0], sample.labels, sample.choices)
     if statement.reason == "ambiguous":
@@ -186,7 +188,7 @@ def _leading_label(text: str, sample: Sample) -> Answer | None:
     return Answer(label, "tolerant") if statement.value == label else None
 
 
-def _own_text_follows(text: str, start: int, label: str, sample: Sample) -> bool:
+def _is_option_text_next(text: str, start: int, label: str, sample: Sample) -> bool:
     index = sample.labels.find(label)
     option_text = sample.choices[index].strip() if index >= 0 else ""
     reply_part = text[start : start + len(option_text) + 1].casefold()
@@ -196,7 +198,7 @@ def _own_text_follows(text: str, start: int, label: str, sample: Sample) -> bool
     return bool(option_text) and reply_part.startswith(option_text.casefold()) and is_complete
 
 
-def _named_option(text: str, sample: Sample) -> Answer | None:
+def _read_named_option(text: str, sample: Sample) -> Answer | None:
     """Read the last ``Option X``; none if two are joined, or if the text calls it wrong."""
     mentions = list(_OPTION.finditer(text))
     if not mentions:
@@ -212,27 +214,27 @@ def _named_option(text: str, sample: Sample) -> Answer | None:
         return None
     if statement.value is None:
         return Answer(reason=statement.reason)
-    return _valid(last_mention[1], sample, "tolerant")
+    return _accept_label(last_mention[1], sample, "tolerant")
 
 
-def _option_text(text: str, sample: Sample) -> Answer | None:
+def _read_option_text(text: str, sample: Sample) -> Answer | None:
     label = find_option(text, sample)
     return Answer(label, "tolerant") if label else None
 
 
-def _similar_option(text: str, sample: Sample) -> Answer | None:
+def _read_similar_option(text: str, sample: Sample) -> Answer | None:
     """Return the option in words that a short `text` resembles most, if it is similar enough.
 
     Similarity never selects the refusal option, nor the opposite of the statement.
     """
-    letters = _letters(text)
+    letters = _normalize_letters(text)
     if len(text) > SHORT or not letters:
         return None
     refusal = sample.metadata.get(REFUSAL)
     ratios = [
-        (SequenceMatcher(None, letters, _letters(choice)).ratio(), label, choice)
+        (SequenceMatcher(None, letters, _normalize_letters(choice)).ratio(), label, choice)
         for label, choice in zip(sample.labels, sample.choices, strict=True)
-        if label != refusal and _only_words(choice)
+        if label != refusal and _has_no_digit(choice)
     ]
     best = max((ratio for ratio, _, _ in ratios), default=0.0)
     winners = [(label, choice) for ratio, label, choice in ratios if ratio == best]
@@ -271,17 +273,19 @@ def _is_option(text: str, choice: str) -> bool:
         return text_number is not None and same_number(text_number, number)
     if (bounds := range_of(choice)) is not None:
         return range_of(clean_segment(text)) == bounds
-    if _only_words(choice):
-        return bool(_letters(choice)) and _letters(text) == _letters(choice)
+    if _has_no_digit(choice):
+        return bool(_normalize_letters(choice)) and _normalize_letters(text) == _normalize_letters(
+            choice
+        )
     return comparable(text) == comparable(choice)
 
 
-def _only_words(text: str) -> bool:
+def _has_no_digit(text: str) -> bool:
     """Whether an option has no digit: ``upregulated``; not ``3-fold``."""
     return re.search(r"\d", text) is None
 
 
-def _letters(text: str) -> str:
+def _normalize_letters(text: str) -> str:
     """Return the letters and digits of a text in lower case, with single spaces for other
     characters.
 
@@ -297,7 +301,7 @@ def _are_opposed(left_text: str, right_text: str) -> bool:
         for text in (left_text, right_text)
     ]
     left_words, right_words = (
-        frozenset(_letters(text).split()) for text in (left_text, right_text)
+        frozenset(_normalize_letters(text).split()) for text in (left_text, right_text)
     )
     return polarities[0] != polarities[1] or any(
         prefix + word in larger_words

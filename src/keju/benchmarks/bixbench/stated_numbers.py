@@ -113,7 +113,7 @@ class _Candidate(NamedTuple):
     """The reason: ``answer is``, a sign of equality, or because it is the only number."""
 
 
-def stated_number(text: str) -> Number | None:
+def find_stated_number(text: str) -> Number | None:
     """Return the one number that `text` certainly gives as its answer.
 
     None if it has no number or several. Also None if the text around the number may deny it, limit
@@ -123,7 +123,7 @@ def stated_number(text: str) -> Number | None:
     if whole_number is not None:
         return whole_number
     plain_text = unwrap_latex(plain_numerals(text))
-    candidate = _candidate(plain_text, numbers_in(plain_text))
+    candidate = _find_candidate(plain_text, numbers_in(plain_text))
     if candidate is None or not candidate.number.clear:
         return None
     number, basis = candidate
@@ -150,7 +150,7 @@ def stated_number(text: str) -> Number | None:
     return number
 
 
-def _candidate(text: str, numbers: Sequence[Number]) -> _Candidate | None:
+def _find_candidate(text: str, numbers: Sequence[Number]) -> _Candidate | None:
     """Return the number after ``answer is`` or a sign of equality, or the only one of `text`."""
     by_start = {number.start: number for number in numbers}
 

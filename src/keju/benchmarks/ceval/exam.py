@@ -23,7 +23,7 @@ from keju.benchmarks.ceval.facts import (
     TOOL_TASKS,
     Split,
     check_mapping,
-    references,
+    find_references,
 )
 from keju.benchmarks.ceval.protocols import (
     PROTOCOLS,
@@ -32,7 +32,7 @@ from keju.benchmarks.ceval.protocols import (
     Mode,
     PromptForm,
 )
-from keju.benchmarks.ceval.readers import readers_for
+from keju.benchmarks.ceval.readers import make_readers
 from keju.benchmarks.ceval.sentences import ENGLISH
 from keju.benchmarks.facts import Submission
 from keju.benchmarks.kit import (
@@ -41,7 +41,7 @@ from keju.benchmarks.kit import (
     arrange,
     choose_protocol,
     count_rows,
-    count_warnings,
+    make_count_warnings,
 )
 from keju.benchmarks.prepare import prepare
 from keju.bounds import whole_number
@@ -115,13 +115,13 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     protocol = published.fix(
         mode=args.mode, form=args.form, decode=args.decode, shots=args.few_shot_num
     )
-    protocol = replace(protocol, readers=readers_for(protocol))
+    protocol = replace(protocol, readers=make_readers(protocol))
     prepared_args = args
     if not args.system_role:
-        protocol, prepared_args = without_system_role(protocol, args)
+        protocol, prepared_args = drop_system_role(protocol, args)
     exam = prepare(CEVAL, prepared_args, folder, seed, protocol)
-    if protocol.answer_only:
-        exam.references = references(args.split, protocol.shots)
+    if protocol.is_answer_only:
+        exam.references = find_references(args.split, protocol.shots)
     templates = ("system_prompt", "prompt_template", "few_shot_prompt_template")
     exam.settings = {
         "split": args.split,
@@ -136,14 +136,12 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     return exam
 
 
-def without_system_role(
-    protocol: CEvalProtocol, args: CEvalArgs
-) -> tuple[CEvalProtocol, CEvalArgs]:
+def drop_system_role(protocol: CEvalProtocol, args: CEvalArgs) -> tuple[CEvalProtocol, CEvalArgs]:
     """Move the text of the system message to the beginning of the first user message.
 
     The official chat already has its head there, so its system message is dropped.
     """
-    if protocol.base:
+    if protocol.is_base:
         raise ConfigError("ceval.system_role_base")
     wording, system = protocol.wording, args.system_prompt
     assert wording is not None
@@ -167,7 +165,7 @@ def without_system_role(
 # --- data --------------------------------------------------------------------------------------
 
 
-def questions(setup: Setup) -> Questions:
+def make_questions(setup: Setup) -> Questions:
     """Return the questions of the selected split and subjects."""
     args, folder = setup.args, setup.folder
     assert isinstance(args, CEvalArgs)
@@ -188,11 +186,11 @@ def questions(setup: Setup) -> Questions:
     elif unlabelled:
         notes.append(f"{unlabelled} of {total} rows have no label: no score for them")
     return replace(
-        arranged, version=args.split, notes=tuple(notes), warnings=count_warnings(counts)
+        arranged, version=args.split, notes=tuple(notes), warnings=make_count_warnings(counts)
     )
 
 
-def examples(setup: Setup) -> Iterator[Sample]:
+def load_examples(setup: Setup) -> Iterator[Sample]:
     """Yield the worked examples of the selected subjects."""
     for name in setup.subsets:
         yield from read_rows(setup.folder, name, "dev")
@@ -245,7 +243,7 @@ def read_row(fields: Mapping[str, Any], subject: str, split: Split, where: str) 
     )
 
 
-def fault_of(sample: Sample) -> str | None:
+def find_fault(sample: Sample) -> str | None:
     """Return the known error of a row: identical options."""
     for option in sample.choices:
         equal_labels = [OPTIONS[i] for i, text in enumerate(sample.choices) if text == option]
@@ -261,7 +259,7 @@ PREDICTION_COLUMN = "模型预测"
 # --- submission --------------------------------------------------------------------------------
 
 
-def submission(
+def make_submission(
     exam: Exam,
     answers: Mapping[str, str | None],
     fill: str | None = None,
@@ -327,7 +325,9 @@ def submission(
     return Submission(document_in_order, missing)
 
 
-def prediction_files(exam: Exam, answers: Mapping[str, str | None]) -> dict[str, list[list[str]]]:
+def make_prediction_files(
+    exam: Exam, answers: Mapping[str, str | None]
+) -> dict[str, list[list[str]]]:
     """Return the questions of each subject like its file, with the tutorial's prediction column.
 
     The cell of a question without a readable answer is empty. Labels of permuted options are
@@ -357,13 +357,13 @@ CEVAL = Benchmark(
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
     golden=GOLDEN,
-    submission=submission,
-    prediction_files=prediction_files,
+    submission=make_submission,
+    prediction_files=make_prediction_files,
     protocols=PROTOCOLS,
-    readers=readers_for(PROTOCOLS["evalscope"].fix()),
-    questions=questions,
-    examples=examples,
-    faults=fault_of,
+    readers=make_readers(PROTOCOLS["evalscope"].fix()),
+    questions=make_questions,
+    examples=load_examples,
+    faults=find_fault,
     averages=AVERAGES,
     subset_names=tuple(SUBJECTS),
     subset_aliases=SUBJECT_ALIASES,

@@ -139,7 +139,7 @@ SUBJECTS: Mapping[str, Subject] = {
 CATEGORIES: tuple[Category, ...] = tuple(_TABLE)
 
 
-def members(category: Category) -> tuple[str, ...]:
+def subjects_in(category: Category) -> tuple[str, ...]:
     """Return the subjects of `category`, in published order."""
     return tuple(s.name for s in SUBJECTS.values() if s.category == category)
 
@@ -197,14 +197,14 @@ AVERAGE = "average"
 HARD_MEAN = "hard"
 
 
-def _tasks(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def _single_tasks(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     return tuple((name,) for name in names)
 
 
 AVERAGES = (
-    Mean(AVERAGE, "Average over subjects", _tasks(tuple(SUBJECTS))),
-    *(Mean(name, name, _tasks(members(name)), group=True) for name in CATEGORIES),
-    Mean(HARD_MEAN, "C-Eval Hard", _tasks(sorted(HARD)), group=True),
+    Mean(AVERAGE, "Average over subjects", _single_tasks(tuple(SUBJECTS))),
+    *(Mean(name, name, _single_tasks(subjects_in(name)), group=True) for name in CATEGORIES),
+    Mean(HARD_MEAN, "C-Eval Hard", _single_tasks(sorted(HARD)), group=True),
 )
 """The official Average and its parts: each is an unweighted mean over subjects."""
 
@@ -229,7 +229,7 @@ _PUBLISHED: Mapping[Split, Mapping[tuple[str, int], tuple[float, float | None]]]
 """Answer-only: average and Hard, by model and number of worked examples."""
 
 
-def references(split: Split, shots: int) -> tuple[Reference, ...]:
+def find_references(split: Split, shots: int) -> tuple[Reference, ...]:
     """Return published answer-only figures for the same split and number of worked examples."""
     return tuple(
         Reference(
@@ -278,7 +278,7 @@ MODES = Modes(
     reasoned="cot",
     subjects={name: subject.chinese for name, subject in SUBJECTS.items()},
     subject_of=subject_of,
-    groups={name: members(name) for name in CATEGORIES} | {"hard": tuple(sorted(HARD))},
+    groups={name: subjects_in(name) for name in CATEGORIES} | {"hard": tuple(sorted(HARD))},
     titles={"hard": "C-Eval Hard"},
 )
 """Compares knowledge and reasoning, the tutorial's question, in two runs of the same model."""
@@ -294,7 +294,7 @@ def golden_settings(golden: Golden, _: Sequence[Mapping[str, Any]]) -> Sitting:
     return Sitting({"split": golden["split"], "few_shot_num": 0, "decode": "labels"}, "tutorial")
 
 
-def _percent(
+def _percent_figure(
     label: str, expected: float, share: float | None, *, is_of_subset: bool = False
 ) -> Figure:
     return Figure(
@@ -307,19 +307,21 @@ def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
     summary, overall = golden["summary"], recorded.overall
     yield Figure("rows", summary["n"], overall.n)
     yield Figure("correct", summary["correct"], overall.outcomes["correct"])
-    yield _percent("micro accuracy", summary["micro"], recorded.metrics["accuracy"])
-    yield _percent("average", summary["macro_52_subjects"], recorded.metrics["average"])
+    yield _percent_figure("micro accuracy", summary["micro"], recorded.metrics["accuracy"])
+    yield _percent_figure("average", summary["macro_52_subjects"], recorded.metrics["average"])
     for name, facts in (summary["categories"] | {"hard": summary["hard"]}).items():
         group = recorded.groups.get(name, Part())
         yield Figure(f"{name}, rows", facts["n"], group.n)
         yield Figure(f"{name}, correct", facts["correct"], group.outcomes.get("correct"))
-        yield _percent(f"{name}, average", facts["macro"], group.accuracy)
-        yield _percent(f"{name}, micro", facts["micro"], group.micro_accuracy)
+        yield _percent_figure(f"{name}, average", facts["macro"], group.accuracy)
+        yield _percent_figure(f"{name}, micro", facts["micro"], group.micro_accuracy)
     for name, facts in golden["subjects"].items():
         subset = recorded.subsets.get(name, Part())
         right = subset.outcomes.get("correct")
         yield Figure(f"{name}, correct", facts["correct"], right, is_of_subset=True)
-        yield _percent(f"{name}, accuracy", facts["accuracy"], subset.accuracy, is_of_subset=True)
+        yield _percent_figure(
+            f"{name}, accuracy", facts["accuracy"], subset.accuracy, is_of_subset=True
+        )
 
 
 GOLDEN = GoldenCheck(settings=golden_settings, figures=golden_figures, letter="pred")

@@ -67,7 +67,7 @@ def _base_wording(
     )
 
 
-def _evalscope(_: CEvalProtocol) -> Wording:
+def _evalscope_wording(_: CEvalProtocol) -> Wording:
     """One user message: examples with their explanations, then the question."""
     return Wording(
         question=EVALSCOPE_QUESTION,
@@ -80,13 +80,13 @@ def _evalscope(_: CEvalProtocol) -> Wording:
     )
 
 
-def _tutorial(protocol: CEvalProtocol) -> Wording:
+def _tutorial_wording(protocol: CEvalProtocol) -> Wording:
     """Options `A: text`; in a chat the head is the system message."""
-    cot = not protocol.answer_only
+    cot = not protocol.is_answer_only
     user = f"{BLOCK}\n{STEPS}" if cot else BLOCK
     reply = ("{explanation}\n" if cot else "") + CUE + "{answer}"
     labelled_words = words("A: text")
-    if protocol.base:
+    if protocol.is_base:
         question = f"{user}\n" + ("" if cot else CUE)
         head, shot = f"{EXAM_HEAD}\n\n", f"{user}\n"
         return _base_wording(
@@ -104,12 +104,12 @@ def _tutorial(protocol: CEvalProtocol) -> Wording:
     )
 
 
-def _official(protocol: CEvalProtocol) -> Wording:
+def _official_wording(protocol: CEvalProtocol) -> Wording:
     """Options `A. text`, every user turn ends with the cue; in a chat the head occurs twice."""
-    cot = not protocol.answer_only
+    cot = not protocol.is_answer_only
     user, head = f"{BLOCK}\n{CUE}", f"{EXAM_HEAD}\n\n"
     reply = OFFICIAL_STEPS + "{explanation}\n所以答案是{answer}。" if cot else "{answer}"
-    if protocol.base:
+    if protocol.is_base:
         question = user + (OFFICIAL_STEPS + OFFICIAL_FIRST_STEP if cot else "")
         return _base_wording(question, head=head, shot=user, reply=f"{reply}\n\n")
     system = OFFICIAL_PERSONA + EXAM_HEAD
@@ -118,7 +118,7 @@ def _official(protocol: CEvalProtocol) -> Wording:
     )
 
 
-def _lm_eval(_: CEvalProtocol) -> Wording:
+def _lm_eval_wording(_: CEvalProtocol) -> Wording:
     """The head once, the question stripped, a space between the cue and the label."""
     stripped = {**WORDS, "question": lambda sample: sample.text.strip()}
     user = f"{BLOCK}\n{CUE}"
@@ -126,13 +126,13 @@ def _lm_eval(_: CEvalProtocol) -> Wording:
     return _base_wording(user, head=head, shot=user, reply=reply, words=stripped)
 
 
-def _opencompass(protocol: CEvalProtocol) -> Wording:
+def _opencompass_wording(protocol: CEvalProtocol) -> Wording:
     """The head in every example; in base form the label is on its own line.
 
     In base form upstream compares four completed texts. So a question ends with that line break if
     the label is chosen by log-probability, and with the cue if the reply is generated.
     """
-    if protocol.base:
+    if protocol.is_base:
         question = OPENCOMPASS_BLOCK + ("\n" if protocol.decode == "labels" else "")
         return _base_wording(question, head="", shot=OPENCOMPASS_BLOCK, reply="\n{answer}\n\n\n")
     return Wording(
@@ -164,19 +164,19 @@ class CEvalProtocol(Protocol):
     shot_choices: Collection[int] | None = range(MAX_SHOTS + 1)
 
     @property
-    def answer_only(self) -> bool:
+    def is_answer_only(self) -> bool:
         """Whether the prompts neither show nor request a chain of thought."""
         return self.modes[0] == "answer-only"
 
     @property
-    def base(self) -> bool:
+    def is_base(self) -> bool:
         """Whether the prompt is a text to continue."""
         return self.forms[0] == "base"
 
     @property
-    def continues(self) -> bool:
+    def ends_with_cue(self) -> bool:
         """Whether the prompt ends with the cue `答案：`, so that the reply begins with a label."""
-        return (self.base or self.cued) and self.answer_only
+        return (self.is_base or self.cued) and self.is_answer_only
 
     def fix(
         self,
@@ -237,7 +237,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         version="1.1",
         reader="evalscope",
         about="EvalScope, C-Eval v1.1: explained examples in one message; asks for 答案：X",
-        make_wording=_evalscope,
+        make_wording=_evalscope_wording,
         modes=("cot",),
         forms=("chat",),
         decodes={"chat": ("generate",)},
@@ -253,7 +253,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         about="The C-Eval tutorial: answer-only by label logits, or chain of thought; its page "
         "reports in-context answer-only first; mode, form and few_shot_num choose among its eight "
         "prompts",
-        make_wording=_tutorial,
+        make_wording=_tutorial_wording,
         modes=("answer-only", "cot"),
         forms=("chat", "base"),
         decodes=_LABELS_FIRST,
@@ -267,7 +267,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         decode="labels",
         about="The scripts of hkust-nlp/ceval, with the Chinese subject name; "
         "mode and form choose among their prompts",
-        make_wording=_official,
+        make_wording=_official_wording,
         modes=("answer-only", "cot"),
         forms=("chat", "base"),
         decodes=_LABELS_FIRST,
@@ -283,7 +283,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         label=" ",
         about="lm-evaluation-harness ceval-valid v2: zero-shot completion, likeliest label, "
         "micro average",
-        make_wording=_lm_eval,
+        make_wording=_lm_eval_wording,
         modes=("answer-only",),
         forms=("base",),
         decodes=_LABELS_FIRST,
@@ -296,7 +296,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         headline="average",
         about="OpenCompass: header in every example; chat reads the first capital; base takes "
         "the likeliest label (upstream: mean cross-entropy of the whole text)",
-        make_wording=_opencompass,
+        make_wording=_opencompass_wording,
         modes=("answer-only",),
         forms=("chat", "base"),
         decodes={"chat": ("generate", "labels"), "base": ("labels", "generate")},

@@ -26,11 +26,11 @@ from keju.benchmarks.ceval.protocols import CEvalProtocol, Mode
 from keju.types import Answer, Sample, Tier
 
 
-def readers_for(protocol: CEvalProtocol) -> Mapping[str, Reader]:
+def make_readers(protocol: CEvalProtocol) -> Mapping[str, Reader]:
     """Return all readers, configured for the form of the protocol's prompts."""
-    base, continues = protocol.base, protocol.continues
+    base, continues = protocol.is_base, protocol.ends_with_cue
     readers: tuple[Reader, ...] = (
-        TutorialReader(continues=continues, base=base, answer_only=protocol.answer_only),
+        TutorialReader(continues=continues, base=base, answer_only=protocol.is_answer_only),
         OfficialReader(protocol.modes[0], protocol.shots),
         EvalScopeChoiceReader(EVALSCOPE_CHINESE),
         FirstCapitalReader(),
@@ -134,7 +134,7 @@ OFFICIAL_COT = (("答案是", "。"), ("答案为", "。"), ("选项", "是正�
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def _letter(text: str) -> str | None:
+def _read_letter(text: str) -> str | None:
     """Return the letter if `text` in the official form (lower case, no punctuation) is one."""
     normal = " ".join(text.lower().translate(_PUNCTUATION).split())
     return normal.upper() if len(normal) == 1 and normal in "abcd" else None
@@ -158,10 +158,10 @@ class OfficialReader(Reader):
         if self._mode == "cot":
             for before, after in OFFICIAL_COT:
                 if enclosed := _find_enclosed(text, before, after):
-                    letter = _letter(enclosed[-1])
+                    letter = _read_letter(enclosed[-1])
                     return Answer(letter, "strict") if letter else Answer(reason="invalid_label")
         elif self._shots:
-            if letter := _letter(text):
+            if letter := _read_letter(text):
                 return Answer(letter, "strict")
         elif text[:1] and text[0] in "ABCD":
             return Answer(text[0], "strict")

@@ -56,57 +56,57 @@ def find_misnamed(
     misnamed_columns: list[Misnamed] = []
     if not any(name in columns for name in CHOICES):
         present = [name for name in columns if name in LABELS]
-        misnamed_columns += _option_columns(unread_columns, present) or (
-            [] if "A" in present else _list_columns(unread_columns)
+        misnamed_columns += _find_option_columns(unread_columns, present) or (
+            [] if "A" in present else _find_list_column(unread_columns)
         )
     if not any(name in columns for name in ANSWER):
         option_columns = {misnamed_column.column for misnamed_column in misnamed_columns}
-        misnamed_columns += _answer_columns(
+        misnamed_columns += _find_answer_column(
             [name for name in unread_columns if name not in option_columns]
         )
     return tuple(misnamed_columns)
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     """Return a name without letter case and separators: ``optiona`` for ``Option_A``."""
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
-def _list_columns(unread: Sequence[str]) -> list[Misnamed]:
+def _find_list_column(unread: Sequence[str]) -> list[Misnamed]:
     """Return the column that probably holds all options, not one that holds a single option."""
-    candidates = [name for name in unread if _plain(name) in CHOICES or not _option(name)]
+    candidates = [name for name in unread if _normalize(name) in CHOICES or not _match_option(name)]
     return [
         Misnamed(column, close_name)
         for column in candidates
-        for close_name in _close_names(column, CHOICES)
+        for close_name in _find_close_name(column, CHOICES)
     ][:1]
 
 
-def _answer_columns(unread: Sequence[str]) -> list[Misnamed]:
+def _find_answer_column(unread: Sequence[str]) -> list[Misnamed]:
     """Return the column that probably holds the right answer; closer names come first."""
     answer_columns = [
         Misnamed(column, close_name)
         for column in unread
-        for close_name in _close_names(column, ANSWER)
+        for close_name in _find_close_name(column, ANSWER)
     ]
     answer_columns += [
-        Misnamed(name, ANSWER[0]) for name in unread if _plain(name) in OTHER_ANSWERS
+        Misnamed(name, ANSWER[0]) for name in unread if _normalize(name) in OTHER_ANSWERS
     ]
     return answer_columns[:1]
 
 
-def _close_names(column: str, names: Sequence[str]) -> list[str]:
+def _find_close_name(column: str, names: Sequence[str]) -> list[str]:
     """Return the name that `column` resembles, if there is one."""
-    return difflib.get_close_matches(_plain(column), names, n=1, cutoff=MIN_SIMILARITY)
+    return difflib.get_close_matches(_normalize(column), names, n=1, cutoff=MIN_SIMILARITY)
 
 
-def _option(column: str) -> re.Match[str] | None:
-    return OPTION.fullmatch(_plain(column))
+def _match_option(column: str) -> re.Match[str] | None:
+    return OPTION.fullmatch(_normalize(column))
 
 
-def _option_columns(unread: Sequence[str], present: Sequence[str]) -> list[Misnamed]:
+def _find_option_columns(unread: Sequence[str], present: Sequence[str]) -> list[Misnamed]:
     """Return columns of single options, unless there are fewer than two options."""
-    matches = [(name, match) for name in unread if (match := _option(name))]
+    matches = [(name, match) for name in unread if (match := _match_option(name))]
     first_number = 0 if any(match[2] and int(match[2]) == 0 for _, match in matches) else 1
     columns_by_label: dict[str, str] = {}
     for column, match in matches:

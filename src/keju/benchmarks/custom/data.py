@@ -31,7 +31,7 @@ from keju.benchmarks.custom.columns import (
 )
 from keju.benchmarks.custom.exam_file import FIELDS, ExamFile, Kind
 from keju.benchmarks.custom.readers import ACCEPTED
-from keju.benchmarks.data_checks import QuestionChecks, content_of
+from keju.benchmarks.data_checks import QuestionChecks, digest_content
 from keju.benchmarks.samples import DigestTable, SpooledSamples, text_digest
 from keju.config.exams import EXAM_FILES
 from keju.config.strict import scalar
@@ -76,7 +76,7 @@ class Question(NamedTuple):
     def content(self) -> bytes:
         """A digest of the text, its options, and the fields that templates can use."""
         names = self.fields.keys() - {"id", "group", *SUBSET}
-        return content_of(self.text, self.choices, {name: self.fields[name] for name in names})
+        return digest_content(self.text, self.choices, {name: self.fields[name] for name in names})
 
 
 class Repeat(NamedTuple):
@@ -133,7 +133,7 @@ def _stem(name: str) -> str:
     return ""
 
 
-def first_question(folder: DataFolder, names: Sequence[str]) -> Question:
+def read_first_question(folder: DataFolder, names: Sequence[str]) -> Question:
     """Return the first row of the first file that has rows."""
     for name in names:
         for question in _read_file(folder, name, None, None):
@@ -190,7 +190,7 @@ class QuestionBank:
 
         def place(row: int) -> str:
             file = bisect_right(starts, row) - 1
-            return _where(folder, names[file], row - starts[file] + 1)
+            return _row_place(folder, names[file], row - starts[file] + 1)
 
         def find(row: int) -> tuple[Sample, str]:
             return self.samples[row], place(row)
@@ -212,7 +212,7 @@ class QuestionBank:
                     part = self.parts.get(subset)
                     if part is None:
                         part = self.parts[subset] = Part(frozenset(question.fields))
-                    sample = _sample(exam, subset, len(part.rows), question)
+                    sample = _make_sample(exam, subset, len(part.rows), question)
                     is_contrary = self.checks.check(sample, question.where, first_row, find)
                     if first_row != row and not is_contrary:  # otherwise it has a separate notice
                         self.repeated += 1
@@ -228,7 +228,7 @@ class QuestionBank:
             raise DataError("custom.no_rows", path=folder.path / names[0])
 
 
-def _sample(exam: str, subset: str, index: int, question: Question) -> Sample:
+def _make_sample(exam: str, subset: str, index: int, question: Question) -> Sample:
     metadata: dict[str, Any] = {}
     if question.fields:
         metadata[FIELDS] = question.fields
@@ -254,7 +254,7 @@ def read_shots(
     for question in list(_read_file(folder, name, kind, template_columns, decided_by)):
         if not question.answers:
             raise DataError("custom.shot_answer", where=question.where)
-        shot = _sample("shot", question.subset, len(shots), question)
+        shot = _make_sample("shot", question.subset, len(shots), question)
         shot_metadata = {**shot.metadata, "explanation": question.explanation}
         shots.append(msgspec.structs.replace(shot, metadata=shot_metadata))
     return shots
@@ -270,19 +270,19 @@ def _read_file(
     """Yield the checked rows of a file; fields are checked if `template_columns` are known."""
     yaml = name.endswith(YAML_SUFFIXES)
     # Close it at once if a row is invalid: otherwise the error would keep the file open.
-    with closing(_yaml_rows(folder, name) if yaml else folder.file_rows(name)) as rows:
+    with closing(_read_yaml_rows(folder, name) if yaml else folder.file_rows(name)) as rows:
         for number, row in enumerate(rows, 1):
-            where = _where(folder, name, number)
+            where = _row_place(folder, name, number)
             if template_columns is not None:
                 check_columns(row, template_columns, where)
             yield make_question(row, kind, where, decided_by)
 
 
-def _where(folder: DataFolder, name: str, row: int) -> str:
+def _row_place(folder: DataFolder, name: str, row: int) -> str:
     return f"{folder.path / name}, row {row}"
 
 
-def _yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None, None]:
+def _read_yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None, None]:
     where = str(folder.path / name)
     try:
         content = scalar(folder.text(name), where, as_written=True)
@@ -302,7 +302,7 @@ def make_question(
     """Return one checked row of the given kind; `decided_by` is the row that determined it."""
     text = _text_field(_first_value(row, QUESTION), "question", where)
     if not text.strip():
-        raise _no_question(row, where)
+        raise _question_error(row, where)
     choices = read_choices(row, where)
     if kind is not None and (kind == "choice") != bool(choices):
         code = "custom.has_options" if choices else "custom.has_no_options"
@@ -350,7 +350,7 @@ def check_columns(row: Mapping[str, Any], template_columns: frozenset[str], wher
         raise DataError("custom.misnamed", **values)
 
 
-def _no_question(row: Mapping[str, Any], where: str) -> DataError:
+def _question_error(row: Mapping[str, Any], where: str) -> DataError:
     """Return the error of a row without a question: the field is empty, or has another name."""
     if any(name in row for name in QUESTION):
         return DataError("custom.no_question", where=where)

@@ -30,7 +30,7 @@ from keju.benchmarks.custom.exam_file import (
     columns_in_templates,
     read_exam_file,
 )
-from keju.benchmarks.custom.readers import LETTER, readers_of
+from keju.benchmarks.custom.readers import LETTER, make_readers
 from keju.benchmarks.kit import choose_shots, choose_subsets
 from keju.benchmarks.samples import ChosenSamples, ShuffledSamples
 from keju.config import DatasetArgs
@@ -58,10 +58,10 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
     files = DataFolder(folder)
     tables = data.find_tables(files, exam, single_file)
     # The first question determines the kind; the other rows are compared with it when read.
-    first_question = None if exam.kind else data.first_question(files, tables.questions)
+    first_question = None if exam.kind else data.read_first_question(files, tables.questions)
     kind: Kind = exam.kind or ("choice" if first_question and first_question.choices else "free")
     try:
-        reader, readers = readers_of(exam, kind)
+        reader, readers = make_readers(exam, kind)
     except ConfigError as error:
         raise DataError("custom.in_file", path=folder / exam_file, problem=error) from None
     text = Protocol(
@@ -107,7 +107,7 @@ class CustomExam(Exam):
         return super().locate(row)
 
 
-def _secondary_reader(reader: str, numeric: bool) -> str:
+def _choose_secondary_reader(reader: str, numeric: bool) -> str:
     """Return the name of the secondary reader.
 
     If all right answers are numbers, it must not compare full lines: in ``2 + 3 = 5`` the robust
@@ -188,7 +188,7 @@ class Custom:
         samples: Sequence[Sample] = ChosenSamples(bank.samples, rows)
         if args.shuffle_choices:
             samples = ShuffledSamples(samples, seed)
-        shots = self._shots(files, args, names, seed)
+        shots = self._choose_shots(files, args, names, seed)
         bank.checks.check_shots(chain.from_iterable(shots.values()), bank.samples)
         faults = tuple(bank.checks.notices())
         if args.few_shot_prompt_template is not None:
@@ -219,7 +219,7 @@ class Custom:
             prompts=templates.wording(system).prompts(names, shots),
             averages=(mean_over(bank.parts),),
             clustered=any(bank.parts[name].grouped for name in names),
-            beside=_secondary_reader(
+            beside=_choose_secondary_reader(
                 protocol.reader, not any(bank.parts[name].words for name in names)
             ),
             hints=(
@@ -240,7 +240,7 @@ class Custom:
             | ({"system_prompt": system} if system else {}),
         )
 
-    def _shots(
+    def _choose_shots(
         self, files: DataFolder, args: DatasetArgs, subsets: Sequence[str], seed: int
     ) -> dict[str, list[Sample]]:
         """Return the worked examples of each subset: its own if they name subsets, else all."""

@@ -16,8 +16,8 @@ from keju.benchmarks.wording import (
     Word,
     Wording,
     check_template,
+    fill_from_sample,
     placeholders,
-    put,
     words,
 )
 from keju.config import DatasetArgs
@@ -102,11 +102,11 @@ def read_exam_file(folder: Path) -> tuple[ExamFile, str]:
             except ConfigError as error:
                 raise DataError(str(error)) from None
             except ValidationError as error:
-                raise DataError("custom.in_file", path=path, problem=explanation(error)) from None
+                raise DataError("custom.in_file", path=path, problem=explain_error(error)) from None
     return ExamFile(), ""
 
 
-def explanation(error: ValidationError) -> str:
+def explain_error(error: ValidationError) -> str:
     """Explain the error in one line; if several forms are possible, list them."""
     field_name = str(error.errors()[0]["loc"][0])
     for fault in error.errors():
@@ -170,12 +170,14 @@ class Templates(NamedTuple):
         default_words = words("A) text", between=", ")
         names = {name for template in self for name in placeholders(template)}
         column_names = names - {*default_words, "subset", EXAMPLES}
-        vocabulary = default_words | {name: _column(name) for name in column_names}
+        vocabulary = default_words | {name: _column_word(name) for name in column_names}
         shot_vocabulary = {**vocabulary, **SHOT_WORDS, "subset": lambda shot: shot.subset}
 
         def example(shot: Sample) -> str:
             explained = shot.metadata.get("explanation")
-            return put(self.explained if explained else self.shot, shot_vocabulary, shot)
+            return fill_from_sample(
+                self.explained if explained else self.shot, shot_vocabulary, shot
+            )
 
         return Wording(
             question=self.question,
@@ -188,7 +190,7 @@ class Templates(NamedTuple):
         )
 
 
-def _column(name: str) -> Word:
+def _column_word(name: str) -> Word:
     """Return the value of another column; unknown names, as in ``\\boxed{X}``, stay text."""
     return lambda sample: str(sample.metadata.get(FIELDS, {}).get(name, f"{{{name}}}"))
 

@@ -58,7 +58,7 @@ class ExactText(Reader):
         return any(value == accepted_text.strip() for accepted_text in accepted)
 
 
-def readers_of(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
+def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     """Return the name of the main reader, and all readers for an exam of this kind."""
     strict, rule = MARKERS[exam.language], exam.reader
     answers = Choice() if kind == "choice" else Text()

@@ -19,7 +19,7 @@ from keju.answers.robust import RobustReader
 from keju.answers.segments import last_line, segments_after
 from keju.answers.wordings import ANSWER_IS
 from keju.benchmarks.base import Benchmark, Mean, Protocol, Subset, by_name
-from keju.benchmarks.choices import LabelStyle, label_lines
+from keju.benchmarks.choices import LabelStyle, format_choices
 from keju.benchmarks.demo.questions import KINDS, Question
 from keju.benchmarks.kit import Questions, Setup
 from keju.benchmarks.samples import LazySamples
@@ -117,14 +117,14 @@ def make_examples(setup: Setup) -> dict[str, str]:
     for kind in setup.subsets:
         questions = [generate(kind, f"shot:{number}", draw) for number in range(SHOTS)]
         texts[kind] = "".join(
-            f"{QUESTION_FORM.format(question=q.text, choices=label_lines(q.choices, STYLE))}\n"
+            f"{QUESTION_FORM.format(question=q.text, choices=format_choices(q.choices, STYLE))}\n"
             f"So {MARKER} ({LABELS[q.answer]}) {q.choices[q.answer]}\n\n"
             for q in questions
         )
     return texts
 
 
-def _wording(call: str) -> Wording:
+def _make_wording(call: str) -> Wording:
     return Wording(
         head=INSTRUCTION + "\n\n{examples}",
         question=f"{QUESTION_FORM}\n{call}",
@@ -184,7 +184,7 @@ DEMO = Benchmark(
             decode="labels",
             form="completion",
             shots=SHOTS,
-            wording=_wording(f"So {MARKER} ("),
+            wording=_make_wording(f"So {MARKER} ("),
         ),
         Protocol(
             name="text",
@@ -193,7 +193,7 @@ DEMO = Benchmark(
             about="3-shot, the letter after 'the answer is'",
             max_tokens=64,
             shots=SHOTS,
-            wording=_wording(CLOSING_REQUEST),
+            wording=_make_wording(CLOSING_REQUEST),
         ),
     ),
 )  # fmt: skip

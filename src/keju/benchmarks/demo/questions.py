@@ -47,7 +47,9 @@ def multistep_arithmetic(draw: random.Random) -> Question:
     """Ask for the value of an expression in brackets."""
     a, b, c, d = (draw.randint(-9, 9) for _ in range(4))
     value = (a + b) * (c - d)
-    return _among(draw, f"(({a} + {b}) * ({c} - {d})) =", value, range(value - 12, value + 13))
+    return _make_number_question(
+        draw, f"(({a} + {b}) * ({c} - {d})) =", value, range(value - 12, value + 13)
+    )
 
 
 def object_counting(draw: random.Random) -> Question:
@@ -56,10 +58,10 @@ def object_counting(draw: random.Random) -> Question:
     listing = ", ".join(f"{n} {thing}{'s' if n > 1 else ''}" for thing, n in counts.items())
     total = sum(counts.values())
     text = f"I have {listing}. How many things do I have in all?"
-    return _among(draw, text, total, range(max(1, total - 5), total + 6))
+    return _make_number_question(draw, text, total, range(max(1, total - 5), total + 6))
 
 
-def _among(draw: random.Random, text: str, value: int, near: range) -> Question:
+def _make_number_question(draw: random.Random, text: str, value: int, near: range) -> Question:
     """Return a question with `value` and three other numbers of `near` as shuffled options."""
     numbers = [value, *draw.sample([number for number in near if number != value], 3)]
     draw.shuffle(numbers)

@@ -20,8 +20,8 @@ from keju.benchmarks.bbh.exam import (
     check_final_line,
     parse_options,
 )
-from keju.benchmarks.bbh.exam import examples as bbh_examples
-from keju.benchmarks.bbh.exam import settings as bbh_settings
+from keju.benchmarks.bbh.exam import load_examples as bbh_examples
+from keju.benchmarks.bbh.exam import manifest_settings as bbh_settings
 from keju.benchmarks.bbh.facts import ABOUT, CHOICE_SUBSETS
 from keju.benchmarks.bbh.protocols import BBHArgs
 from keju.benchmarks.bbh.readers import READERS
@@ -149,7 +149,7 @@ def make_exam(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     return exam
 
 
-def questions(setup: Setup) -> Questions:
+def make_exam_questions(setup: Setup) -> Questions:
     """Return the questions of the selected subsets, generated once and stored in a file.
 
     Each subset has a SHA-256 of its questions and targets, like a file. Its name contains all
@@ -186,7 +186,7 @@ def questions(setup: Setup) -> Questions:
     return Questions(samples=samples, subsets=ranges, files=files, version=version)
 
 
-def examples(setup: Setup) -> Mapping[str, str]:
+def load_examples(setup: Setup) -> Mapping[str, str]:
     """Return the worked examples of the selected subsets."""
     assert isinstance(setup.args, FreshArgs)
     subsets = choose_language(setup.subsets, False, setup.args.lang)
@@ -221,7 +221,7 @@ def draw_examples(subset: str, setup: Setup) -> str:
     )
 
 
-def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
+def manifest_settings(setup: Setup, wording: Wording) -> dict[str, Any]:
     """Return the settings that shaped questions and prompts, for the manifest."""
     assert isinstance(setup.args, FreshArgs)
     fresh_settings = {
@@ -246,12 +246,12 @@ FRESH_BBH = Benchmark(
     grows="n",
     exam=FreshExam,
     make=make_exam,
-    questions=questions,
-    examples=examples,
+    questions=make_exam_questions,
+    examples=load_examples,
     refused={
         "few_shot_random": "the worked examples are fixed",
         "shuffle_choices": "options stand in the question's text",
         "local_path": "the questions are drawn from a seed",
     },
-    settings=settings,
+    settings=manifest_settings,
 )

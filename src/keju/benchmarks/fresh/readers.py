@@ -80,13 +80,13 @@ class ChineseCount(Number):
     """A number, also in Chinese characters: ``十二`` is 12."""
 
     def read(self, segment: str, sample: Sample) -> Statement:
-        return super().read(_in_digits(segment), sample)
+        return super().read(_to_digits(segment), sample)
 
     def whole(self, text: str, sample: Sample) -> str | None:
-        return super().whole(_in_digits(text), sample)
+        return super().whole(_to_digits(text), sample)
 
 
-def _in_digits(text: str) -> str:
+def _to_digits(text: str) -> str:
     """Return `text` in digits if it is only a number in Chinese characters."""
     numeral = _NUMERAL.fullmatch(text.strip().rstrip("。.")) if text else None
     if numeral is None or not (numeral[1] or numeral[2]):

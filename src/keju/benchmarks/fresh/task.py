@@ -66,12 +66,12 @@ class Task(ABC):
         return None
 
 
-def scaled(published: float, difficulty: float, *, least: int) -> int:
+def scale_size(published: float, difficulty: float, *, least: int) -> int:
     """Return a published size multiplied by a difficulty: ``scaled(8, 1.5, least=2)`` is 12."""
     return max(least, round(published * difficulty))
 
 
-def with_options(text: str, options: Sequence[str], answer: int, language: Language) -> Question:
+def add_options(text: str, options: Sequence[str], answer: int, language: Language) -> Question:
     """Return a question with lettered options; `answer` is the index of the right one."""
     lines = [f"({label}) {option}" for label, option in zip(LABELS, options, strict=False)]
     return Question("\n".join([text, OPTIONS[language], *lines]), f"({LABELS[answer]})")
@@ -88,6 +88,6 @@ def split_options(text: str) -> tuple[str, list[str]]:
     return text, []
 
 
-def label_of(options: Sequence[str], answer: str) -> str | None:
+def find_label(options: Sequence[str], answer: str) -> str | None:
     """Return the target for the only option equal to `answer`; None if it is not unique."""
     return f"({LABELS[options.index(answer)]})" if options.count(answer) == 1 else None

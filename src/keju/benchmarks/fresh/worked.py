@@ -59,7 +59,7 @@ def load_answer_only(subsets: Sequence[str], language: Language) -> dict[str, st
                 task_sentence(text, language),
                 *(
                     f"{marks.question}{example.question}\n{marks.answer}{gap}{example.answer}"
-                    for example in worked_examples(text, language)
+                    for example in parse_worked_examples(text, language)
                 ),
             ]
         )
@@ -72,7 +72,7 @@ def task_sentence(text: str, language: Language) -> str:
     return text.partition(f"\n\n{MARKS[language].question}")[0]
 
 
-def worked_examples(text: str, language: Language) -> list[WorkedExample]:
+def parse_worked_examples(text: str, language: Language) -> list[WorkedExample]:
     """Return the worked examples in a text, each with its question and its answer."""
     marks = MARKS[language]
     blocks = re.split(rf"^{re.escape(marks.question)}", text, flags=re.MULTILINE)[1:]

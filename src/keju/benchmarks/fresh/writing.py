@@ -70,7 +70,7 @@ def write_exam(args: FreshArgs, folder: Path) -> FreshManifest:
     _check_foreign_files(folder, [*files, "README.md", FRESH_MANIFEST], facts)
     for subset in exam.subsets:
         with whole_file(folder / "bbh" / f"{name_of(subset.name)}.json") as stream:
-            for piece in _document(exam, subset, canary):
+            for piece in _encode_subset(exam, subset, canary):
                 stream.write(piece)
     for name, text in texts.items():
         _write_text(folder / name, text)
@@ -94,7 +94,7 @@ def eval_command(facts: FreshManifest, folder: Path) -> str:
     return f"{command} --dataset-args '{settings}'"
 
 
-def _document(exam: Exam, subset: Subset, canary: str) -> Iterator[bytes]:
+def _encode_subset(exam: Exam, subset: Subset, canary: str) -> Iterator[bytes]:
     """Yield the content of a subset's file in pieces."""
     encode: Any = msgspec.json.encode
     yield b'{\n  "canary": ' + encode(canary) + b',\n  "examples": ['

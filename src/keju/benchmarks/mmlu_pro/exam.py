@@ -26,7 +26,7 @@ from keju.benchmarks.mmlu_pro.facts import (
     official_guess_accuracy,
 )
 from keju.benchmarks.mmlu_pro.protocols import PROTOCOLS
-from keju.benchmarks.mmlu_pro.readers import readers_of
+from keju.benchmarks.mmlu_pro.readers import make_readers
 from keju.benchmarks.mmlu_pro.sentences import ENGLISH
 from keju.benchmarks.wording import Wording
 from keju.bounds import whole_number
@@ -122,19 +122,19 @@ def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = 
     if isinstance(fields.get("options"), str):
         with contextlib.suppress(DataError):  # otherwise rejected below because it is text
             fields["options"] = parse_json(fields["options"].encode())
-    question_id = _field(fields, "question_id", int, where)
-    raw_options = _field(fields, "options", list, where)
+    question_id = _read_field(fields, "question_id", int, where)
+    raw_options = _read_field(fields, "options", list, where)
     if not all(isinstance(option, str) for option in raw_options):
         raise DataError("mmlu_pro.options", where=where)
     options = tuple(raw_options if as_published else (option.lstrip() for option in raw_options))
-    answer = _field(fields, "answer", str, where)
+    answer = _read_field(fields, "answer", str, where)
     if not answer.strip():
         raise DataError("mmlu_pro.empty_answer", where=where)
     check_choices(options, answer, where)
-    question = _field(fields, "question", str, where)
+    question = _read_field(fields, "question", str, where)
     if not question.strip():
         raise DataError("mmlu_pro.empty_question", where=where)
-    category = _field(fields, "category", str, where).lower()
+    category = _read_field(fields, "category", str, where).lower()
     if category not in CATEGORIES:
         raise DataError(
             "mmlu_pro.category",
@@ -150,11 +150,11 @@ def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = 
         cot=fields.get("cot_content") or "",
         category=category,
         indented=tuple(i for i, option in enumerate(raw_options) if option != options[i]),
-        fault=_fault(options, answer, fields.get("answer_index")),
+        fault=_find_fault(options, answer, fields.get("answer_index")),
     )
 
 
-def _field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
+def _read_field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
     value = fields.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
         fault = "is missing" if value is None else f"is {type(value).__name__}"
@@ -162,7 +162,7 @@ def _field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
     return value
 
 
-def _fault(options: Sequence[str], answer: str, index: Any) -> str:
+def _find_fault(options: Sequence[str], answer: str, index: Any) -> str:
     if isinstance(index, int) and answer and LABELS.index(answer) != index:
         return f"the answer is {answer} but answer_index is {index}; the letter counts"
     for option, count in Counter(options).items():
@@ -172,7 +172,7 @@ def _fault(options: Sequence[str], answer: str, index: Any) -> str:
     return ""
 
 
-def samples(rows: Iterable[Row]) -> Iterator[Sample]:
+def make_samples(rows: Iterable[Row]) -> Iterator[Sample]:
     """Yield the rows as samples, numbered within their category."""
     counts: Counter[str] = Counter()
     for row in rows:
@@ -294,17 +294,17 @@ def read_rows(setup: Setup, table: str) -> list[Row]:
     return rows
 
 
-def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
+def manifest_settings(setup: Setup, wording: Wording) -> dict[str, Any]:
     """Return the default settings, and whether options keep their white space."""
     assert isinstance(setup.args, MMLUProArgs)
     blanks = {"option_blanks": True} if setup.args.option_blanks else {}
     return default_settings(setup, wording) | blanks
 
 
-def questions(setup: Setup) -> Questions:
+def make_questions(setup: Setup) -> Questions:
     """Return the test questions of the selected categories."""
     rows = [row for row in read_rows(setup, TEST) if row.category in setup.subsets]
-    arranged = arrange("mmlu_pro", samples(rows), setup.subsets)
+    arranged = arrange("mmlu_pro", make_samples(rows), setup.subsets)
     arranged.errata = {sample_id(row.question_id): row.fault for row in rows if row.fault}
     arranged.notes, arranged.warnings = describe_changes(rows), find_edited_golds(rows)
     return arranged
@@ -318,15 +318,15 @@ MMLU_PRO = Benchmark(
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
     protocols=PROTOCOLS,
-    readers=readers_of("evalscope"),
+    readers=make_readers("evalscope"),
     subset_names=tuple(CATEGORIES),
     rows=CATEGORIES,
     averages=(Mean("macro_accuracy", TITLE, TASKS), Mean("macro_14", TITLE, TASKS)),
     golden=GOLDEN,
     exam=MMLUProExam,
-    questions=questions,
-    examples=lambda setup: samples(read_rows(setup, POOL)),
-    settings=settings,
+    questions=make_questions,
+    examples=lambda setup: make_samples(read_rows(setup, POOL)),
+    settings=manifest_settings,
     Args=MMLUProArgs,
     shot_key="{seed}:{name}:{subset}",
 )

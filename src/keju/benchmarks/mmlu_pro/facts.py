@@ -151,7 +151,7 @@ def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
             old_option_counts.get(number, current_count) if number in changed_ids else current_count
         )
     for key, (title, targets) in golds.items():
-        yield from _counts(golden[key], title, rows, targets, option_counts)
+        yield from _count_figures(golden[key], title, rows, targets, option_counts)
     # The authors' guesses: one stream over both passes, in file order.
     level1, level2 = ([_letter(row, reader) for row in rows] for reader in LEVELS.values())
     recorded_golds = golds["recorded_gold"][1]
@@ -170,7 +170,7 @@ def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
         )
 
 
-def _counts(
+def _count_figures(
     expected: Golden,
     gold: str,
     rows: Sequence[Answered],

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from keju.benchmarks.base import Protocol, by_name
-from keju.benchmarks.choices import label_lines
-from keju.benchmarks.mmlu_pro.readers import readers_of
+from keju.benchmarks.choices import format_choices
+from keju.benchmarks.mmlu_pro.readers import make_readers
 from keju.benchmarks.wording import Wording, words
 from keju.types import Sample
 
@@ -67,8 +67,8 @@ def _api_rationale(shot: Sample) -> str:
     return str(shot.metadata["cot_content"]).removeprefix("A: ")
 
 
-def _unpadded(shot: Sample) -> str:
-    return label_lines([option for option in shot.choices if option != PADDING], "A. text")
+def _unpadded_options(shot: Sample) -> str:
+    return format_choices([option for option in shot.choices if option != PADDING], "A. text")
 
 
 PROTOCOLS: dict[str, Protocol] = by_name(
@@ -79,7 +79,7 @@ PROTOCOLS: dict[str, Protocol] = by_name(
         about="EvalScope 1.14: 0 to 5 worked examples (default 5) and 'ANSWER: X', one message",
         shots=SHOTS,
         shot_choices=range(SHOTS + 1),
-        readers=readers_of("evalscope"),
+        readers=make_readers("evalscope"),
         wording=Wording(
             question=EVALSCOPE_QUESTION,
             head=EVALSCOPE_HEAD,
@@ -100,7 +100,7 @@ PROTOCOLS: dict[str, Protocol] = by_name(
         shots=SHOTS,
         shot_choices=range(SHOTS + 1),
         templates=False,
-        readers=readers_of("official"),
+        readers=make_readers("official"),
         wording=Wording(
             question=f"{OFFICIAL_QUESTION}Answer: {THOUGHT}",
             bare=OFFICIAL_HEAD,
@@ -108,7 +108,7 @@ PROTOCOLS: dict[str, Protocol] = by_name(
             shot=OFFICIAL_QUESTION + "{explanation}\n\n",
             between="",
             words=words("A. text"),
-            shot_words=words() | {"choices": _unpadded, "explanation": _official_rationale},
+            shot_words=words() | {"choices": _unpadded_options, "explanation": _official_rationale},
             tail_is_whole=True,
         ),
     ),
@@ -121,7 +121,7 @@ PROTOCOLS: dict[str, Protocol] = by_name(
         shots=SHOTS,
         shot_choices=range(SHOTS + 1),
         templates=False,
-        readers=readers_of("official-api"),
+        readers=make_readers("official-api"),
         wording=Wording(
             question=f"{OFFICIAL_API_QUESTION}{THOUGHT}\n\n",
             bare=OFFICIAL_API_HEAD,
@@ -129,7 +129,7 @@ PROTOCOLS: dict[str, Protocol] = by_name(
             shot=OFFICIAL_API_QUESTION + "{explanation}\n\n",
             between="",
             words=words("A. text"),
-            shot_words=words() | {"choices": _unpadded, "explanation": _api_rationale},
+            shot_words=words() | {"choices": _unpadded_options, "explanation": _api_rationale},
             tail_is_whole=True,
         ),
     ),

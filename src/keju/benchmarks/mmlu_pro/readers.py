@@ -71,7 +71,7 @@ class Level2(Level1):
         return Answer(letter, "fallback") if letter else super().unmarked(text)
 
 
-def readers_of(protocol: str) -> dict[str, Reader]:
+def make_readers(protocol: str) -> dict[str, Reader]:
     """Return all readers, configured for replies to the prompts of `protocol`."""
     without_bold = protocol == "official-api"
     strict = ANSWER_COLON if protocol == "evalscope" else ANSWER_IS

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
 
 PUBLISHED_TOKENS = 8
 PUBLISHED_ROWS = 250
@@ -33,7 +33,7 @@ BEFORE, AFTER = (("not", 0, 0), ("(", 1, 0), ("True", 0, 1), ("False", 0, 1)), (
 
 
 @cache
-def count(tokens: int, depth: int, state: int) -> int:
+def count_expressions(tokens: int, depth: int, state: int) -> int:
     """Return the number of ways to end an expression that has `depth` open brackets with `tokens`
     more tokens."""
     if not tokens:
@@ -41,7 +41,7 @@ def count(tokens: int, depth: int, state: int) -> int:
     total = 0
     for _, change, next_state in AFTER if state else BEFORE:
         if 0 <= depth + change <= MAX_DEPTH:
-            total += count(tokens - 1, depth + change, next_state)
+            total += count_expressions(tokens - 1, depth + change, next_state)
     return total
 
 
@@ -50,12 +50,12 @@ def _draw_expression(draw: random.Random, remaining: int) -> list[str]:
     depth, state = 0, 0
     tokens: list[str] = []
     while remaining:
-        place = draw.randrange(count(remaining, depth, state))
+        place = draw.randrange(count_expressions(remaining, depth, state))
         remaining -= 1
         for token, change, next_state in AFTER if state else BEFORE:
             if not 0 <= depth + change <= MAX_DEPTH:
                 continue
-            ways = count(remaining, depth + change, next_state)
+            ways = count_expressions(remaining, depth + change, next_state)
             if place < ways:
                 tokens.append(token)
                 depth, state = depth + change, next_state
@@ -71,15 +71,15 @@ class BooleanExpressions(Task):
     languages = ("en", "zh")
 
     def invent(self, draw: random.Random, difficulty: float) -> list[str]:
-        size, target_value = scaled(PUBLISHED_TOKENS, difficulty, least=2), draw.random() < 0.5
-        while _value(tokens := _draw_expression(draw, size)) != target_value:
+        size, target_value = scale_size(PUBLISHED_TOKENS, difficulty, least=2), draw.random() < 0.5
+        while _evaluate(tokens := _draw_expression(draw, size)) != target_value:
             pass
         return tokens
 
     def write(self, problem: list[str], language: Language) -> Question:
         words = WORDS[language]
         text = " ".join(words.get(token, token) for token in problem)
-        return Question(QUESTION_FORMS[language].format(text), words[str(_value(problem))])
+        return Question(QUESTION_FORMS[language].format(text), words[str(_evaluate(problem))])
 
     def solve(self, text: str) -> str | None:
         for language, words in WORDS.items():
@@ -92,11 +92,11 @@ class BooleanExpressions(Task):
         return None
 
     def space(self, difficulty: float) -> int:
-        size = scaled(PUBLISHED_TOKENS, difficulty, least=2)
-        return count(size, 0, 0) - (PUBLISHED_ROWS if size == PUBLISHED_TOKENS else 0)
+        size = scale_size(PUBLISHED_TOKENS, difficulty, least=2)
+        return count_expressions(size, 0, 0) - (PUBLISHED_ROWS if size == PUBLISHED_TOKENS else 0)
 
 
-def _value(tokens: list[str]) -> bool:
+def _evaluate(tokens: list[str]) -> bool:
     """Return the value of an expression; the innermost brackets are evaluated first."""
     flat: list[str] = []
     for token in tokens:
@@ -104,7 +104,7 @@ def _value(tokens: list[str]) -> bool:
             flat.append(token)
             continue
         opening = len(flat) - 1 - flat[::-1].index("(")
-        flat[opening:] = [str(_value(flat[opening + 1 :]))]
+        flat[opening:] = [str(_evaluate(flat[opening + 1 :]))]
     clauses = " ".join(flat).split(" or ")
     return any(
         all((term.count("not") % 2 == 0) == term.endswith("True") for term in clause.split(" and "))

@@ -229,20 +229,20 @@ def find_todays(hint: str) -> Days:
     for pattern, rule in RULES:
         if match := pattern.fullmatch(hint):
             try:
-                days = rule(*map(_value, match.groups()))
+                days = rule(*map(_parse_value, match.groups()))
             except (ValueError, KeyError):  # no such day, month or name
                 return []
             return days if isinstance(days, list) else [days]
-    return _end_of_chain(re.split(r"\. |。", hint.rstrip(".。")))
+    return _solve_chain(re.split(r"\. |。", hint.rstrip(".。")))
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     if re.fullmatch(DATE, text):
         return parse_date(text)
     return int(text) if text.isdecimal() else text
 
 
-def _end_of_chain(sentences: list[str]) -> Days:
+def _solve_chain(sentences: list[str]) -> Days:
     days: dict[str, Days] = {}
     for sentence in sentences:
         if match := OPENING_DAY.fullmatch(sentence):

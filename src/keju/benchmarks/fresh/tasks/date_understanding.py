@@ -13,7 +13,7 @@ from datetime import date
 from typing import NamedTuple
 
 from keju.benchmarks.bbh.facts import ERRATA
-from keju.benchmarks.fresh.task import Language, Question, Task, split_options, with_options
+from keju.benchmarks.fresh.task import Language, Question, Task, add_options, split_options
 from keju.benchmarks.fresh.tasks.date_hints import (
     HINTS,
     PLAIN_HINTS,
@@ -153,7 +153,7 @@ class DateUnderstanding(Task):
             DATE_QUESTIONS[problem.date_question][1][language]
         )
         options = [FORMATS[language].format(day) for day in problem.options]
-        return with_options(hint + question_text, options, problem.answer, language)
+        return add_options(hint + question_text, options, problem.answer, language)
 
     def solve(self, text: str) -> str | None:
         return solve_dates(*split_options(text))

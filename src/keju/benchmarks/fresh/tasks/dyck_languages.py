@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
 
 PUBLISHED_LENGTHS = (4, 100)
 PUBLISHED_CLOSINGS = 3
@@ -32,10 +32,10 @@ class DyckLanguages(Task):
     languages = ("en", "zh")
 
     def invent(self, draw: random.Random, difficulty: float) -> tuple[list[str], int]:
-        shortest, longest = (scaled(size, difficulty, least=2) for size in PUBLISHED_LENGTHS)
+        shortest, longest = (scale_size(size, difficulty, least=2) for size in PUBLISHED_LENGTHS)
         # The square root, because few words end in many closing brackets, and long words are
         # enough.
-        closing_count = draw.randint(1, scaled(PUBLISHED_CLOSINGS, difficulty**0.5, least=1))
+        closing_count = draw.randint(1, scale_size(PUBLISHED_CLOSINGS, difficulty**0.5, least=1))
         while True:
             word = _draw_word(draw, longest)
             if shortest <= len(word) > closing_count and all(

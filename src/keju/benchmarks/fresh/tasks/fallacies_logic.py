@@ -58,15 +58,15 @@ def implies(condition: Predicate, consequence: Predicate) -> LogicStatement:
     return LogicStatement("all", Or((Not(condition), consequence)))
 
 
-def atoms_of(predicate: Predicate) -> Iterator[str]:
+def list_atoms(predicate: Predicate) -> Iterator[str]:
     """Yield the predicates without parts inside a predicate."""
     if isinstance(predicate, str):
         yield predicate
     elif isinstance(predicate, Not):
-        yield from atoms_of(predicate.part)
+        yield from list_atoms(predicate.part)
     else:
         for part in predicate.parts:
-            yield from atoms_of(part)
+            yield from list_atoms(part)
 
 
 @cache
@@ -88,13 +88,13 @@ class KindSets:
         self.everything = (1 << (1 << len(atoms))) - 1
         self._columns = {atom: _column(n, len(atoms)) for n, atom in enumerate(atoms)}
 
-    def of(self, predicate: Predicate) -> int:
+    def kinds_of(self, predicate: Predicate) -> int:
         """Return the kinds of which a predicate is true."""
         if isinstance(predicate, str):
             return self._columns[predicate]
         if isinstance(predicate, Not):
-            return self.everything & ~self.of(predicate.part)
-        sets = [self.of(part) for part in predicate.parts]
+            return self.everything & ~self.kinds_of(predicate.part)
+        sets = [self.kinds_of(part) for part in predicate.parts]
         kinds = sets[0]
         for part_kinds in sets[1:]:
             kinds = kinds & part_kinds if isinstance(predicate, And) else kinds | part_kinds
@@ -121,7 +121,7 @@ def make_world(premises: Sequence[LogicStatement], kinds: KindSets) -> World:
     allowed, needed = kinds.everything, []
     named_kinds: dict[str, int] = {}
     for statement in premises:
-        true_kinds = kinds.of(statement.predicate)
+        true_kinds = kinds.kinds_of(statement.predicate)
         if statement.quantifier == "all":
             allowed &= true_kinds
         elif statement.quantifier == "some":
@@ -135,7 +135,7 @@ def make_world(premises: Sequence[LogicStatement], kinds: KindSets) -> World:
 
 def follows(world: World, conclusion: LogicStatement, kinds: KindSets) -> bool:
     """Whether a statement is true in all possibilities that the premises leave."""
-    false_kinds = kinds.everything & ~kinds.of(conclusion.predicate)
+    false_kinds = kinds.everything & ~kinds.kinds_of(conclusion.predicate)
     if not world.is_possible():
         return True
     if conclusion.quantifier == "all":
@@ -149,6 +149,6 @@ def follows(world: World, conclusion: LogicStatement, kinds: KindSets) -> bool:
 def is_valid(argument: Argument) -> bool:
     """Whether the conclusion follows from the premises."""
     statements = (*argument.premises, argument.conclusion)
-    atoms = dict.fromkeys(a for statement in statements for a in atoms_of(statement.predicate))
+    atoms = dict.fromkeys(a for statement in statements for a in list_atoms(statement.predicate))
     kinds = KindSets(list(atoms))
     return follows(make_world(argument.premises, kinds), argument.conclusion, kinds)

@@ -11,7 +11,7 @@ import random
 import re
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
 from keju.benchmarks.fresh.tasks.fallacies_logic import (
     And,
     KindSets,
@@ -80,10 +80,10 @@ class FormalFallacies(Task):
 
     def invent(self, draw: random.Random, difficulty: float) -> FallacyProblem:
         (published,) = draw.choices(list(PUBLISHED_PREMISES), list(PUBLISHED_PREMISES.values()))
-        size = min(scaled(published, difficulty, least=1), MOST_PREMISES)
+        size = min(scale_size(published, difficulty, least=1), MOST_PREMISES)
         valid = draw.random() < 0.5
         while True:
-            *premises, conclusion = _valid_argument(draw, size)
+            *premises, conclusion = _draw_valid_argument(draw, size)
             if not valid:
                 *premises, conclusion = _add_fault(draw, [*premises, conclusion])
             draw.shuffle(premises)
@@ -156,7 +156,7 @@ class FreshKinds:
         return LiteralGroup(tuple(self.literal() for _ in range(size)), self._draw.random() < 0.5)
 
 
-def _valid_argument(draw: random.Random, size: int) -> list[Claim]:
+def _draw_valid_argument(draw: random.Random, size: int) -> list[Claim]:
     """Draw claims of which the last follows from the others."""
     fresh_kinds = FreshKinds(draw)
     quantifier: Quantifier = "all"
@@ -164,7 +164,7 @@ def _valid_argument(draw: random.Random, size: int) -> list[Claim]:
         names = list(PUBLISHED_QUANTIFIERS)
         (quantifier,) = draw.choices(names, list(PUBLISHED_QUANTIFIERS.values()))
     condition, consequence = fresh_kinds.group(), fresh_kinds.group()
-    steps = _steps(draw, fresh_kinds, condition, consequence, size - (quantifier != "all"))
+    steps = _draw_steps(draw, fresh_kinds, condition, consequence, size - (quantifier != "all"))
     claims = [_maybe_contrapose(draw, start, end) for start, end in steps]
     if quantifier == "all":
         return [*claims, _maybe_contrapose(draw, condition, consequence)]
@@ -182,7 +182,7 @@ def _valid_argument(draw: random.Random, size: int) -> list[Claim]:
     ]
 
 
-def _steps(
+def _draw_steps(
     draw: random.Random,
     fresh_kinds: FreshKinds,
     condition: LiteralGroup,

@@ -19,17 +19,17 @@ from keju.benchmarks.fresh.task import (
     Language,
     Question,
     Task,
-    label_of,
-    scaled,
+    add_options,
+    find_label,
+    scale_size,
     split_options,
-    with_options,
 )
 from keju.benchmarks.fresh.tasks.shapes_solver import (
     Arc,
     Point,
     Stroke,
-    name_of_polygon,
-    names_of,
+    find_names,
+    polygon_name,
     read_path,
 )
 
@@ -39,7 +39,7 @@ CORNERS = (5, 6, 7, 8)
 FAMILIES: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, ("line",)), (3, ("triangle",)), (2, ("circle", "ellipse")), (4, ("sector",)),
     (4, ("kite",)), (4, ("rectangle", "trapezoid")),
-    *((corners, (name_of_polygon(corners),)) for corners in CORNERS),
+    *((corners, (polygon_name(corners),)) for corners in CORNERS),
 )  # fmt: skip
 """The size of each family (about the published number of strokes), and the figures in it."""
 BROADER = {"circle": "ellipse", "rectangle": "trapezoid"}
@@ -71,10 +71,10 @@ class GeometricShapes(Task):
         max_corners = max(3, round(CORNERS[-1] * difficulty))
         family = draw.choice([names for size, names in FAMILIES if size <= max_corners])
         name = draw.choice(family)
-        corners = next((n for n in CORNERS if name_of_polygon(n) == name), 0)
+        corners = next((n for n in CORNERS if polygon_name(n) == name), 0)
         if corners and difficulty > 1:
             corners = round(draw.uniform(corners - 0.5, corners + 0.5) * difficulty)
-            name = name_of_polygon(corners)
+            name = polygon_name(corners)
         strokes = _draw_figure(draw, name, corners, difficulty)
         if draw.random() < difficulty - 1:
             strokes = [_maybe_reverse(draw, stroke) for stroke in strokes]
@@ -98,7 +98,7 @@ class GeometricShapes(Task):
                 parts.append(f"A {shape} {_point_text(stroke.end)}")
             pen = stroke.end
         text = f'This SVG path element <path d="{" ".join(parts)}"/> draws a'
-        return with_options(text, problem.options, problem.answer, language)
+        return add_options(text, problem.options, problem.answer, language)
 
     def solve(self, text: str) -> str | None:
         question, options = split_options(text)
@@ -106,10 +106,12 @@ class GeometricShapes(Task):
         strokes = read_path(match["path"]) if match else None
         if not strokes:
             return None
-        true_names = [name for name in names_of(strokes) if name in options]
+        true_names = [name for name in find_names(strokes) if name in options]
         if len(true_names) == 2 and BROADER.get(true_names[0]) == true_names[1]:
-            return label_of(options, true_names[1])  # both are true; the target is the broader one
-        return label_of(options, true_names[0]) if len(true_names) == 1 else None
+            return find_label(
+                options, true_names[1]
+            )  # both are true; the target is the broader one
+        return find_label(options, true_names[0]) if len(true_names) == 1 else None
 
 
 def _point_text(point: Point) -> str:
@@ -124,7 +126,7 @@ def _draw_wrong_names(draw: random.Random, name: str, corners: int) -> list[str]
     fewest_corners = (
         max(CORNERS[0], corners - draw.randrange(len(CORNERS))) if corners > 8 else CORNERS[0]
     )
-    polygons = [name_of_polygon(n) for n in range(fewest_corners, fewest_corners + len(CORNERS))]
+    polygons = [polygon_name(n) for n in range(fewest_corners, fewest_corners + len(CORNERS))]
     names = [n for n in (*FIGURES, *polygons) if n not in (name, BROADER.get(name))]
     return draw.sample(names, 10 if draw.random() < ELEVEN_OPTIONS else 9)
 
@@ -137,12 +139,12 @@ def _draw_figure(draw: random.Random, name: str, corners: int, difficulty: float
     is_integral = draw.random() < WHOLE_NUMBERS
     match name:
         case "line":
-            return _draw_line(draw, scaled(1, difficulty, least=1), is_integral=is_integral)
+            return _draw_line(draw, scale_size(1, difficulty, least=1), is_integral=is_integral)
         case "circle" | "ellipse":
-            pieces = scaled(2, difficulty, least=2)
+            pieces = scale_size(2, difficulty, least=2)
             return _draw_ellipse(draw, pieces, circle=name == "circle", is_integral=is_integral)
         case "sector":
-            return _draw_sector(draw, scaled(1, difficulty, least=1), is_integral=is_integral)
+            return _draw_sector(draw, scale_size(1, difficulty, least=1), is_integral=is_integral)
         case "kite" | "rectangle" | "trapezoid":
             return _close_polygon(_draw_four_corners(draw, name, is_integral=is_integral))
         case _:

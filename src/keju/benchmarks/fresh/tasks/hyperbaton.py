@@ -14,9 +14,9 @@ from keju.benchmarks.fresh.task import (
     Language,
     Question,
     Task,
-    scaled,
+    add_options,
+    scale_size,
     split_options,
-    with_options,
 )
 from keju.types import LABELS
 
@@ -86,7 +86,7 @@ class Hyperbaton(Task):
 
     def invent(self, draw: random.Random, difficulty: float) -> Phrase:
         (size,) = draw.choices(list(PUBLISHED_SIZES), list(PUBLISHED_SIZES.values()))
-        rounds, remainder = divmod(2 + scaled(size - 2, difficulty, least=0), len(CLASSES))
+        rounds, remainder = divmod(2 + scale_size(size - 2, difficulty, least=0), len(CLASSES))
         numbers = sorted(
             [*draw.sample(range(len(CLASSES)), remainder), *list(range(len(CLASSES))) * rounds]
         )
@@ -107,7 +107,7 @@ class Hyperbaton(Task):
             " ".join([*(CLASSES[number][entry] for number, entry in order), NOUNS[problem.noun]])
             for order in orders
         ]
-        return with_options(QUESTION_TEXT, options, problem.answer, language)
+        return add_options(QUESTION_TEXT, options, problem.answer, language)
 
     def solve(self, text: str) -> str | None:
         question, options = split_options(text)

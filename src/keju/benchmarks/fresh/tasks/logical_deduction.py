@@ -19,7 +19,7 @@ import random
 from itertools import pairwise
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import Language, Question, Task, split_options, with_options
+from keju.benchmarks.fresh.task import Language, Question, Task, add_options, split_options
 from keju.benchmarks.fresh.tasks.deduction_reading import solve_deduction
 from keju.benchmarks.fresh.vocabulary import vocabulary
 from keju.types import LABELS
@@ -173,7 +173,7 @@ class LogicalDeduction(Task):
         text = beginning + gap.join([opening, *(sentence + end for sentence in sentences)])
         asked_form = _place_form(scene, problem.asked_place, size, language)
         options = [asked_form.format(a=f"The {name}" if article else name) for name in names]
-        return with_options(text, options, problem.order[problem.asked_place], language)
+        return add_options(text, options, problem.order[problem.asked_place], language)
 
     def solve(self, text: str) -> str | None:
         head, options = split_options(text)

@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Callable
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
 
 PUBLISHED_NUMBERS = 8
 GROUP = 4
@@ -41,13 +41,15 @@ class MultistepArithmeticTwo(Task):
     languages = ("en", "zh")
 
     def invent(self, draw: random.Random, difficulty: float) -> Tree:
-        numbers = scaled(PUBLISHED_NUMBERS, difficulty, least=2)
+        numbers = scale_size(PUBLISHED_NUMBERS, difficulty, least=2)
         groups = max(1, round(numbers / GROUP))
         sizes = [numbers // groups + (place < numbers % groups) for place in range(groups)]
         return _join_groups(draw, [_draw_group(draw, size) for size in sizes])
 
     def write(self, problem: Tree, language: Language) -> Question:
-        return Question(QUESTION_FORMS[language].format(_tree_text(problem)), str(_value(problem)))
+        return Question(
+            QUESTION_FORMS[language].format(_tree_text(problem)), str(_evaluate(problem))
+        )
 
     def solve(self, text: str) -> str | None:
         for question_form in QUESTION_FORMS.values():
@@ -59,7 +61,7 @@ class MultistepArithmeticTwo(Task):
         return None
 
     def space(self, difficulty: float) -> int | None:
-        numbers = scaled(PUBLISHED_NUMBERS, difficulty, least=2)
+        numbers = scale_size(PUBLISHED_NUMBERS, difficulty, least=2)
         if numbers > SMALL:
             return None
         return int((2 * LARGEST + 1) ** numbers * len(SIGNS) ** (numbers - 1))
@@ -89,14 +91,14 @@ def _tree_text(tree: Tree | str) -> str:
     return f"({' '.join(map(_tree_text, tree))})" if isinstance(tree, list) else str(tree)
 
 
-def _value(tree: Tree) -> int:
+def _evaluate(tree: Tree) -> int:
     """Return the value of a tree as the sum of its products."""
     if isinstance(tree, int):
         return tree
     total, product = 0, 0
     for sign, part in zip(["+", *tree[1::2]], tree[::2], strict=True):
         assert not isinstance(part, str)
-        value = _value(part)
+        value = _evaluate(part)
         if sign == "*":
             product *= value
         else:

@@ -14,7 +14,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import OPTIONS, Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import OPTIONS, Language, Question, Task, scale_size
 
 FACING_SIZES = {2: 12, 3: 31, 4: 28, 5: 15, 6: 16, 7: 8, 8: 9, 9: 3}
 TURNING_SIZES = {3: 13, 4: 27, 5: 26, 6: 16, 7: 24, 8: 15, 9: 7}
@@ -83,8 +83,8 @@ class Navigate(Task):
         (published,) = draw.choices(list(sizes), list(sizes.values()))
         size = _walk_size(published, difficulty, easiest_size=min(sizes) + 1)
         while True:
-            moves, headings = (_facing_plan if facing else _turning_plan)(draw, size)
-            steps = (_steps_back if returns else _steps_away)(draw, headings)
+            moves, headings = (_draw_facing_plan if facing else _draw_turning_plan)(draw, size)
+            steps = (_draw_steps_back if returns else _draw_steps_away)(draw, headings)
             if steps:
                 turns, remaining_steps = () if facing else TURNS, iter(steps)
                 instructions = [
@@ -123,16 +123,16 @@ def _walk_size(published: int, difficulty: float, *, easiest_size: int) -> int:
     few."""
     if difficulty < 1:
         return round(easiest_size + (published - easiest_size) * difficulty)
-    return scaled(published, difficulty, least=2)
+    return scale_size(published, difficulty, least=2)
 
 
-def _facing_plan(draw: random.Random, size: int) -> tuple[list[str], list[int]]:
+def _draw_facing_plan(draw: random.Random, size: int) -> tuple[list[str], list[int]]:
     """Draw the move of each instruction, and the direction of its steps."""
     headings = [draw.randrange(len(SIDES)) for _ in range(size)]
     return [SIDES[heading] for heading in headings], headings
 
 
-def _turning_plan(draw: random.Random, size: int) -> tuple[list[str], list[int]]:
+def _draw_turning_plan(draw: random.Random, size: int) -> tuple[list[str], list[int]]:
     """Draw the same with turns; steps straight on have no side."""
     moves, headings, heading = [], [], 0
     for _ in range(size):
@@ -146,7 +146,7 @@ def _turning_plan(draw: random.Random, size: int) -> tuple[list[str], list[int]]
     return moves, headings
 
 
-def _steps_away(draw: random.Random, headings: list[int]) -> list[int]:
+def _draw_steps_away(draw: random.Random, headings: list[int]) -> list[int]:
     """Draw random steps; none if they happen to lead back."""
     steps, sums = [draw.randint(1, STEPS) for _ in headings], [0] * len(SIDES)
     for heading, size in zip(headings, steps, strict=True):
@@ -154,7 +154,7 @@ def _steps_away(draw: random.Random, headings: list[int]) -> list[int]:
     return [] if sums[0] == sums[2] and sums[1] == sums[3] else steps
 
 
-def _steps_back(draw: random.Random, headings: list[int]) -> list[int]:
+def _draw_steps_back(draw: random.Random, headings: list[int]) -> list[int]:
     """Draw steps that lead back; return none with the probability that corrects for the directions.
 
     A step of x in one direction counts as x, one in the opposite direction as 11 - x. Steps lead
@@ -162,18 +162,20 @@ def _steps_back(draw: random.Random, headings: list[int]) -> list[int]:
     """
     counts = [headings.count(side) for side in range(len(SIDES))]
     size = len(headings)
-    likely = _chance(counts[0] + counts[2], counts[2]) * _chance(counts[1] + counts[3], counts[3])
-    if size < 2 or draw.random() >= likely / _chance(size, size // 2):
+    likely = _return_chance(counts[0] + counts[2], counts[2]) * _return_chance(
+        counts[1] + counts[3], counts[3]
+    )
+    if size < 2 or draw.random() >= likely / _return_chance(size, size // 2):
         return []
     remaining_dice = [counts[0] + counts[2], counts[1] + counts[3]]
     sums = [(STEPS + 1) * counts[2], (STEPS + 1) * counts[3]]
     steps = []
     for heading in headings:
         axis = heading % 2
-        place = draw.randrange(_ways(remaining_dice[axis], sums[axis]))
+        place = draw.randrange(_count_ways(remaining_dice[axis], sums[axis]))
         remaining_dice[axis] -= 1
         for value in range(1, STEPS + 1):
-            ways = _ways(remaining_dice[axis], sums[axis] - value)
+            ways = _count_ways(remaining_dice[axis], sums[axis] - value)
             if place < ways:
                 break
             place -= ways
@@ -183,19 +185,19 @@ def _steps_back(draw: random.Random, headings: list[int]) -> list[int]:
 
 
 @cache
-def _ways(dice: int, total: int) -> int:
+def _count_ways(dice: int, total: int) -> int:
     """Return the number of ways in which dice with `STEPS` sides show a sum."""
     if not dice:
         return int(total == 0)
     if not dice <= total <= STEPS * dice:
         return 0
-    return sum(_ways(dice - 1, total - value) for value in range(1, STEPS + 1))
+    return sum(_count_ways(dice - 1, total - value) for value in range(1, STEPS + 1))
 
 
 @cache
-def _chance(steps: int, backward: int) -> float:
+def _return_chance(steps: int, backward: int) -> float:
     """Return the chance that steps along one axis lead back, given how many go backward."""
-    return _ways(steps, (STEPS + 1) * backward) / float(STEPS) ** steps
+    return _count_ways(steps, (STEPS + 1) * backward) / float(STEPS) ** steps
 
 
 # --- solving -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
 from keju.benchmarks.fresh.vocabulary import vocabulary
 
 PUBLISHED_SORTS = (2, 10)
@@ -77,10 +77,10 @@ class ObjectCounting(Task):
 
     def invent(self, draw: random.Random, difficulty: float) -> CountingProblem:
         asked_kind = draw.choice(list(KINDS))
-        min_sorts, max_sorts = (scaled(size, difficulty, least=2) for size in PUBLISHED_SORTS)
+        min_sorts, max_sorts = (scale_size(size, difficulty, least=2) for size in PUBLISHED_SORTS)
         sorts = {asked_kind: draw.randint(min_sorts, max_sorts)}
         if asked_kind != EVERYTHING and draw.random() < MIXED * difficulty:
-            low, high = (scaled(size, difficulty, least=1) for size in PUBLISHED_OTHERS)
+            low, high = (scale_size(size, difficulty, least=1) for size in PUBLISHED_OTHERS)
             sorts[draw.choice([kind for kind in OTHER_KINDS if kind != asked_kind])] = draw.randint(
                 low, high
             )
@@ -122,7 +122,7 @@ class ObjectCounting(Task):
             ]
         else:
             return None
-        kinds, kind_phrase, total = lexicon(), match[2], 0
+        kinds, kind_phrase, total = load_lexicon(), match[2], 0
         if kind_phrase not in kinds.values():
             return None
         for times, *thing in counted_things:
@@ -135,7 +135,7 @@ class ObjectCounting(Task):
 
 
 @cache
-def lexicon() -> dict[str, str]:
+def load_lexicon() -> dict[str, str]:
     """Return the kind of each thing, in singular and plural, as questions name it."""
     kinds = {
         form: kind_phrase

@@ -15,10 +15,10 @@ from keju.benchmarks.fresh.task import (
     Language,
     Question,
     Task,
-    label_of,
-    scaled,
+    add_options,
+    find_label,
+    scale_size,
     split_options,
-    with_options,
 )
 from keju.benchmarks.fresh.tasks.penguins_solver import read_tables, solve_question
 from keju.benchmarks.fresh.vocabulary import vocabulary
@@ -182,13 +182,13 @@ class PenguinsInATable(Task):
         people = vocabulary("people.en")
         is_name = problem.query.kind in NAME_KINDS
         options = [people[option] if is_name else str(option) for option in problem.options]
-        return with_options(text, options, problem.answer, language)
+        return add_options(text, options, problem.answer, language)
 
     def solve(self, text: str) -> str | None:
         story, options = split_options(text)
         parsed_tables = read_tables(story)
         answer = solve_question(*parsed_tables) if parsed_tables is not None else None
-        return None if answer is None else label_of(options, answer)
+        return None if answer is None else find_label(options, answer)
 
 
 # --- drawing -----------------------------------------------------------------------------------
@@ -198,8 +198,11 @@ def _draw_tables(draw: random.Random, difficulty: float) -> ZooProblem:
     """Draw tables, without a question."""
     (changes,) = draw.choices(list(PUBLISHED_CHANGES), list(PUBLISHED_CHANGES.values()))
     width = sqrt(difficulty) if difficulty > 1 else difficulty
-    columns = min(scaled(PUBLISHED_COLUMNS, width, least=1), len(COLUMNS))
-    size, change = scaled(PUBLISHED_ROWS, difficulty, least=2), scaled(1, difficulty, least=0)
+    columns = min(scale_size(PUBLISHED_COLUMNS, width, least=1), len(COLUMNS))
+    size, change = (
+        scale_size(PUBLISHED_ROWS, difficulty, least=2),
+        scale_size(1, difficulty, least=0),
+    )
     added = change if "add" in changes else 0
     species = draw.sample(range(len(SPECIES)), 2)
     names = draw.sample(range(len(vocabulary("people.en"))), 2 * size + added)
@@ -243,7 +246,7 @@ def _draw_query(draw: random.Random, zoo: ZooProblem, kind: Kind, difficulty: fl
     tests: tuple[ValueTest, ...] = ()
     animal, column = draw.randrange(len(rows)), draw.randrange(zoo.columns)
     if kind == "count":
-        number = scaled(draw.randint(*PUBLISHED_CONDITIONS), difficulty, least=1)
+        number = scale_size(draw.randint(*PUBLISHED_CONDITIONS), difficulty, least=1)
         columns = draw.sample(range(zoo.columns), min(number, zoo.columns))
         tests = tuple(_draw_true_test(draw, rows, animal, column) for column in sorted(columns))
     if kind == "compared":
@@ -370,25 +373,25 @@ def _tables_text(zoo: ZooProblem) -> str:
         examples.append(f"the {column.name} of {people[row.name]} is {value}")
     parts = [
         "Here is a table where the first line is a header and each subsequent line is "
-        f"{species_with_article}:  {header} {' '.join(map(_record, zoo.rows))}  "
+        f"{species_with_article}:  {header} {' '.join(map(_row_text, zoo.rows))}  "
         f"For example: {', '.join(examples)}.  "
     ]
     parts += [
-        f"We now add {species_with_article} to the table:\n{_record(row)}\n" for row in zoo.added
+        f"We now add {species_with_article} to the table:\n{_row_text(row)}\n" for row in zoo.added
     ]
     parts += [
         f"We then delete the {first_species} named {people[name]} from the table.\n"
         for name in zoo.deleted
     ]
     if zoo.second_rows:
-        lines = [header, *map(_record, zoo.second_rows), ""]
+        lines = [header, *map(_row_text, zoo.second_rows), ""]
         parts.append(
             f"And here is a similar table, but listing {second_species}s:\n" + "\n".join(lines)
         )
     return "".join(parts)
 
 
-def _record(row: AnimalRow) -> str:
+def _row_text(row: AnimalRow) -> str:
     return ", ".join([vocabulary("people.en")[row.name], *map(str, row.values)])
 
 

@@ -79,18 +79,18 @@ def read_tables(text: str) -> tuple[AnimalTables, str] | None:
         return None
     columns = [column.partition(" ")[0] for column in first_table["header"].split(", ")]
     tables = AnimalTables([], columns, [first_table["species"]])
-    tables.rows.extend(_records(first_table["records"], first_table["species"], columns))
+    tables.rows.extend(_parse_records(first_table["records"], first_table["species"], columns))
     remaining_text = first_table["rest"]
     while True:
         if match := ADDED_ROW.match(remaining_text):
-            tables.rows.extend(_records(match["record"], match["species"], columns))
+            tables.rows.extend(_parse_records(match["record"], match["species"], columns))
         elif match := DELETED.match(remaining_text):
             tables.rows[:] = [row for row in tables.rows if row.name != match["name"]]
         elif match := SECOND_TABLE.match(remaining_text):
             if match["header"] != first_table["header"]:
                 return None
             tables.species.append(match["species"])
-            tables.rows.extend(_records(match["records"], match["species"], columns))
+            tables.rows.extend(_parse_records(match["records"], match["species"], columns))
         else:
             break
         remaining_text = remaining_text[match.end() :]
@@ -98,7 +98,7 @@ def read_tables(text: str) -> tuple[AnimalTables, str] | None:
     return (tables, remaining_text) if is_complete else None
 
 
-def _records(text: str, species: str, columns: list[str]) -> Iterable[ParsedAnimal]:
+def _parse_records(text: str, species: str, columns: list[str]) -> Iterable[ParsedAnimal]:
     for record in re.findall(RECORD, text):
         name, *values = record.split(", ")
         yield ParsedAnimal(species, name, dict(zip(columns[1:], map(int, values), strict=False)))

@@ -15,10 +15,10 @@ from keju.benchmarks.fresh.task import (
     Language,
     Question,
     Task,
-    label_of,
-    scaled,
+    add_options,
+    find_label,
+    scale_size,
     split_options,
-    with_options,
 )
 from keju.benchmarks.fresh.vocabulary import vocabulary
 
@@ -67,7 +67,7 @@ class ColoredScene(NamedTuple):
     """The thing that a question is about, as an index of `things`."""
     by_colour: bool
     """Whether the question names that thing by its colour, or removes groups by colour."""
-    left: bool
+    is_left: bool
     colours: list[int]
     """Additional colours in a question: colours to exclude or to test."""
 
@@ -83,7 +83,7 @@ class ReasoningAboutColoredObjects(Task):
             things = _draw_groups(draw, difficulty)
         else:
             published = PUBLISHED_HEAP if kind in IN_A_HEAP else PUBLISHED_ROW
-            size = 2 + scaled(draw.randint(*published) - 2, difficulty, least=0)
+            size = 2 + scale_size(draw.randint(*published) - 2, difficulty, least=0)
             things = _draw_single_things(draw, size)
         left, by_colour = draw.random() < 0.5, draw.random() < 0.5
         asked_index = draw.choice(_askable_indexes(kind, things, left=left, by_colour=by_colour))
@@ -97,7 +97,7 @@ class ReasoningAboutColoredObjects(Task):
             things=things,
             asked_index=asked_index,
             by_colour=by_colour,
-            left=left,
+            is_left=left,
             colours=_draw_colours(draw, kind, things, asked_index),
         )
 
@@ -107,9 +107,9 @@ class ReasoningAboutColoredObjects(Task):
         text = f"On the {place}, {_things_text(problem)}. {question_text}"
         if problem.kind in LAST_OPTION:
             options = list(NUMBERS[: max(LAST_OPTION[problem.kind], _max_count(problem)) + 1])
-            return with_options(text, options, int(answer), language)
+            return add_options(text, options, int(answer), language)
         options = list(("yes", "no") if problem.kind == "is" else vocabulary("colours.en"))
-        return with_options(text, options, options.index(answer), language)
+        return add_options(text, options, options.index(answer), language)
 
     def solve(self, text: str) -> str | None:
         story, options = split_options(text)
@@ -123,7 +123,7 @@ class ReasoningAboutColoredObjects(Task):
             if len(parsed_things) == len(things)
             else None
         )
-        return None if answer is None else label_of(options, answer)
+        return None if answer is None else find_label(options, answer)
 
 
 # --- drawing -----------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def _draw_single_things(draw: random.Random, size: int) -> list[ColoredThing]:
 
 def _draw_groups(draw: random.Random, difficulty: float) -> list[ColoredThing]:
     """Draw a grid of colours and objects: up to three of each, some of none, in any order."""
-    sizes = [scaled(draw.randint(*PUBLISHED_GRID), sqrt(difficulty), least=2) for _ in range(2)]
+    sizes = [scale_size(draw.randint(*PUBLISHED_GRID), sqrt(difficulty), least=2) for _ in range(2)]
     colours = draw.sample(range(len(vocabulary("colours.en"))), sizes[0])
     objects = draw.sample(range(len(vocabulary("objects.en"))), sizes[1])
     things: list[ColoredThing] = []
@@ -264,15 +264,15 @@ def _write_neither(scene: ColoredScene) -> tuple[str, str]:
 
 
 def _write_end(scene: ColoredScene) -> tuple[str, str]:
-    thing = scene.things[0 if scene.left else -1]
-    end_word = "left-most" if scene.left else "right-most"
+    thing = scene.things[0 if scene.is_left else -1]
+    end_word = "left-most" if scene.is_left else "right-most"
     question_text = f"What is the color of the {end_word} {NOUNS[scene.noun]}?"
     return question_text, vocabulary("colours.en")[thing.colour]
 
 
 def _write_next(scene: ColoredScene) -> tuple[str, str]:
-    thing = scene.things[scene.asked_index + (-1 if scene.left else 1)]
-    where = f"directly to the {'left' if scene.left else 'right'} of {_asked_thing(scene)}"
+    thing = scene.things[scene.asked_index + (-1 if scene.is_left else 1)]
+    where = f"directly to the {'left' if scene.is_left else 'right'} of {_asked_thing(scene)}"
     question_text = f"What is the color of the {NOUNS[scene.noun]} {where}?"
     return question_text, vocabulary("colours.en")[thing.colour]
 
@@ -288,9 +288,11 @@ def _write_furthest(scene: ColoredScene) -> tuple[str, str]:
 def _write_count(scene: ColoredScene) -> tuple[str, str]:
     (colour,) = scene.colours
     side = (
-        scene.things[: scene.asked_index] if scene.left else scene.things[scene.asked_index + 1 :]
+        scene.things[: scene.asked_index]
+        if scene.is_left
+        else scene.things[scene.asked_index + 1 :]
     )
-    where = f"to the {'left' if scene.left else 'right'} of {_asked_thing(scene)}"
+    where = f"to the {'left' if scene.is_left else 'right'} of {_asked_thing(scene)}"
     what = f"non-{vocabulary('colours.en')[colour]} {NOUNS[scene.noun]}s"
     count = sum(thing.colour != colour for thing in side)
     return f"How many {what} do you see {where}?", str(count)

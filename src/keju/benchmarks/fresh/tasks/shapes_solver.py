@@ -72,7 +72,7 @@ def read_path(text: str) -> list[Stroke] | None:
     return strokes
 
 
-def names_of(strokes: list[Stroke]) -> list[str]:
+def find_names(strokes: list[Stroke]) -> list[str]:
     """Return all true names of a figure, narrower ones first; empty if it is unknown."""
     order = _corners_in_order(strokes)
     arcs = [stroke for stroke in strokes if stroke.arc is not None]
@@ -83,7 +83,7 @@ def names_of(strokes: list[Stroke]) -> list[str]:
         return (
             _names_of_four_corners(order)
             if corners == 4
-            else [name_of_polygon(corners)]
+            else [polygon_name(corners)]
             if corners > 2
             else []
         )
@@ -92,7 +92,7 @@ def names_of(strokes: list[Stroke]) -> list[str]:
     return ["sector"] if _is_sector(strokes, arcs) else []
 
 
-def name_of_polygon(corners: int) -> str:
+def polygon_name(corners: int) -> str:
     """Return ``hexagon`` for six corners."""
     return POLYGONS.get(corners, f"{corners}-gon")
 
@@ -139,12 +139,12 @@ def _names_of_four_corners(corners: list[Point]) -> list[str]:
     diagonals = isclose(dist(a, c), dist(b, d), abs_tol=TOLERANCE)
     names = ["rectangle"] if opposite and diagonals else []
     names += ["kite"] if (are_equal[0] and are_equal[2]) or (are_equal[1] and are_equal[3]) else []
-    if _parallel(a, b, d, c) or _parallel(b, c, a, d):
+    if _are_parallel(a, b, d, c) or _are_parallel(b, c, a, d):
         names.append("trapezoid")
     return names
 
 
-def _parallel(a: Point, b: Point, c: Point, d: Point) -> bool:
+def _are_parallel(a: Point, b: Point, c: Point, d: Point) -> bool:
     """Whether the lines from a to b and from c to d are parallel."""
     (ux, uy), (vx, vy) = (b[0] - a[0], b[1] - a[1]), (d[0] - c[0], d[1] - c[1])
     longer_length = max(hypot(ux, uy), hypot(vx, vy))

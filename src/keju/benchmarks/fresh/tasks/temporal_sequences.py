@@ -14,9 +14,9 @@ from keju.benchmarks.fresh.task import (
     Language,
     Question,
     Task,
-    scaled,
+    add_options,
+    scale_size,
     split_options,
-    with_options,
 )  # fmt: skip
 from keju.benchmarks.fresh.vocabulary import vocabulary
 from keju.types import LABELS
@@ -58,7 +58,7 @@ class TemporalSequences(Task):
     subset = "temporal_sequences"
 
     def invent(self, draw: random.Random, difficulty: float) -> Day:
-        parts = scaled(draw.randint(*PUBLISHED_SIGHTINGS), difficulty, least=1) + 1
+        parts = scale_size(draw.randint(*PUBLISHED_SIGHTINGS), difficulty, least=1) + 1
         day_start, day_end = DAY
         step = next(
             (step for step in STEPS if 2 * parts < (day_end - day_start) // step), STEPS[-1]
@@ -90,7 +90,7 @@ class TemporalSequences(Task):
     def write(self, problem: Day, language: Language) -> Question:
         people, sightings = vocabulary("people.en"), vocabulary("sightings.en")
         name, place = people[problem.person], vocabulary("visits.en")[problem.place]
-        marks = [_clock(mark) for mark in problem.marks]
+        marks = [_format_clock(mark) for mark in problem.marks]
         lines = [
             f"Today, {name} went to the {place}. Between what times could they have gone?",
             "We know that:",
@@ -105,8 +105,10 @@ class TemporalSequences(Task):
                 lines.append(f"{observation} from {start} to {end}.")
         lines.append(f"The {place} was closed after {marks[-1]}.")
         lines.append(f"Between what times could {name} have gone to the {place}?")
-        options = [f"{_clock(start)} to {_clock(end)}" for start, end in problem.options]
-        return with_options("\n".join(lines), options, problem.answer, language)
+        options = [
+            f"{_format_clock(start)} to {_format_clock(end)}" for start, end in problem.options
+        ]
+        return add_options("\n".join(lines), options, problem.answer, language)
 
     def solve(self, text: str) -> str | None:
         story, options = split_options(text)
@@ -120,10 +122,10 @@ class TemporalSequences(Task):
             return None
         if any(match["who"] != wake_match["who"] for match in sighting_matches):
             return None
-        gaps, free_from = [], _minutes(wake_match["at"])
+        gaps, free_from = [], _parse_minutes(wake_match["at"])
         for start, end in [
-            *sorted(map(_span, sighting_matches)),
-            (_minutes(closing_match["at"]), 24 * 60),
+            *sorted(map(_parse_span, sighting_matches)),
+            (_parse_minutes(closing_match["at"]), 24 * 60),
         ]:
             if free_from < start:
                 gaps.append((free_from, start))
@@ -132,24 +134,24 @@ class TemporalSequences(Task):
         right_numbers = [
             number
             for number, option_match in enumerate(option_matches)
-            if option_match and _span(option_match) in gaps
+            if option_match and _parse_span(option_match) in gaps
         ]
         return f"({LABELS[right_numbers[0]]})" if len(right_numbers) == len(gaps) == 1 else None
 
 
-def _clock(minutes: int) -> str:
+def _format_clock(minutes: int) -> str:
     """Return a time of the day: 750 is ``12:30pm``."""
     hour, minute = divmod(minutes, 60)
     clock_text = f"{(hour + 11) % 12 + 1}:{minute:02}" if minute else f"{(hour + 11) % 12 + 1}"
     return clock_text + ("pm" if hour >= 12 else "am")
 
 
-def _span(match: re.Match[str]) -> tuple[int, int]:
+def _parse_span(match: re.Match[str]) -> tuple[int, int]:
     """Return start and end in minutes of the day."""
-    return _minutes(match["start"]), _minutes(match["end"])
+    return _parse_minutes(match["start"]), _parse_minutes(match["end"])
 
 
-def _minutes(clock: str) -> int:
+def _parse_minutes(clock: str) -> int:
     """Return the minutes of a time, the inverse of `_clock`."""
     match = CLOCK.fullmatch(clock)
     assert match is not None, clock

@@ -16,10 +16,10 @@ from keju.benchmarks.fresh.task import (
     Language,
     Question,
     Task,
-    label_of,
-    scaled,
+    add_options,
+    find_label,
+    scale_size,
     split_options,
-    with_options,
 )  # fmt: skip
 from keju.benchmarks.fresh.vocabulary import vocabulary
 
@@ -139,8 +139,8 @@ class TrackingShuffledObjects(Task):
         self._size = size
 
     def invent(self, draw: random.Random, difficulty: float) -> Shuffle:
-        size = scaled(self._size, difficulty**0.5, least=FEWEST)
-        swaps = _draw_swaps(draw, size, scaled(self._size, difficulty, least=1))
+        size = scale_size(self._size, difficulty**0.5, least=FEWEST)
+        swaps = _draw_swaps(draw, size, scale_size(self._size, difficulty, least=1))
         story = draw.randrange(len(THINGS))
         names = draw.sample(range(len(vocabulary("people.en"))), 2 * size)
         things = names[size:]
@@ -175,7 +175,7 @@ class TrackingShuffledObjects(Task):
             f"{story.people.format(_join_people(people, language))}{_join_start(start, language)}\n"
             f"{gap.join([story.meanwhile, *swaps, end])}"
         )
-        return with_options(text, things, problem.answer, language)
+        return add_options(text, things, problem.answer, language)
 
     def solve(self, text: str) -> str | None:
         head, options = split_options(text)
@@ -189,7 +189,7 @@ class TrackingShuffledObjects(Task):
             swaps, ends = CHINESE_SWAP.findall(head), CHINESE_END.findall(head)
         else:
             return None
-        return _trace(people, start, swaps, ends, options)
+        return _trace_holder(people, start, swaps, ends, options)
 
 
 # --- drawing and writing -----------------------------------------------------------------------
@@ -244,7 +244,7 @@ def _join_start(start: list[str], language: Language) -> str:
 # --- solving -----------------------------------------------------------------------------------
 
 
-def _trace(
+def _trace_holder(
     people: list[str],
     start: list[str],
     swaps: list[tuple[str, str]],
@@ -271,6 +271,6 @@ def _trace(
             else holder
         )
     start_sentence = start_sentences.get(holder, "")
-    return label_of(
+    return find_label(
         options, max((o for o in options if start_sentence.endswith(o)), key=len, default="")
     )

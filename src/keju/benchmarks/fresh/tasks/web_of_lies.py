@@ -11,7 +11,7 @@ import random
 import re
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
 from keju.benchmarks.fresh.vocabulary import vocabulary
 
 PUBLISHED_STATEMENTS = 4
@@ -65,7 +65,7 @@ class WebOfLies(Task):
     languages = ("en", "zh")
 
     def invent(self, draw: random.Random, difficulty: float) -> LiarChain:
-        size = scaled(PUBLISHED_STATEMENTS, difficulty, least=1) + 1
+        size = scale_size(PUBLISHED_STATEMENTS, difficulty, least=1) + 1
         people = draw.sample(range(len(vocabulary("people.en"))), size)
         # People are honest at random, so their statements are random, and Yes is as likely as No.
         return LiarChain(people, [draw.random() < 0.5 for _ in people])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
 from keju.benchmarks.fresh.vocabulary import vocabulary
 
 PUBLISHED_WORDS = (2, 20)
@@ -20,7 +20,7 @@ class WordSorting(Task):
     subset = "word_sorting"
 
     def invent(self, draw: random.Random, difficulty: float) -> list[str]:
-        size = scaled(draw.randint(*PUBLISHED_WORDS), difficulty, least=2)
+        size = scale_size(draw.randint(*PUBLISHED_WORDS), difficulty, least=2)
         return draw.sample(vocabulary("words.en"), size)
 
     def write(self, problem: list[str], language: Language) -> Question:
