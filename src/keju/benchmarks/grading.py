@@ -145,9 +145,8 @@ def _score(answer: Answer, sample: Sample, reader: Reader) -> Score:
     if worth is None:
         return Score(0.0, "ungraded", UNDECIDED)
     parts: dict[str, float] = {}
-    if type(worth) is not float and isinstance(
-        worth, Mapping
-    ):  # usually it is one number: check this first
+    # Usually it is one number, so check the type first.
+    if type(worth) is not float and isinstance(worth, Mapping):
         parts = {name: float(part) for name, part in worth.items()}
         worth = next(iter(parts.values()))
     value = float(worth)

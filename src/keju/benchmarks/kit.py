@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from keju.benchmarks.base import Benchmark, Protocol, Reader, Subset, fold
+from keju.benchmarks.base import Benchmark, Protocol, Reader, Subset, normalize_name
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
@@ -196,11 +196,13 @@ def choose_subsets(
         raise ConfigError("kit_subset_list_empty", name=name)
     names_by_alias = {subset_name: subset_name for subset_name in names} | dict(aliases or {})
     names_by_folded_alias = {
-        fold(alias): subset_name for alias, subset_name in names_by_alias.items()
+        normalize_name(alias): subset_name for alias, subset_name in names_by_alias.items()
     }
     chosen_subsets = set()
     for subset in requested_subsets:
-        canonical_name = names_by_alias.get(subset) or names_by_folded_alias.get(fold(subset))
+        canonical_name = names_by_alias.get(subset) or names_by_folded_alias.get(
+            normalize_name(subset)
+        )
         if canonical_name is None:
             raise ConfigError(
                 "kit_no_subset", name=name, subset=subset, hint=did_you_mean(subset, names_by_alias)

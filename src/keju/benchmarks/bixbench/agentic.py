@@ -90,8 +90,8 @@ def _write_task(args: BixBenchArgs, placeholder_names: Sequence[str]) -> str:
     parts = (
         f"Here {lead} you need to address:\n\n<{tag}>\n{question}\n</{tag}>\n",
         steps,
-        f"[Use the submit_answer tool to submit your final answer as {describe_answer_form(args)}]\n"
-        + ARTIFACTS,
+        "[Use the submit_answer tool to submit your final answer as "
+        f"{describe_answer_form(args)}]\n{ARTIFACTS}",
         guidelines,
         *([] if args.images else [AVOID_IMAGES]),
         r_advice,

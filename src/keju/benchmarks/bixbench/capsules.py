@@ -149,9 +149,8 @@ def _select_data(files: Sequence[_File]) -> tuple[list[_File], list[str]]:
     """Return the data files, with paths relative to the data folder, and the names left out."""
     top_folders = {file.path.parts[0] for file in files if len(file.path.parts) > 1}
     has_single_folder = len(top_folders) == 1 and all(len(file.path.parts) > 1 for file in files)
-    if has_single_folder and not _contains_word(
-        "data", next(iter(top_folders))
-    ):  # one folder that contains the full capsule
+    # One folder contains the full capsule.
+    if has_single_folder and not _contains_word("data", next(iter(top_folders))):
         return _select_data([_File(_strip_top_folder(file.path), file.copy) for file in files])
     data_files: list[_File] = []
     left_out: list[str] = []

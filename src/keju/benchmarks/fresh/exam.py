@@ -71,9 +71,8 @@ class FreshArgs(BBHArgs):
         values = setting if isinstance(setting, list) and setting else [setting]
         for value in values:
             if type(value) not in (int, float, Written) or not EASIEST <= value <= HARDEST:
-                shown_value = json.dumps(
-                    value, default=str, ensure_ascii=False
-                )  # "0.5" is not a number
+                # A text such as "0.5" is not a number.
+                shown_value = json.dumps(value, default=str, ensure_ascii=False)
                 raise Invalid("fresh.difficulty", least=EASIEST, most=HARDEST, value=shown_value)
         if len({arm_name(value) for value in values}) < len(values):
             raise Invalid("fresh.difficulty_twice", values=[*map(str, values)])

@@ -71,9 +71,8 @@ def _draw_word(draw: random.Random, longest: int) -> list[str]:
             size += 2
             if size > longest:
                 return []
-            kind = int(
-                luck / NESTED * len(OPENINGS)
-            )  # the rest of the random number is also random
+            # The rest of the random number is also random.
+            kind = int(luck / NESTED * len(OPENINGS))
             word.append(OPENINGS[kind])
             todo += (CLOSINGS[kind], "")
         elif luck < JOINED:

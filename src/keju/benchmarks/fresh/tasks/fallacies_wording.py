@@ -145,9 +145,8 @@ class ArgumentWording:
         positive, single = condition.all_are(True), len(consequence.literals) == 1
         if positive:
             every_subject, no_subject = self._subjects(condition)
-            if not (
-                single and consequence.all_are(False)
-            ):  # "every A is not a B" could mean: not every
+            # "every A is not a B" could mean: not every.
+            if not (single and consequence.all_are(False)):
                 forms += [f"{every_subject} is {consequence_text}"] * 5
             if consequence.all_are(False):
                 forms += [f"{no_subject} is {self._predicate_text(consequence.negated)}"] * 4

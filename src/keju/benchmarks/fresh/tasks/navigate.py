@@ -216,9 +216,8 @@ def _returns_to_start(text: str, words: NavigateWords) -> bool | None:
             heading += TURNS[turn]
             continue
         side, size = sides.get(match["side"] or ""), int(match["size"] or 0)
-        if (
-            side is None or not size or facing != bool(side)
-        ):  # an instruction names a side exactly if the walk has no turns
+        # An instruction names a side exactly if the walk has no turns.
+        if side is None or not size or facing != bool(side):
             return None
         towards = SIDES.index(side) if side else heading % len(SIDES)
         x += size * (0, 1, 0, -1)[towards]

@@ -306,9 +306,8 @@ def _find_answer(zoo: ZooProblem, query: TableQuery) -> int | None:
             ordered = sorted(values, reverse=query.is_highest)
             leading = ordered[: query.place + 1]
             matching_names = [row.name for row in rows if row.values[column] == leading[-1]]
-            answers = (
-                matching_names if len(set(leading)) == len(leading) else []
-            )  # ranks without a tie
+            # Ranks without a tie.
+            answers = matching_names if len(set(leading)) == len(leading) else []
         case "total":
             is_average = _is_average(zoo, query)
             answers = [sum(values) // len(values) if is_average else sum(values)]
