@@ -25,7 +25,7 @@ from tests.benchmarks.fresh.measures import length, mean_gap, share_gap
 
 from keju.benchmarks.bbh.facts import SUBSETS
 from keju.benchmarks.fresh import making
-from keju.benchmarks.fresh.making import digest_of, make_questions
+from keju.benchmarks.fresh.making import make_questions, question_digest
 from keju.benchmarks.fresh.task import Question, Task, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 from perf.measure import ROOT, NotMeasured, Row, cpu, in_child, peak_mb, within
@@ -166,7 +166,7 @@ def _answers_gap(rows: list[Question], fresh: list[Question]) -> float | None:
 def write_published() -> str:
     """Write the file by which a question is known to be published."""
     size = making.PUBLISHED_BYTES
-    digests = {digest_of(row.text)[:size] for subset in SUBSETS for row in published(subset)}
+    digests = {question_digest(row.text)[:size] for subset in SUBSETS for row in published(subset)}
     path = Path(making.__file__).with_name(making.PUBLISHED)
     path.write_bytes(b"".join(sorted(digests)))
     return f"wrote {len(digests):,} digests to {path.name}"

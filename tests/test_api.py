@@ -169,7 +169,7 @@ def test_the_function_is_there_whichever_rooms_were_imported() -> None:
 
 
 def test_public_functions_on_a_stored_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
     with FaultyEndpoint(Plan(answers=both)) as endpoint:
         keju.run_task(judged_config(tmp_path, endpoint.url, None))
         monkeypatch.setenv("KEJU_WORK_DIR", str(tmp_path))

@@ -150,6 +150,6 @@ def test_examples_and_the_template_import_public_names_only(path: Path, tmp_path
 def test_the_registry_has_the_aliases_of_the_benchmarks() -> None:
     from keju.benchmarks import registry
 
-    for name, (_, *aliases) in registry.ROOMS.items():
+    for name, (_, *aliases) in registry.BUILT_IN.items():
         assert registry.get(name).aliases == tuple(aliases)
         assert registry.get(name).name == name

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from keju.benchmarks.choices import (
     LabelStyle,
-    as_shown,
     check_choices,
-    label_lines,
-    permuted,
+    format_choices,
+    permute,
+    restore_order,
     rotate_order,
     shuffle_order,
 )
@@ -39,7 +39,7 @@ def sample(n: int, target: str) -> Sample:
     ],
 )
 def test_label_lines_in_every_style(style: LabelStyle, lines: str) -> None:
-    assert label_lines(["one", "two"], style) == lines
+    assert format_choices(["one", "two"], style) == lines
 
 
 def test_shuffle_order_is_the_documented_draw() -> None:
@@ -65,18 +65,18 @@ def test_choices_order_and_target_move_together(data: st.DataObject) -> None:
     gold = original.choices[LABELS.index(original.target)]
     shown = original
     for order in data.draw(st.lists(st.permutations(range(n)), min_size=1, max_size=3)):
-        shown = permuted(shown, order)
+        shown = permute(shown, order)
         assert shown.choices == tuple(original.choices[i] for i in shown.order)
         assert shown.choices[LABELS.index(shown.target)] == gold
 
 
 def test_an_unknown_target_stays_unknown() -> None:
-    assert permuted(sample(3, ""), (2, 0, 1)).target == ""
+    assert permute(sample(3, ""), (2, 0, 1)).target == ""
 
 
 def test_what_is_no_permutation_is_refused() -> None:
     with pytest.raises(ValueError, match="no order of 3 options"):
-        permuted(sample(3, "A"), (0, 1, 1))
+        permute(sample(3, "A"), (0, 1, 1))
 
 
 @pytest.mark.parametrize(
@@ -102,15 +102,15 @@ def test_a_recorded_order_moves_target_and_refusal_with_their_options() -> None:
         id="x", subset="s", index=0, text="?", target="B", choices=("u", "v", "w"),
         order=(2, 0, 1), metadata={"refusal": "C"},
     )  # fmt: skip
-    shown = as_shown(asked, (1, 2, 0))
+    shown = restore_order(asked, (1, 2, 0))
     assert shown.choices == ("w", "u", "v")
     assert shown.order == (1, 2, 0)
     assert (shown.target, shown.metadata["refusal"]) == ("C", "A")
-    assert as_shown(shown, (2, 0, 1)) == asked
+    assert restore_order(shown, (2, 0, 1)) == asked
 
 
 def test_an_order_that_is_not_of_these_options_changes_nothing() -> None:
     asked = Sample(id="x", subset="s", index=0, text="?", target="B", choices=("u", "v"))
-    assert as_shown(asked, ()) is asked
-    assert as_shown(asked, (0, 1)) is asked
-    assert as_shown(asked, (0, 1, 2)) is asked
+    assert restore_order(asked, ()) is asked
+    assert restore_order(asked, (0, 1)) is asked
+    assert restore_order(asked, (0, 1, 2)) is asked

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keju.benchmarks.data_checks import sample_notices
+from keju.benchmarks.data_checks import check_samples
 from keju.types import Sample
 
 
@@ -46,6 +46,6 @@ def sample(number: int, text: str, target: str = "A", **more: Any) -> Sample:
 def test_faults_of_questions(
     samples: list[Sample], shots: list[Sample], expected: dict[str, tuple[str, str]]
 ) -> None:
-    notices = sample_notices("mine", samples, shots)
+    notices = check_samples("mine", samples, shots)
     assert {n.code: (n.values["where"], n.values["other"]) for n in notices} == expected
     assert all(n.values["n"] == 1 and n.text("zh") != n.text("en") for n in notices)

@@ -7,14 +7,14 @@ import pytest
 from keju.benchmarks.base import Reader
 from keju.benchmarks.grading import grade
 from keju.benchmarks.kit import (
-    SHOWN,
+    MOST_SHOWN,
     Count,
     Question,
     arrange,
     choose_subsets,
-    count_warnings,
     fingerprint,
     grader,
+    make_count_warnings,
     pattern_reader,
 )
 from keju.errors import ConfigError, DataError
@@ -22,11 +22,11 @@ from keju.types import Reply, Sample, Score
 
 
 def test_differing_counts_make_one_warning() -> None:
-    assert count_warnings([Count("a", 3, 3)]) == ()
-    (warning,) = count_warnings([Count("a", 3, 3), Count("b", 1, 2)])
+    assert make_count_warnings([Count("a", 3, 3)]) == ()
+    (warning,) = make_count_warnings([Count("a", 3, 3), Count("b", 1, 2)])
     assert warning.text().endswith(": b has 1 of 2")
-    many = [Count(f"s{i}", 1, 2) for i in range(SHOWN + 3)]
-    assert count_warnings(many)[0].text().endswith("s4 has 1 of 2 and 3 more")
+    many = [Count(f"s{i}", 1, 2) for i in range(MOST_SHOWN + 3)]
+    assert make_count_warnings(many)[0].text().endswith("s4 has 1 of 2 and 3 more")
 
 
 def test_a_fingerprint_depends_on_text_and_target() -> None:

@@ -11,7 +11,7 @@ import pytest
 from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import REFUSAL
 from keju.benchmarks.prepare import prepare_exam, prepare_exams
-from keju.benchmarks.rotation import rotated, rotation_id
+from keju.benchmarks.rotation import rotate_exam, rotation_id
 from keju.config import TaskConfig
 from keju.engine.job import make_jobs
 from keju.errors import ConfigError
@@ -142,19 +142,19 @@ def asked(sizes: dict[str, int], choices: list[int]) -> Exam:
 
 
 def test_fewer_options_than_rotations_are_stated_and_more_than_any_has_refused() -> None:
-    exam = rotated(asked({"a": 3}, [4, 3, 2]), 4)
+    exam = rotate_exam(asked({"a": 3}, [4, 3, 2]), 4)
     note = "2 questions have fewer than 4 options: some of their rotations repeat an order"
     assert note in [warning.text() for warning in exam.warnings]
     assert note in exam.data.notes
     with pytest.raises(ConfigError, match="fake has at most 4 options, so at most 4 rotations"):
-        rotated(asked({"a": 3}, [4, 3, 2]), 5)
+        rotate_exam(asked({"a": 3}, [4, 3, 2]), 5)
 
 
 def test_errata_and_refusal_options_move_along() -> None:
     exam = asked({"a": 1}, [4])
     exam.errata = {"fake_a_0": "known"}
     exam.samples = [Sample(**_fields(exam.samples[0]) | {"metadata": {REFUSAL: "D"}})]
-    turned = rotated(exam, 2)
+    turned = rotate_exam(exam, 2)
     assert turned.errata == {"fake_a_0": "known", "fake_a_0#rot1": "known"}
     assert turned.samples[1].metadata[REFUSAL] == "C"
 
@@ -164,7 +164,7 @@ def _fields(sample: Sample) -> dict[str, Any]:
 
 
 def test_consistency_has_the_bounds_that_replies_without_a_grade_leave() -> None:
-    turned = rotated(asked({"a": 10}, [4] * 10), 2)
+    turned = rotate_exam(asked({"a": 10}, [4] * 10), 2)
     tally = make_tally("11" * 7 + "00" + "1e" + "0e", answers="A" * 20)
     metric = turned.metrics(tally)["rotation_consistency"]
     assert (metric.value, metric.n) == (7 / 9, 9), "a wrong one is enough to know it"
@@ -174,18 +174,18 @@ def test_consistency_has_the_bounds_that_replies_without_a_grade_leave() -> None
 def test_exams_without_labelled_options_are_refused() -> None:
     exam = make_exam({"a": 2})
     with pytest.raises(ConfigError, match="the options are part of the question's text"):
-        rotated(exam, 2)
+        rotate_exam(exam, 2)
     exam.samples = [make_sample("a", 0, choices=0)]
     with pytest.raises(ConfigError, match="questions without options, such as fake_a_0"):
-        rotated(exam, 2)
+        rotate_exam(exam, 2)
 
 
 def test_bbh_is_refused_and_mmlu_pro_is_rotated(data_dir: Path) -> None:
     bbh, _ = prepare_exam("bbh", {"subset_list": ["snarks"]}, data_dir=str(data_dir))
     with pytest.raises(ConfigError, match="bbh: the options are part of the question's text"):
-        rotated(bbh, 2)
+        rotate_exam(bbh, 2)
     pro, _ = prepare_exam("mmlu_pro", {"subset_list": ["history"]}, data_dir=str(data_dir))
-    turned = rotated(pro, 3)
+    turned = rotate_exam(pro, 3)
     prompts = [turned.render(sample) for sample in turned.samples[:3]]
     assert len({prompt.tail for prompt in prompts}) == 3
     assert len({id(prompt.prefix) for prompt in prompts}) == 1
@@ -198,7 +198,7 @@ def test_bbh_is_refused_and_mmlu_pro_is_rotated(data_dir: Path) -> None:
 
 def test_a_model_that_goes_by_content_is_suspected_as_often_as_the_test_says() -> None:
     """Two of four orders: the right options stand unevenly, the choices fall where they may."""
-    turned = rotated(asked({"a": 60}, [4] * 60), 2)
+    turned = rotate_exam(asked({"a": 60}, [4] * 60), 2)
     draw = random.Random(7)
     alarms, runs = 0, 300
     for _ in range(runs):
@@ -214,7 +214,7 @@ def test_a_model_that_goes_by_content_is_suspected_as_often_as_the_test_says() -
 
 
 def test_orders_that_repeat_are_no_further_evidence() -> None:
-    turned = rotated(asked({"a": 2}, [4, 2]), 4)
+    turned = rotate_exam(asked({"a": 2}, [4, 2]), 4)
     bias = turned.metrics(make_tally("0" * 8, answers="A" * 8))["position_bias"]
     assert bias.n == 4 + 2
     assert bias.details["chosen"] == {"A": 6, "B": 0, "C": 0, "D": 0}

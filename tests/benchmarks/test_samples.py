@@ -12,7 +12,7 @@ from keju.benchmarks.samples import (
     DIGEST,
     ChosenSamples,
     DigestTable,
-    StoredSamples,
+    SpooledSamples,
     hash_digest,
     text_digest,
 )
@@ -33,8 +33,8 @@ def sample(number: int) -> Sample:
     )
 
 
-def stored(count: int) -> StoredSamples:
-    samples = StoredSamples()
+def stored(count: int) -> SpooledSamples:
+    samples = SpooledSamples()
     for number in range(count):
         samples.append(sample(number))
     return samples
@@ -45,7 +45,7 @@ def test_stored_samples_come_back_as_they_were(
     monkeypatch: pytest.MonkeyPatch, in_memory: int
 ) -> None:
     monkeypatch.setattr("keju.files.IN_MEMORY", in_memory)
-    monkeypatch.setattr(module, "KEPT", 3)
+    monkeypatch.setattr(module, "CACHE_SIZE", 3)
     samples, originals = stored(20), [sample(number) for number in range(20)]
     assert list(samples) == originals
     assert [samples[place] for place in (7, 0, 19, 7)] == [originals[p] for p in (7, 0, 19, 7)]
@@ -58,7 +58,7 @@ def test_stored_samples_come_back_as_they_were(
 
 
 def test_no_samples_are_an_empty_sequence() -> None:
-    assert list(StoredSamples()) == []
+    assert list(SpooledSamples()) == []
 
 
 @pytest.mark.parametrize("rows", [[4, 0, 4], range(2, 5)])

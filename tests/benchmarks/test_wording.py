@@ -16,7 +16,7 @@ def test_values_are_put_in_and_never_looked_into() -> None:
 def test_other_braces_stay_as_they_are() -> None:
     template = 'Write {"answer": "{x y}"} or \\boxed{X} for {question} {}'
     assert fill(template, {"question": "this"}) == template.replace("{question}", "this")
-    check_template(template, known=("question",), required=("question",), setting="t")
+    check_template(template, known_names=("question",), required=("question",), setting="t")
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_template_that_cannot_work_is_refused(template: str, message: str) -> 
     with pytest.raises(ConfigError, match=message):
         check_template(
             template,
-            known=("question", "choices"),
+            known_names=("question", "choices"),
             required=("question", "choices"),
             setting="prompt_template",
         )

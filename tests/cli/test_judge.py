@@ -159,7 +159,7 @@ def test_the_table_says_who_judged_what_and_at_which_cost(
 def test_flags_are_laid_over_the_judge_of_the_exam(
     keju: Keju, judge: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
     own = JudgeConfig(model="j", api_url=judge.url, api_key_var="GRADER_KEY")
     monkeypatch.setattr(open_exam, "JUDGE", own)
     monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")

@@ -333,7 +333,7 @@ def test_the_array_of_jobs_in_the_documentation_works(sit: Sit, keju: Keju, tmp_
 
 
 def test_verdicts_of_judges_are_merged(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
     with FaultyEndpoint(Plan(answers=both)) as endpoint:
         words = ["eval", "-m", "m", "--api-url", endpoint.url, "--datasets", "open", "-q", "--json"]
         words += ["--judge", json.dumps({"model": "judge"}), "--no-report"]

@@ -269,7 +269,7 @@ def test_resume_goes_on_under_the_protocol_of_the_run(sit: Sit, keju: Keju) -> N
 
 @pytest.fixture
 def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
 
 def test_eval_asks_no_judge_that_it_does_not_name(keju: Keju, open_exam: None) -> None:

@@ -24,7 +24,7 @@ OPENAI_KEY = "sk-of-the-candidate-0123"
 
 @pytest.fixture(autouse=True)
 def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
 
 def grade(document: dict[str, Any], number: int) -> str:

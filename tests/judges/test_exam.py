@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from keju.benchmarks import registry
-from keju.benchmarks.choices import as_shown
+from keju.benchmarks.choices import restore_order
 from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
 from keju.judges.exam import submit
@@ -50,7 +50,7 @@ def test_options_are_judged_in_the_order_in_which_they_were_shown(tmp_path: Path
     job = job_of(tmp_path)
     sample = job.exam.samples[0]
     order = reversed_order(sample)
-    seen = as_shown(sample, order)
+    seen = restore_order(sample, order)
     assert seen.target != sample.target
     assert handed(job, f"The answer is ({seen.target}).", "llm_recall", order) == []
     (question,) = handed(job, f"The answer is ({sample.target}).", "llm_recall", order)
@@ -65,7 +65,7 @@ def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -
     samples = {sample.id: sample for sample in make_jobs(task)[0].exam.samples}
     lines = []
     for record in Records(tmp_path / "r"):
-        seen = as_shown(samples[record.id], reversed_order(samples[record.id]))
+        seen = restore_order(samples[record.id], reversed_order(samples[record.id]))
         reply = Reply(text=f"The answer is ({seen.target}).", finish="stop")
         changed = msgspec.structs.replace(record, order=seen.order, reply=reply)
         lines.append(msgspec.json.encode(changed) + b"\n")
@@ -79,7 +79,7 @@ def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -
 
 @pytest.fixture
 def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
 
 @pytest.mark.usefixtures("open_exam")

@@ -85,7 +85,7 @@ def test_a_right_answer_keeps_its_grade_whatever_it_writes() -> None:
 
 @pytest.fixture(autouse=True)
 def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
 
 @pytest.fixture

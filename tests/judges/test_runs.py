@@ -38,7 +38,7 @@ from tests.support.replies import Asked, Plan, draw
 
 @pytest.fixture(autouse=True)
 def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
 
 @pytest.fixture

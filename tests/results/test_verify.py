@@ -65,12 +65,12 @@ FIGURES = {
 def test_the_figures_compared_are_the_published_ones(
     verified: dict[str, Verified], name: str
 ) -> None:
-    got = {check.what: check.got for check in verified[name].checks}
+    got = {check.label: check.actual for check in verified[name].checks}
     assert {what: got[what] for what in FIGURES[name]} == FIGURES[name]
 
 
 def test_a_set_has_a_figure_for_each_of_its_subsets(verified: dict[str, Verified]) -> None:
-    parts = {name: sum(c.part for c in v.checks) for name, v in verified.items()}
+    parts = {name: sum(c.is_of_subset for c in v.checks) for name, v in verified.items()}
     assert parts["bbh/code-davinci-002_cot"] == 2 * 27
     assert parts["ceval/minimind_val"] == 2 * 52
     assert parts["mmlu_pro/Mistral-7B-v0.1"] == 2 * 14 * 7

@@ -389,7 +389,7 @@ def test_what_cannot_be_carried_out_is_refused(
 
 @pytest.mark.usefixtures("source")
 def test_judged_exams_have_arms_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+    monkeypatch.setitem(registry.BUILT_IN, "open", ("tests.support.open_exam:OPEN",))
 
     def said(asked: Asked) -> Any:
         if asked.body["model"] == "judge":

@@ -6,7 +6,7 @@ from keju.benchmarks import registry
 from keju.sources.folder import Layout
 
 LAYOUTS: dict[str, Layout] = {
-    name: layout for name in registry.ROOMS if (layout := registry.get(name).layout) is not None
+    name: layout for name in registry.BUILT_IN if (layout := registry.get(name).layout) is not None
 }
 BBH_SUBSETS = LAYOUTS["bbh"].tables
 CEVAL_SUBJECTS = tuple(

@@ -1,1 +1,1 @@
-"""The exams: one room each, and the registry that finds them by name."""
+"""The exams, one package each, and the registry that finds them by name."""

@@ -1,22 +1,21 @@
-"""What an exam is made of: a benchmark, its protocols and readers, and the exam made ready to sit.
+"""The types that describe an exam: a benchmark, its protocols and readers, and the loaded exam.
 
-    Benchmark   everything that is known about an exam, as data: an instance, not a class
-      layout      where its files lie, the hubs that carry them, rows and checksums as published
-      protocols   the published ways to put its questions and to read the answers
-      readers     how answers are read out of replies; any reader fits any stored run
-      questions   a function that makes its samples out of a data folder
-      golden      what ``keju verify`` compares; submission, judge, names in other tools' logs
-    Exam        a benchmark with its data loaded and its protocol fixed, ready to sit
+    Benchmark   all facts about an exam as data: an instance, not a subclass
+      layout      the paths of its files, the hubs that host them, published rows and checksums
+      protocols   the published ways to ask its questions and to read the answers
+      readers     the ways to read answers out of replies; any reader can read any stored run
+      questions   a function that makes the samples from a data folder
+      golden      the figures that ``keju verify`` compares; submission, judge, names in other logs
+    Exam        a benchmark with loaded data and a fixed protocol, ready to run
 
-`Benchmark.prepare` turns the user's settings and a data folder into an `Exam` and refuses whatever
-cannot be carried out before any call to a model. From then on everything is a pure function:
-`Exam.render`, `Exam.grade`, `Exam.means`. The order of that preparation is in
-`keju.benchmarks.prepare`, its steps in `keju.benchmarks.kit`, the prompts in
-`keju.benchmarks.wording`, the rules from a reply to an outcome in `keju.benchmarks.grading`. An
-exam that is peculiar beyond its data gives a subclass of `Exam` as `Benchmark.exam`, or makes the
-exam by itself with `Benchmark.make`.
+`Benchmark.prepare` makes an `Exam` from the user's settings and a data folder. It rejects every
+setting that cannot be carried out before any call to a model. After that, `Exam.render`,
+`Exam.grade` and `Exam.means` are pure functions. `keju.benchmarks.prepare` defines the order of
+the preparation, `keju.benchmarks.kit` its steps, `keju.benchmarks.wording` the prompts, and
+`keju.benchmarks.grading` the rules from a reply to an outcome. An exam with special behaviour
+sets `Benchmark.exam` to a subclass of `Exam`, or makes the exam itself with `Benchmark.make`.
 
-No other room names an exam: whoever needs a fact of one asks the `Benchmark` for it.
+No other package names an exam: code that needs a fact about one asks its `Benchmark`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Named(typing.Protocol):
-    """Something with a name."""
+    """An object with a name."""
 
     @property
     def name(self) -> str: ...
@@ -105,7 +104,7 @@ class Mean:
 
 
 def mean_over(names: Iterable[str]) -> Mean:
-    """The mean over all subsets of an exam that declares none; over some of them it is partial."""
+    """Return the mean over all subsets; it is partial if only some of them were asked."""
     return Mean("macro_accuracy", "mean over subsets", tuple((name,) for name in names))
 
 
@@ -126,33 +125,34 @@ class Subset:
 
 @dataclass(frozen=True)
 class DataFacts:
-    """Where the questions came from, for the manifest."""
+    """The origin of the questions, for the manifest."""
 
     files: Mapping[str, str]
-    """Relative path to SHA-256 of each file read."""
+    """SHA-256 of each file read, by relative path."""
     version: str = ""
     notes: tuple[str, ...] = ()
-    """What loading changed or left out, each in one line."""
+    """The changes and omissions made while loading, one line each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolTask:
-    """What another tool's logs call an exam, and the reading of Keju that is the tool's."""
+    """The name of an exam in another tool's logs, and the Keju reader that matches that tool."""
 
     tool: str
     name: str
-    """A pattern for the whole name; its first group, where it has one, is the subset."""
+    """A pattern that matches the full name; its first group, if any, is the subset."""
     protocol: str = ""
     reader: str = ""
-    """The equivalent reader where it is not the protocol's own."""
+    """The equivalent reader, if it differs from the protocol's reader."""
     args: Mapping[str, Any] = field(default_factory=dict)
     shots: int = 0
-    """The most worked examples that are taken over from a log; 0 where they are no setting."""
+    """The maximum number of worked examples to copy from a log; 0 if the log's setting is ignored.
+    """
     settings: tuple[str, ...] = ()
-    """Further settings that are taken over from a log under the same name."""
+    """Other settings that are copied from a log under the same name."""
     rules: Mapping[str, str] = field(default_factory=dict)
-    """By subset, or under an empty name for all: how the tool decides, where its logs may lack
-    its verdicts."""
+    """How the tool decides, by subset (an empty name means all); used where a log has no verdict.
+    """
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Reference:
 
 
 class Scores(typing.Protocol):
-    """What one reader made of an exam so far, as an exam's own metrics may look at it.
+    """The results of one reader on an exam so far, as the exam's own metrics see them.
 
     A unit is one sample in one epoch, numbered ``sample * epochs + epoch``.
     """
@@ -177,27 +177,29 @@ class Scores(typing.Protocol):
     def epochs(self) -> int: ...
     @property
     def outcomes(self) -> Sequence[int]:
-        """By unit: the place of its outcome in `ALL_OUTCOMES`; a larger number without a record."""
+        """By unit: the outcome's index in `ALL_OUTCOMES`; a larger number if there is no record."""
 
     @property
     def values(self) -> Sequence[float]:
-        """By unit: its score."""
+        """By unit: the score."""
 
     @property
     def answers(self) -> Sequence[str | None] | None:
-        """By unit: what was read, where the exam keeps answers."""
+        """By unit: the answer that was read; None if the exam does not keep answers."""
 
     @property
     def parts(self) -> Mapping[str, Sequence[float]]:
-        """By name: what units are worth in the several numbers of a grader, by unit."""
+        """By name of a grader's number: its value for each unit."""
 
     def outcome_counts(self) -> Mapping[Outcome, int]:
-        """Counts by outcome, over all units."""
+        """Return the number of units with each outcome."""
 
 
-def graded_values(scores: Scores, values: Sequence[float], item: int) -> tuple[list[float], int]:
-    """What the graded repeats of an item are worth by `values`, and how many lack a grade."""
-    units = range(item * scores.epochs, (item + 1) * scores.epochs)
+def graded_values(
+    scores: Scores, values: Sequence[float], sample_index: int
+) -> tuple[list[float], int]:
+    """Return the `values` of a sample's graded repeats, and the number of ungraded repeats."""
+    units = range(sample_index * scores.epochs, (sample_index + 1) * scores.epochs)
     graded = [values[unit] for unit in units if scores.outcomes[unit] in GRADED]
     return graded, sum(scores.outcomes[unit] in LOST for unit in units)
 
@@ -255,8 +257,10 @@ class Exam:
 
     def __post_init__(self) -> None:
         if self.prompts is not None:
-            shown = self.prompts.shown
-            self.readers = {name: each.facing(shown) for name, each in self.readers.items()}
+            prefix_text = self.prompts.prefix_text
+            self.readers = {
+                name: reader.facing(prefix_text) for name, reader in self.readers.items()
+            }
 
     def render(self, sample: Sample) -> Prompt:
         """Return the prompt of one question; the `Prefix` object is shared inside a subset."""
@@ -287,18 +291,18 @@ class Exam:
 
     def metrics(self, scores: Scores) -> Mapping[str, Estimate]:
         """All metrics beyond accuracy and means: a grader's numbers, the exam's own, rotations'."""
-        from keju.benchmarks.rotation import rotation_metrics
+        from keju.benchmarks.rotation import add_rotation_metrics
 
         metrics: dict[str, Estimate] = {}
         for name, values in scores.parts.items():
-            items = (
-                Repeats(sample.group or sample.id, *graded_values(scores, values, item))
-                for item, sample in enumerate(self.samples)
+            repeats = (
+                Repeats(sample.group or sample.id, *graded_values(scores, values, sample_index))
+                for sample_index, sample in enumerate(self.samples)
             )
-            mean = mean_of_items(items, clustered=self.clustered)
+            mean = mean_of_items(repeats, clustered=self.clustered)
             metrics[name] = msgspec.structs.replace(mean, title=f"mean of {name}")
         metrics |= self.extra_metrics(scores)
-        return rotation_metrics(self, scores, metrics) if self.rotations > 1 else metrics
+        return add_rotation_metrics(self, scores, metrics) if self.rotations > 1 else metrics
 
     def joint_metrics(
         self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
@@ -353,8 +357,8 @@ class Exam:
 
     def subset_named(self, name: Any) -> str | None:
         """The subset that a row calls `name`, in any case; None for an unknown one."""
-        names = {fold(subset.name): subset.name for subset in self.subsets}
-        return names.get(fold(name)) if isinstance(name, str) else None
+        names = {normalize_name(subset.name): subset.name for subset in self.subsets}
+        return names.get(normalize_name(name)) if isinstance(name, str) else None
 
     def check_keys(self, row: Mapping[str, Any], sample: Sample) -> None:
         """DataError where a row of a predictions file names its question in two ways that differ.
@@ -451,7 +455,9 @@ class Benchmark:
     def subset_name(self, name: str) -> str | None:
         """The subset that a user calls `name`, in any case; None for an unknown name."""
         names = {subset: subset for subset in self.subset_names} | dict(self.subset_aliases)
-        return {fold(other): subset for other, subset in names.items()}.get(fold(name))
+        return {normalize_name(alias): subset for alias, subset in names.items()}.get(
+            normalize_name(name)
+        )
 
     def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:
         """Load the data and fix the protocol; raise ConfigError or DataError on anything wrong."""
@@ -462,6 +468,6 @@ class Benchmark:
         return exam
 
 
-def fold(name: str) -> str:
-    """A name without what users vary in it: `` Dyck-Languages`` is as good as dyck_languages."""
+def normalize_name(name: str) -> str:
+    """Return a name in lower case with spaces: `` Dyck-Languages`` and dyck_languages are equal."""
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())

@@ -1,11 +1,11 @@
-"""What an exam declares for single commands: golden checks, a comparison of modes, a submission;
-and about questions that are worked on in a notebook, which solvers interpret.
+"""Declarations that an exam makes for single commands and for notebook work.
 
-``keju verify`` scores recorded sets whose scores are known. Such a set is a file of what a model
-said and a golden file with the figures it must give. The exam says how a set was made
-(`GoldenCheck.settings`) and which figures are compared (`GoldenCheck.figures`); results grades the
-rows and hands them over as `Recorded`. ``keju modes`` compares two runs as `Modes` says, and ``keju
-export --format submission`` writes the file that a `Submit` makes.
+``keju verify`` scores recorded sets whose scores are known. A recorded set is a file of model
+replies and a golden file with the expected figures. `GoldenCheck.settings` tells how the set was
+made, and `GoldenCheck.figures` lists the figures to compare. `keju.results` grades the rows and
+passes them to the exam as `Recorded`. ``keju modes`` compares two runs as `Modes` describes. ``keju
+export --format submission`` writes the file that a `Submit` makes. `NotebookTask` describes
+questions that a model answers in a notebook; solvers carry it out.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 
 
 COUNT = 0.0
-"""Tolerance of whole numbers."""
+"""Tolerance for whole numbers."""
 
 
 class Figure(NamedTuple):
     """One figure of a recorded set."""
 
-    what: str
+    label: str
     expected: float
-    got: float | None
+    actual: float | None
     tolerance: float = COUNT
-    part: bool = False
-    """Whether it is about a subset, so that it may be summed up while it is as known."""
+    is_of_subset: bool = False
+    """Whether the figure is about one subset: Keju may summarise such figures while they match."""
 
     @property
     def ok(self) -> bool:
-        """Whether the figure is the known one, as far as that is printed."""
-        return self.got is not None and math.isclose(
-            self.got, self.expected, rel_tol=0.0, abs_tol=self.tolerance
+        """Whether the figure equals the expected one within its tolerance."""
+        return self.actual is not None and math.isclose(
+            self.actual, self.expected, rel_tol=0.0, abs_tol=self.tolerance
         )
 
 
 class Sitting(NamedTuple):
-    """How a recorded set was made."""
+    """The settings with which a recorded set was made."""
 
     args: Mapping[str, Any]
     protocol: str | None = None
@@ -53,22 +53,22 @@ class Sitting(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The scores of the whole set, of a subset or of a group of subsets."""
+    """The scores of a full set, of a subset or of a group of subsets."""
 
     n: int | None = None
     outcomes: Mapping[Outcome, int] = {}
     accuracy: float | None = None
-    """Of a group: the mean of its subsets."""
+    """For a group: the mean of its subsets."""
     micro_accuracy: float | None = None
 
 
 class Answered(NamedTuple):
-    """One row of a recorded set, graded."""
+    """One graded row of a recorded set."""
 
     row: Mapping[str, Any]
     sample: Sample
-    """The question as the data has it now."""
-    shown: Sample
+    """The question as the current data has it."""
+    recorded_sample: Sample
     """The question as the row recorded it."""
     readings: Mapping[str, Reading]
     """By reader."""
@@ -76,14 +76,14 @@ class Answered(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A recorded set, graded; scores are those of the first reader."""
+    """A graded recorded set; the scores are those of the first reader."""
 
     exam: Exam
     rows: Sequence[Answered]
     """In the order of the file."""
     data: Path
-    """The exam's folder."""
-    whole: Part
+    """The data folder of the exam."""
+    overall: Part
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     subsets: Mapping[str, Part] = field(default_factory=dict)
     groups: Mapping[str, Part] = field(default_factory=dict)
@@ -95,47 +95,47 @@ Golden = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenCheck:
-    """How the recorded sets of an exam are verified."""
+    """How to verify the recorded sets of an exam."""
 
     settings: Callable[[Golden, Sequence[Mapping[str, Any]]], Sitting]
     figures: Callable[[Golden, Recorded], Iterable[Figure]]
     letter: str = ""
-    """The key of a row that holds the letter which was read, where no text was kept."""
+    """The key of a row that holds the extracted letter, for rows without the reply's text."""
     recorded_gold: bool = True
-    """Whether the gold answers of the rows count, or those of the data."""
+    """Whether rows are graded with their own gold answers, instead of those of the data."""
 
 
 class Modes(NamedTuple):
-    """An exam that can be sat with and without a chain of thought, as ``keju modes`` compares it.
+    """The two modes of an exam, with and without a chain of thought, for ``keju modes``.
 
-    The setting ``mode`` of a run says which one it was.
+    The setting ``mode`` of a run names its mode.
     """
 
     direct: str
-    """The mode that answers at once."""
+    """The mode that answers directly."""
     reasoned: str
     """The mode with a chain of thought."""
     subjects: Mapping[str, str]
-    """The subsets in published order, and their titles."""
+    """Subset names in published order, with their titles."""
     subject_of: Callable[[str], str | None]
-    """The subset of a sample's id."""
+    """Returns the subset of a sample's id."""
     groups: Mapping[str, tuple[str, ...]]
-    """Groups of subsets whose means are compared too."""
+    """Groups of subsets whose means are also compared."""
     titles: Mapping[str, str]
-    """Titles of groups that are not called by their name."""
+    """Titles of the groups whose title differs from their name."""
     differ: tuple[str, ...] = ("mode", "decode")
     """Settings in which the two runs may differ."""
 
 
 class Submission(NamedTuple):
-    """The document, and the samples that have no answer of the model's own."""
+    """The document, and the samples without an answer from the model."""
 
     document: Mapping[str, Any]
     missing: list[str]
 
 
 class Submit(Protocol):
-    """Arranges answers for submission; `Benchmark.submission` is one."""
+    """Arranges answers for submission; `Benchmark.submission` has this type."""
 
     def __call__(
         self,
@@ -145,34 +145,36 @@ class Submit(Protocol):
         *,
         partial: bool = False,
     ) -> Submission:
-        """Arrange `answers`, which are by sample id and as labels of the options shown.
+        """Arrange `answers`: labels of the displayed options, by sample id.
 
-        None stands for an answer that was not understood, and becomes `fill`. Without `partial`
-        every question must have been asked.
+        None means that no answer was extracted; it becomes `fill`. Without `partial` every question
+        must have been asked.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookTask:
-    """A question with a folder of data, a notebook to analyse it in, and an answer to submit."""
+    """A question with a data folder, a notebook to analyse the data, and an answer to submit."""
 
     check: Callable[[Iterable[Sample]], None]
-    """Refuses, before the first question, a run that lacks the data of one; ConfigError."""
+    """Raises ConfigError, before the first question, if the data of any question is missing."""
     prepare: Callable[[Sample, Path], Mapping[str, Any]]
-    """Puts a question's data into an empty folder; what it says of that stands in the record."""
+    """Copies a question's data into an empty folder; the returned facts are stored in the record.
+    """
     objection: Callable[[Sample, str], str | None]
-    """What is wrong with a submitted answer, told to the model once; None if nothing is."""
+    """Returns the problem with a submitted answer, which the model sees once; None if it is fine.
+    """
     answer_form: str
-    """What `submit_answer` wants, for its description."""
+    """The expected form of an answer, for the description of `submit_answer`."""
     max_turns: int
     cell_timeout: float | None = None
-    """Seconds for one cell, where the exam's settings name them; else the sandbox's own."""
+    """Seconds for one cell if the exam's settings give a limit; otherwise the sandbox's limit."""
     image: str = ""
-    """The image of the container to work in; empty for the local sandbox."""
+    """The container image to work in; empty for the local sandbox."""
     image_named: bool = False
-    """Whether the exam's settings name the image; else it is the published one."""
+    """Whether the exam's settings name the image; otherwise it is the published one."""
     images: bool = False
-    """Whether the model is shown the pictures that cells draw."""
+    """Whether the model sees the images that cells draw."""
     rerun_all: bool = False
-    """Run the whole notebook after each edit, as upstream does, not the edited cell alone."""
+    """Run the full notebook after each edit, as upstream does, instead of only the edited cell."""
     language: Literal["python", "r"] = "python"

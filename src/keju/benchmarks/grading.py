@@ -1,17 +1,17 @@
-"""From a reply to an outcome: the order of judgement, equal for every exam and reader.
+"""Decide the outcome of a reply, in one order for every exam and reader.
 
-    1. no answer   what failed is an `error`: faults of the endpoint, also where a server calls them
-                   a finish reason (``abort``), and what its filter broke off before an answer
+    1. no answer   a failure is an `error`: endpoint faults, including finish reasons such as
+                   ``abort``, and replies that a filter stopped before an answer
     2. no label    a question without a published answer is `unlabelled`
-    3. refusal     what the endpoint itself calls a refusal is `refused`, whatever text is there
-    4. limits      a question that a limit of time, tokens or money has cut is `truncated` and
+    3. refusal     a refusal reported by the endpoint is `refused`, whatever its text
+    4. limits      a question stopped by a limit on time, tokens or money is `truncated` and
                    scores 0 under every reader, with and without tools
-    5. cut off     a reply at its limit of tokens is `truncated`, unless the protocol's own marker
-                   announced a whole answer before: ``So the answer is (B)``
+    5. cut off     a reply at its token limit is `truncated`, unless the protocol's marker
+                   announced a complete answer before: ``So the answer is (B)``
     6. reading     `correct`, `incorrect`, `unparsed`, or `refused` by an option that says so
 
-A cut reply has the score of what was read under published readers, which know nothing of cuts, and
-none under Keju's own. Its outcome is `truncated` under all of them.
+Published readers do not know whether a reply was cut: under them a cut reply gets the score of the
+answer that was read. Under Keju's readers it gets none. Its outcome is `truncated` under all.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ if TYPE_CHECKING:
     from keju.benchmarks.base import Reader
 
 VERSION = 2
-"""Of the order above; stored scores of another one are not taken over. 1 is that of Keju 0.1."""
+"""Version of the order above. Stored scores of another version are not used. 1 is Keju 0.1's."""
 REFUSED, CUT_OFF = "refused_by_api", "cut_off"
-"""Why nothing was read: the endpoint told a refusal; what a cut reply says does not count."""
+"""Reasons for an empty answer: the endpoint reported a refusal; the reply was cut off."""
 LIMIT_CUTS = frozenset(get_args(LimitCut))
 LIMIT_OF = "limit_of_"
-"""Begins the reason of a reply that a limit of its question has cut: ``limit_of_time``."""
+"""Prefix of the reason of a reply that a limit of its question stopped: ``limit_of_time``."""
 REFUSAL = "refusal"
-"""Key of `Sample.metadata` that holds the label of a refusal option, where one is offered."""
+"""Key of `Sample.metadata` that holds the label of a refusal option, if there is one."""
 GRADED = frozenset(code for code, name in enumerate(ALL_OUTCOMES) if name not in UNSCORED)
-"""The places in `ALL_OUTCOMES` of what counts as an answer."""
+"""The indices in `ALL_OUTCOMES` of the outcomes that count as answers."""
 EXACT = "exact"
-"""Grader of an open answer that is, or for lack of a judge had to be, the target's very text."""
+"""Grader of an open answer that must equal the target text, or did so without a judge."""
 UNDECIDED = "undecided"
 """Grader of an answer that no rule decides; a judge may."""
 LOST = frozenset(code for code, name in enumerate(ALL_OUTCOMES) if name in UNGRADED)
-"""The places in `ALL_OUTCOMES` of what lacks a grade."""
+"""The indices in `ALL_OUTCOMES` of the outcomes without a grade."""
 PASS = 0.5
-"""The least score that counts as correct where it is not all or nothing."""
+"""The lowest score that counts as correct when scores are not all or nothing."""
 
-# `B`, `(B)`: a label is whole wherever the reply ends; `1` may have become `12`.
+# `B`, `(B)`: a label is complete wherever the reply ends; `1` could be the start of `12`.
 _LABEL = re.compile(r"[A-Z]|\([A-Z]\)")
-# Up to the last end of a sentence, bracket, tag or line: `So the answer is 12.` of
-# `So the answer is 12. Let me ch`.
-_ENDED = re.compile(r".*[.!?。！？)\]}>）】」\n]", re.DOTALL)
+# Everything up to the last end of a sentence, bracket, tag or line: `So the answer is 12.` in `So
+# the answer is 12. Let me ch`.
+_COMPLETE_PART = re.compile(r".*[.!?。！？)\]}>）】」\n]", re.DOTALL)
 
 
 def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
@@ -82,12 +82,12 @@ def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
         return Reading(reader.name, Answer(reason=LIMIT_OF + reply.cut_by), Score(0.0, "truncated"))
     cut = reply.finish == CUT and reply.label_logprobs is None
     if cut and not _is_whole(answer, reply.text, sample, reader):
-        return _cut_off(answer, sample, reader)
+        return _read_cut_off(answer, sample, reader)
     return Reading(reader.name, answer, _score(answer, sample, reader))
 
 
 def read(reply: Reply, sample: Sample, reader: Reader) -> Answer:
-    """Read the answer out of the label log-probabilities, or else out of the text."""
+    """Read the answer from the label log-probabilities if there are any, else from the text."""
     if reply.label_logprobs is not None:
         return choose_label(reply.label_logprobs, sample.labels)
     if reader.raw and reply.raw:
@@ -98,7 +98,7 @@ def read(reply: Reply, sample: Sample, reader: Reader) -> Answer:
 
 
 def choose_label(logprobs: dict[str, float], labels: str) -> Answer:
-    """The likeliest label; a tie goes to the first in label order and is flagged."""
+    """Return the most likely label; in a tie the first label wins and the tie is flagged."""
     present = [(label, logprobs[label]) for label in labels if label in logprobs]
     if not present:
         return Answer(reason="labels_not_in_top_logprobs")
@@ -108,10 +108,11 @@ def choose_label(logprobs: dict[str, float], labels: str) -> Answer:
 
 
 def _is_whole(answer: Answer, text: str, sample: Sample, reader: Reader) -> bool:
-    """Whether a reply that was cut off had given its answer, in the form that was asked for.
+    """Whether a reply that was cut off contains a complete answer in the requested form.
 
-    That is a reply of nothing but a label, or the protocol's own marker with an answer that ended
-    before the cut: a label, or one that is read all the same without what was begun last.
+    The reply must be only a label, or contain the protocol's marker and an answer that ended before
+    the cut. Such an answer is a label, or it stays the same when the last, incomplete part is
+    removed.
     """
     if answer.value is None or answer.tier != "strict":
         return False
@@ -121,12 +122,12 @@ def _is_whole(answer: Answer, text: str, sample: Sample, reader: Reader) -> bool
         return False
     if _LABEL.fullmatch(answer.value):
         return True
-    ended = _ENDED.match(text)
-    return ended is not None and reader.read(ended[0], sample).value == answer.value
+    complete_part = _COMPLETE_PART.match(text)
+    return complete_part is not None and reader.read(complete_part[0], sample).value == answer.value
 
 
-def _cut_off(answer: Answer, sample: Sample, reader: Reader) -> Reading:
-    """A reply that was cut off before its answer: worth what a published reader makes of it."""
+def _read_cut_off(answer: Answer, sample: Sample, reader: Reader) -> Reading:
+    """Return the reading of a reply that was cut off; published readers score it."""
     if reader.scores_cut:
         score = _score(answer, sample, reader)
         return Reading(reader.name, answer, msgspec.structs.replace(score, outcome="truncated"))
@@ -144,7 +145,8 @@ def _score(answer: Answer, sample: Sample, reader: Reader) -> Score:
     if worth is None:
         return Score(0.0, "ungraded", UNDECIDED)
     parts: dict[str, float] = {}
-    if type(worth) is not float and isinstance(worth, Mapping):  # one number, as usual, goes first
+    # Usually it is one number, so check the type first.
+    if type(worth) is not float and isinstance(worth, Mapping):
         parts = {name: float(part) for name, part in worth.items()}
         worth = next(iter(parts.values()))
     value = float(worth)

@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from keju.benchmarks.base import Benchmark, Protocol, Reader, Subset, fold
+from keju.benchmarks.base import Benchmark, Protocol, Reader, Subset, normalize_name
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
@@ -104,18 +104,18 @@ class Questions:
     """Whether samples share groups, so that standard errors must be clustered."""
 
 
-Made = Question | Sample
-EVERYTHING = "all"
+AnyQuestion = Question | Sample
+DEFAULT_SUBSET = "all"
 
 
-def as_sample(name: str, question: Made, index: int, subset: str) -> Sample:
-    """A question as the sample at position `index` of `subset`."""
+def as_sample(name: str, question: AnyQuestion, index: int, subset: str) -> Sample:
+    """Return a question as the sample at position `index` of `subset`."""
     if isinstance(question, Sample):
         return question
     if question.choices:
         where = Hint("place_question", name=name, n=index + 1, subset=subset)
         check_choices(question.choices, question.target, where)
-    own = {"explanation": question.explanation} if question.explanation else {}
+    shot_metadata = {"explanation": question.explanation} if question.explanation else {}
     return Sample(
         id=question.id or f"{name}_{subset}_{index}",
         subset=subset,
@@ -124,26 +124,26 @@ def as_sample(name: str, question: Made, index: int, subset: str) -> Sample:
         target=question.target,
         choices=tuple(question.choices),
         group=question.group,
-        metadata={**question.metadata, **own},
+        metadata={**question.metadata, **shot_metadata},
     )
 
 
-def arrange(name: str, questions: Iterable[Made], subsets: Sequence[str] = ()) -> Questions:
-    """The questions one subset after the other: those of `subsets` in that order, or all.
+def arrange(name: str, questions: Iterable[AnyQuestion], subsets: Sequence[str] = ()) -> Questions:
+    """Group questions by subset: the given `subsets` in that order, or all.
 
-    DataError where two of them have the same id.
+    DataError if two questions have the same id.
     """
     members: dict[str, list[Sample]] = {subset: [] for subset in subsets}
     for question in questions:
-        subset = question.subset or EVERYTHING
+        subset = question.subset or DEFAULT_SUBSET
         if subset in members or not subsets:
-            own = members.setdefault(subset, [])
-            own.append(as_sample(name, question, len(own), subset))
+            subset_samples = members.setdefault(subset, [])
+            subset_samples.append(as_sample(name, question, len(subset_samples), subset))
     samples: list[Sample] = []
     ranges: list[Subset] = []
-    for subset, own in members.items():
-        ranges.append(Subset(subset, len(samples), len(samples) + len(own)))
-        samples += own
+    for subset, subset_samples in members.items():
+        ranges.append(Subset(subset, len(samples), len(samples) + len(subset_samples)))
+        samples += subset_samples
     ids: set[str] = set()
     for sample in samples:
         if sample.id in ids:
@@ -159,10 +159,11 @@ SHOT_SETTINGS = ("few_shot_num", "few_shot_random", "few_shot_prompt_template")
 TEMPLATES = ("prompt_template", "few_shot_prompt_template")
 
 
-def refuse(args: DatasetArgs, refused: Mapping[str, str], benchmark: str) -> None:
-    """Raise ConfigError for a setting that was given and has no effect.
+def reject_settings(args: DatasetArgs, refused: Mapping[str, str], benchmark: str) -> None:
+    """Raise ConfigError for a setting that has no effect in this exam.
 
-    `refused` are such settings and why; an empty reason says that there is no such thing.
+    `refused` maps such settings to the reason; an empty reason means that the setting does not
+    exist.
     """
     for name, reason in refused.items():
         if getattr(args, name) != type(args).model_fields[name].default:
@@ -171,7 +172,7 @@ def refuse(args: DatasetArgs, refused: Mapping[str, str], benchmark: str) -> Non
 
 
 def choose_protocol(benchmark: Benchmark, name: str | None) -> Protocol:
-    """The protocol called `name`, or the default one."""
+    """Return the protocol called `name`, or the default one."""
     name = name or benchmark.default_protocol
     if name not in benchmark.protocols:
         hint = did_you_mean(name, benchmark.protocols)
@@ -181,33 +182,37 @@ def choose_protocol(benchmark: Benchmark, name: str | None) -> Protocol:
 
 def choose_subsets(
     name: str,
-    wanted: Sequence[str] | None,
+    requested_subsets: Sequence[str] | None,
     names: Sequence[str],
     aliases: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """The subsets asked for, in the order of `names`; letter case, ``-`` and ``_`` do not matter.
+    """Return the requested subsets in the order of `names`; case, ``-`` and ``_`` do not matter.
 
-    `aliases` are further names to those in `names`; `name` is the benchmark's, for messages.
+    `aliases` are additional names; `name` is the benchmark's name, for messages.
     """
-    if wanted is None:
+    if requested_subsets is None:
         return list(names)
-    if not wanted:
+    if not requested_subsets:
         raise ConfigError("kit_subset_list_empty", name=name)
-    every = {each: each for each in names} | dict(aliases or {})
-    by_any_name = {fold(each): own for each, own in every.items()}
-    chosen = set()
-    for subset in wanted:
-        own = every.get(subset) or by_any_name.get(fold(subset))
-        if own is None:
+    names_by_alias = {subset_name: subset_name for subset_name in names} | dict(aliases or {})
+    names_by_folded_alias = {
+        normalize_name(alias): subset_name for alias, subset_name in names_by_alias.items()
+    }
+    chosen_subsets = set()
+    for subset in requested_subsets:
+        canonical_name = names_by_alias.get(subset) or names_by_folded_alias.get(
+            normalize_name(subset)
+        )
+        if canonical_name is None:
             raise ConfigError(
-                "kit_no_subset", name=name, subset=subset, hint=did_you_mean(subset, every)
+                "kit_no_subset", name=name, subset=subset, hint=did_you_mean(subset, names_by_alias)
             )
-        chosen.add(own)
-    return [each for each in names if each in chosen]
+        chosen_subsets.add(canonical_name)
+    return [subset_name for subset_name in names if subset_name in chosen_subsets]
 
 
 def choose_shot_count(benchmark: str, protocol: Protocol, args: DatasetArgs) -> int:
-    """How many worked examples stand before a question."""
+    """Return the number of worked examples before a question."""
     count = protocol.shots if args.few_shot_num is None else args.few_shot_num
     choices = protocol.shot_choices
     if choices is not None and count not in choices:
@@ -226,20 +231,26 @@ def choose_shot_count(benchmark: str, protocol: Protocol, args: DatasetArgs) -> 
     return count
 
 
-def refuse_templates(benchmark: Benchmark, protocol: Protocol, args: DatasetArgs) -> None:
-    """Refuse templates and a system message that the protocol cannot honour."""
+def reject_templates(benchmark: Benchmark, protocol: Protocol, args: DatasetArgs) -> None:
+    """Reject templates and a system message that the protocol cannot use."""
     if protocol.form == "completion" and args.system_prompt:
         raise ConfigError("kit_no_system_message", protocol=protocol.name)
-    able = [each.name for each in benchmark.protocols.values() if each.templates]
+    template_protocols = [
+        candidate.name for candidate in benchmark.protocols.values() if candidate.templates
+    ]
     for setting in TEMPLATES:
         if getattr(args, setting) is not None and not protocol.templates:
-            values = {"setting": setting, "protocol": protocol.name, "other": next(iter(able), "")}
-            code = "kit_fixed_prompt_other" if able else "kit_fixed_prompt"
+            values = {
+                "setting": setting,
+                "protocol": protocol.name,
+                "other": next(iter(template_protocols), ""),
+            }
+            code = "kit_fixed_prompt_other" if template_protocols else "kit_fixed_prompt"
             raise ConfigError(code, **values)
 
 
-def usual_settings(setup: Setup, _: Wording) -> dict[str, Any]:
-    """What shaped the prompts, for the manifest."""
+def default_settings(setup: Setup, _: Wording) -> dict[str, Any]:
+    """Return the settings that shaped the prompts, for the manifest."""
     args = setup.args
     return {
         "few_shot_num": setup.shots,
@@ -250,12 +261,12 @@ def usual_settings(setup: Setup, _: Wording) -> dict[str, Any]:
 
 # --- questions ---------------------------------------------------------------------------------
 
-SHOWN = 5
-"""How many differences a warning names."""
+MOST_SHOWN = 5
+"""Maximum number of differences that a warning lists."""
 
 
 class Count(NamedTuple):
-    """Rows of one table or subset."""
+    """The number of rows of one table or subset."""
 
     name: str
     rows: int
@@ -267,37 +278,37 @@ class Count(NamedTuple):
 
 
 def count_rows(subsets: Iterable[Subset], published: Mapping[str, int]) -> list[Count]:
-    """Rows of each subset beside the published number, where that is known."""
+    """Return the rows of each subset with the published number, if there is one."""
     return [Count(s.name, len(s), published[s.name]) for s in subsets if s.name in published]
 
 
-def count_warnings(counts: Sequence[Count]) -> tuple[Notice, ...]:
-    """One warning for the results where any number of rows is not the published one."""
-    different = [f"{c.name} has {c.rows} of {c.published}" for c in counts if c.differs]
-    if not different:
+def make_count_warnings(counts: Sequence[Count]) -> tuple[Notice, ...]:
+    """Return one warning if the number of rows differs from the published one in any subset."""
+    differences = [f"{c.name} has {c.rows} of {c.published}" for c in counts if c.differs]
+    if not differences:
         return ()
-    shown = first_of(different, SHOWN)
-    rows, more = ", ".join(shown), len(different) - len(shown)
-    if more:
-        return (Notice("not_published_rows_more", {"rows": rows, "more": more}),)
+    shown_differences = first_of(differences, MOST_SHOWN)
+    rows, hidden_count = ", ".join(shown_differences), len(differences) - len(shown_differences)
+    if hidden_count:
+        return (Notice("not_published_rows_more", {"rows": rows, "more": hidden_count}),)
     return (Notice("not_published_rows", {"rows": rows}),)
 
 
 def fingerprint(text: str, target: str) -> str:
-    """A short hash of a row, by which an erratum recognises the row that it is about."""
+    """Return a short hash of a row; an erratum uses it to recognise its row."""
     return hashlib.sha256(f"{text}\0{target}".encode()).hexdigest()[:12]
 
 
 class Erratum(NamedTuple):
-    """What is wrong with a published row."""
+    """A known error of a published row."""
 
     row: str
-    """The row's `fingerprint`: edited data does not inherit the fault."""
+    """The row's `fingerprint`, so that the erratum does not apply to edited data."""
     fault: str
 
 
-def listed_faults(errata: Mapping[str, Erratum]) -> Callable[[Sample], str | None]:
-    """What a list of errata, by sample id, says about a sample."""
+def make_fault_finder(errata: Mapping[str, Erratum]) -> Callable[[Sample], str | None]:
+    """Return a function that gives the known error of a sample, from a list by sample id."""
 
     def fault(sample: Sample) -> str | None:
         erratum = errata.get(sample.id)
@@ -318,23 +329,25 @@ def choose_shots(
     key: str = "{seed}:{name}:{subset}:shots",
     where: str = "the pool",
 ) -> dict[str, list[Sample]]:
-    """The worked examples of each subset: the first `count`, or a draw with `seed`.
+    """Return the worked examples of each subset: the first `count`, or a draw with `seed`.
 
-    Examples that name no subset of their own stand before the questions of all; without a `count`
-    all are taken. `key` is what the draw is seeded with: published runs depend on it.
+    Examples without a subset are used for all subsets. Without a `count` all examples are used. The
+    draw is seeded with `key`: published runs depend on it.
     """
-    named = any(shot.subset for shot in pool)
+    has_subsets = any(shot.subset for shot in pool)
     shots: dict[str, list[Sample]] = {}
     for subset in subsets:
-        own = [shot for shot in pool if shot.subset == subset] if named else list(pool)
-        taken = len(own) if count is None else count
-        if taken > len(own):
-            values = {"name": name, "asked": taken, "where": where, "n": len(own)}
-            code = "kit_too_many_shots_of" if named else "kit_too_many_shots"
+        candidates = [shot for shot in pool if shot.subset == subset] if has_subsets else list(pool)
+        shot_count = len(candidates) if count is None else count
+        if shot_count > len(candidates):
+            values = {"name": name, "asked": shot_count, "where": where, "n": len(candidates)}
+            code = "kit_too_many_shots_of" if has_subsets else "kit_too_many_shots"
             raise ConfigError(code, subset=subset, **values)
         if seed is not None:
-            own = random.Random(key.format(seed=seed, name=name, subset=subset)).sample(own, taken)
-        shots[subset] = own[:taken]
+            candidates = random.Random(key.format(seed=seed, name=name, subset=subset)).sample(
+                candidates, shot_count
+            )
+        shots[subset] = candidates[:shot_count]
     return shots
 
 
@@ -350,7 +363,7 @@ def _is_target(value: str, sample: Sample) -> bool:
 
 
 class FunctionReader(Reader):
-    """A reader made of functions: what is read, and what it is worth."""
+    """A reader made of functions: one reads the answer, the others grade it."""
 
     marked = False
 
@@ -364,7 +377,7 @@ class FunctionReader(Reader):
         self._worth = worth
 
     def __call__(self, text: str, sample: Sample) -> Any:
-        """The function itself, for its tests."""
+        """Call the wrapped function, for its tests."""
         return (self._worth or self._read)(text, sample)
 
     def read(self, text: str, sample: Sample) -> Answer:

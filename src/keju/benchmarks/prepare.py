@@ -1,8 +1,8 @@
-"""From the user's settings to exams that are ready to sit; everything wrong is refused here.
+"""Turn the user's settings into exams that are ready to run, and reject invalid settings.
 
-prepare_exams   all exams of a task: each prepared, limited, its options rotated
-prepare_exam    one exam: settings validated, protocol chosen, data folder located
-prepare         the steps of an exam that is described by its data
+prepare_exams   all exams of a task: each is prepared, limited, and its options are rotated
+prepare_exam    one exam: validate its settings, choose the protocol, locate the data folder
+prepare         the steps for an exam that is described by its data
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import msgspec
 from keju.answers.reader import RAW
 from keju.benchmarks import registry
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, mean_over
-from keju.benchmarks.data_checks import sample_notices
+from keju.benchmarks.data_checks import check_samples
 from keju.benchmarks.kit import (
+    MOST_SHOWN,
     SHOT_SETTINGS,
-    SHOWN,
     Questions,
     Setup,
     arrange,
@@ -32,12 +32,12 @@ from keju.benchmarks.kit import (
     choose_shots,
     choose_subsets,
     count_rows,
-    count_warnings,
-    refuse,
-    refuse_templates,
-    usual_settings,
+    default_settings,
+    make_count_warnings,
+    reject_settings,
+    reject_templates,
 )
-from keju.benchmarks.samples import ShuffledSamples, restrict, select, with_ids
+from keju.benchmarks.samples import ShuffledSamples, restrict, restrict_to_ids, select
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
 from keju.config.exams import called
 from keju.errors import ConfigError, DataError, Hint, KejuError, Notice, Place, did_you_mean
@@ -62,18 +62,21 @@ def prepare_exam(
     With `judged` the task names a judge, which takes the place of one that the settings name.
     """
     benchmark = registry.get(name)
-    given = settings = _settings_of(name, args or {})
+    given_settings = settings = _parse_settings(name, args or {})
     if judged:
         settings = settings.under_judge()
     replaced = [
         name
-        for name in sorted(given.model_fields_set)
-        if name not in settings.model_fields_set or getattr(settings, name) != getattr(given, name)
+        for name in sorted(given_settings.model_fields_set)
+        if name not in settings.model_fields_set
+        or getattr(settings, name) != getattr(given_settings, name)
     ]
-    of_alias = benchmark.alias_protocols.get(name)
-    asked = settings.protocol or protocol or of_alias or settings.implied_protocol
-    chosen = choose_protocol(benchmark, asked).name
-    settings = settings.model_copy(update={"protocol": chosen})
+    alias_protocol = benchmark.alias_protocols.get(name)
+    requested_protocol = (
+        settings.protocol or protocol or alias_protocol or settings.implied_protocol
+    )
+    protocol_name = choose_protocol(benchmark, requested_protocol).name
+    settings = settings.model_copy(update={"protocol": protocol_name})
     folder = locate(
         benchmark.name,
         benchmark.layout,
@@ -84,7 +87,7 @@ def prepare_exam(
     )
     exam = benchmark.prepare(settings, folder, seed=seed)
     if folder.edited:
-        exam.warnings = (*exam.warnings, _edited_notice(folder.edited))
+        exam.warnings = (*exam.warnings, _make_edited_notice(folder.edited))
         notes = (*exam.data.notes, *(f"{name} is not the published file" for name in folder.edited))
         exam.data = replace(exam.data, notes=notes)
     if replaced:
@@ -93,23 +96,23 @@ def prepare_exam(
     return exam, settings
 
 
-def _edited_notice(files: Sequence[str]) -> Notice:
-    shown = first_of(files, SHOWN)
-    named, more = ", ".join(shown), len(files) - len(shown)
-    if more:
-        return Notice("data_edited_more", {"files": named, "more": more})
-    return Notice("data_edited", {"files": named})
+def _make_edited_notice(files: Sequence[str]) -> Notice:
+    shown_files = first_of(files, MOST_SHOWN)
+    listing, hidden_count = ", ".join(shown_files), len(files) - len(shown_files)
+    if hidden_count:
+        return Notice("data_edited_more", {"files": listing, "more": hidden_count})
+    return Notice("data_edited", {"files": listing})
 
 
 def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
     """Load all exams of a run, with the user's limit applied."""
     prepared: list[tuple[Exam, DatasetArgs]] = []
-    wanted = None if config.ids is None else frozenset(config.ids)
-    unknown = set(wanted or ())
-    for name, arm, given in _asked_for(config):
+    requested_ids = None if config.ids is None else frozenset(config.ids)
+    unmatched_ids = set(requested_ids or ())
+    for name, arm, exam_settings in _requested_exams(config):
         exam, args = prepare_exam(
             name,
-            given,
+            exam_settings,
             data_dir=config.data_dir,
             protocol=config.protocol,
             seed=config.seed,
@@ -118,84 +121,95 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
             judged=config.judge is not None and config.judge.strategy != "rule",
         )
         limit = config.limit if args.limit is None else args.limit
-        chosen = select(
+        selected_exam = select(
             exam,
             limit,
             total=config.total if args.limit is None else None,
-            how=config.sample,
+            method=config.sample,
             shuffle=args.shuffle,
             seed=config.seed,
         )
-        chosen.hints = (*chosen.hints, *_beyond(exam, args, limit, config.total))
-        if wanted is not None:
-            chosen = with_ids(chosen, wanted)
-            unknown -= {sample.id for sample in chosen.samples}
-            notice = Notice("chosen_questions", {"n": len(chosen.samples)})
-            chosen.warnings = (*chosen.warnings, notice)
+        selected_exam.hints = (*selected_exam.hints, *_size_hints(exam, args, limit, config.total))
+        if requested_ids is not None:
+            selected_exam = restrict_to_ids(selected_exam, requested_ids)
+            unmatched_ids -= {sample.id for sample in selected_exam.samples}
+            notice = Notice("chosen_questions", {"n": len(selected_exam.samples)})
+            selected_exam.warnings = (*selected_exam.warnings, notice)
         if config.part is not None:
             part, parts = config.part
-            chosen = restrict(chosen, range(part, len(chosen.samples), parts))
-            values = {"part": part + 1, "parts": parts, "n": len(chosen.samples)}
-            chosen.warnings = (*chosen.warnings, Notice("shard_of_questions", values))
-        chosen.arm = arm
-        own = (chosen.benchmark, arm)
-        if any(own == (other.benchmark, other.arm) for other, _ in prepared):
-            raise ConfigError("prepare_twice", benchmark=chosen.benchmark, name=name)
+            selected_exam = restrict(selected_exam, range(part, len(selected_exam.samples), parts))
+            values = {"part": part + 1, "parts": parts, "n": len(selected_exam.samples)}
+            selected_exam.warnings = (*selected_exam.warnings, Notice("shard_of_questions", values))
+        selected_exam.arm = arm
+        exam_key = (selected_exam.benchmark, arm)
+        if any(
+            exam_key == (prepared_exam.benchmark, prepared_exam.arm)
+            for prepared_exam, _ in prepared
+        ):
+            raise ConfigError("prepare_twice", benchmark=selected_exam.benchmark, name=name)
         if config.rotate_options > 1:
-            from keju.benchmarks.rotation import rotated
+            from keju.benchmarks.rotation import rotate_exam
 
-            chosen = rotated(chosen, config.rotate_options)
-        prepared.append((chosen, args))
-    if unknown:
+            selected_exam = rotate_exam(selected_exam, config.rotate_options)
+        prepared.append((selected_exam, args))
+    if unmatched_ids:
         names = [exam.benchmark for exam, _ in prepared]
-        raise ConfigError("unknown_ids", id=min(unknown), n=len(unknown), names=names)
+        raise ConfigError("unknown_ids", id=min(unmatched_ids), n=len(unmatched_ids), names=names)
     return prepared
 
 
-def _beyond(
+def _size_hints(
     exam: Exam, args: DatasetArgs, limit: int | float | None, total: int | None
 ) -> Iterator[Notice]:
-    """The hint that more questions are wanted than were made, where more can be made.
+    """Yield a hint if the user asked for more questions than were generated and more are possible.
 
-    Whoever limits another exam to more than it has means all of it.
+    For other exams, a limit above the number of questions means all of them, so there is nothing to
+    say.
     """
-    whole, subsets = len(exam.samples), len(exam.subsets)
-    wanted = limit if limit is not None else math.ceil((total or 0) / max(1, subsets))
-    if args.size_setting and isinstance(wanted, int) and wanted * subsets > whole:
-        values = {"exam": exam.benchmark, "setting": args.size_setting, "whole": whole}
-        yield Notice("limit_beyond_made", {**values, "each": whole // subsets, "wanted": wanted})
+    question_count, subsets = len(exam.samples), len(exam.subsets)
+    requested_count = limit if limit is not None else math.ceil((total or 0) / max(1, subsets))
+    if (
+        args.size_setting
+        and isinstance(requested_count, int)
+        and requested_count * subsets > question_count
+    ):
+        values = {"exam": exam.benchmark, "setting": args.size_setting, "whole": question_count}
+        yield Notice(
+            "limit_beyond_made",
+            {**values, "each": question_count // subsets, "wanted": requested_count},
+        )
 
 
-def _asked_for(config: TaskConfig) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The exams of a run: name, arm of its own and settings.
+def _requested_exams(config: TaskConfig) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield each requested exam: its name, the arm from its settings, and its settings.
 
-    ConfigError where arms would multiply: those that a task names, and those of an exam.
+    ConfigError if both the task and the exam's settings name arms.
     """
     for name in config.datasets:
-        given = _given(config, name)
-        exams = _settings_of(name, given).exams(given)
+        exam_settings = _settings_with_capsules(config, name)
+        exams = _parse_settings(name, exam_settings).exams(exam_settings)
         if config.arms and any(exams):
             raise ConfigError("prepare_arms_twice", name=name, arms=[*exams])
-        for arm, own in exams.items():
-            yield name, arm, own
+        for arm, arm_settings in exams.items():
+            yield name, arm, arm_settings
 
 
-def _settings_of(name: str, given: Mapping[str, Any]) -> DatasetArgs:
+def _parse_settings(name: str, exam_settings: Mapping[str, Any]) -> DatasetArgs:
     benchmark = registry.get(name)
     try:
-        return benchmark.Args(**given)
+        return benchmark.Args(**exam_settings)
     except ConfigError as error:
         raise ConfigError("prepare_args", name=called([name])[0], problem=error) from None
 
 
-def _given(config: TaskConfig, name: str) -> dict[str, Any]:
-    """An exam's own settings, the folder of its capsules among them where the task names one."""
-    own = config.dataset_args.get(name) or {}
-    if config.capsules is None or "capsule_dir" in own:
-        return own
+def _settings_with_capsules(config: TaskConfig, name: str) -> dict[str, Any]:
+    """Return an exam's settings, with the folder of its capsules if the task names one."""
+    exam_settings = config.dataset_args.get(name) or {}
+    if config.capsules is None or "capsule_dir" in exam_settings:
+        return exam_settings
     if "capsule_dir" not in registry.get(name).Args.model_fields:
         raise ConfigError("capsules_unused", name=name)
-    return {**own, "capsule_dir": config.capsules}
+    return {**exam_settings, "capsule_dir": config.capsules}
 
 
 def prepare(
@@ -205,25 +219,25 @@ def prepare(
     seed: int,
     protocol: Protocol | None = None,
 ) -> Exam:
-    """Make a benchmark ready that is described by its data.
+    """Prepare a benchmark that is described by its data.
 
-    In this order: settings without effect are refused, the subsets and the number of worked
-    examples are chosen, the templates are checked, the data is read and compared with what was
-    published, options are shuffled, worked examples are drawn, and the prompts are put into words.
-    `protocol` stands in where the exam adapts the one that was asked for.
+    The order is: reject settings without effect, choose the subsets and the number of worked
+    examples, check the templates, read the data and compare it with the published counts, shuffle
+    options, draw worked examples, and write the prompts. An exam that adapts the requested protocol
+    passes the adapted one as `protocol`.
     """
     name, protocol = benchmark.name, protocol or choose_protocol(benchmark, args.protocol)
-    assert protocol.wording is not None  # else the benchmark has a `make` of its own
-    refuse(args, benchmark.refused, name)
+    assert protocol.wording is not None  # otherwise the benchmark defines `make`
+    reject_settings(args, benchmark.refused, name)
     if benchmark.examples is None:
-        refuse(args, dict.fromkeys(SHOT_SETTINGS, "there are no worked examples"), name)
+        reject_settings(args, dict.fromkeys(SHOT_SETTINGS, "there are no worked examples"), name)
     subsets: Sequence[str] = ()
     if benchmark.subset_names:
         subsets = choose_subsets(
             name, args.subset_list, benchmark.subset_names, benchmark.subset_aliases
         )
     shot_count = choose_shot_count(name, protocol, args)
-    refuse_templates(benchmark, protocol, args)
+    reject_templates(benchmark, protocol, args)
     protocol.wording.check(Hint("place_protocol", name=name, protocol=protocol.name))
     wording = protocol.wording.adapted(args, bool(shot_count))
     setup = Setup(
@@ -250,8 +264,8 @@ def prepare(
     titles = {subset.name: subset.title or subset.name for subset in questions.subsets}
     faults: list[Notice] = []
     if _is_plugin(benchmark):
-        shown = (shot for pool in shots.values() for shot in pool)
-        faults = sample_notices(name, questions.samples, shown)
+        shot_samples = (shot for pool in shots.values() for shot in pool)
+        faults = check_samples(name, questions.samples, shot_samples)
     return benchmark.exam(
         benchmark=name,
         protocol=protocol,
@@ -268,31 +282,33 @@ def prepare(
         errata=errata,
         clustered=questions.clustered,
         references=benchmark.references,
-        warnings=(*questions.warnings, *count_warnings(counts), *faults),
+        warnings=(*questions.warnings, *make_count_warnings(counts), *faults),
         hints=tuple(faults),
-        settings=(benchmark.settings or usual_settings)(setup, wording),
+        settings=(benchmark.settings or default_settings)(setup, wording),
     )
 
 
 def _is_plugin(benchmark: Benchmark) -> bool:
-    """Whether the code of a plug-in makes the questions, so that no errors of it are published."""
+    """Whether a plug-in makes the questions, so that there is no published list of their errors."""
     module = getattr(benchmark.questions, "__module__", "")
     return module.partition(".")[0] != "keju"
 
 
 def read_questions(setup: Setup) -> tuple[Questions, Sequence[str]]:
-    """The questions of the chosen subsets, and the names of all that there are to choose from.
+    """Return the questions of the selected subsets, and the names of all available subsets.
 
-    DataError where a chosen one has no questions.
+    DataError if a selected subset has no questions.
     """
-    name, wanted = setup.benchmark.name, setup.args.subset_list
-    assert setup.benchmark.questions is not None  # else the benchmark has a `make` of its own
-    with _blaming(name, setup.benchmark.questions):
-        made = setup.benchmark.questions(setup)
-        questions = made if isinstance(made, Questions) else arrange(name, made, setup.subsets)
+    name, requested_subsets = setup.benchmark.name, setup.args.subset_list
+    assert setup.benchmark.questions is not None  # otherwise the benchmark defines `make`
+    with _locate_errors(name, setup.benchmark.questions):
+        result = setup.benchmark.questions(setup)
+        questions = (
+            result if isinstance(result, Questions) else arrange(name, result, setup.subsets)
+        )
     published = setup.benchmark.subset_names or [subset.name for subset in questions.subsets]
-    if wanted is not None and not setup.benchmark.subset_names:
-        subsets = choose_subsets(name, wanted, published)
+    if requested_subsets is not None and not setup.benchmark.subset_names:
+        subsets = choose_subsets(name, requested_subsets, published)
         questions = arrange(name, questions.samples, subsets)
     if empty := [subset.name for subset in questions.subsets if not len(subset)]:
         raise DataError("prepare_empty_subsets", path=setup.folder.path, names=empty)
@@ -300,8 +316,8 @@ def read_questions(setup: Setup) -> tuple[Questions, Sequence[str]]:
 
 
 @contextmanager
-def _blaming(exam: str, function: Callable[..., Any]) -> Iterator[None]:
-    """Say in one line where a function of somebody else's exam broke down."""
+def _locate_errors(exam: str, function: Callable[..., Any]) -> Iterator[None]:
+    """Report the line at which a function of a plug-in's exam failed."""
     try:
         yield
     except Exception as error:
@@ -320,18 +336,21 @@ def _blaming(exam: str, function: Callable[..., Any]) -> Iterator[None]:
 def read_examples(
     setup: Setup, subsets: Sequence[str]
 ) -> tuple[Mapping[str, Sequence[Sample]], Mapping[str, str]]:
-    """The worked examples of each subset: as samples or, where they are published so, as text."""
+    """Return the worked examples of each subset: as samples, or as text if published as text."""
     benchmark = setup.benchmark
     if not setup.shots or benchmark.examples is None:
         return {}, {}
-    with _blaming(benchmark.name, benchmark.examples):
+    with _locate_errors(benchmark.name, benchmark.examples):
         pool = benchmark.examples(setup)
         pool = pool if isinstance(pool, Mapping) else list(pool)
     if isinstance(pool, Mapping):
         return {}, pool
     shots = choose_shots(
         benchmark.name,
-        [as_sample(benchmark.name, each, i, each.subset) for i, each in enumerate(pool)],
+        [
+            as_sample(benchmark.name, question, i, question.subset)
+            for i, question in enumerate(pool)
+        ],
         subsets,
         setup.shots,
         seed=setup.seed if setup.args.few_shot_random else None,
@@ -340,8 +359,8 @@ def read_examples(
     return shots, {}
 
 
-def option_rules() -> list[Reader]:
-    """The readers of any question with options: Keju's own, and published ones."""
+def make_option_readers() -> list[Reader]:
+    """Return the readers for any question with options: Keju's reader and published ones."""
     from keju.answers.kinds import Choice
     from keju.answers.reader import EvalScopeChoiceReader, InspectChoiceReader
     from keju.answers.robust import RobustReader
@@ -351,78 +370,95 @@ def option_rules() -> list[Reader]:
     return [robust, EvalScopeChoiceReader(), InspectChoiceReader()]
 
 
-def plain_rules(measure: Reader) -> list[Reader]:
-    """The readers of any question, which know no wording; `measure` says what is right."""
+def make_plain_readers(measure: Reader) -> list[Reader]:
+    """Return the readers for any question; they know no wording, and `measure` grades their
+    answers."""
     from keju.answers.reader import LastLineReader, WholeReplyReader
 
     return [LastLineReader(measure), WholeReplyReader(measure)]
 
 
-def readers_at_hand(exam: Exam) -> dict[str, Reader]:
-    """All readers that an exam's replies can be read by: its own, then rules that several share.
+def available_readers(exam: Exam) -> dict[str, Reader]:
+    """Return all readers for an exam's replies: the exam's readers, then the shared ones.
 
-    These are those for options, where the exam has none of that name, and the plain ones.
+    The shared ones are those for options, unless the exam has a reader of that name, and the plain
+    ones.
     """
     has_options = exam.samples and exam.samples[0].choices and not exam.open_answers
-    rules = option_rules() if has_options else []
-    found = {rule.name: rule for rule in rules} | dict(exam.readers)
-    rules += plain_rules(found.get(exam.beside, exam.readers[exam.protocol.reader]))
+    rules = make_option_readers() if has_options else []
+    readers_by_name = {rule.name: rule for rule in rules} | dict(exam.readers)
+    rules += make_plain_readers(
+        readers_by_name.get(exam.beside, exam.readers[exam.protocol.reader])
+    )
     if exam.prompts is not None:
-        rules = [rule.facing(exam.prompts.shown) for rule in rules]
+        rules = [rule.facing(exam.prompts.prefix_text) for rule in rules]
     return dict(exam.readers) | {rule.name: rule for rule in rules if rule.name not in exam.readers}
 
 
-def choose_readers(exam: Exam, asked: list[str] | None) -> list[Reader]:
-    """The readers that were asked for, by default the protocol's own.
+def choose_readers(exam: Exam, requested_names: list[str] | None) -> list[Reader]:
+    """Return the requested readers, by default the protocol's reader.
 
-    ``l1@raw`` is the reader ``l1`` applied to replies with their think blocks.
-    One alone has the exam's other reader beside it, so that a score that depends on its reader is
-    never without a word.
+    ``l1@raw`` is the reader ``l1`` applied to replies with their think blocks. If only one reader
+    is requested, the exam's second reader is added, so that users see how far the score depends on
+    the reader.
     """
-    names = list(dict.fromkeys(asked or [exam.protocol.reader]))
-    bare = {name: name.removesuffix(RAW) for name in names}
-    known: Mapping[str, Reader] = exam.readers
-    if not set(bare.values()) <= known.keys():
-        known = readers_at_hand(exam)
-    for name in bare.values():
-        if name not in known:
-            hint = did_you_mean(name, known)
+    names = list(dict.fromkeys(requested_names or [exam.protocol.reader]))
+    plain_names = {name: name.removesuffix(RAW) for name in names}
+    readers_by_name: Mapping[str, Reader] = exam.readers
+    if not set(plain_names.values()) <= readers_by_name.keys():
+        readers_by_name = available_readers(exam)
+    for name in plain_names.values():
+        if name not in readers_by_name:
+            hint = did_you_mean(name, readers_by_name)
             raise ConfigError("prepare_no_reader", benchmark=exam.benchmark, name=name, hint=hint)
     readers = [
-        known[name] if name == full else known[name].with_thinking() for full, name in bare.items()
+        readers_by_name[name] if name == full else readers_by_name[name].with_thinking()
+        for full, name in plain_names.items()
     ]
     if len(names) == 1 and exam.beside in exam.readers and exam.beside not in names:
-        readers.append(known[exam.beside])
+        readers.append(readers_by_name[exam.beside])
     return readers
 
 
-def generation_of(config: TaskConfig, own: GenerationConfig | None) -> GenerationConfig:
-    """What the user says of sampling, what is said of one exam alone before what is said of all."""
-    fields = {key: getattr(own, key) for key in own.model_fields_set} if own else {}
+def merge_generation(config: TaskConfig, exam_config: GenerationConfig | None) -> GenerationConfig:
+    """Return the user's generation settings: those of this exam override those of the task."""
+    fields = (
+        {key: getattr(exam_config, key) for key in exam_config.model_fields_set}
+        if exam_config
+        else {}
+    )
     return config.generation_config.model_copy(update=fields)
 
 
 def resolve_sampling(
-    protocol: Protocol, config: TaskConfig, own: GenerationConfig | None = None
+    protocol: Protocol, config: TaskConfig, exam_config: GenerationConfig | None = None
 ) -> Sampling:
-    """How the model is to decode: the user's word per key, else the protocol's, else none.
+    """Return the sampling settings: for each key the user's value, else the protocol's, else none.
 
-    What a model is sent where nobody says a temperature is decided by its kind.
+    If nobody sets a temperature, the kind of model decides.
     """
-    asked = generation_of(config, own)
+    generation = merge_generation(config, exam_config)
     form = protocol.form
     if config.api != "auto":
         form = "chat" if config.api == "chat" else "completion"
-    stop = asked.stop if asked.stop is not None else protocol.stop if form == "completion" else ()
+    stop = (
+        generation.stop
+        if generation.stop is not None
+        else protocol.stop
+        if form == "completion"
+        else ()
+    )
     return Sampling(
         form=form,
         decode=protocol.decode,
-        temperature=asked.temperature if asked.temperature is not None else protocol.temperature,
-        top_p=asked.top_p,
-        max_tokens=asked.max_tokens or protocol.max_tokens,
+        temperature=generation.temperature
+        if generation.temperature is not None
+        else protocol.temperature,
+        top_p=generation.top_p,
+        max_tokens=generation.max_tokens or protocol.max_tokens,
         stop=tuple(stop),
-        seed=asked.seed,
-        extra=asked.body(),
+        seed=generation.seed,
+        extra=generation.body(),
         label_lead=protocol.label
         if protocol.label and protocol.decode == "labels"
         else msgspec.UNSET,

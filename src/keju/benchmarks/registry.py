@@ -1,4 +1,4 @@
-"""Finding a benchmark by name: Keju's own rooms, and plug-ins through entry points."""
+"""Find a benchmark by name: Keju's own benchmarks, and plug-ins through entry points."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "keju.benchmarks"
 
-ROOMS: dict[str, tuple[str, ...]] = {
+BUILT_IN: dict[str, tuple[str, ...]] = {
     "bbh": ("keju.benchmarks.bbh:BBH", "bigbench-hard"),
     "mmlu_pro": ("keju.benchmarks.mmlu_pro:MMLU_PRO", "mmlu-pro"),
     "ceval": ("keju.benchmarks.ceval:CEVAL", "c-eval"),
@@ -25,9 +25,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "fresh_bbh": ("keju.benchmarks.fresh:FRESH_BBH", "fresh-bbh"),
     "demo": ("keju.benchmarks.demo:DEMO",),
 }
-"""One line an exam: its name, where its `Benchmark` is, and its aliases, as the benchmark has them:
-a name is looked up without importing any room."""
-ALIASES = {alias: name for name, (_, *aliases) in ROOMS.items() for alias in aliases}
+"""One line per exam: its name, the place of its `Benchmark`, and the benchmark's aliases. Keju can
+look up a name without importing any exam."""
+ALIASES = {alias: name for name, (_, *aliases) in BUILT_IN.items() for alias in aliases}
 
 
 @cache
@@ -36,8 +36,8 @@ def _plugins() -> dict[str, metadata.EntryPoint]:
 
 
 def names() -> list[str]:
-    """The names of all benchmarks, Keju's own first."""
-    return [*ROOMS, *sorted(set(_plugins()) - set(ROOMS))]
+    """Return the names of all benchmarks, Keju's own first."""
+    return [*BUILT_IN, *sorted(set(_plugins()) - set(BUILT_IN))]
 
 
 def get(name: str) -> Benchmark:
@@ -46,7 +46,7 @@ def get(name: str) -> Benchmark:
     A name with a path separator, or ``custom:PATH``, is an exam of the user's own: a folder or file
     of questions, or a Python file that makes a `Benchmark`.
     """
-    from keju.config.exams import is_path, path_of  # brings all settings, which help does not need
+    from keju.config.exams import is_path, path_of  # imports all settings, which help does not need
 
     if is_path(name):
         from keju.benchmarks.custom import custom_exam
@@ -55,56 +55,60 @@ def get(name: str) -> Benchmark:
         if (plugin := plugin_name(path)) is not None:
             raise ConfigError("benchmark_is_package", path=shlex.quote(str(path)), name=plugin)
         if path.suffix == ".py":
-            return _from_file(path)
+            return _load_file(path)
         return custom_exam(path, [*names(), *ALIASES])
-    own = ALIASES.get(name, name)
-    for taken in dict.fromkeys((name, own)):
-        if (taken in ROOMS or taken in ALIASES) and taken in _plugins():
-            raise ConfigError("registry_taken", name=taken, plugin=_plugins()[taken].value)
-    if own in ROOMS:
-        module, _, attribute = ROOMS[own][0].partition(":")
-        room: Benchmark = getattr(importlib.import_module(module), attribute)
-        return room
-    if own in _plugins():
+    canonical_name = ALIASES.get(name, name)
+    for candidate_name in dict.fromkeys((name, canonical_name)):
+        if (
+            candidate_name in BUILT_IN or candidate_name in ALIASES
+        ) and candidate_name in _plugins():
+            raise ConfigError(
+                "registry_taken", name=candidate_name, plugin=_plugins()[candidate_name].value
+            )
+    if canonical_name in BUILT_IN:
+        module, _, attribute = BUILT_IN[canonical_name][0].partition(":")
+        benchmark: Benchmark = getattr(importlib.import_module(module), attribute)
+        return benchmark
+    if canonical_name in _plugins():
         from keju.benchmarks.base import Benchmark
 
-        point = _plugins()[own]
+        point = _plugins()[canonical_name]
         where = Hint("place_plugin", name=point.name, value=point.value)
         try:
-            made = point.load()
+            loaded_object = point.load()
         except Exception as error:
             kind = type(error).__name__
             raise ConfigError(
                 "registry_not_loaded", where=where, kind=kind, problem=error
             ) from None
-        if not isinstance(made, Benchmark):
+        if not isinstance(loaded_object, Benchmark):
             raise ConfigError("registry_no_benchmark", where=where)
-        return made
-    raise ConfigError("unknown_benchmark", name=name, hint=_meant(name))
+        return loaded_object
+    raise ConfigError("unknown_benchmark", name=name, hint=_suggest(name))
 
 
-def _meant(name: str) -> str:
-    """What an unknown name may stand for: an exam, a subset of one, something on the disk."""
+def _suggest(name: str) -> str:
+    """Suggest a meaning for an unknown name: an exam, a subset of one, a file or folder."""
     places = [Path(name), *(file.parent for file in sorted(Path().glob("*/pyproject.toml")))]
     for place in places:
         if plugin_name(place) == name:
             return Hint("benchmark_not_installed", place=shlex.quote(f"./{place}"))
     if Path(name).exists():
         return Hint("benchmark_at_path", path=f"./{name}")
-    known = [*names(), *ALIASES]
+    known_names = [*names(), *ALIASES]
     exam, colon, subset = name.partition(":")
-    if colon and exam in known:
+    if colon and exam in known_names:
         return Hint("benchmark_subset", exam=exam, subset=subset)
-    if hint := near_hint(name, known):
+    if hint := near_hint(name, known_names):
         return hint
-    for own in ROOMS:
-        if name in get(own).subset_names:
-            return Hint("benchmark_subset", exam=own, subset=name)
-    return Hint("benchmark_own", name=name, hint=did_you_mean(name, known))
+    for exam_name in BUILT_IN:
+        if name in get(exam_name).subset_names:
+            return Hint("benchmark_subset", exam=exam_name, subset=name)
+    return Hint("benchmark_own", name=name, hint=did_you_mean(name, known_names))
 
 
 def plugin_name(folder: Path) -> str | None:
-    """The benchmark that the package in a folder brings once it is installed; None for none."""
+    """Return the benchmark that the package in a folder provides after installation, or None."""
     try:
         with (folder / "pyproject.toml").open("rb") as file:
             project = tomllib.load(file).get("project", {})
@@ -119,8 +123,8 @@ find_benchmark = get
 
 
 @cache
-def _from_file(path: Path) -> Benchmark:
-    """The one benchmark that a Python file makes; ConfigError says what is wrong with the file."""
+def _load_file(path: Path) -> Benchmark:
+    """Return the only benchmark that a Python file makes; ConfigError if the file is invalid."""
     from keju.benchmarks.base import Benchmark
 
     spec = importlib.util.spec_from_file_location(f"keju_exam_{path.stem}", path)
@@ -133,7 +137,7 @@ def _from_file(path: Path) -> Benchmark:
         raise ConfigError(
             "registry_not_loaded", where=path, kind=type(error).__name__, problem=error
         ) from None
-    made = [each for each in vars(module).values() if isinstance(each, Benchmark)]
-    if len(made) != 1:
-        raise ConfigError("registry_makes", path=path, n=len(made))
-    return made[0]
+    benchmarks = [value for value in vars(module).values() if isinstance(value, Benchmark)]
+    if len(benchmarks) != 1:
+        raise ConfigError("registry_makes", path=path, n=len(benchmarks))
+    return benchmarks[0]

@@ -1,7 +1,7 @@
-"""Sequences of many samples in little memory, and which of an exam's questions are asked.
+"""Large sequences of samples that use little memory, and the selection of questions.
 
-`LazySamples` make each sample when it is looked at, `DigestTable` numbers samples and records by
-16-byte digests, `select` and `restrict` choose rows of an exam.
+`LazySamples` make each sample on access. `DigestTable` numbers samples and records by 16-byte
+digests. `select` and `restrict` choose rows of an exam.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from operator import itemgetter
 from typing import Literal, overload
 
 from keju.benchmarks.base import Exam, Subset
-from keju.benchmarks.choices import permuted, shuffle_order
+from keju.benchmarks.choices import permute, shuffle_order
 from keju.files import Spool
 from keju.types import Sample
 
-KEPT = 512
-"""Samples that are kept after they were made: more than are usually in flight."""
+CACHE_SIZE = 512
+"""Samples kept in the cache: more than are usually in flight."""
 DIGEST = 16
-"""Bytes of a request's hash, of a key's and of an id's."""
+"""Bytes of the digest of a request, a key or an id."""
 
-How = Literal["first", "random", "stratified"]
+SelectionMethod = Literal["first", "random", "stratified"]
 
 
 class LazySamples(Sequence[Sample]):
-    """A sequence of samples of which each is made by `make` when it is asked for.
+    """A sequence that makes each sample with `make` when it is accessed.
 
-    The last few are kept: a question is looked at when it is asked, and again when it is answered.
+    It caches recent samples, because Keju uses a question twice: to ask it and to grade its reply.
     """
 
     @abstractmethod
     def make(self, index: int) -> Sample:
-        """The sample at `index`, which is at least 0 and below the length."""
+        """Return the sample at `index`, which is at least 0 and below the length."""
 
     @overload
     def __getitem__(self, index: int) -> Sample: ...
@@ -52,24 +52,24 @@ class LazySamples(Sequence[Sample]):
     def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
         if isinstance(index, slice):
             return [self.make(i) for i in range(*index.indices(len(self)))]
-        if (sample := self._recent.get(index)) is None:
+        if (sample := self._cache.get(index)) is None:
             if not 0 <= index < len(self):
                 raise IndexError(index)
-            if len(self._recent) >= KEPT:
-                self._recent.clear()
-            sample = self._recent[index] = self.make(index)
+            if len(self._cache) >= CACHE_SIZE:
+                self._cache.clear()
+            sample = self._cache[index] = self.make(index)
         return sample
 
     def __iter__(self) -> Iterator[Sample]:
         return map(self.make, range(len(self)))
 
     @cached_property
-    def _recent(self) -> dict[int, Sample]:
+    def _cache(self) -> dict[int, Sample]:
         return {}
 
 
 class ChosenSamples(LazySamples):
-    """Some rows of other samples, in an order of their own: four bytes a row."""
+    """Selected rows of another sequence, in a given order; four bytes of memory per row."""
 
     def __init__(self, samples: Sequence[Sample], rows: Sequence[int]) -> None:
         self._samples = samples
@@ -83,7 +83,7 @@ class ChosenSamples(LazySamples):
 
 
 class ShuffledSamples(LazySamples):
-    """Samples with their options permuted; each order depends on seed and sample alone."""
+    """Samples with shuffled options; each order depends only on the seed and the sample."""
 
     def __init__(self, samples: Sequence[Sample], seed: int) -> None:
         self._samples = samples
@@ -94,20 +94,20 @@ class ShuffledSamples(LazySamples):
 
     def make(self, index: int) -> Sample:
         sample = self._samples[index]
-        return permuted(sample, shuffle_order(len(sample.choices), self._seed, sample.id))
+        return permute(sample, shuffle_order(len(sample.choices), self._seed, sample.id))
 
 
-class StoredSamples(LazySamples):
-    """Samples in a temporary file of this process: eight bytes of memory a sample.
+class SpooledSamples(LazySamples):
+    """Samples in a temporary file of this process; eight bytes of memory per sample.
 
-    It is a copy: whoever edits the exam's own files while it is sat changes nothing.
+    The file is a copy: edits to the exam's files during a run have no effect.
     """
 
     def __init__(self) -> None:
         self._stored: Spool[Sample] = Spool(Sample)
 
     def append(self, sample: Sample) -> None:
-        """Add one sample at the end."""
+        """Append one sample."""
         self._stored.append(sample)
 
     def __len__(self) -> int:
@@ -121,7 +121,7 @@ class StoredSamples(LazySamples):
 
 
 def hash_digest(text: str) -> bytes:
-    """The digest that a record's hash spells; another text than 32 hex digits gets its own."""
+    """Return the digest that a record's hash encodes; other texts are hashed."""
     try:
         digest = bytes.fromhex(text)
     except ValueError:
@@ -130,15 +130,16 @@ def hash_digest(text: str) -> bytes:
 
 
 def text_digest(text: str) -> bytes:
-    """The digest of any text."""
+    """Return the digest of a text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST).digest()
 
 
 class DigestTable:
-    """Numbers digests from 0 in the order in which they are added.
+    """Numbers digests from 0 in the order of insertion.
 
-    Open addressing: each slot holds the number of a digest plus 1, or 0 where it is free. A million
-    digests take 24 MB; a dict of them takes 150. `size` is the number of digests that are expected.
+    The table uses open addressing: each slot holds the number of a digest plus 1, or 0 if it is
+    free. A million digests take 24 MB; a dict of them takes 150. `size` is the expected number of
+    digests.
     """
 
     def __init__(self, digests: Iterable[bytes] = (), *, size: int = 0) -> None:
@@ -151,7 +152,7 @@ class DigestTable:
         return len(self._digests) // DIGEST
 
     def find(self, digest: bytes) -> int:
-        """The number of a digest; -1 if it is not in the table."""
+        """Return the number of a digest, or -1 if it is not in the table."""
         slots, digests, mask = self._slots, self._digests, len(self._slots) - 1
         slot = int.from_bytes(digest[:8]) & mask
         while (end := slots[slot]) and digests[(end - 1) * DIGEST : end * DIGEST] != digest:
@@ -159,7 +160,7 @@ class DigestTable:
         return end - 1
 
     def add(self, digest: bytes) -> int:
-        """The number of a digest, the next one if it is new."""
+        """Add a digest if it is new, and return its number."""
         slots, digests, mask = self._slots, self._digests, len(self._slots) - 1
         slot = int.from_bytes(digest[:8]) & mask
         while end := slots[slot]:
@@ -168,12 +169,12 @@ class DigestTable:
             slot = (slot + 1) & mask
         digests += digest
         slots[slot] = len(self)
-        if 3 * len(self) > 2 * len(slots):  # nearly full, and slow
+        if 3 * len(self) > 2 * len(slots):  # nearly full: lookups become slow
             self._grow()
         return len(self) - 1
 
     def _grow(self) -> None:
-        """Begin a table of twice as many slots; the digests stay where they are."""
+        """Double the slots; the digests keep their numbers."""
         digests = self._digests
         self._slots = slots = array("I", bytes(2 * self._slots.itemsize * len(self._slots)))
         mask = len(slots) - 1
@@ -184,7 +185,7 @@ class DigestTable:
             slots[slot] = number
 
 
-# --- which questions are asked ------------------------------------------------------------------
+# --- selection of questions ----------------------------------------------------------------------
 
 
 def select(
@@ -192,21 +193,21 @@ def select(
     limit: int | float | None,
     *,
     total: int | None = None,
-    how: How = "first",
+    method: SelectionMethod = "first",
     shuffle: bool = False,
     seed: int,
 ) -> Exam:
-    """Return `exam` with at most `limit` questions of each subset (or that share of each).
+    """Return `exam` with at most `limit` questions (or that share) of each subset.
 
-    With `total` there are so many in all, of each subset in proportion to its size. `first` keeps
-    the order of the data, `random` draws with the seed, `stratified` draws so that the target
-    answers keep their proportions. A larger limit keeps all that a smaller one drew.
-    `shuffle` permutes each subset first.
+    `total` limits the number of questions over all subsets; each subset gets a part in proportion
+    to its size. `first` keeps the order of the data, `random` draws with the seed, and `stratified`
+    draws so that the target answers keep their proportions. A larger limit keeps all questions that
+    a smaller one drew. `shuffle` permutes each subset first.
     """
     if limit is None and total is None and not shuffle:
         return exam
-    parts = parts_of_total([len(subset) for subset in exam.subsets], total) if total else None
-    chosen: array[int] = array("I")
+    subset_counts = split_total([len(subset) for subset in exam.subsets], total) if total else None
+    selected_rows: array[int] = array("I")
     subsets: list[Subset] = []
     for number, subset in enumerate(exam.subsets):
         rows: Sequence[int] = range(subset.start, subset.stop)
@@ -214,51 +215,57 @@ def select(
         if shuffle:
             draw.shuffle(shuffled := array("I", rows))
             rows = shuffled
-        wanted = len(rows)
+        row_count = len(rows)
         if limit is not None:
-            wanted = min(wanted, limit if isinstance(limit, int) else math.ceil(wanted * limit))
-        if parts is not None:
-            wanted = parts[number]
-            if not wanted:
+            row_count = min(
+                row_count, limit if isinstance(limit, int) else math.ceil(row_count * limit)
+            )
+        if subset_counts is not None:
+            row_count = subset_counts[number]
+            if not row_count:
                 continue
-        start = len(chosen)
-        if wanted == len(rows) or how == "first":
-            chosen.extend(rows[:wanted])
+        start = len(selected_rows)
+        if row_count == len(rows) or method == "first":
+            selected_rows.extend(rows[:row_count])
         else:
             drawn = draw.sample(rows, len(rows))
-            if how == "stratified":
-                places = heapq.nsmallest(wanted, _places(drawn, exam.samples), key=itemgetter(0))
-                drawn = [row for _, row in places]
-            chosen.extend(sorted(drawn[:wanted]))
-        subsets.append(Subset(subset.name, start, len(chosen), subset.title, len(rows)))
-    drawn_exam = _with_rows(exam, chosen, subsets)
-    drawn_exam.undrawn = {own.name for own in exam.subsets} - {own.name for own in subsets}
+            if method == "stratified":
+                ranked_rows = heapq.nsmallest(
+                    row_count, _stratified_positions(drawn, exam.samples), key=itemgetter(0)
+                )
+                drawn = [row for _, row in ranked_rows]
+            selected_rows.extend(sorted(drawn[:row_count]))
+        subsets.append(Subset(subset.name, start, len(selected_rows), subset.title, len(rows)))
+    drawn_exam = _select_rows(exam, selected_rows, subsets)
+    drawn_exam.undrawn = {subset.name for subset in exam.subsets} - {
+        subset.name for subset in subsets
+    }
     return drawn_exam
 
 
-def parts_of_total(sizes: Sequence[int], total: int) -> list[int]:
-    """How many questions of each subset make `total` in all; a larger total takes none away.
+def split_total(sizes: Sequence[int], total: int) -> list[int]:
+    """Split `total` over subsets of these sizes; a larger total never takes a question away.
 
-    The k-th question of a subset of n stands at (k + 1/2) / n of the way, and the first of that
-    order are taken: 10 of two subsets with 30 and 10 questions are 8 and 2.
+    The k-th question of a subset of n has the position (k + 1/2) / n. The `total` lowest positions
+    are taken. For example, subsets of 30 and 10 questions give 8 and 2 for a total of 10.
     """
     places = heapq.merge(
         *([((k + 0.5) / n, number) for k in range(n)] for number, n in enumerate(sizes))
     )
-    parts = [0] * len(sizes)
+    counts = [0] * len(sizes)
     for _, number in islice(places, total):
-        parts[number] += 1
-    return parts
+        counts[number] += 1
+    return counts
 
 
-def with_ids(exam: Exam, ids: Collection[str]) -> Exam:
-    """Return `exam` with only the questions of these ids."""
+def restrict_to_ids(exam: Exam, ids: Collection[str]) -> Exam:
+    """Return `exam` with only the questions with these ids."""
     rows = [row for row, sample in enumerate(exam.samples) if sample.id in ids]
     return restrict(exam, rows)
 
 
 def restrict(exam: Exam, rows: Sequence[int]) -> Exam:
-    """Return `exam` with only these rows, which must ascend; subsets without any are left out."""
+    """Return `exam` with only these rows, in ascending order; empty subsets are removed."""
     if len(rows) == len(exam.samples):
         return exam
     subsets: list[Subset] = []
@@ -268,11 +275,11 @@ def restrict(exam: Exam, rows: Sequence[int]) -> Exam:
         if stop > start:
             subsets.append(Subset(subset.name, start, stop, subset.title, len(subset)))
         start = stop
-    return _with_rows(exam, rows, subsets)
+    return _select_rows(exam, rows, subsets)
 
 
-def as_drawn(exam: Exam) -> Exam:
-    """Return `exam` with subsets of which a random part was asked, if not all of it was."""
+def mark_as_drawn(exam: Exam) -> Exam:
+    """Return `exam` with its subsets marked as random draws, unless they already are."""
     drawn = copy.copy(exam)
     drawn.subsets = tuple(
         replace(subset, population=subset.population or len(subset)) for subset in exam.subsets
@@ -280,16 +287,21 @@ def as_drawn(exam: Exam) -> Exam:
     return drawn
 
 
-def _with_rows(exam: Exam, rows: Sequence[int], subsets: Sequence[Subset]) -> Exam:
-    chosen = copy.copy(exam)
-    chosen.samples, chosen.subsets = ChosenSamples(exam.samples, rows), tuple(subsets)
-    return chosen
+def _select_rows(exam: Exam, rows: Sequence[int], subsets: Sequence[Subset]) -> Exam:
+    restricted_exam = copy.copy(exam)
+    restricted_exam.samples, restricted_exam.subsets = (
+        ChosenSamples(exam.samples, rows),
+        tuple(subsets),
+    )
+    return restricted_exam
 
 
-def _places(rows: Sequence[int], samples: Sequence[Sample]) -> Iterator[tuple[float, int]]:
-    """Places of rows; every beginning of the order that they give has each target in proportion.
+def _stratified_positions(
+    rows: Sequence[int], samples: Sequence[Sample]
+) -> Iterator[tuple[float, int]]:
+    """Yield each row with a position; every beginning of the sorted order is stratified by target.
 
-    The k-th of n rows with the same target stands at (k + 1/2) / n of the way.
+    The k-th of n rows with the same target has the position (k + 1/2) / n.
     """
     strata: dict[str, list[int]] = defaultdict(list)
     for row in rows:

@@ -1,14 +1,14 @@
-"""How questions are put into words: one vocabulary for the prompts of every exam.
+"""Build prompts from templates, with one vocabulary for all exams.
 
 A template is text with placeholders, ``{name}``. Only known names are replaced and the values are
-never looked into, so every other brace is literal text. A `Wording` holds the templates of one
-protocol, and `Wording.prompts` makes the prompts of an exam out of them:
+never searched for placeholders, so all other braces are literal text. A `Wording` holds the
+templates of one protocol, and `Wording.prompts` makes the prompts of an exam from them:
 
     Wording(question="Q: {question}\\nA:", shot="Q: {question}\\nA: {explanation} {answer}")
 
-Every question of a subset begins with the same `keju.types.Prefix`: servers cache it, and its
-hash is part of each request's identity. Where a template is cut into that prefix and the
-question's own tail is therefore never changed.
+All questions of a subset begin with the same `keju.types.Prefix`. Servers cache it, and its hash
+is part of each request's identity. So the point at which a template is split into the prefix and
+the question's part must never change.
 """
 
 from __future__ import annotations
@@ -17,52 +17,52 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from keju.benchmarks.choices import LabelStyle, label_lines
+from keju.benchmarks.choices import LabelStyle, format_choices
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
 from keju.types import Message, Prefix, Prompt, Sample
 
 Word = Callable[[Sample], str]
-"""What a placeholder stands for: a function of the question."""
+"""The meaning of a placeholder: a function of the question."""
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """``{question}`` in ``Q: {question}``; not ``{"a": 1}`` and not ``{}``."""
 _IN_CONTEXT = re.compile(r"(\\[A-Za-z]+)?\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""A placeholder and the LaTeX command before it, which makes an unknown name an argument:
-``\\boxed{X}`` is text."""
+"""A placeholder and the LaTeX command before it. After a command an unknown name is literal text,
+as in ``\\boxed{X}``."""
 
 SHARED = ("subject", "subset")
-"""Placeholders that are the subset's: its title."""
+"""Placeholders for the title of the subset."""
 
 
 def words(style: LabelStyle = "A) text", between: str = ",") -> dict[str, Word]:
     """The usual vocabulary of a question: its text, its labelled options, its letters."""
     return {
         "question": lambda sample: sample.text,
-        "choices": lambda sample: label_lines(sample.choices, style),
+        "choices": lambda sample: format_choices(sample.choices, style),
         "letters": lambda sample: between.join(sample.labels),
     }
 
 
-ANSWERED: Mapping[str, Word] = {
+SHOT_WORDS: Mapping[str, Word] = {
     "answer": lambda sample: sample.target,
     "explanation": lambda sample: str(sample.metadata.get("explanation", "")),
 }
-"""What a worked example has beside its question."""
+"""The additional placeholders of a worked example."""
 
 
 def placeholders(template: str) -> list[str]:
-    """The names in a template: ``["question"]`` of ``Q: {question}``."""
+    """Return the names in a template: ``["question"]`` for ``Q: {question}``."""
     return _PLACEHOLDER.findall(template)
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Replace the placeholders named in `values`, in one pass: values are never looked into."""
+    """Replace the placeholders in `values` in one pass; the values are not searched again."""
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
 
 
-def put(template: str, vocabulary: Mapping[str, Word], sample: Sample) -> str:
-    """Replace the placeholders that `vocabulary` knows by what they stand for in `sample`."""
+def fill_from_sample(template: str, vocabulary: Mapping[str, Word], sample: Sample) -> str:
+    """Replace the placeholders in `vocabulary` with their values for `sample`."""
 
     def value(match: re.Match[str]) -> str:
         word = vocabulary.get(match[1])
@@ -72,17 +72,17 @@ def put(template: str, vocabulary: Mapping[str, Word], sample: Sample) -> str:
 
 
 def check_template(
-    template: str, *, known: Collection[str], required: Collection[str] = (), setting: str
+    template: str, *, known_names: Collection[str], required: Collection[str] = (), setting: str
 ) -> None:
-    """Refuse a template that names an unknown placeholder or lacks a required one.
+    """Reject a template that has an unknown placeholder or lacks a required one.
 
-    Braces that do not enclose a plain name, such as those of JSON, are text, and so are those of a
-    LaTeX command. `setting` is the name of the setting to blame.
+    Braces are literal text unless they enclose a plain name, as are those after a LaTeX command.
+    Errors name `setting`.
     """
     present = _IN_CONTEXT.findall(template)
     for command, name in present:
-        if name not in known and not command:
-            hint = did_you_mean(name, known)
+        if name not in known_names and not command:
+            hint = did_you_mean(name, known_names)
             raise ConfigError("wording_unknown", setting=setting, name=name, hint=hint)
     names = {name for _, name in present}
     missing = [f"{{{name}}}" for name in required if name not in names]
@@ -131,39 +131,41 @@ class Wording:
 
     def check(self, place: str) -> None:
         """Refuse a placeholder that these templates do not know, such as a misspelt one."""
-        known = {*self.words, *self.constants, *self.shared}
-        of_shots = {*known, *ANSWERED, *(self.shot_words or ())}
+        known_names = {*self.words, *self.constants, *self.shared}
+        shot_names = {*known_names, *SHOT_WORDS, *(self.shot_words or ())}
         for names, fields in (
-            (known, ("question", "bare", "system")),
-            ({*known, self.examples}, ("head", "whole")),
-            (of_shots, ("shot", "reply")),
+            (known_names, ("question", "bare", "system")),
+            ({*known_names, self.examples}, ("head", "whole")),
+            (shot_names, ("shot", "reply")),
         ):
             for field_name in fields:
                 template, setting = getattr(self, field_name), f"{place}: {field_name}"
-                check_template(template, known=names, setting=setting)
+                check_template(template, known_names=names, setting=setting)
 
     def adapted(self, args: DatasetArgs, shots: bool) -> Wording:
         """With the user's templates and system message; one without effect is refused."""
-        question, whole = args.prompt_template, args.few_shot_prompt_template
+        question, few_shot_template = args.prompt_template, args.few_shot_prompt_template
         required = [name for name in ("question", "choices") if name in self.words]
-        known = {*self.words, *self.constants, *self.shared}
+        known_names = {*self.words, *self.constants, *self.shared}
         wording = self
         if question is not None:
-            check_template(question, known=known, required=required, setting="prompt_template")
+            check_template(
+                question, known_names=known_names, required=required, setting="prompt_template"
+            )
             wording = replace(wording, question=question)
-        if whole is not None:
+        if few_shot_template is not None:
             setting = "few_shot_prompt_template"
             if not shots:
                 raise ConfigError("wording_no_shots", setting=setting)
             if question is not None:
                 raise ConfigError("wording_two", setting=setting)
             check_template(
-                whole,
-                known={*known, self.examples},
+                few_shot_template,
+                known_names={*known_names, self.examples},
                 required=(self.examples, *required),
                 setting=setting,
             )
-            wording = replace(wording, whole=whole)
+            wording = replace(wording, whole=few_shot_template)
         return replace(wording, system_prompt=args.system_prompt)
 
     def template(self, shots: bool) -> str:
@@ -177,8 +179,8 @@ class Wording:
         if self.tail_is_whole:
             return self.head if shots else self.bare, self.question
         template = self.template(shots)
-        own = (m.start() for m in _PLACEHOLDER.finditer(template) if m[1] in self.words)
-        end = next(own, len(template))
+        question_starts = (m.start() for m in _PLACEHOLDER.finditer(template) if m[1] in self.words)
+        end = next(question_starts, len(template))
         return template[:end], template[end:]
 
     def prompts(
@@ -198,31 +200,33 @@ class Wording:
         tails: dict[str, list[str | Word]] = {}
         for subset in subsets:
             title = (titles or {}).get(subset, subset)
-            own = (shots or {}).get(subset, ())
+            subset_shots = (shots or {}).get(subset, ())
             text = (examples or {}).get(subset, "")
             values = {**self.constants, **dict.fromkeys(self.shared, title)}
             system = self.system_prompt
             if system is None:
                 system = fill(self.system, values)
             messages = [Message("system", system)] if system else []
-            vocabulary = {**ANSWERED, **(self.shot_words or self.words)}
+            vocabulary = {**SHOT_WORDS, **(self.shot_words or self.words)}
             vocabulary |= {name: _constant(value) for name, value in values.items()}
-            asked = [put(self.shot, vocabulary, shot) for shot in own]
-            answered = [put(self.reply, vocabulary, shot) for shot in own]
+            shot_questions = [
+                fill_from_sample(self.shot, vocabulary, shot) for shot in subset_shots
+            ]
+            shot_answers = [fill_from_sample(self.reply, vocabulary, shot) for shot in subset_shots]
             if self.turns:
                 lead, tail = self.parts(False)
                 lead = fill(lead, values)
-                for question, answer in zip(asked, answered, strict=True):
+                for question, answer in zip(shot_questions, shot_answers, strict=True):
                     messages += [Message("user", lead + question), Message("assistant", answer)]
                     lead = ""
             else:
-                pairs = zip(asked, answered, strict=True)
+                pairs = zip(shot_questions, shot_answers, strict=True)
                 text = text or self.between.join(question + answer for question, answer in pairs)
                 values[self.examples] = text
                 lead, tail = self.parts(bool(text))
                 lead = fill(lead, values)
             prefixes[subset] = Prefix(tuple(messages), lead)
-            tails[subset] = pieces(tail, self.words, values)
+            tails[subset] = split_template(tail, self.words, values)
         return Prompts(prefixes, tails, self.cue)
 
 
@@ -231,7 +235,7 @@ def _constant(value: str) -> Word:
 
 
 class Prompts:
-    """Makes the prompt of each question; the shared part of a subset is one object."""
+    """Makes the prompt of each question; all questions of a subset share one prefix object."""
 
     def __init__(
         self,
@@ -243,31 +247,31 @@ class Prompts:
         self._tails = tails
         self._cue = cue
 
-    def shown(self, subset: str) -> str:
-        """All that the prompts of a subset show before their question."""
+    def prefix_text(self, subset: str) -> str:
+        """Return all text that the prompts of a subset contain before the question."""
         prefix = self._prefixes[subset]
         return "\n\n".join([*(turn.content for turn in prefix.messages), prefix.lead])
 
     def render(self, sample: Sample) -> Prompt:
-        """The prompt of one question."""
+        """Return the prompt of one question."""
         subset = sample.subset
         tail = [piece if isinstance(piece, str) else piece(sample) for piece in self._tails[subset]]
         return Prompt(self._prefixes[subset], "".join(tail), self._cue)
 
 
-def pieces(
+def split_template(
     template: str, vocabulary: Mapping[str, Word], values: Mapping[str, str]
 ) -> list[str | Word]:
-    """A template taken apart once: ``a {question} b`` is ``a ``, the question's word, `` b``.
+    """Split a template: ``a {question} b`` becomes ``a ``, the question's function, `` b``.
 
-    Placeholders in `values` are filled at once; their text is never looked into.
+    Placeholders in `values` are filled immediately; their text is not searched again.
     """
-    made: list[str | Word] = []
+    parts: list[str | Word] = []
     start = 0
     for match in _PLACEHOLDER.finditer(template):
         name = match[1]
         if name in vocabulary or name in values:
-            made.append(template[start : match.start()])
-            made.append(vocabulary[name] if name in vocabulary else values[name])
+            parts.append(template[start : match.start()])
+            parts.append(vocabulary[name] if name in vocabulary else values[name])
             start = match.end()
-    return [piece for piece in (*made, template[start:]) if piece]
+    return [piece for piece in (*parts, template[start:]) if piece]

@@ -254,7 +254,7 @@ def _of_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
 
     Of one exam alone only those that it takes; plug-ins may have none of their own.
     """
-    from keju.benchmarks.prepare import option_rules, plain_rules
+    from keju.benchmarks.prepare import make_option_readers, make_plain_readers
     from keju.messages import text_of
 
     rows = [
@@ -268,8 +268,8 @@ def _of_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
         for exam in exams
         for name, reader in exam.readers.items()
     ]
-    rules = option_rules()
-    rules += plain_rules(rules[0])
+    rules = make_option_readers()
+    rules += make_plain_readers(rules[0])
     own = exams[0].readers if len(exams) == 1 else {}
     return rows + [
         {

@@ -184,7 +184,7 @@ def _flag_for(word: str, rows: Sequence[Option], *, likeliest: bool) -> str | No
         return by_name["datasets"]
     if is_path(word) or word in (*registry.names(), *registry.ALIASES):
         return next((by_name[name] for name in OF_EXAMS if name in by_name), None)
-    rooms = map(registry.get, registry.ROOMS)
+    rooms = map(registry.get, registry.BUILT_IN)
     if "subset" in by_name and any(word in room.subset_names for room in rooms):
         return by_name["subset"]
     return None

@@ -44,7 +44,7 @@ def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
                 "golden": str(verified.recorded.golden),
                 "ok": verified.ok,
                 "checks": [
-                    {"what": c.what, "expected": c.expected, "got": c.got, "ok": c.ok}
+                    {"what": c.label, "expected": c.expected, "got": c.actual, "ok": c.ok}
                     for c in verified.checks
                 ],
             }
@@ -62,15 +62,15 @@ def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
 def _lines(verified: Verified, *, every: bool) -> list[str]:
     """The figures of the whole set, and one line for those of its parts that agree."""
     label = verified.recorded.label
-    shown = [check for check in verified.checks if every or not check.ok or not check.part]
+    shown = [check for check in verified.checks if every or not check.ok or not check.is_of_subset]
     hidden = len(verified.checks) - len(shown)
     lines = [
         said(
             "verify.line",
             label=label,
-            what=check.what,
+            what=check.label,
             expected=_number(check.expected),
-            got=_number(check.got),
+            got=_number(check.actual),
             verdict=said("verify.ok" if check.ok else "verify.different"),
         )
         for check in shown

@@ -14,8 +14,13 @@ import msgspec
 
 from keju.benchmarks import grading
 from keju.benchmarks.base import Exam, Reader
-from keju.benchmarks.choices import as_shown
-from keju.benchmarks.prepare import choose_readers, generation_of, prepare_exams, resolve_sampling
+from keju.benchmarks.choices import restore_order
+from keju.benchmarks.prepare import (
+    choose_readers,
+    merge_generation,
+    prepare_exams,
+    resolve_sampling,
+)
 from keju.config import Filters, TaskConfig
 from keju.config.patterns import compiled
 from keju.engine.channel import Exchange
@@ -316,7 +321,7 @@ class Job:
         """
         sample, grade = self.exam.samples[index], self.exam.grade
         if order:
-            sample = as_shown(sample, order)
+            sample = restore_order(sample, order)
         try:
             reply = self.filtered(reply)
             return tuple([grade(reply, sample, reader) for reader in self.readers])
@@ -384,7 +389,7 @@ def make_jobs(config: TaskConfig, *, detailed: bool = False) -> list[Job]:
             raise ConfigError("too_many_units", name=exam.benchmark, units=units, most=MOST_UNITS)
         # Where labels are compared nothing is sampled, so settings of sampling would do nothing.
         for name in SAMPLED if sampling.decode == "labels" else ():
-            if getattr(generation_of(config, args.generation_config), name) not in (None, 0):
+            if getattr(merge_generation(config, args.generation_config), name) not in (None, 0):
                 raise ConfigError("sampling_of_labels", setting=name, name=exam.benchmark)
         if sampling.form == "completion" and exam.render(exam.samples[0]).prefix.messages:
             names = {"name": exam.benchmark, "protocol": exam.protocol.name}

@@ -16,7 +16,7 @@ from zlib import crc32
 
 import msgspec
 
-from keju.benchmarks.choices import as_shown
+from keju.benchmarks.choices import restore_order
 from keju.benchmarks.samples import DigestTable
 from keju.engine.cores import on_all_cores
 from keju.engine.job import Job, exams_of, make_jobs
@@ -97,7 +97,7 @@ class StoredReply(NamedTuple):
     @property
     def sample(self) -> Sample:
         """The question with its options in the order in which they were shown."""
-        return as_shown(self.job.exam.samples[self.unit // self.job.epochs], self.record.order)
+        return restore_order(self.job.exam.samples[self.unit // self.job.epochs], self.record.order)
 
     def enter(self, readings: tuple[Reading, ...]) -> None:
         """Enter the reply on the scoreboards as it was read."""
@@ -152,7 +152,7 @@ def _all_fit(run: Run, requests: JobRequests) -> bool:
     for number, _, record in run.counting(requests, match_keys=False):
         position, unit = requests.place(number)
         job = requests.jobs[position]
-        sample = as_shown(job.exam.samples[unit // job.epochs], record.order)
+        sample = restore_order(job.exam.samples[unit // job.epochs], record.order)
         if record.target != sample.target:
             return False
         fitting += 1

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from keju.answers.segments import split_thinking
 from keju.benchmarks.base import Exam, Reader, Subset
-from keju.benchmarks.choices import as_shown
+from keju.benchmarks.choices import restore_order
 from keju.benchmarks.grading import LIMIT_CUTS, UNDECIDED
 from keju.engine.job import Job
 from keju.judges.prompts import (
@@ -280,7 +280,7 @@ def submit(job: Job, unit: int, record: Record, strategy: str) -> Submission | N
     if reply.cut_by in LIMIT_CUTS:  # it scores 0, whatever it says
         return None
     index, epoch = divmod(unit, job.epochs)
-    sample = as_shown(job.exam.samples[index], record.order)
+    sample = restore_order(job.exam.samples[index], record.order)
     text = readings[0].answer.value if is_open else None
     if text is None:
         text = split_thinking(job.filtered(reply).text).text

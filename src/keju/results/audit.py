@@ -15,7 +15,7 @@ import msgspec
 
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import GRADED, PASS
-from keju.benchmarks.prepare import choose_readers, readers_at_hand
+from keju.benchmarks.prepare import available_readers, choose_readers
 from keju.config.load import runs_folder
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, StoredReply, read_anew, stored_replies
@@ -257,7 +257,7 @@ def audit(
 def _all_readers(exam: Exam, first: Sequence[Reader]) -> list[Reader]:
     """The readers asked for, all others of the exam, and rules of others where these are few."""
     readers = {reader.name: reader for reader in (*first, *exam.readers.values())}
-    for name, rule in readers_at_hand(exam).items():
+    for name, rule in available_readers(exam).items():
         if len(readers) < FEWEST:
             readers.setdefault(name, rule)
     return list(readers.values())

@@ -16,7 +16,7 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Subset
-from keju.benchmarks.samples import parts_of_total
+from keju.benchmarks.samples import split_total
 from keju.errors import Notice
 from keju.files import typed_path
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
@@ -355,7 +355,7 @@ def _drawn_for(share: Share, flag: str, many: int) -> int | None:
 
     def asked(drawn: int) -> int:
         """How many questions that count are among those drawn with this limit or total."""
-        limits = [drawn] * len(sizes) if flag == "limit" else parts_of_total(sizes, drawn)
+        limits = [drawn] * len(sizes) if flag == "limit" else split_total(sizes, drawn)
         parts = zip(sizes, limits, counts, strict=True)
         return sum(min(size, limit) for size, limit, counts in parts if counts)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, overload
 
 from msgspec.structs import replace
 
-from keju.benchmarks.choices import as_shown
+from keju.benchmarks.choices import restore_order
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.results.schema import Flip
 from keju.results.sittings import Said, Sitting
@@ -201,7 +201,7 @@ def told(base: Sitting, arm: Sitting, flips: Sequence[Flip], most: int) -> dict[
     def with_texts(flip: Flip) -> Flip:
         number, place = numbers[flip.id], places[flip.id]
         own, other = first.get(number, nothing), second.get(place, nothing)
-        sample = as_shown(base.exam.samples[number], own.order)
+        sample = restore_order(base.exam.samples[number], own.order)
         shown = () if any(not text for text in sample.choices) else sample.choices
         if own.order != other.order or all(text in sample.text for text in shown):
             shown = ()  # each was shown another order, or the question holds them

@@ -14,7 +14,7 @@ from keju.answers.segments import as_reply
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import recorded_gold
-from keju.benchmarks.kit import refuse
+from keju.benchmarks.kit import reject_settings
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
 from keju.engine.cores import on_all_cores
@@ -70,7 +70,9 @@ def read_predictions(
     exam, args = prepare_exam(
         dataset, dataset_args, data_dir=data_dir, protocol=protocol, seed=seed
     )
-    refuse(args, dict.fromkeys(sorted(args.asking), Notice("asks_nothing", {}).text()), dataset)
+    reject_settings(
+        args, dict.fromkeys(sorted(args.asking), Notice("asks_nothing", {}).text()), dataset
+    )
     if readers and args.reader:
         raise ConfigError("score_reader_twice", dataset=dataset)
     golden = registry.get(dataset).golden

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from keju.benchmarks.choices import as_shown
+from keju.benchmarks.choices import restore_order
 from keju.engine.question_limits import stop_of
 from keju.engine.resume import JobRequests, answers_of, requests_of
 from keju.errors import MissingExtra, UsageError
@@ -356,7 +356,7 @@ def exported_answers(
         yield from ((None, record) for record in _sorted_by_id(run))
         return
     for sample, record in answers_of(run, requests):
-        yield sample and as_shown(sample, record.order), record
+        yield sample and restore_order(sample, record.order), record
 
 
 def _sorted_by_id(run: Run) -> Iterator[Record]:

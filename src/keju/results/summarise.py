@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from keju.benchmarks.grading import GRADED
-from keju.benchmarks.samples import as_drawn
+from keju.benchmarks.samples import mark_as_drawn
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
@@ -196,7 +196,7 @@ def entries_of(
     quantiles = [round(quantile(spans, q) or 0.0, 4) for q in (0.5, 0.95, 1.0) if spans]
     timing = Timing(round(seconds, 3), *quantiles)
     early = job.stopping is not None and job.stopping.early
-    exam = as_drawn(job.exam) if early else job.exam
+    exam = mark_as_drawn(job.exam) if early else job.exam
     faults = [*job.checks.notices(asked=asked, declared=declared)]
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):

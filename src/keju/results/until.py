@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
-from keju.benchmarks.samples import as_drawn
+from keju.benchmarks.samples import mark_as_drawn
 from keju.config import TaskConfig
 from keju.engine.job import Job
 from keju.engine.queue import Rule
@@ -76,7 +76,7 @@ class UntilKnown:
 
     def look(self, job: Job, seen: Sequence[int], whole: int, looks: int) -> Stopping:
         """Whether the headline of what was seen is known well enough."""
-        exam = as_drawn(job.exam)
+        exam = mark_as_drawn(job.exam)
         name, metric = headline_of(exam, job.tallies[0].only(seen))
         share = len(seen) / sum(subset.population for subset in exam.subsets)
         interval = anytime_interval(metric, self._half, share)

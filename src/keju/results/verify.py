@@ -136,7 +136,7 @@ def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -
         exam=exam,
         rows=rows,
         data=recorded.data_dir / recorded.benchmark,
-        whole=Part(entry.asked, entry.outcomes),
+        overall=Part(entry.asked, entry.outcomes),
         metrics={name: metric.value for name, metric in entry.metrics.items()},
         subsets={row.name: _part(row) for row in entry.subsets},
         groups={row.name: _part(row) for row in entry.groups},

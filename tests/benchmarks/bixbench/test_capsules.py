@@ -129,7 +129,7 @@ def test_what_is_missing_is_said_with_the_command_that_gets_it(tmp_path: Path) -
         Capsules.find(None, tmp_path)
     (tmp_path / "capsules").mkdir()
     with pytest.raises(KejuError, match="no capsule bix-1"):
-        Capsules.find(None, tmp_path).place(question())
+        Capsules.find(None, tmp_path).locate(question())
     zip_of(tmp_path / "capsules" / "bix-1.zip", {f"{SOLUTION}/run.ipynb": NOTEBOOK})
     work = tmp_path / "work"
     work.mkdir()

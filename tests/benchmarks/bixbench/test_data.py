@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keju.benchmarks.bixbench import BIXBENCH, BixBenchArgs
-from keju.benchmarks.bixbench.data import categories_of, truth
+from keju.benchmarks.bixbench.data import parse_categories, parse_truth
 from keju.errors import ConfigError, DataError
 from keju.sources.folder import DataFolder
 from tests.benchmarks.bixbench.conftest import (
@@ -87,18 +87,18 @@ def test_max_episodes_takes_the_first_rows(prepare: Prepare) -> None:
     [(True, True), ("True", True), ("False", False), ("false", False), (None, None), ("", None)],
 )
 def test_truth_is_no_matter_of_non_empty_text(value: Any, expected: bool | None) -> None:
-    assert truth(value, "here") is expected
+    assert parse_truth(value, "here") is expected
 
 
 def test_truth_refuses_anything_else() -> None:
     with pytest.raises(DataError, match="should be true or false"):
-        truth("maybe", "here")
+        parse_truth("maybe", "here")
 
 
 def test_categories_in_both_notations() -> None:
-    assert categories_of("A, B,A", "here") == ("A", "B")
-    assert categories_of("['A', 'B, C']", "here") == ("A", "B, C")
-    assert categories_of(None, "here") == ()
+    assert parse_categories("A, B,A", "here") == ("A", "B")
+    assert parse_categories("['A', 'B, C']", "here") == ("A", "B, C")
+    assert parse_categories(None, "here") == ()
 
 
 @pytest.mark.parametrize(

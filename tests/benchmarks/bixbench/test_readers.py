@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from keju.benchmarks.bixbench.readers import readers
+from keju.benchmarks.bixbench.readers import make_readers
 from keju.types import Reply, Sample
 from tests.benchmarks.bixbench.conftest import Prepare, sample
 
-READERS = readers()
+READERS = make_readers()
 WORDS = sample("Canonical glycolysis", "Axon guidance", "Muscle contraction", "Imaging")
 NUMBERS = sample("0.0002", "0.0003", "-0.5", "0.5")
 REFUSAL = sample("Cells", "Tissue", "Blood", "Bone", "I don't know", refusal="E")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keju.benchmarks.base import Reader
 from keju.benchmarks.ceval.protocols import PROTOCOLS
-from keju.benchmarks.ceval.readers import OFFICIAL_ZERO_SHOT, readers_for
+from keju.benchmarks.ceval.readers import OFFICIAL_ZERO_SHOT, make_readers
 from keju.benchmarks.grading import grade
 from keju.types import Answer, Reply, Sample
 
@@ -45,7 +45,7 @@ SETTINGS = {
 
 
 def reader(name: str, setting: str = "evalscope") -> Reader:
-    return readers_for(SETTINGS[setting])[name]
+    return make_readers(SETTINGS[setting])[name]
 
 
 def read(name: str, text: str, setting: str = "evalscope") -> Answer:
@@ -275,7 +275,7 @@ def test_a_base_model_completes_the_tutorials_cue_in_any_form(text: str) -> None
 
 def test_label_log_probabilities_decide_without_any_text() -> None:
     reply = Reply(label_logprobs={"A": -2.0, "B": -0.5})
-    for name in readers_for(SETTINGS["evalscope"]):
+    for name in make_readers(SETTINGS["evalscope"]):
         reading = grade(reply, SAMPLE, reader(name, "tutorial chat"))
         assert (reading.answer.value, reading.answer.tier) == ("B", "labels")
         assert reading.score.outcome == "correct"
@@ -368,7 +368,7 @@ TEXTS = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=25).map("".joi
 @given(text=TEXTS)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_reader_reads_labels_or_nothing(setting: str, text: str) -> None:
-    for one in readers_for(SETTINGS[setting]).values():
+    for one in make_readers(SETTINGS[setting]).values():
         answer = one.read(text, SAMPLE)
         assert answer.value is None or answer.value in tuple("ABCD")
         assert (answer.value is None) == bool(answer.reason)
@@ -399,5 +399,5 @@ def test_long_loops_are_read_right(loop: str) -> None:
     assert read("tutorial", text, "tutorial chat").value == "B"
     assert read("evalscope", text).value == "B"
     assert read("official", text + "\n所以答案是B。", "official cot").value == "B"
-    for one in readers_for(SETTINGS["tutorial base cot"]).values():
+    for one in make_readers(SETTINGS["tutorial base cot"]).values():
         one.read(text, SAMPLE)

@@ -15,7 +15,7 @@ from keju.benchmarks.ceval.facts import (
     HARD,
     SUBJECTS,
     check_mapping,
-    members,
+    subjects_in,
 )
 from keju.benchmarks.kit import choose_subsets
 from keju.errors import ConfigError, DataError
@@ -33,7 +33,7 @@ def test_the_table_has_the_published_sizes() -> None:
         "Humanities": 11,
         "Other": 11,
     }
-    rows = {c: sum(SUBJECTS[name].val for name in members(c)) for c in CATEGORIES}
+    rows = {c: sum(SUBJECTS[name].val for name in subjects_in(c)) for c in CATEGORIES}
     assert rows == {"STEM": 430, "Social Science": 275, "Humanities": 257, "Other": 384}
     assert sum(s.rows("val") for s in SUBJECTS.values()) == 1346
     assert sum(s.rows("test") for s in SUBJECTS.values()) == 12342

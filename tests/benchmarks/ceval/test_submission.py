@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from keju.benchmarks.base import Exam
-from keju.benchmarks.ceval.exam import submission
+from keju.benchmarks.ceval.exam import make_submission
 from keju.errors import ConfigError, DataError
 
 Sit = Callable[..., Exam]
@@ -16,7 +16,7 @@ Sit = Callable[..., Exam]
 def test_the_whole_test_split_is_complete(real: Sit) -> None:
     exam = real(split="test", few_shot_num=0)
     answers = {sample.id: "ABCD"[i % 4] for i, sample in enumerate(exam.samples)}
-    document, missing = submission(exam, answers)
+    document, missing = make_submission(exam, answers)
     assert missing == []
     assert len(document) == 52
     assert sum(len(rows) for rows in document.values()) == 12342
@@ -29,10 +29,10 @@ def test_the_whole_test_split_is_complete(real: Sit) -> None:
 def test_rows_without_a_letter_are_listed_and_filled_only_on_request(sit: Sit) -> None:
     exam = sit(split="test")
     answers = {"ceval_logic_test_0": "B", "ceval_logic_test_1": None, "ceval_law_test_0": "X"}
-    document, missing = submission(exam, answers, partial=True)
+    document, missing = make_submission(exam, answers, partial=True)
     assert document == {"logic": {"0": "B", "1": ""}, "law": {"0": ""}}
     assert missing == ["ceval_logic_test_1", "ceval_law_test_0"]
-    filled, still_missing = submission(exam, answers, "A", partial=True)
+    filled, still_missing = make_submission(exam, answers, "A", partial=True)
     assert filled == {"logic": {"0": "B", "1": "A"}, "law": {"0": "A"}}
     assert still_missing == missing
 
@@ -42,23 +42,23 @@ def test_letters_of_shuffled_options_are_turned_back(sit: Sit) -> None:
     shown = {}
     for sample in exam.samples:
         shown[sample.id] = sample.labels[sample.order.index(3)]
-    document, _ = submission(exam, shown, partial=True)
+    document, _ = make_submission(exam, shown, partial=True)
     assert document == {"logic": {"0": "D", "1": "D"}, "law": {"0": "D"}}
 
 
 def test_an_incomplete_submission_is_refused_unless_asked_for(sit: Sit, real: Sit) -> None:
     with pytest.raises(DataError, match="all 52 subjects: 'computer_network' has 0 of 171"):
-        submission(sit(split="test"), {})
+        make_submission(sit(split="test"), {})
     exam = real(split="test", few_shot_num=0)
     answers: dict[str, str | None] = {sample.id: "A" for sample in exam.samples}
     del answers["ceval_law_test_7"]
     with pytest.raises(DataError, match=r"12341 of 12342 .*ceval_law_test_7"):
-        submission(exam, answers)
-    assert submission(exam, answers, partial=True).missing == ["ceval_law_test_7"]
+        make_submission(exam, answers)
+    assert make_submission(exam, answers, partial=True).missing == ["ceval_law_test_7"]
 
 
 def test_only_the_test_split_can_be_submitted(sit: Sit) -> None:
     with pytest.raises(ConfigError, match="made of the test split"):
-        submission(sit(), {})
+        make_submission(sit(), {})
     with pytest.raises(ConfigError, match="fill 'E'"):
-        submission(sit(split="test"), {}, "E")
+        make_submission(sit(split="test"), {}, "E")

@@ -15,12 +15,12 @@ from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.tasks.fallacies_logic import (
     And,
     Argument,
+    LogicStatement,
     Not,
     Or,
     Predicate,
-    Statement,
-    atoms_of,
     is_valid,
+    list_atoms,
 )
 from keju.benchmarks.fresh.tasks.fallacies_solver import read_argument, read_statement
 from tests.benchmarks.fresh.conftest import Published
@@ -44,7 +44,7 @@ def kinds(question: Question) -> int:
     """How many different predicates an argument has."""
     read = argument(question)
     statements = (*read.premises, read.conclusion)
-    return len({atom for told in statements for atom in atoms_of(told.predicate)})
+    return len({atom for told in statements for atom in list_atoms(told.predicate)})
 
 
 def concluded(question: Question) -> str:
@@ -105,7 +105,7 @@ A, B, C = "tenant of ada", "tenant of bo", "tenant of cy"
     ],
 )  # fmt: skip
 def test_sentences_on_everyone_mean_what_they_say(sentence: str, read: Predicate) -> None:
-    assert read_statement(sentence) == Statement("all", read)
+    assert read_statement(sentence) == LogicStatement("all", read)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,9 @@ PREDICATES: st.SearchStrategy[Predicate] = st.recursive(
     max_leaves=4,
 )
 STATEMENTS = st.builds(
-    lambda quantifier, predicate: Statement(quantifier, predicate, "n" * (quantifier == "one")),
+    lambda quantifier, predicate: LogicStatement(
+        quantifier, predicate, "n" * (quantifier == "one")
+    ),
     st.sampled_from(["all", "some", "one"]),
     PREDICATES,
 )
@@ -143,14 +145,14 @@ def true(predicate: Predicate, individual: frozenset[str]) -> bool:
 
 @given(st.lists(STATEMENTS, max_size=2), STATEMENTS)
 def test_validity_is_what_all_models_with_three_individuals_say(
-    told: list[Statement], conclusion: Statement
+    told: list[LogicStatement], conclusion: LogicStatement
 ) -> None:
     individuals = [
         frozenset(a for a, here in zip(ATOMS, bits, strict=True) if here)
         for bits in product((0, 1), repeat=3)
     ]
 
-    def holds(statement: Statement, model: tuple[frozenset[str], ...]) -> bool:
+    def holds(statement: LogicStatement, model: tuple[frozenset[str], ...]) -> bool:
         values = [true(statement.predicate, individual) for individual in model]
         return {"all": all(values), "some": any(values), "one": values[0]}[statement.quantifier]
 

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from keju.benchmarks.fresh.task import Question, split_options
 from keju.benchmarks.fresh.tasks import TASKS
-from keju.benchmarks.fresh.tasks.hyperbaton import CLASS_OF, CLASSES, FRESH, PUBLISHED
+from keju.benchmarks.fresh.tasks.hyperbaton import (
+    CLASS_OF,
+    CLASSES,
+    FRESH_ADJECTIVES,
+    PUBLISHED_ADJECTIVES,
+)
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
 from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question_of
@@ -47,7 +52,7 @@ def test_phrases_are_like_the_published_ones(published: Published) -> None:
 
 
 def test_no_adjective_belongs_to_two_classes() -> None:
-    words = [word for group in (*FRESH, *PUBLISHED) for word in group.split()]
+    words = [word for group in (*FRESH_ADJECTIVES, *PUBLISHED_ADJECTIVES) for word in group.split()]
     assert len(set(words)) == len(words)
 
 

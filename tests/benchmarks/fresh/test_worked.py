@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from keju.benchmarks.fresh.making import digest_of, published
+from keju.benchmarks.fresh.making import published_digests, question_digest
 from keju.benchmarks.fresh.task import Language
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.worked import (
     MARKS,
     load_answer_only,
     load_worked,
+    parse_worked_examples,
     task_sentence,
-    worked_examples,
 )
 from tests.benchmarks.fresh.conftest import Published
 
@@ -31,11 +31,11 @@ WORDS = 8
 @pytest.mark.parametrize(("subset", "language"), EACH)
 def test_there_are_three_and_their_answers_are_right(subset: str, language: Language) -> None:
     text = load_worked([subset], language)[subset]
-    examples = worked_examples(text, language)
+    examples = parse_worked_examples(text, language)
     assert len(examples) == 3
     for example in examples:
         assert TASKS[subset].solve(example.question) == example.answer
-        assert digest_of(example.question)[:8] not in published()
+        assert question_digest(example.question)[:8] not in published_digests()
     assert 0 < len(task_sentence(text, language)) < 300
     assert len({example.question for example in examples}) == 3
 
@@ -49,7 +49,7 @@ def test_answer_only_has_the_same_questions_and_no_reasoning(
     marks = MARKS[language]
     assert marks.reasoning.strip() not in bare
     assert marks.conclusion.strip() not in bare
-    for example in worked_examples(whole, language):
+    for example in parse_worked_examples(whole, language):
         assert f"{marks.question}{example.question}\n{marks.answer}" in bare
         assert bare.endswith(example.answer) or f"{example.answer}\n\n{marks.question}" in bare
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keju.benchmarks.mmlu_pro.readers import readers_of
+from keju.benchmarks.mmlu_pro.readers import make_readers
 from keju.types import Sample
 from tests.benchmarks.mmlu_pro.conftest import real_exam
 
@@ -73,7 +73,7 @@ def reply(style: str, sample: Sample, named: int, other: int) -> str:
 def test_right_answers_are_recognised_and_wrong_ones_never(
     samples: list[Sample], name: str
 ) -> None:
-    robust = readers_of("evalscope")["robust"]
+    robust = make_readers("evalscope")["robust"]
     recognised = mistaken = 0
     for sample in samples:
         gold = sample.labels.index(sample.target)
@@ -87,7 +87,7 @@ def test_right_answers_are_recognised_and_wrong_ones_never(
 
 
 def test_no_answer_is_never_right(samples: list[Sample]) -> None:
-    robust = readers_of("evalscope")["robust"]
+    robust = make_readers("evalscope")["robust"]
     assert all(robust.read(NO_ANSWER, sample).value is None for sample in samples)
 
 
@@ -108,7 +108,7 @@ BARREN = (
 
 @pytest.mark.parametrize("style", BARREN)
 def test_two_answers_and_denials_are_never_right(samples: list[Sample], style: str) -> None:
-    for robust in (readers_of("evalscope")["robust"], readers_of("official")["robust"]):
+    for robust in (make_readers("evalscope")["robust"], make_readers("official")["robust"]):
         for sample in samples[::5]:
             gold = sample.labels.index(sample.target)
             other = (gold + 1) % len(sample.choices)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from keju.benchmarks.base import Reader
 from keju.benchmarks.mmlu_pro.protocols import PROTOCOLS
-from keju.benchmarks.mmlu_pro.readers import NAMES, readers_of
+from keju.benchmarks.mmlu_pro.readers import NAMES, make_readers
 from keju.types import Sample
 
 ROW = Sample(
     id="x", subset="math", index=0, text="?", target="C", choices=tuple(map(str, range(10, 15)))
 )
-L1, L2 = readers_of("official")["l1"], readers_of("official")["l2"]
+L1, L2 = make_readers("official")["l1"], make_readers("official")["l2"]
 
 
 def published_l1(text: str) -> str | None:
@@ -76,9 +76,9 @@ def test_tiers_tell_how_far_level_2_had_to_go() -> None:
 
 def test_bold_is_ignored_in_replies_of_apis_only() -> None:
     reply = "The answer is **(C)**, I say"
-    assert readers_of("official-api")["l1"].read(reply, ROW).value == "C"
+    assert make_readers("official-api")["l1"].read(reply, ROW).value == "C"
     assert L1.read(reply, ROW).value is None
-    assert readers_of("official-api")["l2"].read(reply, ROW).tier == "strict"
+    assert make_readers("official-api")["l2"].read(reply, ROW).tier == "strict"
     assert L2.read(reply, ROW).tier == "fallback"
 
 
@@ -104,7 +104,7 @@ def test_looping_replies(loop: str, stray: str | None) -> None:
 
 def test_every_protocol_has_every_reader() -> None:
     for name, protocol in PROTOCOLS.items():
-        readers = readers_of(name)
+        readers = make_readers(name)
         assert tuple(readers) == NAMES
         assert protocol.reader in readers
         assert all(reader.name == key for key, reader in readers.items())
@@ -112,7 +112,7 @@ def test_every_protocol_has_every_reader() -> None:
 
 def test_the_strict_tier_is_the_protocols_own_marker() -> None:
     def tier(protocol: str, reply: str) -> str:
-        return readers_of(protocol)["robust"].read(reply, ROW).tier
+        return make_readers(protocol)["robust"].read(reply, ROW).tier
 
     for protocol in ("official", "official-api"):
         assert tier(protocol, "The answer is (C).") == "strict"
@@ -124,19 +124,19 @@ def test_the_strict_tier_is_the_protocols_own_marker() -> None:
 def test_robust_cuts_where_the_next_question_begins() -> None:
     reply = "The answer is (C).\n\nQuestion:\nNext?\nThe answer is (D)."
     for protocol in PROTOCOLS:
-        answer = readers_of(protocol)["robust"].read(reply, ROW)
+        answer = make_readers(protocol)["robust"].read(reply, ROW)
         assert (answer.value, answer.cut) == ("C", True)
 
 
 @given(st.text(max_size=80) | st.lists(PIECES, max_size=12).map("".join))
 def test_no_reader_crashes_or_invents_labels(reply: str) -> None:
-    for name, reader in readers_of("official-api").items():
+    for name, reader in make_readers("official-api").items():
         value = reader.read(reply, ROW).value
         assert value is None or value in ("ABCDEFGHIJ" if name in ("l1", "l2") else ROW.labels)
 
 
 def test_matching_is_equality_of_labels() -> None:
     reader: Reader
-    for reader in readers_of("evalscope").values():
+    for reader in make_readers("evalscope").values():
         assert reader.matches("C", ROW)
         assert not reader.matches("D", ROW)

@@ -1,6 +1,4 @@
-"""BBH as a benchmark: its questions, read from the official JSON files or a hub's tables, and what
-its exam knows beyond that.
-"""
+"""BBH as a benchmark: questions from the official JSON files or a hub's tables, and its exam."""
 
 from __future__ import annotations
 
@@ -37,10 +35,10 @@ from keju.sources.folder import DataFolder
 from keju.types import LABELS, Notice, Sample
 
 FRESH_MANIFEST = "fresh.json"
-"""What ``keju fresh`` writes beside its questions, in the folder itself or the one above."""
+"""Written by ``keju fresh`` next to its questions, in their folder or the parent folder."""
 # A line `(B) a text` of a question.
 _OPTION = re.compile(r"^\(([A-Z])\) ?(.*)$", re.MULTILINE)
-# What a target of each kind looks like: `True`; `Yes`; `invalid`; `-48`; `] ) >`; `apple pear`.
+# The form of targets of each kind: `True`; `Yes`; `invalid`; `-48`; `] ) >`; `apple pear`.
 _TARGETS: dict[Kind, re.Pattern[str]] = {
     "bool": re.compile(r"True|False"),
     "yes_no": re.compile(r"yes|no", re.IGNORECASE),
@@ -58,8 +56,8 @@ class _Row(msgspec.Struct):
     target: str | None = None
 
 
-class FreshFacts(msgspec.Struct, kw_only=True):
-    """What fresh questions in BBH's layout were made of."""
+class FreshManifest(msgspec.Struct, kw_only=True):
+    """The origin of fresh questions in BBH's layout."""
 
     keju: str = ""
     generator: int = 0
@@ -71,16 +69,16 @@ class FreshFacts(msgspec.Struct, kw_only=True):
     sha256: str = ""
     """Of all questions and targets."""
     files: dict[str, str] = {}
-    """Relative path to SHA-256 of each file."""
+    """SHA-256 of each file, by relative path."""
 
 
-def fresh_facts(folder: DataFolder) -> FreshFacts | None:
-    """What ``keju fresh`` says of the questions in a folder; None where it did not write them."""
+def read_fresh_manifest(folder: DataFolder) -> FreshManifest | None:
+    """Read what ``keju fresh`` wrote about the questions in a folder; None for other folders."""
     name = folder.first_of([FRESH_MANIFEST, f"../{FRESH_MANIFEST}"])
     if name is None:
         return None
     try:
-        return msgspec.json.decode(folder.bytes(name), type=FreshFacts)
+        return msgspec.json.decode(folder.bytes(name), type=FreshManifest)
     except msgspec.DecodeError as error:
         raise DataError("bbh.no_file", where=folder.path / name, problem=error) from None
 
@@ -88,9 +86,9 @@ def fresh_facts(folder: DataFolder) -> FreshFacts | None:
 def load_questions(
     folder: DataFolder, names: Sequence[str], *, unlabelled: bool = False
 ) -> Iterator[Sample]:
-    """Read the subsets `names`; a missing or broken file or row is a DataError that names it.
+    """Yield the questions of the subsets `names`; DataError names a missing or broken file or row.
 
-    With `unlabelled` a row may be without a target.
+    With `unlabelled` a row may lack a target.
     """
     for name in names:
         if not folder.has(name):
@@ -114,12 +112,12 @@ def load_questions(
                 metadata=MULTIPLE_CHOICE if choice else FREE_FORM,
             )
             if not unlabelled or sample.target.strip():
-                check_row(sample, f"{where}, row {index + 1}")
+                validate_row(sample, f"{where}, row {index + 1}")
             yield sample
 
 
-def check_row(sample: Sample, where: str) -> None:
-    """Refuse a row that cannot be examined; the published rows that are faulty may stay."""
+def validate_row(sample: Sample, where: str) -> None:
+    """Raise DataError for a row that cannot be asked; published rows with known faults pass."""
     if not sample.text.strip():
         raise DataError("bbh.empty_input", where=where)
     if not sample.target.strip():
@@ -139,7 +137,7 @@ def check_row(sample: Sample, where: str) -> None:
 
 
 def parse_options(text: str) -> tuple[str, ...]:
-    """The options that stand in a question as lines ``(A) text``, lettered from A on."""
+    """Return the options in a question's lines ``(A) text``, lettered from A."""
     options: list[str] = []
     for letter, option in _OPTION.findall(text):
         if len(options) < len(LABELS) and letter == LABELS[len(options)]:
@@ -148,62 +146,62 @@ def parse_options(text: str) -> tuple[str, ...]:
 
 
 class BBHExam(Exam):
-    """The chosen subsets under one protocol."""
+    """The selected subsets under one protocol."""
 
     def chance(self, sample: Sample) -> float | None:
-        """One over the options; a half where two answers are possible.
+        """Return one divided by the number of options, or one half for two possible answers.
 
-        A question that lost its options leaves nothing to guess from.
+        None for a question that lost its options.
         """
         if SUBSETS[sample.subset].kind in TWO_VALUED:
             return 0.5
         return super().chance(sample) if len(sample.choices) > 1 else None
 
     def describe(self, sample: Sample) -> dict[str, Any]:
-        """As EvalScope shows it: the options stand in the question and are not repeated."""
+        """Describe the sample like EvalScope, without `choices`: the question contains them."""
         document = super().describe(sample)
         document.pop("choices", None)
         assert isinstance(self.protocol, BBHProtocol)
         return document | {"target": self.protocol.shown_target(sample)}
 
 
-def refuse_final_line(setup: Setup) -> None:
-    """ConfigError where ``final_line`` is asked for and would have no effect."""
+def check_final_line(setup: Setup) -> None:
+    """Raise ConfigError if ``final_line`` is set but has no effect."""
     assert isinstance(setup.protocol, BBHProtocol)
     if getattr(setup.args, "final_line", False) and not setup.protocol.final_line:
         names = {"benchmark": setup.benchmark.name, "protocol": setup.protocol.name}
         raise ConfigError("bbh.final_line", **names)
 
 
-def questions(setup: Setup) -> Questions:
-    """The questions of the chosen subsets."""
-    refuse_final_line(setup)
+def make_questions(setup: Setup) -> Questions:
+    """Return the questions of the selected subsets."""
+    check_final_line(setup)
     assert isinstance(setup.protocol, BBHProtocol)
     lenient = setup.protocol.lenient
     names: list[str] = []
-    read: list[Sample] = []
+    samples: list[Sample] = []
     notices: list[Notice] = []
-    for name in subsets_of(setup):
+    for name in select_subsets(setup):
         try:
-            read += load_questions(setup.folder, [name], unlabelled=lenient)
+            samples += load_questions(setup.folder, [name], unlabelled=lenient)
             names.append(name)
         except DataError as error:
-            if not lenient or len(notices) + 1 == len(subsets_of(setup)):
+            if not lenient or len(notices) + 1 == len(select_subsets(setup)):
                 raise
             notices.append(Notice("bbh_subset_left_out", {"subset": name, "problem": str(error)}))
-    made = arrange("bbh", read, names)
-    made.version = f"BIG-Bench-Hard, errata {ERRATA_VERSION}"
-    if fresh := fresh_facts(setup.folder):
-        made.version = f"fresh questions, generator {fresh.generator}, sha256 {fresh.sha256}"
+    arranged = arrange("bbh", samples, names)
+    arranged.version = f"BIG-Bench-Hard, errata {ERRATA_VERSION}"
+    if fresh := read_fresh_manifest(setup.folder):
+        arranged.version = f"fresh questions, generator {fresh.generator}, sha256 {fresh.sha256}"
         values = {"seed": fresh.seed, "difficulty": fresh.difficulty}
         notices.insert(0, Notice("bbh_fresh", values))
-    made.warnings = notices
-    return made
+    arranged.warnings = notices
+    return arranged
 
 
-def subsets_of(setup: Setup) -> Sequence[str]:
-    """The chosen subsets; of fresh questions those that there are, unless some were asked for."""
-    fresh = fresh_facts(setup.folder)
+def select_subsets(setup: Setup) -> Sequence[str]:
+    """Return the selected subsets; for fresh questions, by default those in the folder."""
+    fresh = read_fresh_manifest(setup.folder)
     if fresh is None:
         return setup.subsets
     if fresh.lang != "en":
@@ -213,23 +211,25 @@ def subsets_of(setup: Setup) -> Sequence[str]:
     return [name for name in setup.subsets if name in fresh.subsets]
 
 
-def examples(setup: Setup) -> Mapping[str, str]:
-    """The worked examples, as the protocol publishes them."""
+def load_examples(setup: Setup) -> Mapping[str, str]:
+    """Return the worked examples in the form that the protocol publishes."""
     assert isinstance(setup.protocol, BBHProtocol)
-    return setup.protocol.examples(setup.folder, subsets_of(setup))
+    return setup.protocol.examples(setup.folder, select_subsets(setup))
 
 
-def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
-    """What shaped the prompts, for the manifest."""
+def manifest_settings(setup: Setup, wording: Wording) -> dict[str, Any]:
+    """Return the settings that shaped the prompts, for the manifest."""
     template = wording.template(bool(setup.shots))
-    own = {name: getattr(setup.args, name, None) for name in ("system_prompt", "final_line")}
-    usual = {"few_shot_num": setup.shots, "prompt_template": template}
-    if fresh := fresh_facts(setup.folder):
-        # So that nothing takes them for the published questions.
-        own["fresh"] = {
+    optional_settings = {
+        name: getattr(setup.args, name, None) for name in ("system_prompt", "final_line")
+    }
+    default_settings = {"few_shot_num": setup.shots, "prompt_template": template}
+    if fresh := read_fresh_manifest(setup.folder):
+        # Distinguishes them from the published questions.
+        optional_settings["fresh"] = {
             name: getattr(fresh, name) for name in ("seed", "difficulty", "generator", "sha256")
         }
-    return usual | {name: value for name, value in own.items() if value}
+    return default_settings | {name: value for name, value in optional_settings.items() if value}
 
 
 messages.add_folder(Path(__file__).parent / "texts")
@@ -254,11 +254,11 @@ BBH = Benchmark(
     Args=BBHArgs,
     golden=GOLDEN,
     exam=BBHExam,
-    questions=questions,
-    examples=examples,
+    questions=make_questions,
+    examples=load_examples,
     refused={
         "few_shot_random": "the worked examples are fixed",
         "shuffle_choices": "options stand in the question's text",
     },
-    settings=settings,
+    settings=manifest_settings,
 )

@@ -1,4 +1,4 @@
-"""What is known about BBH: subsets, tasks, baselines, faulty rows, files, recorded outputs.
+"""Facts about BBH: subsets, tasks, baselines, faulty rows, files, recorded outputs.
 
 Origin: Suzgun et al. 2022, "Challenging BIG-Bench Tasks and Whether Chain-of-Thought Can Solve
 Them" (arXiv 2210.09261), and the files of suzgunmirac/BIG-Bench-Hard.
@@ -12,18 +12,18 @@ from typing import Any, Literal, NamedTuple
 
 from keju.benchmarks.base import Mean, Reference, ToolTask
 from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Part, Recorded, Sitting
-from keju.benchmarks.kit import Erratum, listed_faults
+from keju.benchmarks.kit import Erratum, make_fault_finder
 from keju.errors import DataError, did_you_mean
 from keju.sources.folder import Companions, HubRepo, Layout
 
 Kind = Literal["choice", "bool", "yes_no", "valid", "integer", "brackets", "words"]
-"""What an answer of a subset looks like; each kind has its own normal form."""
+"""The form of a subset's answers; each kind has its own normal form."""
 
 Field = Literal["NLP", "algorithmic"]
 
 
 class SubsetFacts(NamedTuple):
-    """One subset as published."""
+    """The published facts about one subset."""
 
     rows: int
     kind: Kind
@@ -32,43 +32,46 @@ class SubsetFacts(NamedTuple):
     """Name of the task in the paper, which averages some subsets into one."""
 
 
-def _subset(
+def _make_subset(
     name: str, kind: Kind, field: Field, rows: int = 250, task: str = ""
 ) -> tuple[str, SubsetFacts]:
     return name, SubsetFacts(rows, kind, field, task or name)
 
 
 SUBSETS: dict[str, SubsetFacts] = dict((
-    _subset("temporal_sequences", "choice", "algorithmic"),
-    _subset("disambiguation_qa", "choice", "NLP"),
-    _subset("date_understanding", "choice", "NLP"),
-    _subset("tracking_shuffled_objects_three_objects", "choice", "algorithmic",
-            task="tracking_shuffled_objects"),
-    _subset("penguins_in_a_table", "choice", "NLP", rows=146),
-    _subset("geometric_shapes", "choice", "algorithmic"),
-    _subset("snarks", "choice", "NLP", rows=178),
-    _subset("ruin_names", "choice", "NLP"),
-    _subset("tracking_shuffled_objects_seven_objects", "choice", "algorithmic",
-            task="tracking_shuffled_objects"),
-    _subset("tracking_shuffled_objects_five_objects", "choice", "algorithmic",
-            task="tracking_shuffled_objects"),
-    _subset("logical_deduction_three_objects", "choice", "algorithmic", task="logical_deduction"),
-    _subset("hyperbaton", "choice", "NLP"),
-    _subset("logical_deduction_five_objects", "choice", "algorithmic", task="logical_deduction"),
-    _subset("logical_deduction_seven_objects", "choice", "algorithmic", task="logical_deduction"),
-    _subset("movie_recommendation", "choice", "NLP"),
-    _subset("salient_translation_error_detection", "choice", "NLP"),
-    _subset("reasoning_about_colored_objects", "choice", "NLP"),
-    _subset("multistep_arithmetic_two", "integer", "algorithmic"),
-    _subset("navigate", "yes_no", "algorithmic"),
-    _subset("dyck_languages", "brackets", "algorithmic"),
-    _subset("word_sorting", "words", "algorithmic"),
-    _subset("sports_understanding", "yes_no", "NLP"),
-    _subset("boolean_expressions", "bool", "algorithmic"),
-    _subset("object_counting", "integer", "algorithmic"),
-    _subset("formal_fallacies", "valid", "NLP"),
-    _subset("causal_judgement", "yes_no", "NLP", rows=187),
-    _subset("web_of_lies", "yes_no", "algorithmic"),
+    _make_subset("temporal_sequences", "choice", "algorithmic"),
+    _make_subset("disambiguation_qa", "choice", "NLP"),
+    _make_subset("date_understanding", "choice", "NLP"),
+    _make_subset("tracking_shuffled_objects_three_objects", "choice", "algorithmic",
+                 task="tracking_shuffled_objects"),
+    _make_subset("penguins_in_a_table", "choice", "NLP", rows=146),
+    _make_subset("geometric_shapes", "choice", "algorithmic"),
+    _make_subset("snarks", "choice", "NLP", rows=178),
+    _make_subset("ruin_names", "choice", "NLP"),
+    _make_subset("tracking_shuffled_objects_seven_objects", "choice", "algorithmic",
+                 task="tracking_shuffled_objects"),
+    _make_subset("tracking_shuffled_objects_five_objects", "choice", "algorithmic",
+                 task="tracking_shuffled_objects"),
+    _make_subset("logical_deduction_three_objects", "choice", "algorithmic",
+                 task="logical_deduction"),
+    _make_subset("hyperbaton", "choice", "NLP"),
+    _make_subset("logical_deduction_five_objects", "choice", "algorithmic",
+                 task="logical_deduction"),
+    _make_subset("logical_deduction_seven_objects", "choice", "algorithmic",
+                 task="logical_deduction"),
+    _make_subset("movie_recommendation", "choice", "NLP"),
+    _make_subset("salient_translation_error_detection", "choice", "NLP"),
+    _make_subset("reasoning_about_colored_objects", "choice", "NLP"),
+    _make_subset("multistep_arithmetic_two", "integer", "algorithmic"),
+    _make_subset("navigate", "yes_no", "algorithmic"),
+    _make_subset("dyck_languages", "brackets", "algorithmic"),
+    _make_subset("word_sorting", "words", "algorithmic"),
+    _make_subset("sports_understanding", "yes_no", "NLP"),
+    _make_subset("boolean_expressions", "bool", "algorithmic"),
+    _make_subset("object_counting", "integer", "algorithmic"),
+    _make_subset("formal_fallacies", "valid", "NLP"),
+    _make_subset("causal_judgement", "yes_no", "NLP", rows=187),
+    _make_subset("web_of_lies", "yes_no", "algorithmic"),
 ))  # fmt: skip
 """The 27 subsets, in EvalScope's order."""
 
@@ -101,14 +104,14 @@ ABOUT: dict[str, str] = {
     "causal_judgement": "whether a typical person would call something the cause",
     "web_of_lies": "whether the last of some people tells the truth",
 }
-"""What each subset asks."""
+"""The content of each subset's questions."""
 
 CHOICE_SUBSETS = frozenset(name for name, facts in SUBSETS.items() if facts.kind == "choice")
 TWO_VALUED: frozenset[Kind] = frozenset({"bool", "yes_no", "valid"})
-"""Kinds with two possible answers, of which a blind guess hits half."""
+"""Kinds with two possible answers, so that a random guess is right half of the time."""
 
 
-def _tasks(field: Field | None = None) -> tuple[tuple[str, ...], ...]:
+def _group_tasks(field: Field | None = None) -> tuple[tuple[str, ...], ...]:
     tasks: dict[str, list[str]] = {}
     for name, facts in SUBSETS.items():
         if field is None or facts.field == field:
@@ -118,9 +121,11 @@ def _tasks(field: Field | None = None) -> tuple[tuple[str, ...], ...]:
 
 MEANS = (
     Mean("macro_accuracy", "mean of 27 subsets", tuple((name,) for name in SUBSETS)),
-    Mean("macro_23", "mean of 23 tasks", _tasks()),
-    Mean("nlp_12", "NLP, mean of 12 tasks", _tasks("NLP"), group=True),
-    Mean("algorithmic_11", "algorithmic, mean of 11 tasks", _tasks("algorithmic"), group=True),
+    Mean("macro_23", "mean of 23 tasks", _group_tasks()),
+    Mean("nlp_12", "NLP, mean of 12 tasks", _group_tasks("NLP"), group=True),
+    Mean(
+        "algorithmic_11", "algorithmic, mean of 11 tasks", _group_tasks("algorithmic"), group=True
+    ),
 )
 
 BASELINES: dict[str, tuple[float, float, float]] = {
@@ -148,8 +153,8 @@ BASELINES: dict[str, tuple[float, float, float]] = {
 }
 """Random guessing, average and best human rater, in percent, as printed in the paper's main table.
 
-The table has one row for each of the two tasks of three subsets (logical_deduction: 22.5, 40.3,
-88.9; tracking_shuffled_objects: 22.5, 64.7, 100.0), which says nothing about the single subsets.
+For three subsets with two tasks each, the table has one row (logical_deduction: 22.5, 40.3, 88.9;
+tracking_shuffled_objects: 22.5, 64.7, 100.0), which gives no figures for single subsets.
 """
 
 BASELINE_MEANS: dict[str, tuple[float, float, float]] = {
@@ -157,10 +162,10 @@ BASELINE_MEANS: dict[str, tuple[float, float, float]] = {
     "nlp_12": (29.5, 71.2, 96.9),
     "algorithmic_11": (21.2, 63.5, 92.2),
 }
-"""The table's averages as printed; some are not the mean of the printed rows."""
+"""The printed averages of the table; some are not the mean of the printed rows."""
 
 
-def _reference(name: str, column: int) -> Reference:
+def _make_reference(name: str, column: int) -> Reference:
     return Reference(
         name,
         overall={metric: row[column] / 100 for metric, row in BASELINE_MEANS.items()},
@@ -169,17 +174,19 @@ def _reference(name: str, column: int) -> Reference:
 
 
 REFERENCES = (
-    _reference("human average", 1),
-    _reference("human maximum", 2),
-    _reference("random guessing", 0),
+    _make_reference("human average", 1),
+    _make_reference("human maximum", 2),
+    _make_reference("random guessing", 0),
 )
 
 ERRATA_VERSION = 2
-"""Goes up whenever `ERRATA` changes; stands in the manifest with the data."""
+"""Increase it when `ERRATA` changes; the manifest stores it with the data."""
 
-_SPLIT = "a comma in the title split the options; the target is text and no letter can be right"
-_OPPOSITE = "same question as row {} with the opposite target"
-_REPEATED = "same question as row {}"
+_SPLIT_OPTIONS = (
+    "a comma in the title split the options; the target is text and no letter can be right"
+)
+_OPPOSITE_TARGET = "same question as row {} with the opposite target"
+_SAME_QUESTION = "same question as row {}"
 _ANNIVERSARY = "the fifth anniversary of a wedding in 1958 is in 1963; the target takes 1961"
 _THANKSGIVING = "Thanksgiving of 2001 was on 11/22/2001; the target takes 11/22/2002"
 _HOURS = "36 hours before 2015 it is 12/30/2014; the target takes 12/29/2014"
@@ -204,10 +211,10 @@ _RECTANGLES = {
     223: "7c16c21161a1", 224: "c8da74bb0048", 226: "0e930d57bdf4", 238: "6d0bdd7e6f3d",
     247: "0e3644719ce4",
 }  # fmt: skip
-"""Rows of geometric_shapes, which offer two names that are true of the figure."""
+"""Rows of geometric_shapes in which two of the options are true of the figure."""
 
 
-def _two_names(rows: Mapping[int, str], figure: str, target: str) -> dict[str, Erratum]:
+def _make_errata(rows: Mapping[int, str], figure: str, target: str) -> dict[str, Erratum]:
     fault = f"the figure is a {figure}, which is offered too; the target is {target}"
     return {f"bbh_geometric_shapes_{index}": Erratum(row, fault) for index, row in rows.items()}
 
@@ -233,28 +240,28 @@ ERRATA: dict[str, Erratum] = {
     "bbh_date_understanding_202": Erratum("5f9dca4cdf1f", _THANKSGIVING),
     "bbh_date_understanding_211": Erratum("5697c663de43", _HOURS),
     "bbh_date_understanding_244": Erratum("3580e9160dfd", _ANNIVERSARY),
-    "bbh_movie_recommendation_163": Erratum("b0f72830ec93", _SPLIT),
-    "bbh_ruin_names_99": Erratum("be63d51fcdae", _SPLIT),
-    "bbh_ruin_names_144": Erratum("542662ad8c8d", _SPLIT),
+    "bbh_movie_recommendation_163": Erratum("b0f72830ec93", _SPLIT_OPTIONS),
+    "bbh_ruin_names_99": Erratum("be63d51fcdae", _SPLIT_OPTIONS),
+    "bbh_ruin_names_144": Erratum("542662ad8c8d", _SPLIT_OPTIONS),
     "bbh_ruin_names_40": Erratum("6d35b36cd95f", "the gold option equals the unchanged name"),
     "bbh_snarks_86": Erratum("f7719066cbcc", "the two options are identical"),
     "bbh_snarks_88": Erratum("f18fc2eef838", "the question is cut off after '(A) The NB'"),
-    "bbh_causal_judgement_32": Erratum("8be7d14d3a4c", _OPPOSITE.format(119)),
-    "bbh_causal_judgement_119": Erratum("3baece6897f7", _OPPOSITE.format(32)),
-    "bbh_causal_judgement_36": Erratum("25691afad6a9", _OPPOSITE.format(104)),
-    "bbh_causal_judgement_104": Erratum("39df691f8a75", _OPPOSITE.format(36)),
-    "bbh_sports_understanding_27": Erratum("14d79b608198", _REPEATED.format(155)),
-    "bbh_sports_understanding_155": Erratum("14d79b608198", _REPEATED.format(27)),
-    "bbh_sports_understanding_80": Erratum("b3d631116272", _REPEATED.format(227)),
-    "bbh_sports_understanding_227": Erratum("b3d631116272", _REPEATED.format(80)),
-    **_two_names(_CIRCLES, "circle", "ellipse"),
-    **_two_names(_RECTANGLES, "rectangle", "trapezoid"),
+    "bbh_causal_judgement_32": Erratum("8be7d14d3a4c", _OPPOSITE_TARGET.format(119)),
+    "bbh_causal_judgement_119": Erratum("3baece6897f7", _OPPOSITE_TARGET.format(32)),
+    "bbh_causal_judgement_36": Erratum("25691afad6a9", _OPPOSITE_TARGET.format(104)),
+    "bbh_causal_judgement_104": Erratum("39df691f8a75", _OPPOSITE_TARGET.format(36)),
+    "bbh_sports_understanding_27": Erratum("14d79b608198", _SAME_QUESTION.format(155)),
+    "bbh_sports_understanding_155": Erratum("14d79b608198", _SAME_QUESTION.format(27)),
+    "bbh_sports_understanding_80": Erratum("b3d631116272", _SAME_QUESTION.format(227)),
+    "bbh_sports_understanding_227": Erratum("b3d631116272", _SAME_QUESTION.format(80)),
+    **_make_errata(_CIRCLES, "circle", "ellipse"),
+    **_make_errata(_RECTANGLES, "rectangle", "trapezoid"),
 }
-"""Sample id to its fault. Faulty rows are asked and scored as published, and named."""
+"""Fault by sample id. Faulty rows are asked and scored as published, and listed in results."""
 
 
-fault_of = listed_faults(ERRATA)
-"""What is known to be wrong with a row, if it is the published one."""
+fault_of = make_fault_finder(ERRATA)
+"""Returns the known error of a row, if the row is the published one."""
 
 TABLES = tuple(sorted(SUBSETS))
 PROMPT_FILES = tuple(f"cot-prompts/{subset}.txt" for subset in TABLES)
@@ -306,12 +313,12 @@ TOOL_TASKS = (
     ),
     ToolTask(tool="verifiers", name="bbh", shots=3),
 )
-"""Its names in the logs of other tools."""
+"""BBH's names in the logs of other tools."""
 
 # --- recorded outputs: counts by subset and the published means ---------------------------------
 
 GOLDEN_READERS = {"cot": "paper", "answer_only": "answer-only"}
-"""Setting of the recording to the reader that its rule describes."""
+"""The reader that a recording's rule describes, by the recording's setting."""
 
 GOLDEN_MEANS = {
     "macro_27_subsets": "macro_accuracy",
@@ -319,14 +326,14 @@ GOLDEN_MEANS = {
     "nlp_12_tasks": "nlp_12",
     "algorithmic_11_tasks": "algorithmic_11",
 }
-"""Name in the golden file to the metric's."""
+"""Metric by its name in the golden file."""
 
-PRINTED = 1e-9
-"""The golden file has all digits, in per cent."""
+PERCENT_TOLERANCE = 1e-9
+"""The golden file has all digits, in percent."""
 
 
 def golden_settings(golden: Golden, _: Sequence[Mapping[str, Any]]) -> Sitting:
-    """How a recording was made: its setting names the reader."""
+    """Return the settings of a recording; its setting names the reader."""
     setting = golden["setting"]
     if setting not in GOLDEN_READERS:
         raise DataError(
@@ -336,20 +343,29 @@ def golden_settings(golden: Golden, _: Sequence[Mapping[str, Any]]) -> Sitting:
 
 
 def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
-    """Rows, right answers and means of the whole, then counts of each subset."""
-    summary, whole = golden["summary"], recorded.whole
-    yield Figure("rows", summary["n_total"], whole.n)
-    yield Figure("correct", summary["correct_total"], whole.outcomes["correct"])
+    """Yield the rows, right answers and means of the full set, then the counts of each subset."""
+    summary, overall = golden["summary"], recorded.overall
+    yield Figure("rows", summary["n_total"], overall.n)
+    yield Figure("correct", summary["correct_total"], overall.outcomes["correct"])
     means = {"micro accuracy": ("micro_6511_rows", "accuracy")}
     means |= {metric: (name, metric) for name, metric in GOLDEN_MEANS.items()}
-    for what, (name, metric) in means.items():
+    for label, (name, metric) in means.items():
         value = recorded.metrics.get(metric)
-        yield Figure(what, summary[name], None if value is None else 100 * value, PRINTED)
+        yield Figure(
+            label, summary[name], None if value is None else 100 * value, PERCENT_TOLERANCE
+        )
     for name, facts in golden["subsets"].items():
         outcomes = recorded.subsets.get(name, Part()).outcomes
-        yield Figure(f"{name}, correct", facts["correct"], outcomes.get("correct"), part=True)
-        if (without := facts["no_answer_marker"]) is not None:
-            yield Figure(f"{name}, without marker", without, outcomes.get("unparsed"), part=True)
+        yield Figure(
+            f"{name}, correct", facts["correct"], outcomes.get("correct"), is_of_subset=True
+        )
+        if (unmarked_count := facts["no_answer_marker"]) is not None:
+            yield Figure(
+                f"{name}, without marker",
+                unmarked_count,
+                outcomes.get("unparsed"),
+                is_of_subset=True,
+            )
 
 
 GOLDEN = GoldenCheck(settings=golden_settings, figures=golden_figures, recorded_gold=False)

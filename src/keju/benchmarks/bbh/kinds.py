@@ -1,4 +1,4 @@
-"""The kinds of answer of BBH: how its robust reader reads them and compares them with targets."""
+"""The kinds of answers in BBH, for its robust reader: how to read them and compare them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from keju.types import Sample
 
 
 class Labelled(Choice):
-    """A label, where targets are labels in brackets; a few rows have the text of an answer."""
+    """A label. Targets are labels in brackets, except in a few rows, whose target is a text."""
 
     plain = None
 
@@ -44,7 +44,7 @@ class Labelled(Choice):
 
 
 def _is_target_text(text: str, sample: Sample) -> bool:
-    """Whether the target is a text, not a label such as ``(B)``, and `text` is that text."""
+    """Whether the target is a text, not a label such as ``(B)``, and `text` equals it."""
     target = sample.target
     if len(target) == 3 and target[0] == "(" and target[2] == ")":
         return False
@@ -52,10 +52,10 @@ def _is_target_text(text: str, sample: Sample) -> bool:
 
 
 class Arithmetic(Number):
-    """The value of the question's whole expression."""
+    """The value of the question's full expression."""
 
     def evaluates(self, equation: str, sample: Sample) -> bool:
-        """Not ``(7 * 5 + 6 - 7)``, one bracket of an expression that has two."""
+        """Reject ``(7 * 5 + 6 - 7)``, which is one bracket of an expression that has two."""
         return _ONE_BRACKET.fullmatch(equation.partition("=")[0].strip()) is None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
@@ -67,7 +67,7 @@ _ONE_BRACKET = re.compile(r"\([^()]*\)")
 
 # --- verdicts ----------------------------------------------------------------------------------
 
-# The whole expression and its value: `not (True and False) is True`.
+# The full expression and its value: `not (True and False) is True`.
 BOOL = Verdict(
     {"true": "True", "false": "False"},
     equations=True,
@@ -77,7 +77,7 @@ BOOL = Verdict(
 YES_NO = Verdict(
     {"yes": "Yes", "no": "No"},
     phrases={
-        # back at the starting point or not
+        # whether the path returns to the starting point
         r"(?:没有?|不能?|未能?|无法|回不)(?:再|会|能)?(?:回到|在|到)[^,，。]{0,4}(?:起点|原点"
         r"|出发点|原处)": "No",
         r"\b(?:return|returns|returned|back|end up|ends up|ending up|ended up|is|are|be"
@@ -85,12 +85,12 @@ YES_NO = Verdict(
         r"|origin|original|started|began)\b": ("Yes", "No"),
         r"\b(?:steps?|units?|away) from\b[^,.]*\b(?:start\w*|origin|began)\b": "No",
         r"(?<![没不未能])(?:回到了?|在|正好在)[^,，。不]{0,3}(?:起点|原点|出发点|原处)": "Yes",
-        # who tells the truth
+        # whether a person tells the truth
         r"\b(?:lying|a liar)\b|\b[A-Z]\w+ lies\b|说谎|撒谎|说的?是?假话|没有?说真话"
         r"|不(?:是)?说真话": ("No", "Yes"),
         r"\b(?:tells?|telling|told|speak(?:s|ing)?) the truth\b|\btruthful\b|(?<![没不有])(?:说"
         r"|讲)的?(?:是)?(?:真话|实话)": ("Yes", "No"),
-        # what caused what
+        # whether something is the cause
         r"(?:\bnot|n[’']t)\b[^,.]{0,60}\bbecause of\b"
         r"|没有(?:导致|造成|引起)|不是[^,，。]{0,12}原因|并非故意|不是故意": "No",
         r"(?<!\bthe )\b(?:caus(?:e|ed|ing)|intentional(?:ly)?|deliberate(?:ly)?|on purpose)\b"
@@ -152,95 +152,99 @@ VALID = Verdict(
 
 # --- brackets ----------------------------------------------------------------------------------
 
-_SEPARATORS = DRESSING + ","
-# `] ) >`, `**)}**`: brackets with what only separates them.
-_BRACKET_RUN = re.compile(rf"[{re.escape('()[]{}<>' + _SEPARATORS)}]*+")
-_NOT_BRACKETS = {ord(separator): None for separator in _SEPARATORS}
+_SEPARATORS_OF_BRACKETS = DRESSING + ","
+# `] ) >`, `**)}**`: brackets and characters that only separate them.
+_BRACKET_RUN = re.compile(rf"[{re.escape('()[]{}<>' + _SEPARATORS_OF_BRACKETS)}]*+")
+_NOT_BRACKETS = {ord(separator): None for separator in _SEPARATORS_OF_BRACKETS}
 # `$\boxed{`, `\texttt {`.
 _WRAPPER = re.compile(r"[\s$*]*+\\(?:boxed|fbox|text|texttt|mathrm|mathtt|textbf|mathbf)\s?\{")
 # `\(`, `**\[`: a mathematical delimiter, not a bracket of the answer.
 _DELIMITER = re.compile(r"[\s*]*+\\([(\[])")
-# `, or `: a second run of brackets is offered.
+# `, or `: another run of brackets follows.
 _ANOTHER_RUN = re.compile(r"[\s,;|]*+(?:or|vs|versus|alternatively|otherwise)\b", re.IGNORECASE)
-# What says that the rest follows: `so you need `, `append`, `补上:`.
+# Words that announce the missing brackets: `so you need `, `append`, `补上:`.
 _NEEDED = re.compile(r"\b(?:needs?|add|append)\b|补[上全齐]|添加|加上|需要", re.IGNORECASE)
-# `)]`, "`] }`", `")", "]"`: closing brackets that end a sentence, with no opening one before them.
+# `)]`, "`] }`", `")", "]"`: closing brackets that end a sentence, without an opening one before.
 _CLOSING_RUN = re.compile(
     r"[^(\[{<)\]}>\n]*?(?<![\w(\[{<])([)\]}>](?:[\s,、，\"'`“”]*(?:and\s+)?[\"'`“”]?[)\]}>])*)"
     r"[^(\[{<)\]}>\n]*"
 )
-# `The completed sequence is`, `the full word would be`: a line that gives the whole sequence.
+# `The completed sequence is`, `the full word would be`: a line that gives the full sequence.
 _WHOLE_SEQUENCE = re.compile(
     r"\b(?:complet\w+|correct\w*|final|full|whole|closed|resulting|would be)\b|完整|最终",
     re.IGNORECASE,
 )
 _LAST_LINES = 8
-"""Lines at the end of a reply in which the sequence is looked for."""
+"""Lines at the end of a reply in which the reader looks for the sequence."""
 
 
-def _starts(line: str, opened: str) -> list[int]:
-    """Where the brackets of the question begin in a line, after a colon, a quote or a word."""
-    at = line.find(opened) if opened else -1
+def _find_starts(line: str, opening_brackets: str) -> list[int]:
+    """Return where the question's brackets begin in a line, after a colon, a quote or a word."""
+    position = line.find(opening_brackets) if opening_brackets else -1
     starts = []
-    while at >= 0:
-        if line[:at].rstrip(" `\"'*")[-1:] not in tuple("([{<)]}>"):
-            starts.append(at)
-        at = line.find(opened, at + 1)
+    while position >= 0:
+        if line[:position].rstrip(" `\"'*")[-1:] not in tuple("([{<)]}>"):
+            starts.append(position)
+        position = line.find(opening_brackets, position + 1)
     return starts[-1:]
 
 
-_DEEPEST = 4
-"""Wrappers around brackets that are peeled off; nobody means more."""
+_MAX_WRAPPERS = 4
+"""Wrappers around brackets that are removed; real replies have fewer."""
 
 
 class Brackets(Kind):
     """A run of brackets, written with single spaces.
 
-    `opened` gives the brackets of the question, which a reply may repeat before its answer.
+    `opening_of` returns the brackets of the question, which a reply may repeat before its answer.
     """
 
-    def __init__(self, opened: Callable[[Sample], str]) -> None:
-        self._opened = opened
+    def __init__(self, opening_of: Callable[[Sample], str]) -> None:
+        self._opened = opening_of
 
     def read(self, segment: str, sample: Sample) -> Statement:
-        """The brackets that `segment` begins with; only words may follow them."""
+        """Read the brackets at the beginning of `segment`; only words may follow them."""
         segment = without_lead(segment.removeprefix("- "), bullet=False)
-        brackets, rest = _leading_brackets(segment)
-        if brackets.endswith("(") and rest[:1].isalnum():
-            brackets, rest = brackets[:-1], " "
-        elif rest and not (rest[0] in " .;:!。，" or not rest[0].isascii()):
+        brackets, remainder = _split_leading_brackets(segment)
+        if brackets.endswith("(") and remainder[:1].isalnum():
+            brackets, remainder = brackets[:-1], " "
+        elif remainder and not (remainder[0] in " .;:!。，" or not remainder[0].isascii()):
             return NO_ANSWER
-        if _ANOTHER_RUN.match(rest):
+        if _ANOTHER_RUN.match(remainder):
             return AMBIGUOUS
-        value = self._closing(brackets, sample)
+        value = self._without_opening(brackets, sample)
         return Statement(value) if value else NO_ANSWER
 
     def whole(self, text: str, sample: Sample) -> str | None:
-        brackets, rest = _leading_brackets(text)
-        return None if rest.strip(DRESSING + ".。") else self._closing(brackets, sample)
+        brackets, remainder = _split_leading_brackets(text)
+        return (
+            None if remainder.strip(DRESSING + ".。") else self._without_opening(brackets, sample)
+        )
 
-    def _closing(self, brackets: str, sample: Sample) -> str | None:
+    def _without_opening(self, brackets: str, sample: Sample) -> str | None:
         return " ".join(brackets.removeprefix(self._opened(sample).replace(" ", ""))) or None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        """The rest of a whole sequence, or the closing brackets that the last line asks to add.
+        """Return the closing part of a full sequence, or the closing brackets that the last line
+        names.
 
-        Looked at: Llama-3.2-3B-Instruct, code-davinci-002, written replies. Closing brackets after
-        an opening one are a step on the way: none of 15 such replies of Llama-3.2-3B-Instruct was
-        right.
+        These rules come from replies of Llama-3.2-3B-Instruct and code-davinci-002, and from
+        written ones. Closing brackets after an opening one are an intermediate step: none of 15
+        such replies of Llama-3.2-3B-Instruct was right.
         """
         text = without_stub(text).rstrip()
         lines = [line for line in text.split("\n")[-_LAST_LINES:] if line.strip()]
-        opened = self._opened(sample)  # only the whole sequence is told from a step on the way
+        # Only the full sequence can be distinguished from an intermediate step.
+        opening_brackets = self._opened(sample)
         for number, line in enumerate(reversed(lines)):
             if number > 1 and not _WHOLE_SEQUENCE.search(line):
                 continue
-            for start in _starts(line, opened):
-                if (value := self.read(line[start:], sample).value) and value != opened:
+            for start in _find_starts(line, opening_brackets):
+                if (value := self.read(line[start:], sample).value) and value != opening_brackets:
                     return Conclusion(value, rule="sequence", passage=line)
         line = lines[-1] if lines else ""
-        needed = _NEEDED.search(line)
-        run = _CLOSING_RUN.fullmatch(line, needed.end()) if needed else None
+        request = _NEEDED.search(line)
+        run = _CLOSING_RUN.fullmatch(line, request.end()) if request else None
         value = " ".join(run[1].translate(_NOT_BRACKETS).replace("and", "")) if run else ""
         return Conclusion(value, rule="closing_brackets", passage=line) if value else Conclusion()
 
@@ -248,95 +252,108 @@ class Brackets(Kind):
         return value.replace(" ", "") == target.replace(" ", "")
 
 
-def _leading_brackets(segment: str) -> tuple[str, str]:
-    r"""The brackets at the beginning without what separates them, and the rest of the segment.
+def _split_leading_brackets(segment: str) -> tuple[str, str]:
+    r"""Return the brackets at the beginning without separators, and the rest of the segment.
 
-    ``\(…\)`` and ``\boxed{…}`` are peeled off by hand, since the braces inside need not balance.
+    Code removes ``\(…\)`` and ``\boxed{…}``, not a pattern, because the braces inside need not
+    balance.
     """
-    plain = segment
-    if "\\" in plain:
-        for _ in range(_DEEPEST):
-            if opening := _DELIMITER.match(plain):
+    text = segment
+    if "\\" in text:
+        for _ in range(_MAX_WRAPPERS):
+            if opening := _DELIMITER.match(text):
                 closing = "\\)" if opening[1] == "(" else "\\]"
-            elif opening := _WRAPPER.match(plain):
+            elif opening := _WRAPPER.match(text):
                 closing = "}"
             else:
                 break
-            plain = "".join(plain[opening.end() :].rsplit(closing, 1))
-        plain = plain.replace("\\langle", "<").replace("\\rangle", ">").replace("\\", "")
-    plain = plain.replace(" and ", " ")
-    run = _BRACKET_RUN.match(plain)
+            text = "".join(text[opening.end() :].rsplit(closing, 1))
+        text = text.replace("\\langle", "<").replace("\\rangle", ">").replace("\\", "")
+    text = text.replace(" and ", " ")
+    run = _BRACKET_RUN.match(text)
     end = run.end() if run else 0
-    gap = " " if end and (plain[end - 1].isspace() or plain[end - 1] == ",") else ""
-    return plain[:end].translate(_NOT_BRACKETS), gap + plain[end:] if plain[end:] else ""
+    gap = " " if end and (text[end - 1].isspace() or text[end - 1] == ",") else ""
+    return text[:end].translate(_NOT_BRACKETS), gap + text[end:] if text[end:] else ""
 
 
 # --- words -------------------------------------------------------------------------------------
 
-# `alpha`, `2.`, `(beta)`: what blanks, commas and semicolons separate.
+# `alpha`, `2.`, `(beta)`: text between blanks, commas and semicolons.
 _TOKEN = re.compile(r"[^\s,;、，；]+")
-# What may stand between words to show their order: `alpha < beta`, `alpha -> beta`.
+# Signs between words that show their order: `alpha < beta`, `alpha -> beta`.
 _ORDER_SIGN = re.compile(r"\s*+(?:->|=>|<=?|[→⟶➔➜⇒≤|])\s*+")
 # `-`, `•`, `2.`, `(3)`.
 _BULLET = re.compile(r"[-–—*•·]|\(?\d+[.)]")
 _AROUND_WORD = DRESSING + "[](){}"
-# What ends a list of words when more text follows, `.`, ` (`, `, which`; another word alone does
-# not.
-_SETS_APART = re.compile(
+# The end of a list of words when more text follows: `.`, ` (`, `, which`. Another word alone is not
+# an end.
+_LIST_END = re.compile(
     r"[*_`\"'”’)\]]*+(?:[.:!。，]|\s*+[(—–]|\s*?\n| - "
     r"|[,;]?\s++(?:as|because|since|so|which|where|by|in|this|these|with|after|based)\b)",
     re.IGNORECASE,
 )
-_BETWEEN = 30
-"""Characters that may stand between two words of a list."""
-_MOST = 4
-"""A wrong list is kept up to this many times the length of the right one."""
+_GAP_LENGTH = 30
+"""Maximum number of characters between two words of a list."""
+_LENGTH_FACTOR = 4
+"""A wrong list is kept up to this multiple of the right list's length."""
 
 
 class Words(Kind):
-    """A list of words; `wanted` gives those of the question, in lower case and any order."""
+    """A list of words; `words_of` returns the question's words in lower case, in any order."""
 
     paragraph = True
 
-    def __init__(self, wanted: Callable[[Sample], list[str]]) -> None:
-        self._wanted = wanted
+    def __init__(self, words_of: Callable[[Sample], list[str]]) -> None:
+        self._words_of = words_of
 
     def read(self, segment: str, sample: Sample) -> Statement:
-        """The list of words in `segment`; a remark after all the question's words is dropped."""
-        wanted = self._wanted(sample)
-        segment = _plain_list(segment)
+        """Read the list of words in `segment`; drop a remark after all the question's words."""
+        question_words = self._words_of(sample)
+        segment = _strip_list_markup(segment)
         for part in (segment, without_lead(segment, bullet=False), segment.rpartition(":")[2]):
-            if (words := _sorted_words(part, wanted)) is not None:
+            if (words := _match_sorted_words(part, question_words)) is not None:
                 return Statement(" ".join(words))
-        words = [word for word, _ in _words(segment, wanted, _MOST * len(wanted))]
-        if not words or 2 * sum(word in wanted for word in words) < len(words):
+        words = [
+            word
+            for word, _ in _tokenize_words(
+                segment, question_words, _LENGTH_FACTOR * len(question_words)
+            )
+        ]
+        if not words or 2 * sum(word in question_words for word in words) < len(words):
             return NO_ANSWER
         return Statement(" ".join(words))
 
     def whole(self, text: str, sample: Sample) -> str | None:
-        wanted, small = self._wanted(sample), text.lower()
-        longest = 2 * sum(map(len, wanted)) + _BETWEEN * len(wanted)
-        if len(text) > longest or not all(word in small for word in wanted):
+        question_words, lower_text = self._words_of(sample), text.lower()
+        longest = 2 * sum(map(len, question_words)) + _GAP_LENGTH * len(question_words)
+        if len(text) > longest or not all(word in lower_text for word in question_words):
             return None
-        words = [word for word, _ in _words(_plain_list(text), wanted, len(wanted) + 1)]
-        return " ".join(words) if sorted(words) == sorted(wanted) else None
+        words = [
+            word
+            for word, _ in _tokenize_words(
+                _strip_list_markup(text), question_words, len(question_words) + 1
+            )
+        ]
+        return " ".join(words) if sorted(words) == sorted(question_words) else None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        """The last list that has nearly all words of the question, in whatever order."""
-        wanted = self._wanted(sample)
+        """Return the last list that has nearly all words of the question, in any order."""
+        question_words = self._words_of(sample)
         for sentence in last_sentences(text):
-            if not all(map(sentence.lower().__contains__, wanted)):
+            if not all(map(sentence.lower().__contains__, question_words)):
                 continue
-            list_part = _plain_list(sentence.rpartition(":")[2])
-            words = [word for word, _ in _words(list_part, wanted, LONGEST_LAST_LINE)]
-            value = last_words(words, wanted)
-            if value and value.split() != wanted:
+            list_part = _strip_list_markup(sentence.rpartition(":")[2])
+            words = [
+                word for word, _ in _tokenize_words(list_part, question_words, LONGEST_LAST_LINE)
+            ]
+            value = last_words(words, question_words)
+            if value and value.split() != question_words:
                 return Conclusion(value, rule="word_list", passage=sentence)
         paragraphs = text.split("\n\n")[-_LAST_PARAGRAPHS:]
         for paragraph in reversed(paragraphs):  # a closing remark may follow the list
-            value = self.whole(paragraph, sample) if len(wanted) > 1 else None
-            value = value or _itemized(paragraph, wanted)
-            if value and value.split() != wanted:
+            value = self.whole(paragraph, sample) if len(question_words) > 1 else None
+            value = value or _read_item_words(paragraph, question_words)
+            if value and value.split() != question_words:
                 return Conclusion(value, rule="word_list", passage=paragraph)
         return Conclusion()
 
@@ -344,62 +361,64 @@ class Words(Kind):
         return value.split() == target.lower().split()
 
 
-# `1. Acuity`, `- acuity (noun)`: an item that is one word, perhaps with a remark.
+# `1. Acuity`, `- acuity (noun)`: a list item that is one word, perhaps with a remark.
 _ITEM = re.compile(
     r"[ \t]*(?:\d+[.)]|[-*•])[ \t]*[\"'*`]*([^\s\"'*`(),]+)[\"'*`]*[ \t]*(?:\([^()]*\))?"
 )
 _LAST_PARAGRAPHS = 4
-"""Paragraphs at the end of a reply in which a list is looked for."""
+"""Paragraphs at the end of a reply in which the reader looks for a list."""
 
 
-def _itemized(paragraph: str, wanted: list[str]) -> str | None:
-    """The words of a list with one word on each line, if they are nearly those of the question."""
-    words = [item[1].lower() for line in paragraph.split("\n") if (item := _ITEM.fullmatch(line))]
-    common = set(words) & set(wanted)
-    is_list = len(wanted) > 1 and 3 * len(common) >= 2 * max(len(wanted), len(words))
+def _read_item_words(paragraph: str, question_words: list[str]) -> str | None:
+    """Return the words of a list with one word per line, if most are the question's words."""
+    words = [match[1].lower() for line in paragraph.split("\n") if (match := _ITEM.fullmatch(line))]
+    common = set(words) & set(question_words)
+    is_list = len(question_words) > 1 and 3 * len(common) >= 2 * max(
+        len(question_words), len(words)
+    )
     return " ".join(words) if is_list else None
 
 
-def _plain_list(segment: str) -> str:
-    """`segment` without LaTeX wrappers and without signs of order between its words."""
+def _strip_list_markup(segment: str) -> str:
+    """Return `segment` without LaTeX wrappers and without signs of order between its words."""
     return _ORDER_SIGN.sub(" ", unwrap_latex(segment) if "\\" in segment else segment)
 
 
-def _sorted_words(segment: str, wanted: list[str]) -> list[str] | None:
-    """Exactly the words `wanted`, in the order of `segment`, if it begins with all of them.
+def _match_sorted_words(segment: str, question_words: list[str]) -> list[str] | None:
+    """Return `question_words` in the order of `segment`, if it begins with exactly these words.
 
-    Where each word has its own line, the next line must not be a further item.
+    If each word has its own line, the next line must not be another item.
     """
-    tokens = _words(segment, wanted, len(wanted) + 1)
-    words = [word for word, _ in tokens[: len(wanted)]]
-    if sorted(words) != sorted(wanted):
+    tokens = _tokenize_words(segment, question_words, len(question_words) + 1)
+    words = [word for word, _ in tokens[: len(question_words)]]
+    if sorted(words) != sorted(question_words):
         return None
-    end = tokens[len(wanted) - 1][1]
-    if len(tokens) > len(wanted) and not _SETS_APART.match(segment, end):
+    end = tokens[len(question_words) - 1][1]
+    if len(tokens) > len(question_words) and not _LIST_END.match(segment, end):
         return None
     line_end = segment.find("\n", end)
     if line_end >= 0 and "\n" in segment[:end]:
-        first, _, rest = segment[line_end + 1 :].partition("\n")[0].strip().partition(" ")
+        first_word, _, remainder = segment[line_end + 1 :].partition("\n")[0].strip().partition(" ")
         bulleted = _BULLET.fullmatch(segment.strip().split(None, 1)[0])
-        if _BULLET.fullmatch(first) if bulleted else first and not rest:
+        if _BULLET.fullmatch(first_word) if bulleted else first_word and not remainder:
             return None
     return words
 
 
-def _words(segment: str, wanted: list[str], most: int) -> list[tuple[str, int]]:
-    """The first `most` words of `segment`, each with where its letters end."""
+def _tokenize_words(segment: str, question_words: list[str], limit: int) -> list[tuple[str, int]]:
+    """Return the first `limit` words of `segment`, each with the end position of its letters."""
     words: list[tuple[str, int]] = []
     for token in _TOKEN.finditer(segment):
         word = token[0].strip(_AROUND_WORD).lower()
         end = token.end()
-        if word.endswith((".", ":", "!", "。")) and word not in wanted:
+        if word.endswith((".", ":", "!", "。")) and word not in question_words:
             word = word.rstrip(".:!。" + _AROUND_WORD)
             end = token.start() + token[0].lower().rfind(word) + len(word)
         is_bullet = not word or _BULLET.fullmatch(token[0])
-        if (is_bullet or word == "and") and word not in wanted:
+        if (is_bullet or word == "and") and word not in question_words:
             continue
         words.append((word, end))
-        if len(words) == most:
+        if len(words) == limit:
             break
     return words
 
@@ -415,7 +434,7 @@ _KINDS: dict[facts.Kind, Kind] = {
     "brackets": Brackets(lambda sample: sample.text.rpartition("Input: ")[2].strip()),
     "words": Words(lambda sample: sample.text.rpartition("List: ")[2].lower().split()),
 }
-# sports_understanding asks whether a sentence is plausible and spells yes and no in lower case.
+# sports_understanding asks whether a sentence is plausible; its targets are `yes` and `no`.
 KIND_OF = {name: _KINDS[subset.kind] for name, subset in SUBSETS.items()} | {
     "sports_understanding": PLAUSIBLE,
     "multistep_arithmetic_two": Arithmetic(),

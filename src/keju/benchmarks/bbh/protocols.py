@@ -1,8 +1,8 @@
-"""The published ways to put BBH's questions.
+"""The published ways to ask BBH's questions.
 
 Versions: ``evalscope`` v1.1 is EvalScope's own evaluation version (1.14). ``paper`` and
 ``answer-only`` 2022 are the prompts of Suzgun et al. 2022. ``mcpbr`` 0.14 is the benchmark
-``bigbench-hard`` of mcpbr 0.14. A change that can move a score changes the version.
+``bigbench-hard`` of mcpbr 0.14. A change that can change a score also changes the version.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ FINAL_LINE = (
     "\n- End with the bare answer alone on the last line, written as the task writes it, "
     "for example (B) for an option"
 )
-"""Appended with ``final_line``: what mcpbr's reader needs and its prompt does not say."""
+"""Appended if ``final_line`` is set: mcpbr's reader needs it, but its prompt does not say it."""
 
 NEXT_QUESTION = "\n\nQ:"
-"""Where a base model that continues the text goes on to another question."""
+"""The text with which a base model begins another question."""
 PROBLEM = "{problem_statement}"
 
 
@@ -62,7 +62,7 @@ ANSWER_ONLY_FILES = (
     "../golden/bbh/answer_only_prompts.json",
 )
 DASHES = "-----"
-"""The line of a chain-of-thought file that ends the canary; neither enters a prompt."""
+"""The line of a chain-of-thought file that ends the canary; prompts contain neither."""
 
 
 class BBHArgs(DatasetArgs):
@@ -72,10 +72,10 @@ class BBHArgs(DatasetArgs):
     """Protocol mcpbr: ask for the bare answer alone on the last line, as its reader needs it."""
 
 
-def load_worked_examples(folder: DataFolder, names: Sequence[str]) -> dict[str, str]:
-    """The task sentence and the three worked examples of subsets, without canary and dashes."""
+def load_worked_examples(folder: DataFolder, subsets: Sequence[str]) -> dict[str, str]:
+    """Return the task sentence and the three worked examples of each subset."""
     texts = {}
-    for name in names:
+    for name in subsets:
         path = folder.first_of([f"{place}/{name}.txt" for place in EXAMPLE_FOLDERS])
         if path is None:
             raise DataError("bbh.no_shots", name=name, path=folder.path)
@@ -89,7 +89,7 @@ def load_worked_examples(folder: DataFolder, names: Sequence[str]) -> dict[str, 
 
 
 def load_answer_only(folder: DataFolder, names: Sequence[str]) -> dict[str, str]:
-    """The published answer-only prompts of the subsets `names`."""
+    """Return the published answer-only prompts of the subsets."""
     path = folder.first_of(ANSWER_ONLY_FILES)
     if path is None:
         raise DataError("bbh.no_answer_only", path=folder.path)
@@ -109,23 +109,23 @@ def load_answer_only(folder: DataFolder, names: Sequence[str]) -> dict[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class BBHProtocol(Protocol):
-    """A protocol of BBH: where its worked examples come from, and what else is its own."""
+    """A protocol of BBH, with the source of its worked examples."""
 
     examples: Callable[[DataFolder, Sequence[str]], Mapping[str, str]] = load_worked_examples
     shown_target: Callable[[Sample], str] = lambda sample: sample.target
     """The target as ``keju show`` prints it."""
     final_line: bool = False
-    """Whether the setting of that name has an effect."""
+    """Whether the setting ``final_line`` has an effect."""
     lenient: bool = False
-    """Whether a subset that cannot be read is left out with a warning, and a row without a target
-    is asked and has no score; otherwise both are errors."""
+    """If true, an unreadable subset is skipped with a warning, and a row without a target is asked
+    without a score; otherwise both are errors."""
 
 
 QUESTION: dict[str, Word] = {"question": words()["question"]}
 
 
-def question_wording(question: str) -> Wording:
-    """Worked examples as they are published, then the question."""
+def make_question_wording(question: str) -> Wording:
+    """Return a wording with the published worked examples, then the question."""
     return Wording(
         question=question, head="{fewshot}\n\n", words=QUESTION, shared=(), examples="fewshot"
     )
@@ -133,7 +133,7 @@ def question_wording(question: str) -> Wording:
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemWording(Wording):
-    """mcpbr's: ``{problem_statement}`` alone is replaced, by the question in its frame."""
+    """mcpbr's prompt: only ``{problem_statement}`` is replaced, by the framed question."""
 
     problem: str = MCPBR_PROBLEM
     final_line: str = FINAL_LINE
@@ -152,17 +152,19 @@ class ProblemWording(Wording):
         return replace(self, question=question, system_prompt=args.system_prompt)
 
     def prompts(self, subsets: Iterable[str], *_: object, **__: object) -> Prompts:
-        """The frame up to the first question belongs to the shared part."""
+        """Make the prompts; the frame up to the first question is part of the prefix."""
         prefixes, tails = {}, {}
         turns = (Message("system", self.system_prompt),) if self.system_prompt else ()
-        first, *others = self.question.split(PROBLEM)
+        before_problem, *after_problems = self.question.split(PROBLEM)
         for subset in subsets:
-            before, after = self.problem.replace("{subset}", subset).split("{question}")
-            prefixes[subset] = Prefix(turns, first + before)
+            before_question, after_question = self.problem.replace("{subset}", subset).split(
+                "{question}"
+            )
+            prefixes[subset] = Prefix(turns, before_problem + before_question)
             tail: list[str | Word] = []
-            for other in others:
-                tail += [QUESTION["question"], after + other + before]
-            tails[subset] = [*tail[:-1], after + others[-1]]
+            for text_after in after_problems:
+                tail += [QUESTION["question"], after_question + text_after + before_question]
+            tails[subset] = [*tail[:-1], after_question + after_problems[-1]]
         return Prompts(prefixes, tails)
 
 
@@ -175,7 +177,7 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         stop=(NEXT_QUESTION,),
         shots=3,
         shot_choices=(0, 3),
-        wording=question_wording(EVALSCOPE_QUESTION),
+        wording=make_question_wording(EVALSCOPE_QUESTION),
         shown_target=evalscope_target,
     ),
     BBHProtocol(
@@ -187,7 +189,7 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         stop=(NEXT_QUESTION,),
         shots=3,
         shot_choices=(3,),
-        wording=question_wording(PAPER_QUESTION),
+        wording=make_question_wording(PAPER_QUESTION),
     ),
     BBHProtocol(
         name="answer-only",
@@ -198,7 +200,7 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         stop=(NEXT_QUESTION,),
         shots=3,
         shot_choices=(3,),
-        wording=question_wording(ANSWER_ONLY_QUESTION),
+        wording=make_question_wording(ANSWER_ONLY_QUESTION),
         examples=load_answer_only,
     ),
     BBHProtocol(

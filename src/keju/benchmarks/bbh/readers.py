@@ -1,6 +1,6 @@
-"""The readers of BBH: the published ones, faults included, and Keju's own.
+"""The readers of BBH: the published ones, including their faults, and Keju's reader.
 
-The scores of the published readers are the published protocols'.
+The published protocols report the scores of the published readers.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from keju.benchmarks.bbh.kinds import KIND_OF
 from keju.types import Answer, Sample
 
 MARKER = "So the answer is "
-"""The words that the worked examples end with."""
+"""The words before the answer in the worked examples."""
 
 
 # --- published ---------------------------------------------------------------------------------
 
 
 class MarkedLineReader(Reader):
-    """What stands on the line after the last marker, without one final full stop.
+    """Reads the rest of the line after the last marker, without one final full stop.
 
-    The last marker of the whole reply, as published: a run-on into another question is not cut.
+    It uses the last marker of the reply, as published: if the model continues with another
+    question, that text is not cut off.
     """
 
     version = 2
@@ -33,38 +34,38 @@ class MarkedLineReader(Reader):
 
     def read(self, text: str, sample: Sample) -> Answer:
         marker = self.marker
-        last = text.rfind(marker)
-        if last < 0:
+        last_position = text.rfind(marker)
+        if last_position < 0:
             return self.unmarked(text, sample)
-        value = self.value_at(text, last + len(marker), sample)
+        value = self.value_at(text, last_position + len(marker), sample)
         if not value:
             return Answer(reason="empty")
-        first_at = text.find(marker)
-        first = value
-        if first_at != last:
-            first = self.value_at(text, first_at + len(marker), sample)
-        return Answer(value, "strict", first=first if first != value else None)
+        first_position = text.find(marker)
+        first_value = value
+        if first_position != last_position:
+            first_value = self.value_at(text, first_position + len(marker), sample)
+        return Answer(value, "strict", first=first_value if first_value != value else None)
 
     def value_at(self, text: str, position: int, sample: Sample) -> str:
-        """The answer that begins at `position`."""
+        """Return the answer that begins at `position`."""
         end = text.find("\n", position)
         line = (text[position:] if end < 0 else text[position:end]).strip()
         return line[:-1] if line.endswith(self.full_stops) else line
 
     def unmarked(self, text: str, sample: Sample) -> Answer:
-        """The answer of a reply without a marker."""
+        """Return the answer of a reply without a marker."""
         return Answer(reason="no_marker")
 
 
 class PaperReader(MarkedLineReader):
-    """Suzgun et al. 2022, chain of thought: what stands after the marker, compared exactly."""
+    """Suzgun et al. 2022, chain of thought: the text after the marker, compared exactly."""
 
     name = "paper"
     about = "bbh.about_reader_paper"
 
 
 class AnswerOnlyReader(Reader):
-    """Suzgun et al. 2022, answer only: the whole output, compared exactly."""
+    """Suzgun et al. 2022, answer only: the full output, compared exactly."""
 
     name = "answer-only"
     about = "bbh.about_reader_answer_only"
@@ -76,7 +77,7 @@ class AnswerOnlyReader(Reader):
         return Answer(value, "strict") if value else Answer(reason="empty")
 
 
-# `(B)`: the letter that EvalScope takes first; else a lone capital, `I` included.
+# `(B)`: EvalScope takes this letter first, else a single capital letter, including `I`.
 _BRACKETED_LETTER = re.compile(r"\(([A-Z])\)")
 _LONE_LETTER = re.compile(r"\b([A-Z])\b")
 
@@ -84,8 +85,8 @@ _LONE_LETTER = re.compile(r"\b([A-Z])\b")
 class EvalScopeReader(MarkedLineReader):
     """EvalScope 1.14: the line after the last marker, or the first line of a reply without one.
 
-    In multiple-choice subsets the first bracketed, else the first lone capital of that line is the
-    answer, which takes the pronoun in ``I think`` for a label. Letter case does not count.
+    In multiple-choice subsets the answer is the first bracketed letter of that line, else its first
+    single capital letter. So the pronoun in ``I think`` counts as a label. Letter case is ignored.
     """
 
     name = "evalscope"
@@ -109,7 +110,7 @@ class EvalScopeReader(MarkedLineReader):
 
 
 def evalscope_target(sample: Sample) -> str:
-    """The target as EvalScope shows and compares it: a letter without its brackets."""
+    """Return the target as EvalScope displays and compares it: a letter without its brackets."""
     target = sample.target.strip()
     if sample.subset in CHOICE_SUBSETS:
         return target.replace("(", "").replace(")", "")
@@ -117,7 +118,7 @@ def evalscope_target(sample: Sample) -> str:
 
 
 class McpbrReader(Reader):
-    """mcpbr 0.14: the last non-empty line, letter case aside; brackets and full stops count."""
+    """mcpbr 0.14: the last non-empty line, ignoring letter case; brackets and full stops count."""
 
     name = "mcpbr"
     about = "bbh.about_reader_mcpbr"

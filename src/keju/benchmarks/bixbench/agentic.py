@@ -1,7 +1,7 @@
 """BixBench's agentic mode: the authors' prompts for one question in a notebook, and its answer.
 
-The authors put all questions of a capsule to one episode; here each question has an episode, data
-and a notebook of its own, so that no question helps another.
+The authors ask all questions of a capsule in one episode. Here each question has a separate
+episode, data folder and notebook, so that no question helps another.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.bixbench.capsules import Capsules
-from keju.benchmarks.choices import label_lines
+from keju.benchmarks.choices import format_choices
 from keju.benchmarks.facts import NotebookTask
 from keju.benchmarks.wording import Wording, check_template, words
 from keju.types import Sample
@@ -43,11 +43,11 @@ AVOID_IMAGES: Final = (
     "AVOID USING PLOTS/IMAGES. USE TABLES AND PRINT OUTPUTS INSTEAD AS MUCH AS POSSIBLE.\n"
 )
 LANGUAGES: Final = {"python": "Python", "r": "R"}
-"""As the prompt names them."""
+"""Their names in the prompt."""
 
 
-def answer_form(args: BixBenchArgs) -> str:
-    """What has to be submitted, in words."""
+def describe_answer_form(args: BixBenchArgs) -> str:
+    """Return a description of the answer to submit."""
     if args.answer_mode == "mcq":
         return "a single letter, that of the right option"
     if args.question_source == "hypothesis":
@@ -55,47 +55,52 @@ def answer_form(args: BixBenchArgs) -> str:
     return "a single string"
 
 
-def wording(args: BixBenchArgs) -> Wording:
-    """The prompt of one question: the question, steps, what to submit, guidelines."""
+def make_wording(args: BixBenchArgs) -> Wording:
+    """Return the prompt of one question: the question, steps, the answer's form, guidelines."""
     vocabulary = words("(A) text")
-    asked = ["question", *(["choices"] if args.answer_mode == "mcq" else [])]
+    placeholder_names = ["question", *(["choices"] if args.answer_mode == "mcq" else [])]
     if args.prompt_template is not None:
         check_template(
-            args.prompt_template, known=vocabulary, required=asked, setting="prompt_template"
+            args.prompt_template,
+            known_names=vocabulary,
+            required=placeholder_names,
+            setting="prompt_template",
         )
     hypothesis = args.question_source == "hypothesis"
     system = SYSTEM_HYPOTHESIS if hypothesis else SYSTEMS[args.answer_mode]
     return Wording(
-        question=_task(args, asked) if args.prompt_template is None else args.prompt_template,
+        question=_write_task(args, placeholder_names)
+        if args.prompt_template is None
+        else args.prompt_template,
         system_prompt=system if args.system_prompt is None else args.system_prompt,
         words=vocabulary,
         shared=(),
     )
 
 
-def _task(args: BixBenchArgs, asked: Sequence[str]) -> str:
-    """The authors' message, whose parts stand in files of their own."""
+def _write_task(args: BixBenchArgs, placeholder_names: Sequence[str]) -> str:
+    """Return the authors' message, which is assembled from separate files."""
     lead, tag = "are the questions", "questions"
     if args.question_source == "hypothesis":
         lead, tag = "is the hypothesis", "hypothesis"
-    question = "\n".join(f"{{{name}}}" for name in asked)
-    steps, guidelines, r = (
+    question = "\n".join(f"{{{name}}}" for name in placeholder_names)
+    steps, guidelines, r_advice = (
         (_TEXTS / f"agentic_{name}.txt").read_text("utf-8") for name in ("steps", "guidelines", "r")
     )
     parts = (
         f"Here {lead} you need to address:\n\n<{tag}>\n{question}\n</{tag}>\n",
         steps,
-        f"[Use the submit_answer tool to submit your final answer as {answer_form(args)}]\n"
-        + ARTIFACTS,
+        "[Use the submit_answer tool to submit your final answer as "
+        f"{describe_answer_form(args)}]\n{ARTIFACTS}",
         guidelines,
         *([] if args.images else [AVOID_IMAGES]),
-        r,
+        r_advice,
     )
     return "\n".join(parts).replace("{language}", LANGUAGES[args.language])
 
 
-def notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
-    """How a question is worked on; its capsule is looked for only when it is."""
+def make_notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
+    """Return how a model works on a question; the capsules are located on first use."""
 
     @cache
     def capsules() -> Capsules:
@@ -103,7 +108,7 @@ def notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
 
     def check(samples: Iterable[Sample]) -> None:
         for sample in samples:
-            capsules().place(sample)
+            capsules().locate(sample)
 
     def prepare(sample: Sample, work: Path) -> Mapping[str, Any]:
         return capsules().prepare(sample, work)._asdict()
@@ -111,8 +116,8 @@ def notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
     return NotebookTask(
         check=check,
         prepare=prepare,
-        objection=partial(objection, args),
-        answer_form=answer_form(args),
+        objection=partial(find_objection, args),
+        answer_form=describe_answer_form(args),
         max_turns=args.max_turns,
         cell_timeout=args.docker_timeout if "docker_timeout" in args.model_fields_set else None,
         image=args.docker_image if args.enable_agentic_docker else "",
@@ -123,18 +128,18 @@ def notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
     )
 
 
-def objection(args: BixBenchArgs, sample: Sample, answer: str) -> str | None:
-    """What is wrong with a submitted answer: it is empty, or none of those to choose from."""
-    plain = answer.strip().strip("()'\". ").lower()
-    if not plain:
+def find_objection(args: BixBenchArgs, sample: Sample, answer: str) -> str | None:
+    """Return the problem with a submitted answer: it is empty, or not one of the choices."""
+    plain_answer = answer.strip().strip("()'\". ").lower()
+    if not plain_answer:
         return "The answer is empty."
     if args.answer_mode == "mcq":
         options = (choice.strip().lower() for choice in sample.choices)
-        label, after = plain[:1].upper(), plain[1:2]
-        lettered = label in sample.labels and after in ("", ")", ".", ":", " ")
-        if not lettered and plain not in options:
-            shown = label_lines(sample.choices, "(A) text")
-            return f"The answer must be the letter of one of the options:\n{shown}"
-    elif args.question_source == "hypothesis" and plain not in ("true", "false"):
+        label, next_character = plain_answer[:1].upper(), plain_answer[1:2]
+        is_lettered = label in sample.labels and next_character in ("", ")", ".", ":", " ")
+        if not is_lettered and plain_answer not in options:
+            option_lines = format_choices(sample.choices, "(A) text")
+            return f"The answer must be the letter of one of the options:\n{option_lines}"
+    elif args.question_source == "hypothesis" and plain_answer not in ("true", "false"):
         return 'The answer must be "True" or "False".'
     return None

@@ -1,7 +1,7 @@
 """The settings of BixBench: those of the verifiers environment `bixbench`, and Keju's own.
 
-Every argument of the environment is known here. One that would have no effect where it stands is
-refused unless it has its default value, so that full lists of defaults can be passed on.
+Keju accepts every argument of the environment. An argument that would have no effect must have its
+default value, so users can pass on full lists of defaults.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ JUDGE_SETTINGS = (
     "llm_judge_model", "llm_judge_base_url", "llm_judge_api_key_var", "continuous_scoring",
 )  # fmt: skip
 SPLIT = "train"
-"""The only split, as the environment calls it."""
+"""The name of the only split in the environment."""
 AGENTIC_SETTINGS = (
     "max_turns", "enable_agentic_docker", "docker_image", "docker_timeout", "capsule_dir", "images",
     "rerun_all", "language",
@@ -141,27 +141,27 @@ class BixBenchArgs(DatasetArgs):
 
     @property
     def _wants_exact(self) -> bool:
-        """Whether to compare exactly was asked for, rather than left at its default."""
+        """Whether the settings ask for exact comparison explicitly, not by default."""
         return "no_judge" in self.model_fields_set and self.no_judge == "exact"
 
     @property
     def judged(self) -> bool:
-        """Whether there are answers that a judge may have to decide."""
+        """Whether a judge may have to decide some answers."""
         return self.answer_mode == "open" and self.question_source == "mcq"
 
     @property
     def names_a_judge(self) -> bool:
-        """Whether a judge was asked for by these settings, rather than left at its default."""
-        asked = self.model_fields_set & set(JUDGE_SETTINGS)
-        return self.judged and bool(asked)
+        """Whether these settings ask for a judge explicitly, not by default."""
+        judge_settings = self.model_fields_set & set(JUDGE_SETTINGS)
+        return self.judged and bool(judge_settings)
 
     def judge(self) -> JudgeConfig:
-        """The judge that these settings describe; a variable for its key only where one is said."""
-        named = "llm_judge_api_key_var" in self.model_fields_set
+        """Return the judge in these settings, with a key variable only if they name one."""
+        names_key_variable = "llm_judge_api_key_var" in self.model_fields_set
         return JudgeConfig(
             model=self.llm_judge_model,
             api_url=self.llm_judge_base_url,
-            api_key_var=self.llm_judge_api_key_var if named else None,
+            api_key_var=self.llm_judge_api_key_var if names_key_variable else None,
             continuous=self.continuous_scoring,
         )
 
@@ -175,12 +175,14 @@ class BixBenchArgs(DatasetArgs):
         return "agentic" if self.mode == "agentic" else None
 
     def under_judge(self) -> Self:
-        kept = self.model_fields_set - {*JUDGE_SETTINGS, "no_judge"}
-        settings = type(self)(**{name: getattr(self, name) for name in kept})
+        kept_settings = self.model_fields_set - {*JUDGE_SETTINGS, "no_judge"}
+        settings = type(self)(**{name: getattr(self, name) for name in kept_settings})
         return settings.model_copy(update={"no_judge": "ungraded"} if self.judged else {})
 
-    def arrange_judge(self, own: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
-        settings = dict(own)
+    def arrange_judge(
+        self, exam_settings: Mapping[str, Any], environ: Mapping[str, str]
+    ) -> Arranged:
+        settings = dict(exam_settings)
         if not self.judged or self._wants_exact:
             return Arranged(None, settings)
         for name in JUDGE_SETTINGS:
@@ -188,16 +190,18 @@ class BixBenchArgs(DatasetArgs):
         variable = self.llm_judge_api_key_var
         if environ.get(variable) and self.names_a_judge:
             return Arranged(self.judge(), settings | {"no_judge": "ungraded"})
-        fate = "are compared with the target by strict exact match"
+        consequence = "are compared with the target by strict exact match"
         if settings.setdefault("no_judge", "exact") == "ungraded":
-            fate = "stay ungraded"
-        why = f"{variable} is not set, so there is no judge"
+            consequence = "stay ungraded"
+        reason = f"{variable} is not set, so there is no judge"
         if environ.get(variable):
-            why = (
+            reason = (
                 "no judge is named and none is asked (llm_judge_model names one, such as "
                 f"{self.llm_judge_model} at {self.llm_judge_base_url} with the key of {variable})"
             )
-        return Arranged(None, settings, f"{why}: open answers that no rule decides {fate}")
+        return Arranged(
+            None, settings, f"{reason}: open answers that no rule decides {consequence}"
+        )
 
     @property
     def labels(self) -> dict[str, str]:

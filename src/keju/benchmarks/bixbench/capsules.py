@@ -1,9 +1,9 @@
-"""The data of a capsule, made ready for a model: all of it but the solution.
+"""Copy the data of a capsule for a model, without its solution.
 
 A capsule is a zip file or a folder with a ``*Data*`` and a ``*Notebook*`` folder, as the authors
-publish it, one level deeper in some. The data moves up to the work folder; notebooks are the
-solution, so they stay out at any depth, under any name, and inside archives, as do the authors'
-tables of answers.
+publish it; in some the two are one level deeper. The data moves to the top of the work folder.
+Notebooks are the solution, so they are left out at any depth, under any name, and inside archives.
+So are the authors' tables of answers.
 
     CapsuleFolder-33b8…/CapsuleData-33b8…/counts.csv     -> counts.csv
     CapsuleFolder-33b8…/CapsuleData-33b8…/old/try.ipynb  left out
@@ -28,34 +28,34 @@ from keju.sources.tar import tar_names
 from keju.types import Sample
 
 FOLDER = "capsules"
-"""Where they lie below the exam's own data folder."""
-PULLED = "CapsuleFolder-*.zip"
-"""What they are called where a hub put them beside the questions."""
+"""The folder of the capsules in the exam's data folder."""
+HUB_PATTERN = "CapsuleFolder-*.zip"
+"""Their names in a folder that a hub filled, next to the questions."""
 NOTEBOOK = ".ipynb"
-MARKS = (b'"nbformat"', b'"ideal_answer"', b'"notebook_questions"')
-"""What notebooks hold, whatever their files are called, and the authors' tables of answers."""
-OF_THE_AUTHORS = ("metadata.json", "checksum")
-"""Files beside the data that say what the answers are."""
-LOOKED_AT = 1 << 16
-"""Bytes at both ends of a file in which the marks are looked for."""
+NOTEBOOK_MARKS = (b'"nbformat"', b'"ideal_answer"', b'"notebook_questions"')
+"""Text that occurs in notebooks under any file name, and in the authors' tables of answers."""
+ANSWER_FILES = ("metadata.json", "checksum")
+"""Files next to the data that contain the answers."""
+SCANNED_BYTES = 1 << 16
+"""Bytes at both ends of a file in which Keju looks for the marks."""
 _LINK = 0o120000
 _KIND = 0o170000
 
 
 class CapsuleFacts(NamedTuple):
-    """What was put into a work folder."""
+    """Facts about the files copied into a work folder."""
 
     name: str
     sha256: str
-    """Of the paths and contents of what was put there."""
+    """Of the paths and contents of the copied files."""
     files: int
     size: int
     left_out: tuple[str, ...]
-    """What holds a solution, or might."""
+    """Files that hold, or may hold, a solution."""
 
 
 class _File(NamedTuple):
-    """A file of a capsule: where it stands there, and what writes it to a new file."""
+    """A file of a capsule: its path in the capsule, and a function that copies it to a new file."""
 
     path: PurePosixPath
     copy: Callable[[Path], object]
@@ -66,40 +66,45 @@ class Capsules:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._places: dict[str, Path] = {}
-        for place in sorted(folder.iterdir()):
-            name = place.name.removesuffix(".zip").removeprefix("CapsuleFolder-").lower()
-            if place.is_dir() or place.suffix == ".zip":
-                self._places.setdefault(name, place)
+        self._capsules: dict[str, Path] = {}
+        for path in sorted(folder.iterdir()):
+            name = path.name.removesuffix(".zip").removeprefix("CapsuleFolder-").lower()
+            if path.is_dir() or path.suffix == ".zip":
+                self._capsules.setdefault(name, path)
 
     @classmethod
-    def find(cls, asked: str | None, data: Path) -> Capsules:
-        """The capsules in `asked`, or beside the exam's data; ConfigError if there are none."""
-        folder = Path(asked).expanduser() if asked else data / FOLDER
-        if not asked and not folder.is_dir() and any(data.glob(PULLED)):
+    def find(cls, capsule_dir: str | None, data: Path) -> Capsules:
+        """Return the capsules in `capsule_dir`, or next to the exam's data; ConfigError if none
+        exist."""
+        folder = Path(capsule_dir).expanduser() if capsule_dir else data / FOLDER
+        if not capsule_dir and not folder.is_dir() and any(data.glob(HUB_PATTERN)):
             folder = data
         if not folder.is_dir():
             raise ConfigError("bixbench.no_capsules", folder=folder)
         return cls(folder)
 
-    def place(self, sample: Sample) -> Path:
-        """The capsule of a question; ConfigError if it is not here."""
+    def locate(self, sample: Sample) -> Path:
+        """Return the path of a question's capsule; ConfigError if it is missing."""
         for key in ("capsule_uuid", "short_id"):
-            if (name := str(sample.metadata[key]).lower()) in self._places:
-                return self._places[name]
+            if (name := str(sample.metadata[key]).lower()) in self._capsules:
+                return self._capsules[name]
         short = sample.metadata["short_id"]
         raise ConfigError("bixbench.no_capsule", capsule=short, folder=self.folder)
 
     def prepare(self, sample: Sample, work: Path) -> CapsuleFacts:
-        """Put a fresh copy of the data of a question's capsule into the empty folder `work`.
+        """Copy the data of a question's capsule into the empty folder `work`.
 
-        DataError where an entry would leave the folder, or nothing is there but the solution.
+        DataError if an entry would leave the folder, or if the capsule has only a solution.
         """
-        place = self.place(sample)
-        files = list(_zipped(place) if place.is_file() else _lying(place))
-        kept, left_out = _data_of(files)
+        capsule_path = self.locate(sample)
+        files = list(
+            _list_zip_files(capsule_path)
+            if capsule_path.is_file()
+            else _list_folder_files(capsule_path)
+        )
+        data_files, left_out = _select_data(files)
         digest, size, count = hashlib.sha256(), 0, 0
-        for file in sorted(kept):
+        for file in sorted(data_files):
             target = work.joinpath(*file.path.parts)
             target.parent.mkdir(parents=True, exist_ok=True)
             file.copy(target)
@@ -112,73 +117,80 @@ class Capsules:
             digest.update(f"{file.path}\0{content}\0".encode())
             size, count = size + target.stat().st_size, count + 1
         if not count:
-            raise DataError("bixbench.empty_capsule", where=place)
-        return CapsuleFacts(place.name, digest.hexdigest(), count, size, tuple(left_out))
+            raise DataError("bixbench.empty_capsule", where=capsule_path)
+        return CapsuleFacts(capsule_path.name, digest.hexdigest(), count, size, tuple(left_out))
 
 
-def _zipped(place: Path) -> Iterator[_File]:
-    """The files of a zip file; DataError where an entry is a link or would leave the folder."""
-    archive = Archive(place)
+def _list_zip_files(path_of_archive: Path) -> Iterator[_File]:
+    """Yield the files of a zip file; DataError if an entry is a link or would leave the folder."""
+    archive = Archive(path_of_archive)
     for name, entry in archive.entries.items():
         path = PurePosixPath(name)
-        odd = path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts
-        if odd or (entry.external_attr >> 16) & _KIND == _LINK:
-            raise DataError("archive_leaves", where=place, name=name)
+        is_unsafe = path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts
+        if is_unsafe or (entry.external_attr >> 16) & _KIND == _LINK:
+            raise DataError("archive_leaves", where=path_of_archive, name=name)
         yield _File(path, partial(archive.unpack, name))
 
 
-def _lying(place: Path) -> Iterator[_File]:
-    """The files of a folder; DataError where one is a link, which may lead out of it."""
-    for root, folders, names in os.walk(place):
+def _list_folder_files(capsule_folder: Path) -> Iterator[_File]:
+    """Yield the files of a folder; DataError if one is a link, which may lead out of the folder."""
+    for root, folders, names in os.walk(capsule_folder):
         for path in (Path(root, name) for name in (*folders, *names)):
             if path.is_symlink():
-                raise DataError("archive_leaves", where=place, name=path.relative_to(place))
+                raise DataError(
+                    "archive_leaves", where=capsule_folder, name=path.relative_to(capsule_folder)
+                )
             if path.is_file():
-                inside = PurePosixPath(path.relative_to(place).as_posix())
-                yield _File(inside, partial(shutil.copyfile, path))
+                relative_path = PurePosixPath(path.relative_to(capsule_folder).as_posix())
+                yield _File(relative_path, partial(shutil.copyfile, path))
 
 
-def _data_of(files: Sequence[_File]) -> tuple[list[_File], list[str]]:
-    """The files of the data, their paths from its folder on, and what is left out by its name."""
-    tops = {file.path.parts[0] for file in files if len(file.path.parts) > 1}
-    alone = len(tops) == 1 and all(len(file.path.parts) > 1 for file in files)
-    if alone and not _named("data", next(iter(tops))):  # the capsule's own folder around it all
-        return _data_of([_File(_below(file.path), file.copy) for file in files])
-    kept: list[_File] = []
+def _select_data(files: Sequence[_File]) -> tuple[list[_File], list[str]]:
+    """Return the data files, with paths relative to the data folder, and the names left out."""
+    top_folders = {file.path.parts[0] for file in files if len(file.path.parts) > 1}
+    has_single_folder = len(top_folders) == 1 and all(len(file.path.parts) > 1 for file in files)
+    # One folder contains the full capsule.
+    if has_single_folder and not _contains_word("data", next(iter(top_folders))):
+        return _select_data([_File(_strip_top_folder(file.path), file.copy) for file in files])
+    data_files: list[_File] = []
     left_out: list[str] = []
     for file in files:
         top = file.path.parts[0] if len(file.path.parts) > 1 else ""
-        beside = len(file.path.parts) == 1 and file.path.name in OF_THE_AUTHORS
-        if beside or _named("notebook", top) or _is_notebook(file.path):
+        is_answer_file = len(file.path.parts) == 1 and file.path.name in ANSWER_FILES
+        if is_answer_file or _contains_word("notebook", top) or _is_notebook(file.path):
             left_out.append(str(file.path))
         else:
-            kept.append(_File(_below(file.path), file.copy) if _named("data", top) else file)
-    paths = Counter(file.path for file in kept)
-    if twice := next((path for path, many in paths.items() if many > 1), None):
-        raise DataError("archive_twice", where=Hint("bixbench.data_folders"), name=twice)
-    return kept, left_out
+            data_files.append(
+                _File(_strip_top_folder(file.path), file.copy)
+                if _contains_word("data", top)
+                else file
+            )
+    paths = Counter(file.path for file in data_files)
+    if duplicate := next((path for path, count in paths.items() if count > 1), None):
+        raise DataError("archive_twice", where=Hint("bixbench.data_folders"), name=duplicate)
+    return data_files, left_out
 
 
-def _named(word: str, folder: str) -> bool:
+def _contains_word(word: str, folder: str) -> bool:
     return word in folder.lower()
 
 
-def _below(path: PurePosixPath) -> PurePosixPath:
+def _strip_top_folder(path: PurePosixPath) -> PurePosixPath:
     return PurePosixPath(*path.parts[1:])
 
 
 def _is_notebook(path: PurePosixPath) -> bool:
-    """Whether a path is that of a notebook, or of what Jupyter keeps of one."""
+    """Whether a path is a notebook or a checkpoint of one."""
     return path.suffix.lower() == NOTEBOOK or ".ipynb_checkpoints" in path.parts
 
 
 def _holds_notebook(path: Path) -> bool:
     """Whether a file is a solution under another name, or an archive with a notebook inside."""
     with path.open("rb") as file:
-        start = file.read(LOOKED_AT)
-        file.seek(max(0, path.stat().st_size - LOOKED_AT))
+        start = file.read(SCANNED_BYTES)
+        file.seek(max(0, path.stat().st_size - SCANNED_BYTES))
         ends = start + file.read()
-        if start.lstrip()[:1] in (b"{", b"[") and any(mark in ends for mark in MARKS):
+        if start.lstrip()[:1] in (b"{", b"[") and any(mark in ends for mark in NOTEBOOK_MARKS):
             return True
     if zipfile.is_zipfile(path):
         refuse_long_directory(path, path.name)
@@ -186,5 +198,5 @@ def _holds_notebook(path: Path) -> bool:
             with zipfile.ZipFile(path) as archive:
                 return any(_is_notebook(PurePosixPath(name)) for name in archive.namelist())
         except (OSError, zipfile.BadZipFile, EOFError, ValueError):
-            return False  # a broken archive hides nothing that could be unpacked
+            return False  # nothing can be unpacked from a broken archive
     return any(_is_notebook(PurePosixPath(name)) for name in tar_names(path))

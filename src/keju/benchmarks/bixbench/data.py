@@ -1,8 +1,8 @@
-"""What is known about BixBench (Mitchener et al. 2025), and reading it: two schemas, told apart by
-their fields and never mixed.
+"""Facts about BixBench (Mitchener et al. 2025), and reading its two data versions.
 
-Version 1.0 has one row a capsule with its questions inside, version 1.5 one row a question. Both
-become the same typed rows. The canary of a row is never taken over.
+The versions have different schemas; Keju distinguishes them by their fields and never mixes them.
+Version 1.0 has one row per capsule with its questions, version 1.5 one row per question. Both
+become the same typed rows. The canary of a row is never copied.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.answers.numbers import range_of
 from keju.benchmarks.base import Reference, ToolTask
-from keju.benchmarks.bixbench.capsules import PULLED
+from keju.benchmarks.bixbench.capsules import HUB_PATTERN
 from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Recorded, Sitting
 from keju.benchmarks.kit import Count, Erratum
 from keju.errors import DataError, Hint, did_you_mean
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 VERSIONS = ("1.5", "1.0")
 HYPOTHESIS = "hypothesis"
-"""The subset of the view that asks for the truth of each capsule's hypothesis."""
+"""The subset for questions about the truth of each capsule's hypothesis."""
 
 EVAL_MODES = ("str_verifier", "range_verifier", "llm_verifier")
 
 ROWS: Mapping[str, int] = {"1.5": 205, "1.0": 53}
-"""Rows of each version's file: questions of 1.5, capsules of 1.0."""
+"""Rows in each version's file: questions in 1.5, capsules in 1.0."""
 
 IDEAL_IN_DOUBT = "independent audits dispute its key"
 
@@ -49,7 +49,7 @@ ERRATA: Mapping[str, Mapping[str, Erratum]] = {
     },
     "1.0": {},
 }
-"""Question id to what is wrong with the question, by data version."""
+"""Known error of a question by its id, for each data version."""
 
 REFERENCES: Mapping[str, tuple[Reference, ...]] = {
     "1.5": (Reference("gpt-4o, official zero-shot run without refusal", {"accuracy": 74 / 205}),),
@@ -65,7 +65,7 @@ LAYOUT = Layout(
         "v1.0": ("BixBench_v1.0_rebuilt", "BixBench_v1.0"),
     },
     optional=frozenset({"v1.0"}),
-    capsules=PULLED,
+    capsules=HUB_PATTERN,
     folders=("BixBench",),
     hubs={
         "huggingface": HubRepo("futurehouse/BixBench", "f8cc3bdcc6357c88b8c3648306522b9c422dc95a")
@@ -86,17 +86,18 @@ TOOL_TASKS = (
         ),
     ),
 )  # fmt: skip
-"""Its names in the logs of other tools."""
+"""BixBench's names in the logs of other tools."""
 
-# --- official zero-shot runs, from raw outputs or, where none were kept, from letters -------------
+# --- official zero-shot runs, from raw outputs or, if none were kept, from letters
+# -----------------
 
 GOLDEN_READER = "official"
-PRINTED = 1e-12
+SHARE_TOLERANCE = 1e-12
 """The golden files have all digits of a share."""
 
 
 def golden_settings(golden: Golden, rows: Sequence[Mapping[str, Any]]) -> Sitting:
-    """How an official run was made: its version, and whether a refusal was offered."""
+    """Return the settings of an official run: its version, and whether a refusal was offered."""
     version = golden["version"].removeprefix("v")
     args = {
         "data_version": version,
@@ -106,23 +107,23 @@ def golden_settings(golden: Golden, rows: Sequence[Mapping[str, Any]]) -> Sittin
 
 
 def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
-    """Counts, accuracy, precision and coverage."""
-    counts, n = recorded.whole.outcomes, len(recorded.rows)
-    correct, sure = counts["correct"], n - counts["refused"]
-    precision = correct / sure if sure else None
+    """Yield counts, accuracy, precision and coverage."""
+    counts, n = recorded.overall.outcomes, len(recorded.rows)
+    correct, answered_count = counts["correct"], n - counts["refused"]
+    precision = correct / answered_count if answered_count else None
     yield Figure("rows", golden["n"], n)
     yield Figure("correct", golden["recomputed_correct"], correct)
     yield Figure("refused", golden["refused"], counts["refused"])
     yield Figure("without a letter", golden["predicted_not_a_letter"], counts["unparsed"])
-    yield Figure("accuracy", golden["recomputed_accuracy"], correct / n, PRINTED)
-    yield Figure("precision", golden["recomputed_precision"], precision, PRINTED)
-    yield Figure("coverage", golden["recomputed_coverage"], sure / n, PRINTED)
+    yield Figure("accuracy", golden["recomputed_accuracy"], correct / n, SHARE_TOLERANCE)
+    yield Figure("precision", golden["recomputed_precision"], precision, SHARE_TOLERANCE)
+    yield Figure("coverage", golden["recomputed_coverage"], answered_count / n, SHARE_TOLERANCE)
     if "predicted_equals_parsed_output" in golden:
-        same = sum(
-            answered.readings[GOLDEN_READER].answer.value == answered.row["predicted"]
-            for answered in recorded.rows
+        equal_count = sum(
+            graded_row.readings[GOLDEN_READER].answer.value == graded_row.row["predicted"]
+            for graded_row in recorded.rows
         )
-        yield Figure("letters as recorded", golden["predicted_equals_parsed_output"], same)
+        yield Figure("letters as recorded", golden["predicted_equals_parsed_output"], equal_count)
 
 
 GOLDEN = GoldenCheck(settings=golden_settings, figures=golden_figures, letter="predicted")
@@ -132,13 +133,13 @@ DISTRACTORS = ("distractor_1", "distractor_2", "distractor_3")
 
 
 class Capsule(NamedTuple):
-    """A study: a hypothesis and the data behind it."""
+    """A study: a hypothesis and the data to test it."""
 
     uuid: str
     short_id: str
     hypothesis: str
     answer: bool | None
-    """Whether the hypothesis is supported, where that is known."""
+    """Whether the hypothesis is supported; None if unknown."""
     categories: tuple[str, ...]
 
 
@@ -152,7 +153,7 @@ class Question(NamedTuple):
     distractors: tuple[str, ...]
     eval_mode: str
     capsule: Capsule
-    first: bool
+    is_first: bool
     """Whether it is the first question in its row."""
 
 
@@ -168,48 +169,53 @@ class Table(NamedTuple):
 
 
 def read_table(folder: DataFolder, version: str | None) -> Table:
-    """The questions of `version`, or of the newest in the folder; DataError if there are none."""
-    wanted = VERSIONS if version is None else sorted(VERSIONS, key=lambda v: v != version)
-    tables = [f"v{name}" for name in wanted if folder.has(f"v{name}")]
-    other: str = ""
+    """Return the questions of `version`, or of the newest in the folder; DataError if there are
+    none."""
+    version_order = VERSIONS if version is None else sorted(VERSIONS, key=lambda v: v != version)
+    tables = [f"v{name}" for name in version_order if folder.has(f"v{name}")]
+    version_hint: str = ""
     for table in tables:
         where = folder.name_of(table)
         rows = list(folder.rows(table))
-        present = version_of(rows, where)
+        present = detect_version(rows, where)
         if version in (None, present):
             return make_table(rows, present, where)
-        other = Hint("bixbench.is_version", where=where, version=present)
+        version_hint = Hint("bixbench.is_version", where=where, version=present)
     if not tables:
         folder.table("v1.5")
-    raise DataError("bixbench.no_version", path=folder.path, version=version, other=other)
+    raise DataError("bixbench.no_version", path=folder.path, version=version, other=version_hint)
 
 
-def version_of(rows: Sequence[Mapping[str, Any]], where: str) -> str:
-    """The version whose fields the rows have; DataError if they are mixed or have neither's."""
-    first = ""
+def detect_version(rows: Sequence[Mapping[str, Any]], where: str) -> str:
+    """Return the version that the rows' fields belong to; DataError if it is not exactly one."""
+    first_version = ""
     for number, row in enumerate(rows, 1):
         nested, flat = "questions" in row, "question" in row and "ideal" in row
         if nested == flat:
-            neither = "neither 'questions' nor 'question' with 'ideal'"
-            fields = "both 'questions' and 'question'" if nested else neither
+            missing_fields = "neither 'questions' nor 'question' with 'ideal'"
+            fields = "both 'questions' and 'question'" if nested else missing_fields
             raise DataError("bixbench.no_row", where=where, number=number, fields=fields)
         version = "1.0" if nested else "1.5"
-        first = first or version
-        if version != first:
+        first_version = first_version or version
+        if version != first_version:
             raise DataError(
-                "bixbench.two_versions", where=where, number=number, version=version, first=first
+                "bixbench.two_versions",
+                where=where,
+                number=number,
+                version=version,
+                first=first_version,
             )
-    if not first:
+    if not first_version:
         raise DataError("bixbench.no_rows", where=where)
-    return first
+    return first_version
 
 
 def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> Table:
-    """The typed rows; each capsule is as its first row has it."""
-    read = nested_row if version == "1.0" else flat_row
+    """Return the typed rows; each capsule has the fields of its first row."""
+    read_row = parse_nested_row if version == "1.0" else parse_flat_row
     questions: dict[str, Question] = {}
     for number, row in enumerate(rows, 1):
-        for question in read(row, f"{where}, row {number}"):
+        for question in read_row(row, f"{where}, row {number}"):
             if question.id in questions:
                 raise DataError(
                     "bixbench.question_twice", where=where, number=number, id=question.id
@@ -219,10 +225,10 @@ def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> T
     notes: dict[str, None] = {}
     for question in questions.values():
         capsule = question.capsule
-        first = capsules.setdefault(capsule.uuid, capsule)
-        if first.answer != capsule.answer:
+        first_capsule = capsules.setdefault(capsule.uuid, capsule)
+        if first_capsule.answer != capsule.answer:
             raise DataError("bixbench.contradicts", where=where, id=question.id)
-        if first.hypothesis != capsule.hypothesis:
+        if first_capsule.hypothesis != capsule.hypothesis:
             notes[
                 f"{capsule.short_id}: rows word the hypothesis differently; the first is asked"
             ] = None
@@ -230,51 +236,55 @@ def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> T
     return Table(version, [*questions.values()], [*capsules.values()], [*notes], count)
 
 
-def flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
-    """The one question of a row of version 1.5."""
-    distractors = _list(row.get("distractors"), "distractors", where)
+def parse_flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
+    """Return the one question of a row of version 1.5."""
+    distractors = _parse_list(row.get("distractors"), "distractors", where)
     if not distractors:
         raise DataError("bixbench.no_distractors", where=where)
-    mode = _text(row, "eval_mode", where)
+    mode = _text_field(row, "eval_mode", where)
     if mode not in EVAL_MODES:
         raise DataError(
             "bixbench.eval_mode", where=where, mode=mode, hint=did_you_mean(mode, EVAL_MODES)
         )
-    ideal = _text(row, "ideal", where)
+    ideal = _text_field(row, "ideal", where)
     if mode == "range_verifier" and range_of(ideal) is None:
         raise DataError("bixbench.range", where=where, ideal=ideal)
     return [
         Question(
-            id=_text(row, "question_id", where).lower(),
-            text=_text(row, "question", where),
+            id=_text_field(row, "question_id", where).lower(),
+            text=_text_field(row, "question", where),
             ideal=ideal,
-            distractors=tuple(_plain(item, "distractors", where) for item in distractors),
+            distractors=tuple(
+                _as_text(distractor, "distractors", where) for distractor in distractors
+            ),
             eval_mode=mode,
-            capsule=_capsule(row, _text(row, "capsule_uuid", where), where),
-            first=True,
+            capsule=_make_capsule(row, _text_field(row, "capsule_uuid", where), where),
+            is_first=True,
         )
     ]
 
 
-def nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
-    """The questions of a row of version 1.0, which is a capsule."""
-    capsule = _capsule(row, _text(row, "uuid", where), where)
+def parse_nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
+    """Return the questions of a row of version 1.0, which is a capsule."""
+    capsule = _make_capsule(row, _text_field(row, "uuid", where), where)
     questions = []
-    for place, item in enumerate(_list(row["questions"], "questions", where)):
-        inside = f"{where}, question {place + 1}"
-        if not isinstance(item, Mapping):
-            raise DataError("bixbench.no_mapping", inside=inside)
-        name = _text(item, "id", inside).lower()
-        whole = name if name.startswith(capsule.short_id) else f"{capsule.short_id}-{name}"
+    for index, raw_question in enumerate(_parse_list(row["questions"], "questions", where)):
+        question_place = f"{where}, question {index + 1}"
+        if not isinstance(raw_question, Mapping):
+            raise DataError("bixbench.no_mapping", inside=question_place)
+        name = _text_field(raw_question, "id", question_place).lower()
+        question_id = name if name.startswith(capsule.short_id) else f"{capsule.short_id}-{name}"
         questions.append(
             Question(
-                id=whole,
-                text=_text(item, "question", inside),
-                ideal=_text(item, "ideal_answer", inside),
-                distractors=tuple(_text(item, key, inside) for key in DISTRACTORS),
+                id=question_id,
+                text=_text_field(raw_question, "question", question_place),
+                ideal=_text_field(raw_question, "ideal_answer", question_place),
+                distractors=tuple(
+                    _text_field(raw_question, key, question_place) for key in DISTRACTORS
+                ),
                 eval_mode="llm_verifier",
                 capsule=capsule,
-                first=place == 0,
+                is_first=index == 0,
             )
         )
     if not questions:
@@ -282,19 +292,19 @@ def nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
     return questions
 
 
-def _capsule(row: Mapping[str, Any], uuid: str, where: str) -> Capsule:
+def _make_capsule(row: Mapping[str, Any], uuid: str, where: str) -> Capsule:
     hypothesis = row.get("hypothesis")
     return Capsule(
         uuid=uuid.lower(),
-        short_id=_text(row, "short_id", where).lower(),
+        short_id=_text_field(row, "short_id", where).lower(),
         hypothesis=hypothesis if isinstance(hypothesis, str) else "",
-        answer=truth(row.get("answer"), where),
-        categories=categories_of(row.get("categories"), where),
+        answer=parse_truth(row.get("answer"), where),
+        categories=parse_categories(row.get("categories"), where),
     )
 
 
-def truth(value: Any, where: str) -> bool | None:
-    """A truth value, which may be written as text; None where it is not known."""
+def parse_truth(value: Any, where: str) -> bool | None:
+    """Return a truth value, which may be text; None if it is unknown."""
     if value is None or isinstance(value, bool):
         return value
     word = str(value).strip().casefold()
@@ -305,19 +315,21 @@ def truth(value: Any, where: str) -> bool | None:
     raise DataError("bixbench.truth", where=where, value=value)
 
 
-def categories_of(value: Any, where: str) -> tuple[str, ...]:
-    """The categories of a row, in either notation: comma separated, or a printed list."""
+def parse_categories(value: Any, where: str) -> tuple[str, ...]:
+    """Return the categories of a row, written with commas or as a list."""
     if value is None:
         return ()
     if isinstance(value, str) and not value.lstrip().startswith("["):
-        items: Sequence[Any] = value.split(",")
+        names: Sequence[Any] = value.split(",")
     else:
-        items = _list(value, "categories", where)
-    return tuple(dict.fromkeys(name for item in items if (name := str(item).strip())))
+        names = _parse_list(value, "categories", where)
+    return tuple(
+        dict.fromkeys(name for name_or_value in names if (name := str(name_or_value).strip()))
+    )
 
 
-def _list(value: Any, field: str, where: str) -> list[Any]:
-    """A list that may be printed as JSON or as Python; numbers inside stay as they are printed."""
+def _parse_list(value: Any, field: str, where: str) -> list[Any]:
+    """Return a list, which may be text in JSON or Python; its numbers keep their text."""
     if isinstance(value, list):
         return value
     if isinstance(value, str):
@@ -333,12 +345,12 @@ def _list(value: Any, field: str, where: str) -> list[Any]:
     raise DataError(code, where=where, name=field)
 
 
-def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
-    return _plain(fields.get(name), name, where)
+def _text_field(fields: Mapping[str, Any], name: str, where: str) -> str:
+    return _as_text(fields.get(name), name, where)
 
 
-def _plain(value: Any, name: str, where: str) -> str:
-    """A field as text; a number that some tool made of it is printed, a missing one refused."""
+def _as_text(value: Any, name: str, where: str) -> str:
+    """Return a field as text; numbers are converted, and a missing field is a DataError."""
     if isinstance(value, bool | int | float):
         value = "NaN" if value != value else str(value)
     if not isinstance(value, str) or not value.strip():

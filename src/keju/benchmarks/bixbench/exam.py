@@ -1,4 +1,4 @@
-"""BixBench made ready to sit: from rows to samples in the view that the settings ask for."""
+"""The BixBench exam: it makes samples from rows, in the view that the settings select."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.bixbench.protocols import AGENTIC, PROTOCOLS, BixBenchProtocol
 from keju.benchmarks.choices import recorded_gold, shuffle_order
 from keju.benchmarks.grading import EXACT, GRADED, LOST, REFUSAL
-from keju.benchmarks.kit import Questions, choose_protocol, count_warnings, fingerprint
+from keju.benchmarks.kit import Questions, choose_protocol, fingerprint, make_count_warnings
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice
 from keju.stats.estimate import Estimate, Repeats, mean_of_items
@@ -51,7 +51,7 @@ RECORDED_SETTINGS = (
 AGENTIC_RECORDED = tuple(name for name in AGENTIC_SETTINGS if name != "capsule_dir")  # fmt: skip
 TRUTHS = ("True", "False")
 EXACT_WARNING = Notice("bixbench.exact")
-# The label that recorded runs put before an option: `(A) text`.
+# The label before an option in recorded runs: `(A) text`.
 _LABEL_PREFIX = re.compile(r"\(([A-Z])\) ?")
 
 
@@ -75,11 +75,12 @@ class BixBenchExam(Exam):
         return super().grade(reply, sample, reader)
 
     def chance(self, sample: Sample) -> float | None:
-        """One over the options; a half for an open answer of true or false."""
+        """Return one divided by the number of options, or one half for an open answer of true or
+        false."""
         return 0.5 if self.open_answers and sample.subset == HYPOTHESIS else super().chance(sample)
 
     def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
-        return answer_metrics(self.samples, scores)
+        return compute_answer_metrics(self.samples, scores)
 
     def locate(self, row: Mapping[str, Any]) -> str:
         hypothesis = self.subsets[0].name == HYPOTHESIS
@@ -90,29 +91,32 @@ class BixBenchExam(Exam):
         raise KeyError(keys[0])
 
     def carries_gold(self, row: Mapping[str, Any]) -> bool:
-        """Also where a letter is recorded without options: their order then is not Keju's."""
+        """Whether the row's gold counts: also for a letter without options, whose order is not
+        Keju's."""
         return super().carries_gold(row) or self._is_of_unknown_order(row)
 
     def _is_of_unknown_order(self, row: Mapping[str, Any]) -> bool:
-        lettered = not self.open_answers and row.get("choices") is None
-        return lettered and recorded_gold(row)[1] is not None
+        has_letter_only = not self.open_answers and row.get("choices") is None
+        return has_letter_only and recorded_gold(row)[1] is not None
 
     def as_recorded(self, sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample:
-        """With the options as they were shown: their labels, and which of them was a refusal.
+        """Return the sample with the options as displayed: their labels, and which was the refusal.
 
-        Options that were not recorded have labels and no text; only the row's own letter says
+        If the options were not recorded, they have labels and no text. Only the row's letter tells
         which of them was right.
         """
-        recorded = dict(row)
+        normalized_row = dict(row)
         if self._is_of_unknown_order(row):
             if not gold:
                 raise DataError("bixbench.unknown_order", key=recorded_gold(row)[0])
             letters = f"{recorded_gold(row)[1]}{row.get('unsure') or ''}"
-            shown = max([len(sample.choices), *(LABELS.find(each) + 1 for each in letters)])
-            sample = msgspec.structs.replace(sample, choices=("",) * shown)
+            option_count = max(
+                [len(sample.choices), *(LABELS.find(letter) + 1 for letter in letters)]
+            )
+            sample = msgspec.structs.replace(sample, choices=("",) * option_count)
         choices = row.get("choices")
         if isinstance(choices, list):
-            recorded["choices"] = [
+            normalized_row["choices"] = [
                 _LABEL_PREFIX.sub("", choice, count=1) if isinstance(choice, str) else choice
                 for choice in choices
             ]
@@ -121,85 +125,86 @@ class BixBenchExam(Exam):
             if row.get("unsure"):
                 metadata[REFUSAL] = str(row["unsure"])
             sample = msgspec.structs.replace(sample, metadata=metadata, order=())
-        return super().as_recorded(sample, recorded, gold=gold)
+        return super().as_recorded(sample, normalized_row, gold=gold)
 
 
 def sample_id(name: str) -> str:
-    """The id of the sample that a question id or, for hypotheses, a capsule's uuid names."""
+    """Return the sample id for a question id or, for hypotheses, a capsule's uuid."""
     return f"bixbench_{name.strip().lower().removeprefix('bixbench_')}"
 
 
 def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
-    """Load one version; its own setting ``seed`` outranks the task's."""
-    own = args
-    if not isinstance(own, BixBenchArgs):
-        own = BixBenchArgs(**args.model_dump(exclude_unset=True))
-    if "seed" not in own.model_fields_set:
-        own = own.model_copy(update={"seed": seed})
-    acts = own.mode == AGENTIC
-    protocol = choose_protocol(BIXBENCH, own.protocol or own.implied_protocol)
+    """Load one version; the exam's setting ``seed`` overrides the task's seed."""
+    exam_args = args
+    if not isinstance(exam_args, BixBenchArgs):
+        exam_args = BixBenchArgs(**args.model_dump(exclude_unset=True))
+    if "seed" not in exam_args.model_fields_set:
+        exam_args = exam_args.model_copy(update={"seed": seed})
+    is_agentic = exam_args.mode == AGENTIC
+    protocol = choose_protocol(BIXBENCH, exam_args.protocol or exam_args.implied_protocol)
     assert isinstance(protocol, BixBenchProtocol)
-    if acts != (protocol.name == AGENTIC):
-        raise ConfigError("bixbench.mode_of_protocol", protocol=protocol.name, mode=own.mode)
-    wording = protocol.word(own)
-    table = read_table(folder, own.data_version)
-    if own.all_questions and table.version == "1.5":
+    if is_agentic != (protocol.name == AGENTIC):
+        raise ConfigError("bixbench.mode_of_protocol", protocol=protocol.name, mode=exam_args.mode)
+    wording = protocol.make_wording(exam_args)
+    table = read_table(folder, exam_args.data_version)
+    if exam_args.all_questions and table.version == "1.5":
         raise ConfigError("bixbench.all_questions")
-    questions = make_questions(table, own, protocol)
+    questions = make_questions(table, exam_args, protocol)
     (subset,) = questions.subsets
-    for name in own.subset_list or ():
+    for name in exam_args.subset_list or ():
         if name.strip().lower() not in (subset.name, subset.name.removeprefix("v")):
             raise ConfigError("bixbench.subset_not_asked", name=name, subset=subset.name)
-    if own.subset_list == []:
+    if exam_args.subset_list == []:
         raise ConfigError("bixbench.subset_list_empty")
-    mcq = own.answer_mode == "mcq"
-    same_view = mcq and own.question_source == "mcq" and not own.with_refusal
-    every = table.version == "1.5" or own.all_questions
+    mcq = exam_args.answer_mode == "mcq"
+    is_published_view = mcq and exam_args.question_source == "mcq" and not exam_args.with_refusal
+    has_all_questions = table.version == "1.5" or exam_args.all_questions
     return BixBenchExam(
         benchmark="bixbench",
         protocol=protocol if mcq else replace(protocol, reader="native"),
         samples=questions.samples,
         subsets=questions.subsets,
-        readers=readers.readers()
+        readers=readers.make_readers()
         if mcq
-        else open_answers.readers(
-            hypothesis=own.question_source == "hypothesis", tags_required=protocol.tags_required
+        else open_answers.make_readers(
+            hypothesis=exam_args.question_source == "hypothesis",
+            tags_required=protocol.tags_required,
         ),
         data=DataFacts(dict(folder.hashes), table.version, (*questions.notes, *folder.notes)),
         prompts=wording.prompts([subset.name]),
         errata=questions.errata,
         clustered=True,
-        references=REFERENCES[table.version] if same_view and every else (),
+        references=REFERENCES[table.version] if is_published_view and has_all_questions else (),
         beside="robust" if mcq else "tolerant",
-        judge=own.judge() if own.names_a_judge else None,
+        judge=exam_args.judge() if exam_args.names_a_judge else None,
         open_answers=not mcq,
-        grader=EXACT if own.exact else "",
-        warnings=(*questions.warnings, *([EXACT_WARNING] if own.exact else [])),
+        grader=EXACT if exam_args.exact else "",
+        warnings=(*questions.warnings, *([EXACT_WARNING] if exam_args.exact else [])),
         settings={
-            name: getattr(own, name)
-            for name in RECORDED_SETTINGS + (AGENTIC_RECORDED if acts else ())
+            name: getattr(exam_args, name)
+            for name in RECORDED_SETTINGS + (AGENTIC_RECORDED if is_agentic else ())
         }
         | {"prompt_template": wording.question, "system_prompt": wording.system_prompt},
-        any_thinking=own.use_think,
-        notebook=agentic.notebook_task(own, folder.path) if acts else None,
+        any_thinking=exam_args.use_think,
+        notebook=agentic.make_notebook_task(exam_args, folder.path) if is_agentic else None,
     )
 
 
-class Item(NamedTuple):
-    """What a row asks, whichever view it is asked in."""
+class ViewItem(NamedTuple):
+    """A question as one row asks it, in either view."""
 
     name: str
-    """Question id, or uuid of the capsule; the permutation depends on it."""
+    """Question id, or uuid of the capsule; it determines the permutation."""
     text: str
     options: tuple[str, ...]
     gold: int
-    """Which option is right."""
+    """The index of the right option."""
     capsule: Capsule
     metadata: dict[str, Any]
 
 
 def make_questions(table: Table, args: BixBenchArgs, protocol: BixBenchProtocol) -> Questions:
-    """The samples that `args` ask for, in the order of the file."""
+    """Return the samples for these settings, in the order of the file."""
     hypothesis = args.question_source == "hypothesis"
     if hypothesis:
         name, notes = HYPOTHESIS, [*table.notes]
@@ -208,18 +213,22 @@ def make_questions(table: Table, args: BixBenchArgs, protocol: BixBenchProtocol)
         if left_out:
             names = ", ".join(left_out)
             notes.append(f"hypotheses left out, as their truth is not recorded: {names}")
-        items = [Item(c.uuid, c.hypothesis, TRUTHS, int(not c.answer), c, {}) for c in capsules]
+        view_items = [
+            ViewItem(c.uuid, c.hypothesis, TRUTHS, int(not c.answer), c, {}) for c in capsules
+        ]
     else:
         name, notes = f"v{table.version}", []
-        every = table.version == "1.5" or args.all_questions
-        chosen = [question for question in table.questions if every or question.first]
-        if len(chosen) < len(table.questions):
+        has_all_questions = table.version == "1.5" or args.all_questions
+        selection = [
+            question for question in table.questions if has_all_questions or question.is_first
+        ]
+        if len(selection) < len(table.questions):
             notes.append(
-                f"{len(chosen)} of {len(table.questions)} questions, the first of each capsule:"
+                f"{len(selection)} of {len(table.questions)} questions, the first of each capsule:"
                 " all_questions true asks them all"
             )
-        items = [
-            Item(
+        view_items = [
+            ViewItem(
                 q.id,
                 q.text,
                 (q.ideal, *q.distractors),
@@ -227,68 +236,74 @@ def make_questions(table: Table, args: BixBenchArgs, protocol: BixBenchProtocol)
                 q.capsule,
                 {"question_id": q.id, EVAL_MODE: q.eval_mode},
             )
-            for q in chosen
+            for q in selection
         ]
-    if not items:
+    if not view_items:
         raise DataError("bixbench.nothing_of_view")
-    kept = items[: args.max_episodes]
-    samples = [make_sample(item, name, index, args, protocol) for index, item in enumerate(kept)]
+    asked_items = view_items[: args.max_episodes]
+    samples = [
+        make_sample(view_item, name, index, args, protocol)
+        for index, view_item in enumerate(asked_items)
+    ]
     errata: dict[str, str] = {}
-    for item, sample in zip(kept, samples, strict=True) if not hypothesis else ():
-        erratum = ERRATA[table.version].get(item.name)
-        if erratum and erratum.row == fingerprint(item.text, item.options[item.gold]):
+    for view_item, sample in zip(asked_items, samples, strict=True) if not hypothesis else ():
+        erratum = ERRATA[table.version].get(view_item.name)
+        if erratum and erratum.row == fingerprint(
+            view_item.text, view_item.options[view_item.gold]
+        ):
             errata[sample.id] = erratum.fault
         elif len({choice.strip() for choice in sample.choices}) < len(sample.choices):
             errata[sample.id] = "two of its options are the same"
     if args.answer_mode == "mcq":
-        # Where the right answers stand, so that a stuck permutation is seen before the run.
+        # The positions of the right answers, to show a permutation that does not vary before the
+        # run.
         letters = Counter(sample.target for sample in samples)
-        shown = ", ".join(f"{label} {letters[label]}" for label in sorted(letters))
-        notes.append(f"gold letters: {shown}")
+        letter_counts = ", ".join(f"{label} {letters[label]}" for label in sorted(letters))
+        notes.append(f"gold letters: {letter_counts}")
     count = table.rows
     if count.differs:
         notes.append(f"{count.name}: {count.rows} rows, published are {count.published}")
-    population = len(items) if len(samples) < len(items) else 0
+    population = len(view_items) if len(samples) < len(view_items) else 0
     return Questions(
         samples=tuple(samples),
         subsets=(Subset(name, 0, len(samples), population=population),),
         errata=errata,
         notes=notes,
-        warnings=count_warnings([count]),
+        warnings=make_count_warnings([count]),
     )
 
 
 def make_sample(
-    item: Item, subset: str, index: int, args: BixBenchArgs, protocol: BixBenchProtocol
+    view_item: ViewItem, subset: str, index: int, args: BixBenchArgs, protocol: BixBenchProtocol
 ) -> Sample:
-    """One sample; with options in their shown order unless the answer is open."""
-    capsule, n = item.capsule, len(item.options)
-    metadata = item.metadata | {
+    """Return one sample; with its options in displayed order unless the answer is open."""
+    capsule, n = view_item.capsule, len(view_item.options)
+    metadata = view_item.metadata | {
         "capsule_uuid": capsule.uuid,
         "short_id": capsule.short_id,
         "categories": list(capsule.categories),
     }
     order: tuple[int, ...] = ()
-    target, choices = item.options[item.gold], item.options
+    target, choices = view_item.options[view_item.gold], view_item.options
     if args.answer_mode == "mcq":
-        key = item.name
+        key = view_item.name
         if args.compat_shuffle:
             key = key.removeprefix(f"{capsule.short_id}-")
         if not args.with_refusal:
-            order = shown_order(n, key, args)
-        elif protocol.refusal.last and not args.compat_shuffle:
-            order = (*shown_order(n, key, args), n)
+            order = choose_option_order(n, key, args)
+        elif protocol.refusal.is_last and not args.compat_shuffle:
+            order = (*choose_option_order(n, key, args), n)
         else:
-            order = shown_order(n + 1, key, args)
-        target = LABELS[order.index(item.gold)]
+            order = choose_option_order(n + 1, key, args)
+        target = LABELS[order.index(view_item.gold)]
     if args.with_refusal:
         choices = (*choices, protocol.refusal.text)
         metadata[REFUSAL] = LABELS[order.index(n)]
     return Sample(
-        id=sample_id(item.name),
+        id=sample_id(view_item.name),
         subset=subset,
         index=index,
-        text=item.text,
+        text=view_item.text,
         target=target,
         choices=tuple(choices[i] for i in order),
         order=order,
@@ -297,8 +312,8 @@ def make_sample(
     )
 
 
-def shown_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]:
-    """The permutation of `n` options of the question `key`; see `keju.types.Sample.order`."""
+def choose_option_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]:
+    """Return the permutation of the `n` options of a question; see `keju.types.Sample.order`."""
     if not args.shuffle_options:
         return tuple(range(n))
     if not args.compat_shuffle:
@@ -315,52 +330,57 @@ def shown_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]:
 class Unit(NamedTuple):
     """One answer, graded or not."""
 
-    item: int
+    sample_index: int
     group: str
     outcome: Outcome
     value: float
 
 
-def answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estimate]:
-    """Precision, coverage and reward of all answers, then accuracy by category and eval_mode.
+def compute_answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estimate]:
+    """Return precision, coverage and reward, then accuracy by category and eval_mode.
 
-    Questions about one capsule are not independent, so every interval allows for clusters.
-    A kind that all questions share is left out: it would repeat the accuracy.
+    Questions about one capsule are not independent, so every interval is clustered. Accuracy by a
+    kind that all questions share is left out: it would repeat the accuracy.
     """
     units: list[Unit] = []
     for number, code in enumerate(scores.outcomes):
         if code in GRADED or code in LOST:
-            item = number // scores.epochs
-            group, value = samples[item].group or samples[item].id, scores.values[number]
-            units.append(Unit(item, group, ALL_OUTCOMES[code], float(f"{value:.7g}")))
-    sure = [unit for unit in units if unit.outcome != "refused"]
-    reward = _mean(units, lambda unit: unit.value, "mean score of all answers")
+            sample_index = number // scores.epochs
+            group, value = (
+                samples[sample_index].group or samples[sample_index].id,
+                scores.values[number],
+            )
+            units.append(Unit(sample_index, group, ALL_OUTCOMES[code], float(f"{value:.7g}")))
+    answered_units = [unit for unit in units if unit.outcome != "refused"]
+    reward = _mean_estimate(units, lambda unit: unit.value, "mean score of all answers")
     counts = scores.outcome_counts()
-    # How far single scores lie apart; None if there are none.
+    # The standard deviation of single scores; None if there are none.
     values = [unit.value for unit in units if unit.outcome not in UNGRADED]
     mean = math.fsum(values) / len(values) if values else 0.0
     squares = math.fsum((value - mean) ** 2 for value in values)
     deviation = math.sqrt(squares / len(values)) if values else None
-    spread = {"std": deviation, "answers": len(values)}
+    deviation_details = {"std": deviation, "answers": len(values)}
     metrics = {
-        "precision": _mean(sure, _right, "correct among answers that are no refusal"),
-        "coverage": _mean(
+        "precision": _mean_estimate(
+            answered_units, _right, "correct among answers that are no refusal"
+        ),
+        "coverage": _mean_estimate(
             units, lambda unit: float(unit.outcome != "refused"), "answers that are no refusal"
         ),
         "reward": msgspec.structs.replace(
-            reward, details=spread | {outcome: counts[outcome] for outcome in UNGRADED}
+            reward, details=deviation_details | {outcome: counts[outcome] for outcome in UNGRADED}
         ),
     }
     for kind, key in (("category", "categories"), ("eval_mode", EVAL_MODE)):
-        items_of: dict[str, set[int]] = {}
+        sample_indexes: dict[str, set[int]] = {}
         for position, sample in enumerate(samples):
             names = sample.metadata.get(key, [])
             for name in [names] if isinstance(names, str) else names:
-                items_of.setdefault(name, set()).add(position)
-        for name, items in sorted(items_of.items()) if len(items_of) > 1 else ():
-            chosen = [unit for unit in units if unit.item in items]
+                sample_indexes.setdefault(name, set()).add(position)
+        for name, indexes in sorted(sample_indexes.items()) if len(sample_indexes) > 1 else ():
+            kind_units = [unit for unit in units if unit.sample_index in indexes]
             title = f"accuracy, {kind.replace('_', ' ')} {name}"
-            metrics[f"accuracy[{kind}={name}]"] = _mean(chosen, _right, title)
+            metrics[f"accuracy[{kind}={name}]"] = _mean_estimate(kind_units, _right, title)
     return metrics
 
 
@@ -368,16 +388,18 @@ def _right(unit: Unit) -> float:
     return unit.value
 
 
-def _mean(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> Estimate:
-    """The mean over questions, each of them the mean of its repeats, within its bounds."""
+def _mean_estimate(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> Estimate:
+    """Return the mean over questions, where each is the mean of its repeats, with its bounds."""
     repeats: dict[int, list[Unit]] = {}
     for unit in units:
-        repeats.setdefault(unit.item, []).append(unit)
-    items = []
-    for own in repeats.values():
-        worths = [worth(unit) for unit in own if unit.outcome not in UNGRADED]
-        items.append(Repeats(own[0].group, worths, len(own) - len(worths)))
-    mean = mean_of_items(items, clustered=True, draws=True)
+        repeats.setdefault(unit.sample_index, []).append(unit)
+    question_repeats = []
+    for question_units in repeats.values():
+        values = [worth(unit) for unit in question_units if unit.outcome not in UNGRADED]
+        question_repeats.append(
+            Repeats(question_units[0].group, values, len(question_units) - len(values))
+        )
+    mean = mean_of_items(question_repeats, clustered=True, draws=True)
     return Estimate(mean.value, mean.ci95, mean.n, mean.method, title=title, bounds=mean.bounds)
 
 
@@ -391,7 +413,8 @@ BIXBENCH = Benchmark(
     tool_tasks=TOOL_TASKS,
     golden=GOLDEN,
     protocols=PROTOCOLS,
-    readers=readers.readers() | open_answers.readers(hypothesis=False, tags_required=False),
+    readers=readers.make_readers()
+    | open_answers.make_readers(hypothesis=False, tags_required=False),
     subset_names=(*(f"v{version}" for version in VERSIONS), HYPOTHESIS),
     exam=BixBenchExam,
     Args=BixBenchArgs,

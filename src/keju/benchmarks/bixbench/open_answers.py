@@ -1,8 +1,8 @@
-"""Open answers: rules decide first, and say when they cannot; a judge may decide the rest.
+"""Grade open answers by rules; a judge may decide the answers that no rule decides.
 
-``native`` is the published rule of each question's ``eval_mode`` without its defects: no part of
-the target passes for it, and no sign, point or exponent is dropped. ``tolerant`` also allows for
-rounding and for per cent.
+``native`` is the published rule of each question's ``eval_mode`` without its defects: a part of the
+target does not count as the target, and signs, points and exponents are kept. ``tolerant`` also
+allows for rounding and for percent.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from keju.answers.numbers import (
 )
 from keju.answers.reader import Reader
 from keju.answers.segments import clean_segment, tag_content
-from keju.benchmarks.bixbench.stated_numbers import stated_number
+from keju.benchmarks.bixbench.stated_numbers import find_stated_number
 from keju.benchmarks.grading import EXACT, grade
 from keju.types import Answer, Outcome, Reading, Reply, Sample, Score
 
 NAMES = ("native", "tolerant")
 EVAL_MODE = "eval_mode"
-"""Key of `Sample.metadata` that says how a question's answers are graded."""
+"""Key of `Sample.metadata` that tells how a question's answers are graded."""
 
 _PRECISE = Context(prec=200)
 _HUNDRED = Decimal(100)
 # `true`, `yes` (group 1), `false`, `no.` (group 2); not the `no` of `no effect`.
 _TRUTH_WORD = re.compile(r"\b(?:(true|yes)|(false|no(?=\s*+(?:[.,;:!?)\"'*]|or\b|and\b|$))))\b")
-# What a reply begins with: `no, because`; not `no doubt`, `no one`, which begin something else.
+# The beginning of a reply: `no, because`; not `no doubt`, `no one`, which continue differently.
 _FIRST_WORD = re.compile(r"(true|yes|false|no)\b(?!\s+(?:doubt|question|one|idea)\b)")
-# `none`, `twenty-five`, `a half`: numbers in words, whole or as a part of a longer one.
+# `none`, `twenty-five`, `a half`: numbers in words, alone or as a part of a longer one.
 _NUMBER_WORD = re.compile(
     rf"(?i)\b(?:{'|'.join(NUMBER_WORDS)}|(?:thir|for|fif|six|seven|eigh|nine)ty|hundreds?"
     rf"|thousands?"
@@ -49,19 +49,19 @@ _NO_FIRST = re.compile(r"no\b")
 
 
 class Verdict(NamedTuple):
-    """What the rules say about an answer."""
+    """The decision of the rules about an answer."""
 
     correct: bool | None
-    """None where they cannot decide."""
+    """None if the rules cannot decide."""
     grader: str
-    """Which rule decided."""
+    """The rule that decided."""
 
 
 UNDECIDED = Verdict(None, "undecided")
 
 
 class OpenReader(Reader):
-    """Takes the whole reply, or what stands inside its tags, for the answer."""
+    """Takes the full reply, or the text inside its tags, as the answer."""
 
     version = 4
 
@@ -82,27 +82,29 @@ class OpenReader(Reader):
         return self.decide(value, sample).correct is True
 
     def decide(self, value: str, sample: Sample) -> Verdict:
-        """Grade an answer by the rule of its question; the target's very text is right by any."""
+        """Grade an answer by the rule of its question; the target's exact text is always right."""
         target = sample.target
         if comparable(value) == comparable(target):
             return Verdict(True, EXACT)
         if sample.metadata.get(EVAL_MODE) == "range_verifier":
-            bounds, number = range_of(target), stated_number(value)
-            if bounds is not None and not _may_hold_a_number(value):
+            bounds, number = range_of(target), find_stated_number(value)
+            if bounds is not None and not _may_contain_number(value):
                 return Verdict(False, "range")
             if bounds is None or number is None:
                 return UNDECIDED
-            return Verdict(any(map(bounds.holds, self._values(number, percent=False))), "range")
+            return Verdict(
+                any(map(bounds.holds, self._possible_values(number, percent=False))), "range"
+            )
         number, gold = number_of(value), number_of(target)
         if number is None or gold is None:
             return UNDECIDED
         rounded = self._tolerant and any(
-            _rounds_to(v, gold) for v in self._values(number, gold.percent)
+            _rounds_to(v, gold) for v in self._possible_values(number, gold.percent)
         )
         return Verdict(True, "number") if rounded or same_number(number, gold) else UNDECIDED
 
-    def _values(self, number: Number, percent: bool) -> Sequence[Decimal]:
-        """What the number may mean beside a target that is in per cent or not."""
+    def _possible_values(self, number: Number, percent: bool) -> Sequence[Decimal]:
+        """Return the possible values of a number; `percent` is whether the target is in percent."""
         if not self._tolerant or number.percent == percent:
             return (number.value,)
         scaled = number.value / _HUNDRED if number.percent else number.value * _HUNDRED
@@ -110,7 +112,7 @@ class OpenReader(Reader):
 
 
 class HypothesisReader(Reader):
-    """True or false, as the whole reply or its first word; never out of two that contradict."""
+    """Reads true or false from the full reply or its first word; None if they contradict."""
 
     name = "native"
     about = "bixbench.about_reader_hypothesis"
@@ -122,31 +124,31 @@ class HypothesisReader(Reader):
         if not bare:
             return Answer(reason="empty")
         words = _TRUTH_WORD.findall(bare)
-        said_yes = any(yes for yes, _ in words)
-        if said_yes and (any(no for _, no in words) or _NO_FIRST.match(bare)):
+        says_yes = any(yes for yes, _ in words)
+        if says_yes and (any(no for _, no in words) or _NO_FIRST.match(bare)):
             return Answer(reason="ambiguous")
-        first = _FIRST_WORD.match(bare)
-        if first is None:
+        first_word = _FIRST_WORD.match(bare)
+        if first_word is None:
             return Answer(reason="no_marker")
-        return Answer("True" if first[1] in ("true", "yes") else "False", "strict")
+        return Answer("True" if first_word[1] in ("true", "yes") else "False", "strict")
 
     def matches(self, value: str, sample: Sample) -> bool:
         return value == sample.target
 
 
-def readers(*, hypothesis: bool, tags_required: bool) -> dict[str, Reader]:
-    """The readers of open answers by name."""
+def make_readers(*, hypothesis: bool, tags_required: bool) -> dict[str, Reader]:
+    """Return the readers of open answers by name."""
     if hypothesis:
         return {HypothesisReader.name: HypothesisReader()}
-    both = (OpenReader(tolerant=t, tags_required=tags_required) for t in (False, True))
-    return {reader.name: reader for reader in both}
+    open_readers = (OpenReader(tolerant=t, tags_required=tags_required) for t in (False, True))
+    return {reader.name: reader for reader in open_readers}
 
 
 def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> Reading:
     """Read and grade an open answer.
 
-    What no rule decides is ungraded, for a judge to decide; with `exact` it is right only where it
-    is the target's text.
+    An answer that no rule decides is ungraded, so that a judge can decide. With `exact` it is right
+    only if it equals the target's text.
     """
     reading = grade(reply, sample, reader)
     value, outcome = reading.answer.value, reading.score.outcome
@@ -168,13 +170,13 @@ def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> 
 _OUTCOMES: dict[bool | None, Outcome] = {True: "correct", False: "incorrect", None: "ungraded"}
 
 
-def _may_hold_a_number(text: str) -> bool:
-    """Whether a text says any number, in digits, other numerals or words."""
+def _may_contain_number(text: str) -> bool:
+    """Whether a text contains a number, in digits, other numerals or words."""
     return bool(_NUMBER_WORD.search(text)) or any(numeric(c, None) is not None for c in text)
 
 
 def _rounds_to(value: Decimal, gold: Number) -> bool:
-    """Whether `value`, rounded to the digits that the target prints, is the target."""
+    """Whether `value` equals the target when rounded to the target's digits."""
     if value.adjusted() > gold.value.adjusted() + 2:
         return False
     rounded = value.quantize(gold.quantum, rounding=ROUND_HALF_UP, context=_PRECISE)

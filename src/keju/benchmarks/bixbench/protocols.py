@@ -1,4 +1,4 @@
-"""The published ways to sit BixBench, their prompts word for word, faults of spacing included."""
+"""The published ways to ask BixBench, with their exact prompts, including their spacing errors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SYSTEM_HYPOTHESIS_MCQ = (
     "You are evaluating whether a scientific hypothesis is supported. Respond with a single letter"
     " A or B. If a 'C. I don't know' option is shown, you may answer C. Output only the letter."
 )
-"""The environment's, without its claim that A means True, which shuffling makes false, and with
-the letter that its refusal option really has."""
+"""The environment's prompt with two corrections. Its claim that A means True is removed, because
+shuffling makes it false, and its refusal option has the correct letter."""
 SYSTEM_HYPOTHESIS_OPEN = (
     "Answer whether the hypothesis is true or false. Respond with 'True' or 'False' only, unless"
     " you are unsure."
@@ -61,15 +61,15 @@ AGENTIC = "agentic"
 
 
 class Refusal(NamedTuple):
-    """The option of not knowing, where it is offered."""
+    """The option "I don't know", for settings that offer it."""
 
     text: str
-    last: bool
-    """It stays behind the shuffled options; otherwise it is shuffled among them."""
+    is_last: bool
+    """Whether it follows the shuffled options; otherwise it is shuffled with them."""
 
 
 class View(NamedTuple):
-    """How the questions are asked."""
+    """The kind of answers and questions."""
 
     answer_mode: str
     question_source: str
@@ -77,52 +77,55 @@ class View(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BixBenchProtocol(Protocol):
-    """A publication: its prompts by answer mode, and the option of not knowing.
+    """One publication: its prompts by answer mode, and its refusal option.
 
-    `reader` is that of multiple choice; open answers are read by ``native``.
+    `reader` is the reader of multiple choice; ``native`` reads open answers.
     """
 
     style: LabelStyle
     questions: Mapping[str, str]
-    """The message by answer mode; ``refusal`` is that of options with a refusal among them."""
+    """The message by answer mode; ``refusal`` is the one for options with a refusal."""
     systems: Mapping[View, str]
-    """The system message of each view; views that are missing have none."""
+    """The system message of each view; the other views have none."""
     refusal: Refusal
     hypotheses: bool = True
-    """Whether it can ask for the truth of hypotheses."""
+    """Whether it can ask about the truth of hypotheses."""
     tags_required: bool = False
-    """Whether an open answer must stand in tags."""
+    """Whether an open answer must be in tags."""
 
-    def word(self, args: BixBenchArgs) -> Wording:
-        """The prompts that `args` ask for; even an empty system message of the user's counts."""
+    def make_wording(self, args: BixBenchArgs) -> Wording:
+        """Return the prompts for these settings; a user's empty system message also counts."""
         if args.question_source == "hypothesis" and not self.hypotheses:
             raise ConfigError("bixbench.no_hypothesis", protocol=self.name)
         template = args.prompt_template
         if template is None:
-            offered = args.with_refusal and "refusal" in self.questions
-            template = self.questions["refusal" if offered else args.answer_mode]
+            offers_refusal = args.with_refusal and "refusal" in self.questions
+            template = self.questions["refusal" if offers_refusal else args.answer_mode]
         else:
             required = ["question"] + (["choices"] if args.answer_mode == "mcq" else [])
             required += ["legend"] if args.add_tf_legend else []
-            check_template(template, known=required, required=required, setting="prompt_template")
+            check_template(
+                template, known_names=required, required=required, setting="prompt_template"
+            )
         system = self.systems.get(View(args.answer_mode, args.question_source), "")
         return Wording(
             question=template,
             system_prompt=system if args.system_prompt is None else args.system_prompt,
-            words=words(self.style) | {"legend": legend if args.add_tf_legend else lambda _: ""},
+            words=words(self.style)
+            | {"legend": write_legend if args.add_tf_legend else lambda _: ""},
             shared=(),
         )
 
 
 class AgenticProtocol(BixBenchProtocol):
-    """The authors' notebook agent, whose prompts are put together from parts."""
+    """The authors' notebook agent, whose prompts are assembled from parts."""
 
     def word(self, args: BixBenchArgs) -> Wording:
-        return agentic.wording(args)
+        return agentic.make_wording(args)
 
 
-def legend(sample: Sample) -> str:
-    """Which letters mean True and False, as the options are shown."""
+def write_legend(sample: Sample) -> str:
+    """Return a legend with the letters of True and False in the displayed order."""
     letters = dict(zip(sample.choices, sample.labels, strict=True))
     return fill(LEGEND, {"true": letters["True"], "false": letters["False"]})
 
@@ -141,7 +144,7 @@ PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
             View("mcq", "hypothesis"): SYSTEM_HYPOTHESIS_MCQ,
             View("open", "hypothesis"): SYSTEM_HYPOTHESIS_OPEN,
         },
-        refusal=Refusal("I don't know", last=True),
+        refusal=Refusal("I don't know", is_last=True),
     ),
     BixBenchProtocol(
         name="official",
@@ -156,7 +159,7 @@ PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
             "open": OFFICIAL_OPEN,
         },
         systems={},
-        refusal=Refusal("Insufficient information to answer the question", last=False),
+        refusal=Refusal("Insufficient information to answer the question", is_last=False),
         hypotheses=False,
         tags_required=True,
     ),
@@ -169,6 +172,6 @@ PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
         style="(A) text",
         questions={},
         systems={},
-        refusal=Refusal("Insufficient information to answer the question", last=False),
+        refusal=Refusal("Insufficient information to answer the question", is_last=False),
     ),
 )

@@ -1,7 +1,7 @@
-"""The one number that an open answer certainly states.
+"""Find the one number that an open answer certainly states.
 
-What may deny a number, bound it, suppose it or make it part of something else leaves the decision
-to a judge.
+A judge has to decide if the text may deny the number, limit it, suppose it or make it part of
+another quantity.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from keju.answers.segments import unwrap_latex
 _ANSWER_IS = re.compile(r"(?i:\banswer(?:\s+is\b|\s*:))")
 # The sign of `r = 0.65`, `p ≈ 3`.
 _EQUALS = re.compile(r"[=≈]")
-# ` ** about `: from a marker to its number.
+# ` ** about `: the text from a marker to its number.
 _UP_TO_NUMBER = re.compile(
     r"[\s*_`$~≈:]{0,12}+(?:(?i:approximately|about|around|roughly|exactly)\s+)?"
 )
-# `twelve`, `half`, `dozens`: a quantity in words, which may be part of the number beside it.
+# `twelve`, `half`, `dozens`: a quantity in words, which may be part of the number next to it.
 _NUMERAL = (
     r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty"
     r"|half|twice|thrice|double|triple|couple|dozens?|hundreds?|thousands?|millions?|billions?"
 )
-# Before a number: it is denied (`not 5`), supposed (`if 5`), a bound (`at most 5`), or one of
-# several (`either 5`, `two or 5`); not `notable: 5`.
+# Before a number: words that deny it (`not 5`), suppose it (`if 5`), make it a limit (`at most 5`)
+# or one of several (`either 5`, `two or 5`); not `notable: 5`.
 _HEDGE = re.compile(
     r"\b(?:not|cannot|unable|never|neither|nor|no|none|without|exclud\w+|except|besides|unlike"
     r"|wrong|incorrect\w*|false|untrue|invalid|unlikely|impossible|unknown|unclear|doubt\w*"
@@ -40,15 +40,15 @@ _HEDGE = re.compile(
     rf"|{_NUMERAL})\b|n['’]t\b",
     re.IGNORECASE,
 )
-# Earlier in the sentence of an announced number: it is supposed (`unless`) or disputed (`do not
-# think`); not `no significant`.
+# Earlier in the sentence of an announced number: words that suppose it (`unless`) or dispute it
+# (`do not think`); not `no significant`.
 _CONDITION = re.compile(
     r"\b(?:if|unless|otherwise|suppos\w+|assuming|whether|doubt\w*)\b"
     r"|(?:\bnot|n['’]t)\s+(?:think|believe|say|mean|claim|agree)\b",
     re.IGNORECASE,
 )
-# After a number: it may be denied (`5 is wrong`), a bound (`5 at most`), part of more (`5 out of`),
-# or one of several (`5 or`); not `5, which is not significant`, `5-fold`.
+# After a number: words that deny it (`5 is wrong`), make it a limit (`5 at most`), part of more (`5
+# out of`), or one of several (`5 or`); not `5, which is not significant`, `5-fold`.
 _DOUBT = re.compile(
     r"\b(?:not(?!\s+(?:statistically\s+)?significant\b)|cannot|never|neither|nor|no|none|or|either"
     r"|wrong|incorrect\w*|false|untrue|invalid|unlikely|impossible|exclud\w+|except|but|if|unless"
@@ -61,7 +61,8 @@ _DOUBT = re.compile(
     rf"|{_NUMERAL})\b|n['’]t\b|\A[-\u2013](?!fold\b)",
     re.IGNORECASE,
 )
-# In later sentences: what was announced may be taken back, `Wait`, `not right`, `no,`, `Or 6`.
+# In later sentences: words that may retract the announced number, `Wait`, `not right`, `no,`, `Or
+# 6`.
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|correct(?:ion|ed|ing)|wrong|incorrect\w*|false|mistake\w*|sorry|instead"
     r"|rather|scratch|hmm+|oops|retract\w*|alternative\w*|however|maybe|perhaps|possibl[ey]|might"
@@ -69,21 +70,21 @@ _CORRECTION = re.compile(
     r"|(?:\A|[.!?\n])\s{0,3}(?:or|not|no)\b",
     re.IGNORECASE,
 )
-# Anywhere beside a number that no `answer is` announces: the text may have no answer.
+# Anywhere in a text whose number no `answer is` announces: the text may have no answer.
 _NO_ANSWER = re.compile(
     r"\b(?:cannot|unable|unknown|unclear|impossible|insufficient|undetermined|inconclusive"
     r"|un(?:available|certain|sure)|missing|no\s+(?:answer|data|result|idea))\b"
     r"|n['’]t\b|\b(?:do|does|could|can|did)\s+not\b",
     re.IGNORECASE,
 )
-# `r was high (n = `: the number is the size of the sample; not `n = ` at the beginning.
+# `r was high (n = `: the number is the sample size; not `n = ` at the beginning.
 _SAMPLE_SIZE = re.compile(r"(?<=\S)[\s(,;]{1,3}n\s?=[\s*_`$]{0,4}\Z", re.IGNORECASE)
 # The comma of `if so, 5`, `but`; not the point of `3.5`.
 _CLAUSE_END = re.compile(r"[,;!?(\n]|\.\s|\bbut\b", re.IGNORECASE)
 # `?`, `. `, a new line; not the point of `3.5`.
 _SENTENCE_END = re.compile(r"[!?\n]|[.。]\s")
-# What may stand right before the only number of a text for it to be the answer: nothing, `= `,
-# `There are about `, `it's **`; not `at `.
+# The text right before the only number of a text if it is the answer: nothing, `= `, `There are
+# about `, `it's **`; not `at `.
 _LEAD = re.compile(
     r"(?:\A|[\n=≈≅~:]|(?<=['’]s)\s|\b(?:is|was|are|were|be|equals|equal\s+to"
     r"|yields?|yielded|gives?|gave|found|identified|detected|obtained|counted|got|returns?|returned"
@@ -93,11 +94,11 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _LEAD_REACH = 60
-# `at `, `among `: the number is a circumstance, `at 5 genes r = 0.65`.
+# `at `, `among `: the number is a condition, `at 5 genes r = 0.65`.
 _CIRCUMSTANCE = re.compile(r"\b(?:at|for|in|after|from|among|across|using)\s\Z", re.IGNORECASE)
 _CIRCUMSTANCE_REACH = 8
 _EXPRESSION = frozenset("0123456789 .,%+-*/×x÷^()\u2013")
-# An interval or a test that goes with a number, in brackets: `(95% CI 4 to 6)`, `(p = 0.03)`.
+# An interval or a test that belongs to a number, in brackets: `(95% CI 4 to 6)`, `(p = 0.03)`.
 _STATISTICS = re.compile(
     r"[(\[]\s?(?:\d{1,3}(?:\.\d{1,3})?\s?%\s?(?:CI|confidence)\b|CI\b"
     r"|[A-Za-z][\w -]{0,20}[=<>≤≥≈:])[^()\[\]\n]{0,100}[)\]]"
@@ -105,80 +106,83 @@ _STATISTICS = re.compile(
 
 
 class _Candidate(NamedTuple):
-    """A number that a text seems to answer with."""
+    """A number that a text probably gives as its answer."""
 
     number: Number
-    by: Literal["answer", "sign", "itself"]
-    """``answer is``, a sign of equality, or that there is no other number."""
+    basis: Literal["answer", "sign", "itself"]
+    """The reason: ``answer is``, a sign of equality, or because it is the only number."""
 
 
-def stated_number(text: str) -> Number | None:
-    """The one number that `text` certainly answers with.
+def find_stated_number(text: str) -> Number | None:
+    """Return the one number that `text` certainly gives as its answer.
 
-    None where it has none or several, and where what stands around the number may deny it, bound
-    it, suppose it, or make it part of something else: somebody who understands the text has to
-    decide.
+    None if it has no number or several. Also None if the text around the number may deny it, limit
+    it, suppose it, or make it part of another quantity: such a text needs a judge.
     """
-    whole = number_of(text)
-    if whole is not None:
-        return whole
-    plain = unwrap_latex(plain_numerals(text))
-    stated = _candidate(plain, numbers_in(plain))
-    if stated is None or not stated.number.clear:
+    whole_number = number_of(text)
+    if whole_number is not None:
+        return whole_number
+    plain_text = unwrap_latex(plain_numerals(text))
+    candidate = _find_candidate(plain_text, numbers_in(plain_text))
+    if candidate is None or not candidate.number.clear:
         return None
-    number, by = stated
-    before, tail = plain[: number.start], plain[number.end :]
-    hedged = before if by == "itself" else _CLAUSE_END.split(before)[-1]
-    if _HEDGE.search(hedged):
+    number, basis = candidate
+    before, tail = plain_text[: number.start], plain_text[number.end :]
+    preceding_text = before if basis == "itself" else _CLAUSE_END.split(before)[-1]
+    if _HEDGE.search(preceding_text):
         return None
-    if by != "itself" and _CONDITION.search(_SENTENCE_END.split(before)[-1]):
+    if basis != "itself" and _CONDITION.search(_SENTENCE_END.split(before)[-1]):
         return None
     end = _SENTENCE_END.search(tail)
     if end and end[0] == "?":
         return None
-    later = ""
-    if by == "answer":
-        later = tail[end.start() :] if end else ""
+    later_text = ""
+    if basis == "answer":
+        later_text = tail[end.start() :] if end else ""
         tail = tail[: end.start()] if end else tail
     elif _SAMPLE_SIZE.search(before, max(0, number.start - _LEAD_REACH)) or _NO_ANSWER.search(
-        plain
+        plain_text
     ):
         return None
     remark = _STATISTICS.sub(" ", tail)
-    if _DOUBT.search(remark) or numbers_in(remark) or _CORRECTION.search(later):
+    if _DOUBT.search(remark) or numbers_in(remark) or _CORRECTION.search(later_text):
         return None
     return number
 
 
-def _candidate(text: str, numbers: Sequence[Number]) -> _Candidate | None:
-    """The number after ``answer is``, after a sign of equality, or the only one of `text`."""
+def _find_candidate(text: str, numbers: Sequence[Number]) -> _Candidate | None:
+    """Return the number after ``answer is`` or a sign of equality, or the only one of `text`."""
     by_start = {number.start: number for number in numbers}
 
-    def following(marker: re.Pattern[str]) -> list[Number | None]:
-        """For each marker the number right after it."""
+    def numbers_after(marker: re.Pattern[str]) -> list[Number | None]:
+        """Return, for each marker, the number right after it."""
         leads = (_UP_TO_NUMBER.match(text, match.end()) for match in marker.finditer(text))
         return [by_start.get(lead.end()) if lead else None for lead in leads]
 
-    announced = following(_ANSWER_IS)
-    if any(announced):
-        last = announced[-1]
-        agreed = last and all(same_number(last, other) for other in announced if other)
-        return _Candidate(last, "answer") if last and agreed else None
-    equal = [number for number in following(_EQUALS) if number]
-    if equal and all(same_number(equal[-1], other) for other in equal):
-        last = equal[-1]
-        first = len(text[: last.start].rstrip("=≈~ "))
-        while first and text[first - 1] in _EXPRESSION:
-            first -= 1
-        same = {number.start for number in equal}
-        # No number before rivals it: `at 5 genes r = 0.65`, `22/64 = 0.34`.
+    announced_numbers = numbers_after(_ANSWER_IS)
+    if any(announced_numbers):
+        last_number = announced_numbers[-1]
+        is_unanimous = last_number and all(
+            same_number(last_number, announced) for announced in announced_numbers if announced
+        )
+        return _Candidate(last_number, "answer") if last_number and is_unanimous else None
+    equated_numbers = [number for number in numbers_after(_EQUALS) if number]
+    if equated_numbers and all(
+        same_number(equated_numbers[-1], equated) for equated in equated_numbers
+    ):
+        last_number = equated_numbers[-1]
+        expression_start = len(text[: last_number.start].rstrip("=≈~ "))
+        while expression_start and text[expression_start - 1] in _EXPRESSION:
+            expression_start -= 1
+        equated_starts = {number.start for number in equated_numbers}
+        # No earlier number competes with it: `at 5 genes r = 0.65`, `22/64 = 0.34`.
         if all(
-            (other.start >= first and not other.clear)
-            or _CIRCUMSTANCE.search(text, max(0, other.start - _CIRCUMSTANCE_REACH), other.start)
-            for other in numbers
-            if other.end <= last.start and other.start not in same
+            (rival.start >= expression_start and not rival.clear)
+            or _CIRCUMSTANCE.search(text, max(0, rival.start - _CIRCUMSTANCE_REACH), rival.start)
+            for rival in numbers
+            if rival.end <= last_number.start and rival.start not in equated_starts
         ):
-            return _Candidate(last, "sign")
+            return _Candidate(last_number, "sign")
     if len(numbers) == 1:
         start = numbers[0].start
         if _LEAD.search(text, max(0, start - _LEAD_REACH), start):

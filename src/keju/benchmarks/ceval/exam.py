@@ -1,8 +1,8 @@
-"""C-Eval: its settings, its tables, and the exam that they become.
+"""C-Eval: its settings, its tables, and its exam.
 
-The tables are `{dev,val,test}/<subject>_<split>.csv`, or a hub's layout of them. Text is kept as
-published, line breaks (some of them CRLF) included. A missing file, column or answer is an error
-in one line; a row count that differs from the published one is noted.
+The tables are `{dev,val,test}/<subject>_<split>.csv`, or the layout of a hub. Text is kept as
+published, including line breaks (some of them CRLF). A missing file, column or answer is an error.
+A row count that differs from the published one is noted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keju.benchmarks.ceval.facts import (
     TOOL_TASKS,
     Split,
     check_mapping,
-    references,
+    find_references,
 )
 from keju.benchmarks.ceval.protocols import (
     PROTOCOLS,
@@ -34,7 +34,7 @@ from keju.benchmarks.ceval.protocols import (
     Mode,
     PromptForm,
 )
-from keju.benchmarks.ceval.readers import readers_for
+from keju.benchmarks.ceval.readers import make_readers
 from keju.benchmarks.facts import Submission
 from keju.benchmarks.kit import (
     Questions,
@@ -42,7 +42,7 @@ from keju.benchmarks.kit import (
     arrange,
     choose_protocol,
     count_rows,
-    count_warnings,
+    make_count_warnings,
 )
 from keju.benchmarks.prepare import prepare
 from keju.bounds import whole_number
@@ -78,7 +78,8 @@ class CEvalExam(Exam):
     """One split of C-Eval under one protocol."""
 
     def locate(self, row: Mapping[str, Any]) -> str:
-        """By ``subject`` (or ``subset``) and ``id`` (or ``index``), or by the sample id alone."""
+        """Return the id for ``subject`` (or ``subset``) and ``id`` (or ``index``), or a full sample
+        id."""
         subject = row.get("subject", row.get("subset"))
         if subject is None:
             if isinstance(row.get("id"), str):
@@ -100,12 +101,12 @@ class CEvalExam(Exam):
 
 
 def sample_id(subject: str, split: Split, number: int | str) -> str:
-    """The id of a question: unique over subjects and splits."""
+    """Return the id of a question, which is unique over subjects and splits."""
     return f"ceval_{subject}_{split}_{number}"
 
 
 def make(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
-    """Fix the protocol's axes, then take the usual steps."""
+    """Fix the protocol's axes, then prepare the exam in the usual way."""
     if not isinstance(args, CEvalArgs):
         args = CEvalArgs(**args.model_dump(exclude_unset=True))
     if args.split == "dev":
@@ -115,13 +116,13 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     protocol = published.fix(
         mode=args.mode, form=args.form, decode=args.decode, shots=args.few_shot_num
     )
-    protocol = replace(protocol, readers=readers_for(protocol))
-    asked = args
+    protocol = replace(protocol, readers=make_readers(protocol))
+    prepared_args = args
     if not args.system_role:
-        protocol, asked = without_system_role(protocol, args)
-    exam = prepare(CEVAL, asked, folder, seed, protocol)
-    if protocol.answer_only:
-        exam.references = references(args.split, protocol.shots)
+        protocol, prepared_args = drop_system_role(protocol, args)
+    exam = prepare(CEVAL, prepared_args, folder, seed, protocol)
+    if protocol.is_answer_only:
+        exam.references = find_references(args.split, protocol.shots)
     templates = ("system_prompt", "prompt_template", "few_shot_prompt_template")
     exam.settings = {
         "split": args.split,
@@ -136,14 +137,12 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     return exam
 
 
-def without_system_role(
-    protocol: CEvalProtocol, args: CEvalArgs
-) -> tuple[CEvalProtocol, CEvalArgs]:
-    """Let what the system message says open the first user message instead.
+def drop_system_role(protocol: CEvalProtocol, args: CEvalArgs) -> tuple[CEvalProtocol, CEvalArgs]:
+    """Move the text of the system message to the beginning of the first user message.
 
-    The official chat says its head there already, so that its own system message is left out.
+    The official chat already has its head there, so its system message is dropped.
     """
-    if protocol.base:
+    if protocol.is_base:
         raise ConfigError("ceval.system_role_base")
     wording, system = protocol.wording, args.system_prompt
     assert wording is not None
@@ -158,46 +157,48 @@ def without_system_role(
         head=opening + wording.head,
         constants={**wording.constants, "opening": system or ""},
     )
-    own = {"system_prompt": ""}
+    settings_update = {"system_prompt": ""}
     if args.few_shot_prompt_template:
-        own["few_shot_prompt_template"] = opening + args.few_shot_prompt_template
-    return replace(protocol, wording=wording), args.model_copy(update=own)
+        settings_update["few_shot_prompt_template"] = opening + args.few_shot_prompt_template
+    return replace(protocol, wording=wording), args.model_copy(update=settings_update)
 
 
 # --- data --------------------------------------------------------------------------------------
 
 
-def questions(setup: Setup) -> Questions:
-    """The questions of the chosen split and subjects."""
+def make_questions(setup: Setup) -> Questions:
+    """Return the questions of the selected split and subjects."""
     args, folder = setup.args, setup.folder
     assert isinstance(args, CEvalArgs)
     if folder.exists(MAPPING):
         check_mapping(folder.json(MAPPING), str(folder.path / MAPPING))
     rows = (row for name in setup.subsets for row in read_rows(folder, name, args.split))
-    made = arrange("ceval", rows, setup.subsets)
-    made.subsets = [replace(s, title=SUBJECTS[s.name].chinese) for s in made.subsets]
-    counts = count_rows(made.subsets, {s.name: s.rows(args.split) for s in SUBJECTS.values()})
+    arranged = arrange("ceval", rows, setup.subsets)
+    arranged.subsets = [replace(s, title=SUBJECTS[s.name].chinese) for s in arranged.subsets]
+    counts = count_rows(arranged.subsets, {s.name: s.rows(args.split) for s in SUBJECTS.values()})
     notes = [
         f"{count.name}: {count.rows} {args.split} rows, published {count.published}"
         for count in counts
         if count.differs
     ]
-    total, unlabelled = len(made.samples), sum(not sample.target for sample in made.samples)
+    total, unlabelled = len(arranged.samples), sum(not sample.target for sample in arranged.samples)
     if unlabelled == total:
         notes.append("no labels: no score, only outcome counts and predictions")
     elif unlabelled:
         notes.append(f"{unlabelled} of {total} rows have no label: no score for them")
-    return replace(made, version=args.split, notes=tuple(notes), warnings=count_warnings(counts))
+    return replace(
+        arranged, version=args.split, notes=tuple(notes), warnings=make_count_warnings(counts)
+    )
 
 
-def examples(setup: Setup) -> Iterator[Sample]:
-    """The worked examples of the chosen subjects."""
+def load_examples(setup: Setup) -> Iterator[Sample]:
+    """Yield the worked examples of the selected subjects."""
     for name in setup.subsets:
         yield from read_rows(setup.folder, name, "dev")
 
 
 def read_rows(folder: DataFolder, subject: str, split: Split) -> list[Sample]:
-    """The rows of one subject in file order; only the test split may lack answers."""
+    """Return the rows of one subject in file order; only the test split may lack answers."""
     table = f"{split}/{subject}"
     if not folder.has(table):
         missing = folder.path / split / f"{subject}_{split}.csv"
@@ -216,13 +217,13 @@ def read_rows(folder: DataFolder, subject: str, split: Split) -> list[Sample]:
 
 
 def read_row(fields: Mapping[str, Any], subject: str, split: Split, where: str) -> Sample:
-    """One row, checked."""
+    """Return one checked row."""
     needed = ["id", "question", *OPTIONS]
     needed += ["answer"] if split != "test" else []
     needed += ["explanation"] if split == "dev" else []
-    lacking = [column for column in needed if fields.get(column) is None]
-    if lacking:
-        raise DataError("ceval.no_value", where=where, names=lacking)
+    missing_columns = [column for column in needed if fields.get(column) is None]
+    if missing_columns:
+        raise DataError("ceval.no_value", where=where, names=missing_columns)
     text = {column: "" if value is None else str(value) for column, value in fields.items()}
     if whole_number(text["id"]) is None:
         raise DataError("ceval.id_not_whole", where=where, id=text["id"])
@@ -243,40 +244,40 @@ def read_row(fields: Mapping[str, Any], subject: str, split: Split, where: str) 
     )
 
 
-def fault_of(sample: Sample) -> str | None:
-    """What is known to be wrong with a row: options that cannot be told apart."""
+def find_fault(sample: Sample) -> str | None:
+    """Return the known error of a row: identical options."""
     for option in sample.choices:
-        same = [OPTIONS[i] for i, other in enumerate(sample.choices) if other == option]
-        if len(same) > 1:
-            return f"options {' and '.join(same)} are identical"
+        equal_labels = [OPTIONS[i] for i, text in enumerate(sample.choices) if text == option]
+        if len(equal_labels) > 1:
+            return f"options {' and '.join(equal_labels)} are identical"
     return None
 
 
-PREDICTED = "模型预测"
+PREDICTION_COLUMN = "模型预测"
 """The column of predictions, as the tutorial calls it."""
 
 
 # --- submission --------------------------------------------------------------------------------
 
 
-def submission(
+def make_submission(
     exam: Exam,
     answers: Mapping[str, str | None],
     fill: str | None = None,
     *,
     partial: bool = False,
 ) -> Submission:
-    """The file that the C-Eval site takes: a letter for every question of the test split.
+    """Make the file for the C-Eval site: a letter for every question of the test split.
 
-    Official shape: ``{subject: {"0": "A", "1": "B", …}}``, the subject by file name, all 52
-    subjects, every id as a string. How the site treats an empty value is not documented, so rows
-    without a letter are listed, and filled only with a letter that the user names.
+    The official form is ``{subject: {"0": "A", "1": "B", …}}``: subjects by file name, all 52 of
+    them, ids as strings. The site does not document how it treats an empty value. So rows without a
+    letter are listed, and filled only with a letter that the user names.
 
-    `answers` are by sample id, as labels of the options shown.
+    `answers` holds labels of the displayed options, by sample id.
 
-    A sample whose answer is None was asked and not understood: it becomes ``""``, or `fill`. A
-    sample that was never asked makes the submission incomplete, which is refused unless `partial`.
-    Labels of permuted options are turned back into the published ones.
+    A sample with the answer None was asked and not understood: it becomes ``""``, or `fill`. A
+    sample that was never asked makes the submission incomplete, which is an error unless `partial`.
+    Labels of permuted options are converted to the published ones.
     """
     if fill is not None and (len(fill) != 1 or fill not in OPTIONS):
         raise ConfigError("ceval.fill", fill=fill)
@@ -297,13 +298,13 @@ def submission(
                 found=sizes.get(name, 0),
                 test=subject.test,
             )
-    unasked = [sample.id for sample in exam.samples if sample.id not in answers]
-    if unasked and not partial:
+    unasked_ids = [sample.id for sample in exam.samples if sample.id not in answers]
+    if unasked_ids and not partial:
         raise DataError(
             "ceval.submission_unasked",
-            answered=len(exam.samples) - len(unasked),
+            answered=len(exam.samples) - len(unasked_ids),
             n=len(exam.samples),
-            first=unasked[0],
+            first=unasked_ids[0],
         )
     document: dict[str, dict[int, str]] = {}
     missing: list[str] = []
@@ -314,28 +315,30 @@ def submission(
             missing.append(sample.id)
             rows[sample.index] = fill or ""
         else:
-            # The option's letter as published, whatever order it was shown in.
+            # The option's published letter, in whichever order it was shown.
             place = sample.labels.index(label)
             rows[sample.index] = OPTIONS[sample.order[place] if sample.order else place]
-    ordered = {
+    document_in_order = {
         name: {str(number): letter for number, letter in sorted(document[name].items())}
         for name in SUBJECTS
         if name in document
     }
-    return Submission(ordered, missing)
+    return Submission(document_in_order, missing)
 
 
-def prediction_files(exam: Exam, answers: Mapping[str, str | None]) -> dict[str, list[list[str]]]:
-    """The questions of each subject as in its file, and the column that the tutorial asks for.
+def make_prediction_files(
+    exam: Exam, answers: Mapping[str, str | None]
+) -> dict[str, list[list[str]]]:
+    """Return the questions of each subject like its file, with the tutorial's prediction column.
 
-    A question without a readable answer has an empty cell. Labels of permuted options are turned
-    back into the published ones, as the options are.
+    The cell of a question without a readable answer is empty. Labels of permuted options are
+    converted to the published ones, and the options are in published order.
     """
     files: dict[str, list[list[str]]] = {}
     split = exam.settings.get("split", "")
     for sample in exam.samples:
         rows = files.setdefault(
-            f"{sample.subset}_{split}.csv", [["id", "question", *OPTIONS, PREDICTED]]
+            f"{sample.subset}_{split}.csv", [["id", "question", *OPTIONS, PREDICTION_COLUMN]]
         )
         order = sample.order or range(len(sample.choices))
         published = dict(zip(order, sample.choices, strict=True))
@@ -357,13 +360,13 @@ CEVAL = Benchmark(
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
     golden=GOLDEN,
-    submission=submission,
-    prediction_files=prediction_files,
+    submission=make_submission,
+    prediction_files=make_prediction_files,
     protocols=PROTOCOLS,
-    readers=readers_for(PROTOCOLS["evalscope"].fix()),
-    questions=questions,
-    examples=examples,
-    faults=fault_of,
+    readers=make_readers(PROTOCOLS["evalscope"].fix()),
+    questions=make_questions,
+    examples=load_examples,
+    faults=find_fault,
     averages=AVERAGES,
     subset_names=tuple(SUBJECTS),
     subset_aliases=SUBJECT_ALIASES,

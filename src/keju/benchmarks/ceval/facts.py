@@ -1,7 +1,7 @@
-"""What is known about C-Eval: 52 subjects, files, scores, recorded letters (Huang et al. 2023).
+"""Facts about C-Eval: 52 subjects, files, scores, recorded letters (Huang et al. 2023).
 
-Facts of hkust-nlp/ceval (subject_mapping.json and the released files). They are held here because
-a user's own data folder may lack the mapping; where the folder has one, it must agree.
+They come from hkust-nlp/ceval (subject_mapping.json and the released files). The code repeats them
+because a user's data folder may lack the mapping. If the folder has one, it must agree.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ DEV_ROWS = 5
 
 
 class Subject(NamedTuple):
-    """One subject as published."""
+    """The published facts about one subject."""
 
     name: str
-    """The file name, which is the subset's name and the key of a submission."""
+    """The file name, also the subset's name and the key of a submission."""
     english: str
     chinese: str
-    """The name that stands in the prompts."""
+    """The name used in the prompts."""
     category: Category
     hard: bool
-    """Whether it belongs to C-Eval Hard."""
+    """Whether it is part of C-Eval Hard."""
     val: int
     test: int
 
     def rows(self, split: Split) -> int:
-        """How many rows `split` was published with."""
+        """Return the number of rows in the published `split`."""
         return {"dev": DEV_ROWS, "val": self.val, "test": self.test}[split]
 
 
@@ -139,17 +139,17 @@ SUBJECTS: Mapping[str, Subject] = {
 CATEGORIES: tuple[Category, ...] = tuple(_TABLE)
 
 
-def members(category: Category) -> tuple[str, ...]:
-    """The subjects of `category`, in published order."""
+def subjects_in(category: Category) -> tuple[str, ...]:
+    """Return the subjects of `category`, in published order."""
     return tuple(s.name for s in SUBJECTS.values() if s.category == category)
 
 
 def check_mapping(document: Any, origin: str) -> None:
-    """Refuse a subject_mapping.json whose names or categories are not the published ones."""
-    listed = document.get("subjects", document) if isinstance(document, dict) else None
-    if not isinstance(listed, dict):
+    """Raise DataError for a subject_mapping.json that differs from the published one."""
+    subjects = document.get("subjects", document) if isinstance(document, dict) else None
+    if not isinstance(subjects, dict):
         raise DataError("ceval.no_mapping", origin=origin)
-    for name, facts in listed.items():
+    for name, facts in subjects.items():
         subject = SUBJECTS.get(name)
         if subject is None:
             hint = did_you_mean(name, SUBJECTS)
@@ -184,7 +184,7 @@ LAYOUT = Layout(
     rows={f"{split}/{name}": s.rows(split) for split in SPLITS for name, s in SUBJECTS.items()},
     checksums=Path(__file__).with_name("checksums.txt"),
 )
-"""The files as released."""
+"""The released files."""
 
 SUBJECT_ALIASES = {
     alias: subject.name
@@ -197,16 +197,16 @@ AVERAGE = "average"
 HARD_MEAN = "hard"
 
 
-def _tasks(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def _single_tasks(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     return tuple((name,) for name in names)
 
 
 AVERAGES = (
-    Mean(AVERAGE, "Average over subjects", _tasks(tuple(SUBJECTS))),
-    *(Mean(name, name, _tasks(members(name)), group=True) for name in CATEGORIES),
-    Mean(HARD_MEAN, "C-Eval Hard", _tasks(sorted(HARD)), group=True),
+    Mean(AVERAGE, "Average over subjects", _single_tasks(tuple(SUBJECTS))),
+    *(Mean(name, name, _single_tasks(subjects_in(name)), group=True) for name in CATEGORIES),
+    Mean(HARD_MEAN, "C-Eval Hard", _single_tasks(sorted(HARD)), group=True),
 )
-"""The official Average and its parts: every one an unweighted mean over subjects."""
+"""The official Average and its parts: each is an unweighted mean over subjects."""
 
 _PUBLISHED: Mapping[Split, Mapping[tuple[str, int], tuple[float, float | None]]] = {
     "test": {
@@ -226,11 +226,11 @@ _PUBLISHED: Mapping[Split, Mapping[tuple[str, int], tuple[float, float | None]]]
         ("ChatGPT", 5): (0.535, None),
     },
 }
-"""Answer-only: average and Hard, by model and worked examples."""
+"""Answer-only: average and Hard, by model and number of worked examples."""
 
 
-def references(split: Split, shots: int) -> tuple[Reference, ...]:
-    """Published figures of answer-only on the same split with as many worked examples."""
+def find_references(split: Split, shots: int) -> tuple[Reference, ...]:
+    """Return published answer-only figures for the same split and number of worked examples."""
     return tuple(
         Reference(
             f"{model}, {count}-shot answer-only, {split}",
@@ -261,14 +261,14 @@ TOOL_TASKS = (
     ),
     ToolTask(tool="verifiers", name="ceval", shots=5, settings=("split", "mode", "form", "decode")),
 )
-"""Its names in the logs of other tools."""
+"""C-Eval's names in the logs of other tools."""
 
 # The id `ceval_high_school_physics_val_12`.
 _SAMPLE_ID = re.compile(r"ceval_(?P<subject>.+)_(?:val|test)_\d+")
 
 
 def subject_of(sample_id: str) -> str | None:
-    """The subject of a sample's id."""
+    """Return the subject of a sample's id."""
     match = _SAMPLE_ID.fullmatch(sample_id)
     return match["subject"] if match is not None else None
 
@@ -278,44 +278,50 @@ MODES = Modes(
     reasoned="cot",
     subjects={name: subject.chinese for name, subject in SUBJECTS.items()},
     subject_of=subject_of,
-    groups={name: members(name) for name in CATEGORIES} | {"hard": tuple(sorted(HARD))},
+    groups={name: subjects_in(name) for name in CATEGORIES} | {"hard": tuple(sorted(HARD))},
     titles={"hard": "C-Eval Hard"},
 )
-"""Knowledge or reasoning? The tutorial's question, asked of two runs of the same model."""
+"""Compares knowledge and reasoning, the tutorial's question, in two runs of the same model."""
 
-# --- recorded letters: nothing is read out of text here ------------------------------------------
+# --- recorded letters: no text to read here ------------------------------------------------------
 
-PRINTED = 6e-7
-"""The golden file has six digits, in per cent."""
+PERCENT_TOLERANCE = 6e-7
+"""The golden file has six digits, in percent."""
 
 
 def golden_settings(golden: Golden, _: Sequence[Mapping[str, Any]]) -> Sitting:
-    """How the letters were recorded."""
+    """Return the settings with which the letters were recorded."""
     return Sitting({"split": golden["split"], "few_shot_num": 0, "decode": "labels"}, "tutorial")
 
 
-def _percent(what: str, expected: float, share: float | None, *, part: bool = False) -> Figure:
-    return Figure(what, expected, None if share is None else 100 * share, PRINTED, part)
+def _percent_figure(
+    label: str, expected: float, share: float | None, *, is_of_subset: bool = False
+) -> Figure:
+    return Figure(
+        label, expected, None if share is None else 100 * share, PERCENT_TOLERANCE, is_of_subset
+    )
 
 
 def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
-    """Every aggregate: of the whole, of the categories and Hard, of each subject."""
-    summary, whole = golden["summary"], recorded.whole
-    yield Figure("rows", summary["n"], whole.n)
-    yield Figure("correct", summary["correct"], whole.outcomes["correct"])
-    yield _percent("micro accuracy", summary["micro"], recorded.metrics["accuracy"])
-    yield _percent("average", summary["macro_52_subjects"], recorded.metrics["average"])
+    """Yield all aggregates: of the full set, of the categories and Hard, of each subject."""
+    summary, overall = golden["summary"], recorded.overall
+    yield Figure("rows", summary["n"], overall.n)
+    yield Figure("correct", summary["correct"], overall.outcomes["correct"])
+    yield _percent_figure("micro accuracy", summary["micro"], recorded.metrics["accuracy"])
+    yield _percent_figure("average", summary["macro_52_subjects"], recorded.metrics["average"])
     for name, facts in (summary["categories"] | {"hard": summary["hard"]}).items():
         group = recorded.groups.get(name, Part())
         yield Figure(f"{name}, rows", facts["n"], group.n)
         yield Figure(f"{name}, correct", facts["correct"], group.outcomes.get("correct"))
-        yield _percent(f"{name}, average", facts["macro"], group.accuracy)
-        yield _percent(f"{name}, micro", facts["micro"], group.micro_accuracy)
+        yield _percent_figure(f"{name}, average", facts["macro"], group.accuracy)
+        yield _percent_figure(f"{name}, micro", facts["micro"], group.micro_accuracy)
     for name, facts in golden["subjects"].items():
         subset = recorded.subsets.get(name, Part())
         right = subset.outcomes.get("correct")
-        yield Figure(f"{name}, correct", facts["correct"], right, part=True)
-        yield _percent(f"{name}, accuracy", facts["accuracy"], subset.accuracy, part=True)
+        yield Figure(f"{name}, correct", facts["correct"], right, is_of_subset=True)
+        yield _percent_figure(
+            f"{name}, accuracy", facts["accuracy"], subset.accuracy, is_of_subset=True
+        )
 
 
 GOLDEN = GoldenCheck(settings=golden_settings, figures=golden_figures, letter="pred")

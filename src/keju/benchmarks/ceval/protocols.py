@@ -1,11 +1,11 @@
-"""The published ways to sit C-Eval, their prompts word for word, and what each can be asked for.
+"""The published ways to ask C-Eval, with their exact prompts and the supported variants.
 
 A protocol has axes: the mode (answer only, or chain of thought), the form (a text for a base model
-to continue, or a chat) and the decoding. `CEvalProtocol.fix` chooses on each of them, and refuses
-in one line what the protocol cannot honour.
+to continue, or a chat) and the decoding. `CEvalProtocol.fix` chooses a value on each axis, and
+rejects values that the protocol does not support.
 
 Sources: the C-Eval tutorial (Yao Fu), hkust-nlp/ceval, EvalScope, lm-evaluation-harness,
-OpenCompass. The subject's name is the Chinese one throughout.
+OpenCompass. All prompts use the Chinese name of the subject.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Words = Mapping[str, Word]
 _Axis = TypeVar("_Axis", Mode, PromptForm)
 
 ANSWER_ONLY_TOKENS = 16
-"""Room for `答案：B` or `B. …`; the answer stands at the very beginning."""
+"""Enough for `答案：B` or `B. …`; the answer is at the beginning."""
 MAX_SHOTS = 5
 
 EXAM_HEAD = "以下是中国关于{subject}考试的单项选择题，请选出其中的正确答案。"
@@ -51,8 +51,10 @@ LETTERS = "A、B、C、D"
 WORDS = {name: word for name, word in words("A. text").items() if name != "letters"}
 
 
-def _text(question: str, *, head: str, shot: str, reply: str, words: Words = WORDS) -> Wording:
-    """A text to continue: the head once, then the examples, one after the other."""
+def _base_wording(
+    question: str, *, head: str, shot: str, reply: str, words: Words = WORDS
+) -> Wording:
+    """Return the wording of a text to continue: the head once, then all examples."""
     return Wording(
         question=question,
         head=f"{head}{{examples}}",
@@ -65,7 +67,7 @@ def _text(question: str, *, head: str, shot: str, reply: str, words: Words = WOR
     )
 
 
-def _evalscope(_: CEvalProtocol) -> Wording:
+def _evalscope_wording(_: CEvalProtocol) -> Wording:
     """One user message: examples with their explanations, then the question."""
     return Wording(
         question=EVALSCOPE_QUESTION,
@@ -78,53 +80,61 @@ def _evalscope(_: CEvalProtocol) -> Wording:
     )
 
 
-def _tutorial(protocol: CEvalProtocol) -> Wording:
-    """Options `A: text`; the head is the system message of a chat."""
-    cot = not protocol.answer_only
+def _tutorial_wording(protocol: CEvalProtocol) -> Wording:
+    """Options `A: text`; in a chat the head is the system message."""
+    cot = not protocol.is_answer_only
     user = f"{BLOCK}\n{STEPS}" if cot else BLOCK
     reply = ("{explanation}\n" if cot else "") + CUE + "{answer}"
-    own = words("A: text")
-    if protocol.base:
+    labelled_words = words("A: text")
+    if protocol.is_base:
         question = f"{user}\n" + ("" if cot else CUE)
         head, shot = f"{EXAM_HEAD}\n\n", f"{user}\n"
-        return _text(question, head=head, shot=shot, reply=f"{reply}\n\n", words=own)
+        return _base_wording(
+            question, head=head, shot=shot, reply=f"{reply}\n\n", words=labelled_words
+        )
     cue = CUE if protocol.decode == "labels" else ""
     return Wording(
-        question=user, shot=user, reply=reply, system=EXAM_HEAD, cue=cue, turns=True, words=own
+        question=user,
+        shot=user,
+        reply=reply,
+        system=EXAM_HEAD,
+        cue=cue,
+        turns=True,
+        words=labelled_words,
     )
 
 
-def _official(protocol: CEvalProtocol) -> Wording:
-    """Options `A. text`, every user turn ends with the cue; a chat says the head twice."""
-    cot = not protocol.answer_only
+def _official_wording(protocol: CEvalProtocol) -> Wording:
+    """Options `A. text`, every user turn ends with the cue; in a chat the head occurs twice."""
+    cot = not protocol.is_answer_only
     user, head = f"{BLOCK}\n{CUE}", f"{EXAM_HEAD}\n\n"
     reply = OFFICIAL_STEPS + "{explanation}\n所以答案是{answer}。" if cot else "{answer}"
-    if protocol.base:
+    if protocol.is_base:
         question = user + (OFFICIAL_STEPS + OFFICIAL_FIRST_STEP if cot else "")
-        return _text(question, head=head, shot=user, reply=f"{reply}\n\n")
+        return _base_wording(question, head=head, shot=user, reply=f"{reply}\n\n")
     system = OFFICIAL_PERSONA + EXAM_HEAD
     return Wording(
         question=user, shot=user, reply=reply, system=system, bare=head, turns=True, words=WORDS
     )
 
 
-def _lm_eval(_: CEvalProtocol) -> Wording:
+def _lm_eval_wording(_: CEvalProtocol) -> Wording:
     """The head once, the question stripped, a space between the cue and the label."""
     stripped = {**WORDS, "question": lambda sample: sample.text.strip()}
     user = f"{BLOCK}\n{CUE}"
     head, reply = f"{PLAIN_HEAD}\n\n", " {answer}\n\n"
-    return _text(user, head=head, shot=user, reply=reply, words=stripped)
+    return _base_wording(user, head=head, shot=user, reply=reply, words=stripped)
 
 
-def _opencompass(protocol: CEvalProtocol) -> Wording:
-    """The head in every example; in base form the label stands on its own line.
+def _opencompass_wording(protocol: CEvalProtocol) -> Wording:
+    """The head in every example; in base form the label is on its own line.
 
-    Upstream compares four filled-in texts in base form, so a question whose label is to be chosen
-    ends with that line break too; a generated one ends with the cue.
+    In base form upstream compares four completed texts. So a question ends with that line break if
+    the label is chosen by log-probability, and with the cue if the reply is generated.
     """
-    if protocol.base:
+    if protocol.is_base:
         question = OPENCOMPASS_BLOCK + ("\n" if protocol.decode == "labels" else "")
-        return _text(question, head="", shot=OPENCOMPASS_BLOCK, reply="\n{answer}\n\n\n")
+        return _base_wording(question, head="", shot=OPENCOMPASS_BLOCK, reply="\n{answer}\n\n\n")
     return Wording(
         question=OPENCOMPASS_BLOCK,
         shot=OPENCOMPASS_BLOCK,
@@ -137,33 +147,36 @@ def _opencompass(protocol: CEvalProtocol) -> Wording:
 
 @dataclass(frozen=True, kw_only=True)
 class CEvalProtocol(Protocol):
-    """One publication: the values that its axes can take, the default first, or those chosen."""
+    """One publication, with the values that each axis can take; the first one is the default.
 
-    word: Callable[[CEvalProtocol], Wording]
-    """Its prompts with the values that were chosen."""
+    After `fix` each axis has one value.
+    """
+
+    make_wording: Callable[[CEvalProtocol], Wording]
+    """Makes the prompts for the selected values."""
     modes: tuple[Mode, ...]
     forms: tuple[PromptForm, ...]
     decodes: Mapping[PromptForm, tuple[Decode, ...]]
-    """Of answer-only by form; a chain of thought is always generated."""
+    """Decodings of answer-only by form; a chain of thought is always generated."""
     cued: bool = False
-    """Whether its user turns end with the cue `答案：` in a chat too."""
+    """Whether user turns also end with the cue `答案：` in a chat."""
     templates: bool = False
     shot_choices: Collection[int] | None = range(MAX_SHOTS + 1)
 
     @property
-    def answer_only(self) -> bool:
-        """Whether a chain of thought is neither shown nor asked for."""
+    def is_answer_only(self) -> bool:
+        """Whether the prompts neither show nor request a chain of thought."""
         return self.modes[0] == "answer-only"
 
     @property
-    def base(self) -> bool:
+    def is_base(self) -> bool:
         """Whether the prompt is a text to continue."""
         return self.forms[0] == "base"
 
     @property
-    def continues(self) -> bool:
+    def ends_with_cue(self) -> bool:
         """Whether the prompt ends with the cue `答案：`, so that the reply begins with a label."""
-        return (self.base or self.cued) and self.answer_only
+        return (self.is_base or self.cued) and self.is_answer_only
 
     def fix(
         self,
@@ -173,37 +186,43 @@ class CEvalProtocol(Protocol):
         decode: DecodeChoice = "auto",
         shots: int | None = None,
     ) -> Self:
-        """This protocol with one value on each axis: its defaults where nothing is asked for."""
+        """Return this protocol with one value on each axis; the default if none is requested."""
         mode = self._pick("mode", mode, self.modes)
         form = self._pick("form", form, self.forms)
         if mode == "cot" and decode == "labels":
             raise ConfigError("ceval.labels_cot")
-        usual: Decode = "generate" if mode == "cot" else self.decodes[form][0]
-        chosen: Decode = usual if decode == "auto" else decode
-        # The version names whatever was chosen among several, and a decoding that is not usual.
+        default_decode: Decode = "generate" if mode == "cot" else self.decodes[form][0]
+        chosen_decode: Decode = default_decode if decode == "auto" else decode
+        # The version names every value that was chosen among several, and an unusual decoding.
         parts = [self.version]
         parts += [mode] if len(self.modes) > 1 else []
         parts += [form] if len(self.forms) > 1 else []
-        parts += [chosen] if chosen != usual else []
-        short = (mode, chosen) == ("answer-only", "generate")
-        fixed = replace(
+        parts += [chosen_decode] if chosen_decode != default_decode else []
+        is_short = (mode, chosen_decode) == ("answer-only", "generate")
+        fixed_protocol = replace(
             self,
             version="-".join(parts),
             form="completion" if form == "base" else "chat",
-            decode=chosen,
-            max_tokens=ANSWER_ONLY_TOKENS if short else None,
+            decode=chosen_decode,
+            max_tokens=ANSWER_ONLY_TOKENS if is_short else None,
             shots=self.shots if shots is None else shots,
             modes=(mode,),
             forms=(form,),
         )
-        return replace(fixed, wording=self.word(fixed))
+        return replace(fixed_protocol, wording=self.make_wording(fixed_protocol))
 
-    def _pick(self, axis: str, asked: _Axis | None, offered: tuple[_Axis, ...]) -> _Axis:
-        if asked is None or asked in offered:
-            return asked or offered[0]
-        able = [p.name for p in PROTOCOLS.values() if asked in getattr(p, f"{axis}s")]
+    def _pick(self, axis: str, requested: _Axis | None, available: tuple[_Axis, ...]) -> _Axis:
+        if requested is None or requested in available:
+            return requested or available[0]
+        supporting_protocols = [
+            p.name for p in PROTOCOLS.values() if requested in getattr(p, f"{axis}s")
+        ]
         raise ConfigError(
-            "ceval.not_offered", axis=axis, asked=asked, protocol=self.name, names=" or ".join(able)
+            "ceval.not_offered",
+            axis=axis,
+            asked=requested,
+            protocol=self.name,
+            names=" or ".join(supporting_protocols),
         )
 
 
@@ -218,7 +237,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         version="1.1",
         reader="evalscope",
         about="EvalScope, C-Eval v1.1: explained examples in one message; asks for 答案：X",
-        word=_evalscope,
+        make_wording=_evalscope_wording,
         modes=("cot",),
         forms=("chat",),
         decodes={"chat": ("generate",)},
@@ -234,7 +253,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         about="The C-Eval tutorial: answer-only by label logits, or chain of thought; its page "
         "reports in-context answer-only first; mode, form and few_shot_num choose among its eight "
         "prompts",
-        word=_tutorial,
+        make_wording=_tutorial_wording,
         modes=("answer-only", "cot"),
         forms=("chat", "base"),
         decodes=_LABELS_FIRST,
@@ -248,7 +267,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         decode="labels",
         about="The scripts of hkust-nlp/ceval, with the Chinese subject name; "
         "mode and form choose among their prompts",
-        word=_official,
+        make_wording=_official_wording,
         modes=("answer-only", "cot"),
         forms=("chat", "base"),
         decodes=_LABELS_FIRST,
@@ -264,7 +283,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         label=" ",
         about="lm-evaluation-harness ceval-valid v2: zero-shot completion, likeliest label, "
         "micro average",
-        word=_lm_eval,
+        make_wording=_lm_eval_wording,
         modes=("answer-only",),
         forms=("base",),
         decodes=_LABELS_FIRST,
@@ -277,7 +296,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         headline="average",
         about="OpenCompass: header in every example; chat reads the first capital; base takes "
         "the likeliest label (upstream: mean cross-entropy of the whole text)",
-        word=_opencompass,
+        make_wording=_opencompass_wording,
         modes=("answer-only",),
         forms=("chat", "base"),
         decodes={"chat": ("generate", "labels"), "base": ("labels", "generate")},

@@ -1,4 +1,4 @@
-"""The readers of C-Eval: three published ones, OpenCompass's first capital, and Keju's own."""
+"""The readers of C-Eval: three published ones, OpenCompass's first capital, and Keju's."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from keju.benchmarks.ceval.protocols import CEvalProtocol, Mode
 from keju.types import Answer, Sample, Tier
 
 
-def readers_for(protocol: CEvalProtocol) -> Mapping[str, Reader]:
-    """All readers, each told what the prompt looked like where that changes its rules."""
-    base, continues = protocol.base, protocol.continues
+def make_readers(protocol: CEvalProtocol) -> Mapping[str, Reader]:
+    """Return all readers, configured for the form of the protocol's prompts."""
+    base, continues = protocol.is_base, protocol.ends_with_cue
     readers: tuple[Reader, ...] = (
-        TutorialReader(continues=continues, base=base, answer_only=protocol.answer_only),
+        TutorialReader(continues=continues, base=base, answer_only=protocol.is_answer_only),
         OfficialReader(protocol.modes[0], protocol.shots),
         EvalScopeChoiceReader(EVALSCOPE_CHINESE),
         FirstCapitalReader(),
@@ -39,17 +39,17 @@ def readers_for(protocol: CEvalProtocol) -> Mapping[str, Reader]:
     return {reader.name: reader for reader in readers}
 
 
-# A line of nothing but blanks.
+# A line with only blanks.
 _EMPTY_LINE = re.compile(r"\n[ \t\r]*+\n")
 
 
 def cut_after_answer(text: str, answer: re.Pattern[str]) -> tuple[str, bool]:
-    """Cut a base model's run-on: `text` up to the first empty line after its first `answer`.
+    """Cut a base model's run-on: keep `text` up to the first empty line after its first `answer`.
 
-    The tutorial's and the official questions begin with nothing that could be recognised.
+    The tutorial's and the official questions have no recognisable beginning.
     """
-    first = answer.search(text)
-    end = _EMPTY_LINE.search(text, first.end()) if first else None
+    first_match = answer.search(text)
+    end = _EMPTY_LINE.search(text, first_match.end()) if first_match else None
     if end is None or not text[end.end() :].strip():
         return text, False
     return text[: end.start()], True
@@ -60,7 +60,7 @@ def cut_after_answer(text: str, answer: re.Pattern[str]) -> tuple[str, bool]:
 TUTORIAL_CUE = "答案："
 # `答案：B`; not `答案:B`, `答案：AB`.
 _TUTORIAL_ANSWER = re.compile(r"答案：\s?([A-D])(?![A-Za-z0-9])")
-# The same in normal form, perhaps dressed: `答案:**B`, `答案: (B`.
+# The same in normal form, perhaps with formatting: `答案:**B`, `答案: (B`.
 _NORMAL_ANSWER = re.compile(r"答案:\s?[*(]{0,3}([A-D])(?![A-Za-z0-9])")
 # A first line that begins with a label: `B. 文`, `(B)`, `选项B和C`; not `A股`.
 _OPENING = re.compile(
@@ -69,11 +69,11 @@ _OPENING = re.compile(
 
 
 class TutorialReader(Reader):
-    """The form that the tutorial shows: `答案：X`, the last one of the reply.
+    """Reads the last `答案：X` of the reply, the form that the tutorial shows.
 
-    Where the prompt already ends with the cue, the reply's own beginning completes it. Where only
-    the answer was asked for, the text is read in Unicode normal form KC (``答案:Ｂ``), and a reply
-    that begins with the label (``B``, ``B. text``) needs no cue.
+    If the prompt already ends with the cue, the reader adds it to the beginning of the reply. If
+    the prompt asked only for the answer, the reader uses Unicode normal form KC (``答案:Ｂ``).
+    Then a reply that begins with the label (``B``, ``B. text``) needs no cue.
     """
 
     name = "tutorial"
@@ -96,7 +96,7 @@ class TutorialReader(Reader):
             text, cut = cut_after_answer(text, self.pattern)
         labels = self.pattern.findall(text)
         if labels:
-            return _last(labels, "strict", cut=cut)
+            return _last_label(labels, "strict", cut=cut)
         line = _OPENING.match(unicodedata.normalize("NFKC", reply)) if self.answer_only else None
         if line is None:
             return Answer(reason="no_marker", cut=cut)
@@ -109,10 +109,10 @@ class TutorialReader(Reader):
 
 # --- official --------------------------------------------------------------------------------
 
-# `选项 B`, `B`: what every cue may be followed by.
+# `选项 B`, `B`: the text that may follow every cue.
 _LETTER = r"\s?选?项?\s?([A-D])"
-_CUES = ("答案是", "答案为", "答案应为", "答案选", "答案是:", "答案应该是:")
-_MORE_CUES = (
+_FIRST_CUES = ("答案是", "答案为", "答案应为", "答案选", "答案是:", "答案应该是:")
+_LAST_CUES = (
     "答案为:", "答案应为:", "答案:", "答案是：", "答案应该是：", "答案为：", "答案应为：", "答案：",
 )  # fmt: skip
 OFFICIAL_ZERO_SHOT = tuple(
@@ -120,21 +120,22 @@ OFFICIAL_ZERO_SHOT = tuple(
     for pattern in (  # `选B`, `选项B` at the beginning; `答案是 B`, `答案：选项B` anywhere
         r"^选([A-D])",
         r"^选项([A-D])",
-        *(cue + _LETTER for cue in _CUES),
+        *(cue + _LETTER for cue in _FIRST_CUES),
         r"正确的一项是\s?([A-D])",
-        *(cue + _LETTER for cue in _MORE_CUES),
+        *(cue + _LETTER for cue in _LAST_CUES),
     )
 )
-"""hkust-nlp/ceval, in their order: the first that matches decides, by its last match."""
+"""The patterns of hkust-nlp/ceval in their order: the first one that matches decides, by its last
+match."""
 
 OFFICIAL_COT = (("答案是", "。"), ("答案为", "。"), ("选项", "是正确的。"))
-"""What stands before and after the answer of a chain of thought, in their order."""
+"""The text before and after the answer of a chain of thought, in their order."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def _letter(text: str) -> str | None:
-    """The letter that `text` is in the official normal form: lower case, no ASCII punctuation."""
+def _read_letter(text: str) -> str | None:
+    """Return the letter if `text` in the official form (lower case, no punctuation) is one."""
     normal = " ".join(text.lower().translate(_PUNCTUATION).split())
     return normal.upper() if len(normal) == 1 and normal in "abcd" else None
 
@@ -143,7 +144,7 @@ class OfficialReader(Reader):
     """The scripts of hkust-nlp/ceval, which read each way of asking differently.
 
     Chain of thought: the last `答案是…。`, else `答案为…。`, else `选项…是正确的。`. Zero-shot: the
-    first character, else 17 patterns in turn. Few-shot: the whole reply is the letter.
+    first character, else 17 patterns in turn. Few-shot: the full reply is the letter.
     """
 
     name = "official"
@@ -156,29 +157,29 @@ class OfficialReader(Reader):
     def read(self, text: str, sample: Sample) -> Answer:
         if self._mode == "cot":
             for before, after in OFFICIAL_COT:
-                if enclosed := _enclosed(text, before, after):
-                    letter = _letter(enclosed[-1])
+                if enclosed := _find_enclosed(text, before, after):
+                    letter = _read_letter(enclosed[-1])
                     return Answer(letter, "strict") if letter else Answer(reason="invalid_label")
         elif self._shots:
-            if letter := _letter(text):
+            if letter := _read_letter(text):
                 return Answer(letter, "strict")
         elif text[:1] and text[0] in "ABCD":
             return Answer(text[0], "strict")
         else:
             for pattern in OFFICIAL_ZERO_SHOT:
                 if labels := pattern.findall(text):
-                    return _last(labels, "tolerant")
+                    return _last_label(labels, "tolerant")
         return Answer(reason="no_marker")
 
 
-def _last(labels: Sequence[str], tier: Tier, *, cut: bool = False) -> Answer:
-    """The last of the labels of a reply, and the first where it differs."""
-    first = labels[0] if labels[0] != labels[-1] else None
-    return Answer(labels[-1], tier, first=first, cut=cut)
+def _last_label(labels: Sequence[str], tier: Tier, *, cut: bool = False) -> Answer:
+    """Return the last label of a reply, with the first one if it differs."""
+    first_label = labels[0] if labels[0] != labels[-1] else None
+    return Answer(labels[-1], tier, first=first_label, cut=cut)
 
 
-def _enclosed(text: str, before: str, after: str) -> list[str]:
-    """What ``before(.+?)after`` finds, in linear time even where `after` never comes."""
+def _find_enclosed(text: str, before: str, after: str) -> list[str]:
+    """Return the matches of ``before(.+?)after``, in linear time even if `after` never occurs."""
     enclosed: list[str] = []
     start = text.find(before)
     while start >= 0:
@@ -196,7 +197,7 @@ def _enclosed(text: str, before: str, after: str) -> list[str]:
 
 
 class FirstCapitalReader(Reader):
-    """OpenCompass: the first capital letter of the reply, wherever it stands."""
+    """OpenCompass: the first capital letter of the reply, at any position."""
 
     name = "first-capital"
     about = "ceval.about_reader_first_capital"
@@ -211,17 +212,17 @@ class FirstCapitalReader(Reader):
 
 # --- robust ----------------------------------------------------------------------------------
 
-# `B`, `(b).` or `B。` that the reply begins with; not `B是`.
+# `B`, `(b).` or `B。` at the beginning of the reply; not `B是`.
 _BARE_START = re.compile(r"\s*+[(\[]?[A-Da-d][)\]]?\.?(?=[ \t\r]*+(?:\n|\Z)|[。,;])")
-# `B. 文字`: the label (1) and the text (2) that the reply begins with.
+# `B. 文字`: the label (1) and the text (2) at the beginning of the reply.
 _FIRST_OPTION = re.compile(r"\s*+[(\[]?([A-D])[)\]]?[.:、][ \t]*+([^\n]++)")
 
 
 class ChineseReader(RobustReader):
-    """Keju's own reader, on a copy in Unicode normal form KC, with the Chinese wordings.
+    """Keju's reader for Chinese: it reads a copy in Unicode normal form KC, with Chinese wordings.
 
-    Where the prompt ends with the cue, a base model's reply completes it; a chat's only if it
-    begins with an answer. A base model's run-on is cut.
+    If the prompt ends with the cue, the reader adds it before a base model's reply, and before a
+    chat reply only if that begins with an answer. It cuts off a base model's run-on.
     """
 
     def __init__(self, *, continues: bool = False, base: bool = False) -> None:
@@ -237,22 +238,25 @@ class ChineseReader(RobustReader):
             text = CUE + text
         text, sample, cut = super().prepare(text, sample)
         if self._base:
-            text, cut_too = cut_after_answer(text, CHINESE_COMPLETE)
-            cut = cut or cut_too
+            text, run_on_cut = cut_after_answer(text, CHINESE_COMPLETE)
+            cut = cut or run_on_cut
         return text, sample, cut
 
 
 def _opens_with_answer(text: str, choices: Sequence[str]) -> bool:
-    """Whether a chat reply to a prompt that ends with the cue begins by completing it.
+    """Whether a chat reply begins by completing the cue at the end of its prompt.
 
-    It does with a line that is only a label, or a label and its own option's text (or as much of
-    it as came); it may as well begin to discuss option A. `text` and `choices` are in normal form.
+    This is the case if the first line is only a label, or a label and the text of its option (or
+    the beginning of that text). Otherwise the reply may only begin to discuss option A. `text` and
+    `choices` are in normal form.
     """
     if _BARE_START.match(text):
         return True
     option = _FIRST_OPTION.match(text)
     if option is None:
         return False
-    own = choices[OPTIONS.index(option[1])].strip()
-    written = option[2].strip()
-    return own == written or (own.startswith(written) and not text[option.end() :].strip())
+    option_text = choices[OPTIONS.index(option[1])].strip()
+    reply_text = option[2].strip()
+    return option_text == reply_text or (
+        option_text.startswith(reply_text) and not text[option.end() :].strip()
+    )

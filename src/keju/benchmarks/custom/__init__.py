@@ -1,4 +1,4 @@
-"""Exams of the user's own: a folder of questions and, if wanted, an ``exam.yaml``; no Python."""
+"""Custom exams: a folder of questions with an optional ``exam.yaml``, without Python code."""
 
 from keju.benchmarks.custom.exam import Custom, custom_exam
 

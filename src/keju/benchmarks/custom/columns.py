@@ -1,7 +1,7 @@
-"""The names of the fields that a row of questions has, and columns that miss one of them narrowly.
+"""The field names of a row of questions, and the search for misnamed columns.
 
-A field without one of these names goes unused. Where it holds the options or the right answer
-under a name of its own, the exam would be another one: free-form, or without labels.
+A field with any other name is not used. If such a field held the options or the right answer, Keju
+would treat the exam as free-form, or as one without answers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHOICES = ("choices", "options")
 ANSWER = ("answer", "target")
 SUBSET = ("subset", "category", "subject")
 EXPLANATION = ("explanation",)
-KNOWN = frozenset({*QUESTION, *CHOICES, *ANSWER, *EXPLANATION, *LABELS})
+KNOWN_COLUMNS = frozenset({*QUESTION, *CHOICES, *ANSWER, *EXPLANATION, *LABELS})
 
 OTHER_ANSWERS = frozenset(
     {
@@ -28,11 +28,11 @@ OTHER_ANSWERS = frozenset(
         *("expected", "expectedanswer", "referenceanswer", "答案", "正确答案", "标准答案"),
     }
 )
-"""What the right answer is called elsewhere, as `_plain` writes it."""
+"""Common names of the right answer in other formats, normalised by `_plain`."""
 OPTION = re.compile(r"(?:option|opt|op|choice|选项)?(?:([a-z])|([0-9]{1,2}))")
-"""One option in a column of its own, as `_plain` writes it: a letter, or a number."""
-LIKENESS = 0.82
-"""From where on a name is a misspelt one: ``anwser`` is, ``answer_type`` is not."""
+"""One option in a separate column, normalised by `_plain`: a letter, or a number."""
+MIN_SIMILARITY = 0.82
+"""Minimum similarity of a misspelt name: ``anwser`` reaches it, ``answer_type`` does not."""
 
 
 class Misnamed(NamedTuple):
@@ -43,58 +43,76 @@ class Misnamed(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def misnamed(columns: tuple[str, ...], named: frozenset[str]) -> tuple[Misnamed, ...]:
-    """The columns of a row that seem to hold its options or answer, where it has none by name.
+def find_misnamed(
+    columns: tuple[str, ...], template_columns: frozenset[str]
+) -> tuple[Misnamed, ...]:
+    """Return columns that probably hold the options or the answer, if no column has those names.
 
-    `named` are columns that templates show: they are not unused.
+    `template_columns` are columns that templates use, so they are not unread.
     """
-    unread = [name for name in columns if name not in KNOWN and name not in named]
-    found: list[Misnamed] = []
+    unread_columns = [
+        name for name in columns if name not in KNOWN_COLUMNS and name not in template_columns
+    ]
+    misnamed_columns: list[Misnamed] = []
     if not any(name in columns for name in CHOICES):
         present = [name for name in columns if name in LABELS]
-        found += _options(unread, present) or ([] if "A" in present else _lists(unread))
+        misnamed_columns += _find_option_columns(unread_columns, present) or (
+            [] if "A" in present else _find_list_column(unread_columns)
+        )
     if not any(name in columns for name in ANSWER):
-        taken = {each.column for each in found}
-        found += _answers([name for name in unread if name not in taken])
-    return tuple(found)
+        option_columns = {misnamed_column.column for misnamed_column in misnamed_columns}
+        misnamed_columns += _find_answer_column(
+            [name for name in unread_columns if name not in option_columns]
+        )
+    return tuple(misnamed_columns)
 
 
-def _plain(name: str) -> str:
-    """A name without letter case and separators: ``optiona`` of ``Option_A``."""
+def _normalize(name: str) -> str:
+    """Return a name without letter case and separators: ``optiona`` for ``Option_A``."""
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
-def _lists(unread: Sequence[str]) -> list[Misnamed]:
-    """The column that holds all options, if one seems to; one of a single option does not."""
-    whole = [name for name in unread if _plain(name) in CHOICES or not _option(name)]
-    return [Misnamed(column, near) for column in whole for near in _near(column, CHOICES)][:1]
+def _find_list_column(unread: Sequence[str]) -> list[Misnamed]:
+    """Return the column that probably holds all options, not one that holds a single option."""
+    candidates = [name for name in unread if _normalize(name) in CHOICES or not _match_option(name)]
+    return [
+        Misnamed(column, close_name)
+        for column in candidates
+        for close_name in _find_close_name(column, CHOICES)
+    ][:1]
 
 
-def _answers(unread: Sequence[str]) -> list[Misnamed]:
-    """The column that holds the right answer, if one seems to; nearer names come first."""
-    found = [Misnamed(column, near) for column in unread for near in _near(column, ANSWER)]
-    found += [Misnamed(name, ANSWER[0]) for name in unread if _plain(name) in OTHER_ANSWERS]
-    return found[:1]
+def _find_answer_column(unread: Sequence[str]) -> list[Misnamed]:
+    """Return the column that probably holds the right answer; closer names come first."""
+    answer_columns = [
+        Misnamed(column, close_name)
+        for column in unread
+        for close_name in _find_close_name(column, ANSWER)
+    ]
+    answer_columns += [
+        Misnamed(name, ANSWER[0]) for name in unread if _normalize(name) in OTHER_ANSWERS
+    ]
+    return answer_columns[:1]
 
 
-def _near(column: str, names: Sequence[str]) -> list[str]:
-    """The one of `names` that `column` is like, if it is."""
-    return difflib.get_close_matches(_plain(column), names, n=1, cutoff=LIKENESS)
+def _find_close_name(column: str, names: Sequence[str]) -> list[str]:
+    """Return the name that `column` resembles, if there is one."""
+    return difflib.get_close_matches(_normalize(column), names, n=1, cutoff=MIN_SIMILARITY)
 
 
-def _option(column: str) -> re.Match[str] | None:
-    return OPTION.fullmatch(_plain(column))
+def _match_option(column: str) -> re.Match[str] | None:
+    return OPTION.fullmatch(_normalize(column))
 
 
-def _options(unread: Sequence[str], present: Sequence[str]) -> list[Misnamed]:
-    """Columns of single options; fewer than two of an exam's options are none."""
-    matches = [(name, match) for name in unread if (match := _option(name))]
-    first = 0 if any(match[2] and int(match[2]) == 0 for _, match in matches) else 1
-    found: dict[str, str] = {}
+def _find_option_columns(unread: Sequence[str], present: Sequence[str]) -> list[Misnamed]:
+    """Return columns of single options, unless there are fewer than two options."""
+    matches = [(name, match) for name in unread if (match := _match_option(name))]
+    first_number = 0 if any(match[2] and int(match[2]) == 0 for _, match in matches) else 1
+    columns_by_label: dict[str, str] = {}
     for column, match in matches:
-        place = LABELS.index(match[1].upper()) if match[1] else int(match[2]) - first
+        place = LABELS.index(match[1].upper()) if match[1] else int(match[2]) - first_number
         if place < len(LABELS) and LABELS[place] not in present:
-            found.setdefault(LABELS[place], column)
-    if not {"A", "B"} <= {*found, *present}:
+            columns_by_label.setdefault(LABELS[place], column)
+    if not {"A", "B"} <= {*columns_by_label, *present}:
         return []
-    return [Misnamed(column, label) for label, column in sorted(found.items())]
+    return [Misnamed(column, label) for label, column in sorted(columns_by_label.items())]

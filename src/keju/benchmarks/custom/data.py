@@ -1,10 +1,10 @@
-"""Reading questions that people keep in tables: CSV, JSON Lines, JSON, YAML, Parquet.
+"""Read questions from tables: CSV, JSON Lines, JSON, YAML, Parquet.
 
-Fields, the first that a row has: the question (``question``, ``input``), its options (``choices``,
-``options``, or columns ``A``, ``B``, …), the right one (``answer``, ``target``), where it belongs
-(``subset``, ``category``, ``subject``), ``id``, ``group`` and, for worked examples,
-``explanation``. All other fields can be named in templates; one that seems to hold options or the
-right answer under another name is refused where no template names it.
+Each row has these fields, of which the first present name is used: the question (``question``,
+``input``), its options (``choices``, ``options``, or columns ``A``, ``B``, …), the right one
+(``answer``, ``target``), its subset (``subset``, ``category``, ``subject``), ``id``, ``group`` and,
+for worked examples, ``explanation``. Templates can use all other fields. A field that probably
+holds options or the right answer under another name is an error unless a template uses it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from keju.benchmarks.custom.columns import (
     ANSWER,
     CHOICES,
     EXPLANATION,
-    KNOWN,
+    KNOWN_COLUMNS,
     QUESTION,
     SUBSET,
-    misnamed,
+    find_misnamed,
 )
 from keju.benchmarks.custom.exam_file import FIELDS, ExamFile, Kind
 from keju.benchmarks.custom.readers import ACCEPTED
-from keju.benchmarks.data_checks import QuestionChecks, content_of
-from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
+from keju.benchmarks.data_checks import QuestionChecks, digest_content
+from keju.benchmarks.samples import DigestTable, SpooledSamples, text_digest
 from keju.config.exams import EXAM_FILES
 from keju.config.strict import scalar
 from keju.errors import ConfigError, DataError, Hint, did_you_mean, nearest
@@ -42,49 +42,49 @@ from keju.types import LABELS, Sample
 
 YAML_SUFFIXES = (".yaml", ".yml")
 SHOT_STEMS = ("few_shot", "few-shot", "shots")
-"""Names of the file of worked examples where the exam file names none."""
-SOLVED = "####"
-"""What stands between a worked solution and its outcome, where an answer holds both (GSM8K)."""
-EVERYTHING = "all"
-"""The subset of questions that name none and stand in a single file."""
+"""Names of the file of worked examples if the exam file names none."""
+SOLUTION_MARK = "####"
+"""Separates a worked solution from its result, in answers that hold both (GSM8K)."""
+DEFAULT_SUBSET = "all"
+"""The subset of questions without a subset in a single file."""
 
 
 class Question(NamedTuple):
-    """One row, checked."""
+    """One checked row."""
 
     id: str
-    """As the row has it; empty if it has none."""
+    """The row's id; empty if it has none."""
     subset: str
     """Empty if the row names none."""
     text: str
     choices: tuple[str, ...]
     answers: tuple[str, ...]
-    """The right letter, or the texts that are right; none where it is not known."""
+    """The right letter, or the accepted texts; empty if unknown."""
     group: str
     explanation: str
     fields: Mapping[str, str]
-    """Everything else that is a text or a number."""
+    """All other fields that are a text or a number."""
     where: str
     """File and row, for messages."""
 
     @property
     def is_numeric(self) -> bool:
-        """Whether its right answers are numbers; one that has none says nothing of it."""
+        """Whether its right answers are numbers; also true if it has none."""
         return not self.choices and all(number_of(answer) is not None for answer in self.answers)
 
     @property
     def content(self) -> bytes:
-        """A digest of what is asked: the text, its options, and what templates can name."""
+        """A digest of the text, its options, and the fields that templates can use."""
         names = self.fields.keys() - {"id", "group", *SUBSET}
-        return content_of(self.text, self.choices, {name: self.fields[name] for name in names})
+        return digest_content(self.text, self.choices, {name: self.fields[name] for name in names})
 
 
 class Repeat(NamedTuple):
-    """A question that asks what another one asks."""
+    """A question with the content of an earlier one."""
 
     where: str
-    other: str
-    """Where that one stands."""
+    earlier_place: str
+    """The place of the earlier question."""
 
 
 class Tables(NamedTuple):
@@ -94,13 +94,15 @@ class Tables(NamedTuple):
     shots: str | None
 
 
-def find_tables(folder: DataFolder, exam: ExamFile, only: str | None) -> Tables:
-    """Which files hold the questions and which the worked examples; `only` is a single file."""
-    if only is not None:
-        if not _stem(only):
+def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> Tables:
+    """Return the files of questions and of worked examples, or only `single_file`."""
+    if single_file is not None:
+        if not _stem(single_file):
             endings = [*SUFFIXES, *YAML_SUFFIXES]
-            raise DataError("custom.unknown_ending", path=folder.path / only, endings=endings)
-        return Tables((only,), None)
+            raise DataError(
+                "custom.unknown_ending", path=folder.path / single_file, endings=endings
+            )
+        return Tables((single_file,), None)
     present = [path.name for path in sorted(folder.path.iterdir()) if path.is_file()]
     tables = [name for name in present if _stem(name) and name not in EXAM_FILES]
     shots = exam.few_shot if isinstance(exam.few_shot, str) else None
@@ -117,22 +119,22 @@ def find_tables(folder: DataFolder, exam: ExamFile, only: str | None) -> Tables:
         raise DataError("custom.no_questions", path=folder.path)
     by_stem: dict[str, str] = {}
     for name in questions:
-        other = by_stem.setdefault(_stem(name), name)
-        if other != name:
-            raise DataError("custom.same_name", path=folder.path, other=other, name=name)
+        same_stem = by_stem.setdefault(_stem(name), name)
+        if same_stem != name:
+            raise DataError("custom.same_name", path=folder.path, other=same_stem, name=name)
     return Tables(tuple(questions), shots)
 
 
 def _stem(name: str) -> str:
-    """`name` without the suffix that makes it a table; empty if it is none."""
+    """Return `name` without its suffix; empty if the suffix is not one of a table."""
     for suffix in (*SUFFIXES, *YAML_SUFFIXES):
         if name.endswith(suffix):
             return name.removesuffix(suffix)
     return ""
 
 
-def first_question(folder: DataFolder, names: Sequence[str]) -> Question:
-    """The first row of the first file that has any."""
+def read_first_question(folder: DataFolder, names: Sequence[str]) -> Question:
+    """Return the first row of the first file that has rows."""
     for name in names:
         for question in _read_file(folder, name, None, None):
             return question
@@ -144,7 +146,7 @@ class Part:
     """The questions of one subset."""
 
     columns: frozenset[str]
-    """The further fields that every one of them has."""
+    """The additional fields that all of them have."""
     rows: array[int] = field(default_factory=lambda: array("I"))
     """Their numbers among all questions, in order."""
     grouped: bool = False
@@ -156,7 +158,8 @@ class Part:
 
 
 class QuestionBank:
-    """The questions of an exam's files, checked and stored; few bytes of each stay in memory."""
+    """The checked questions of an exam's files, stored on disk; only a few bytes each stay in
+    memory."""
 
     def __init__(
         self,
@@ -165,54 +168,55 @@ class QuestionBank:
         names: Sequence[str],
         kind: Kind,
         decided_by: str,
-        named: frozenset[str],
+        template_columns: frozenset[str],
     ) -> None:
-        """Read the rows of all files in order; DataError names the first that is wrong.
+        """Read the rows of all files in order; DataError names the first invalid row.
 
-        `decided_by` is the row that told the kind, where the exam file does not say it; `named`
-        are the fields that templates show.
+        `decided_by` is the row that determined the kind, if the exam file does not name it;
+        `template_columns` are the fields that templates use.
         """
-        self.samples = StoredSamples()
+        self.samples = SpooledSamples()
         self.parts: dict[str, Part] = {}
         """By subset, in the order of their first question."""
         self.repeated = 0
-        """Questions that ask what one before them asks, word for word, with the same answer."""
+        """The number of questions that repeat an earlier one word for word, with the same answer.
+        """
         self.repeat: Repeat | None = None
         """The first of them."""
         self.checks = QuestionChecks(exam, ACCEPTED)
-        """What is wrong with the questions."""
+        """The faults of the questions."""
         ids, contents = DigestTable(), DigestTable()
         starts: list[int] = []
 
         def place(row: int) -> str:
             file = bisect_right(starts, row) - 1
-            return _where(folder, names[file], row - starts[file] + 1)
+            return _row_place(folder, names[file], row - starts[file] + 1)
 
         def find(row: int) -> tuple[Sample, str]:
             return self.samples[row], place(row)
 
         for name in names:
             starts.append(len(self.samples))
-            with closing(_read_file(folder, name, kind, named, decided_by)) as questions:
+            with closing(_read_file(folder, name, kind, template_columns, decided_by)) as questions:
                 for question in questions:
                     row = len(self.samples)
-                    # A row without an id enters its number: the table's numbers are the rows'.
-                    first = ids.add(text_digest(question.id or f"\0{row}"))
-                    if first != row:
-                        values = {"where": question.where, "other": place(first)}
+                    # A row without an id adds its number: so the table's numbers equal the rows'.
+                    first_row = ids.add(text_digest(question.id or f"\0{row}"))
+                    if first_row != row:
+                        values = {"where": question.where, "other": place(first_row)}
                         raise DataError("custom.id_twice", id=question.id, **values)
-                    first = contents.add(question.content)
-                    if first != row:
+                    first_row = contents.add(question.content)
+                    if first_row != row:
                         contents.add(text_digest(f"\0{row}"))
-                    subset = question.subset or (_stem(name) if len(names) > 1 else EVERYTHING)
+                    subset = question.subset or (_stem(name) if len(names) > 1 else DEFAULT_SUBSET)
                     part = self.parts.get(subset)
                     if part is None:
                         part = self.parts[subset] = Part(frozenset(question.fields))
-                    sample = _sample(exam, subset, len(part.rows), question)
-                    is_contrary = self.checks.see(sample, question.where, first, find)
-                    if first != row and not is_contrary:  # else it has its own notice
+                    sample = _make_sample(exam, subset, len(part.rows), question)
+                    is_contrary = self.checks.check(sample, question.where, first_row, find)
+                    if first_row != row and not is_contrary:  # otherwise it has a separate notice
                         self.repeated += 1
-                        self.repeat = self.repeat or Repeat(question.where, place(first))
+                        self.repeat = self.repeat or Repeat(question.where, place(first_row))
                     self.samples.append(sample)
                     part.rows.append(row)
                     if not part.columns <= question.fields.keys():
@@ -224,7 +228,7 @@ class QuestionBank:
             raise DataError("custom.no_rows", path=folder.path / names[0])
 
 
-def _sample(exam: str, subset: str, index: int, question: Question) -> Sample:
+def _make_sample(exam: str, subset: str, index: int, question: Question) -> Sample:
     metadata: dict[str, Any] = {}
     if question.fields:
         metadata[FIELDS] = question.fields
@@ -243,16 +247,16 @@ def _sample(exam: str, subset: str, index: int, question: Question) -> Sample:
 
 
 def read_shots(
-    folder: DataFolder, name: str, kind: Kind, decided_by: str, named: frozenset[str]
+    folder: DataFolder, name: str, kind: Kind, decided_by: str, template_columns: frozenset[str]
 ) -> list[Sample]:
-    """The worked examples; each needs an answer."""
+    """Return the worked examples; each needs an answer."""
     shots: list[Sample] = []
-    for question in list(_read_file(folder, name, kind, named, decided_by)):
+    for question in list(_read_file(folder, name, kind, template_columns, decided_by)):
         if not question.answers:
             raise DataError("custom.shot_answer", where=question.where)
-        shot = _sample("shot", question.subset, len(shots), question)
-        explained = {**shot.metadata, "explanation": question.explanation}
-        shots.append(msgspec.structs.replace(shot, metadata=explained))
+        shot = _make_sample("shot", question.subset, len(shots), question)
+        shot_metadata = {**shot.metadata, "explanation": question.explanation}
+        shots.append(msgspec.structs.replace(shot, metadata=shot_metadata))
     return shots
 
 
@@ -260,45 +264,45 @@ def _read_file(
     folder: DataFolder,
     name: str,
     kind: Kind | None,
-    named: frozenset[str] | None,
+    template_columns: frozenset[str] | None,
     decided_by: str = "",
 ) -> Generator[Question, None, None]:
-    """The rows of a file, checked; their fields too once it is known which templates name."""
+    """Yield the checked rows of a file; fields are checked if `template_columns` are known."""
     yaml = name.endswith(YAML_SUFFIXES)
-    # Closed at once where a row is wrong: the error would keep the file open as long as it lives.
-    with closing(_yaml_rows(folder, name) if yaml else folder.file_rows(name)) as rows:
+    # Close it at once if a row is invalid: otherwise the error would keep the file open.
+    with closing(_read_yaml_rows(folder, name) if yaml else folder.file_rows(name)) as rows:
         for number, row in enumerate(rows, 1):
-            where = _where(folder, name, number)
-            if named is not None:
-                check_columns(row, named, where)
+            where = _row_place(folder, name, number)
+            if template_columns is not None:
+                check_columns(row, template_columns, where)
             yield make_question(row, kind, where, decided_by)
 
 
-def _where(folder: DataFolder, name: str, row: int) -> str:
+def _row_place(folder: DataFolder, name: str, row: int) -> str:
     return f"{folder.path / name}, row {row}"
 
 
-def _yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None, None]:
+def _read_yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None, None]:
     where = str(folder.path / name)
     try:
-        loaded = scalar(folder.text(name), where, as_written=True)
+        content = scalar(folder.text(name), where, as_written=True)
     except ConfigError as error:
         raise DataError(str(error)) from None
-    if isinstance(loaded, dict):
-        lists = [value for value in loaded.values() if isinstance(value, list)]
-        loaded = lists[0] if len(lists) == 1 else None
-    if not isinstance(loaded, list) or not all(isinstance(row, dict) for row in loaded):
+    if isinstance(content, dict):
+        lists = [value for value in content.values() if isinstance(value, list)]
+        content = lists[0] if len(lists) == 1 else None
+    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
         raise DataError("custom.no_list", where=where)
-    yield from loaded
+    yield from content
 
 
 def make_question(
     row: Mapping[str, Any], kind: Kind | None, where: str, decided_by: str = ""
 ) -> Question:
-    """One row, checked; of the given kind where that is known, and by which row if by one."""
-    text = _text(_first(row, QUESTION), "question", where)
+    """Return one checked row of the given kind; `decided_by` is the row that determined it."""
+    text = _text_field(_first_value(row, QUESTION), "question", where)
     if not text.strip():
-        raise _no_question(row, where)
+        raise _question_error(row, where)
     choices = read_choices(row, where)
     if kind is not None and (kind == "choice") != bool(choices):
         code = "custom.has_options" if choices else "custom.has_no_options"
@@ -306,58 +310,62 @@ def make_question(
             raise DataError(f"{code}_unlike", where=where, first=decided_by)
         raise DataError(code, where=where, kind=kind)
     # The right answers: one, several in a list, or none.
-    value = _first(row, ANSWER)
+    value = _first_value(row, ANSWER)
     values = value if isinstance(value, list) else [value]
-    stripped = [_text(each, "answer", where).strip() for each in values]
+    stripped = [_text_field(text_or_number, "answer", where).strip() for text_or_number in values]
     solution = ""
-    if len(stripped) == 1 and not choices and SOLVED in stripped[0]:
-        solution, _, final = stripped[0].rpartition(SOLVED)
-        stripped = [final.strip()]
+    if len(stripped) == 1 and not choices and SOLUTION_MARK in stripped[0]:
+        solution, _, final_answer = stripped[0].rpartition(SOLUTION_MARK)
+        stripped = [final_answer.strip()]
     answers = tuple(answer for answer in stripped if answer)
     if choices:
         answers = read_letter(answers, choices, where)
     fields = {
         key: str(value)
         for key, value in row.items()
-        if key not in KNOWN and isinstance(value, str | int | float)
+        if key not in KNOWN_COLUMNS and isinstance(value, str | int | float)
     }
     return Question(
-        id=_text(row.get("id"), "id", where),
-        subset=_text(_first(row, SUBSET), "subset", where).strip(),
+        id=_text_field(row.get("id"), "id", where),
+        subset=_text_field(_first_value(row, SUBSET), "subset", where).strip(),
         text=text,
         choices=choices,
         answers=answers,
-        group=_text(row.get("group"), "group", where),
-        explanation=_text(_first(row, EXPLANATION), "explanation", where) or solution.strip(),
+        group=_text_field(row.get("group"), "group", where),
+        explanation=_text_field(_first_value(row, EXPLANATION), "explanation", where)
+        or solution.strip(),
         fields=fields,
         where=where,
     )
 
 
-def check_columns(row: Mapping[str, Any], named: frozenset[str], where: str) -> None:
-    """That no field holds options or the right answer under a name that is not read."""
-    if found := misnamed(tuple(map(str, row)), named):
-        columns, names = [each.column for each in found], [each.name for each in found]
-        values = {"where": where, "columns": columns, "names": names, "n": len(found)}
+def check_columns(row: Mapping[str, Any], template_columns: frozenset[str], where: str) -> None:
+    """Raise DataError if a field with an unread name probably holds options or the answer."""
+    if misnamed_columns := find_misnamed(tuple(map(str, row)), template_columns):
+        columns, names = (
+            [column.column for column in misnamed_columns],
+            [column.name for column in misnamed_columns],
+        )
+        values = {"where": where, "columns": columns, "names": names, "n": len(misnamed_columns)}
         raise DataError("custom.misnamed", **values)
 
 
-def _no_question(row: Mapping[str, Any], where: str) -> DataError:
-    """What is wrong with a row without a question: the field is empty, or called otherwise."""
+def _question_error(row: Mapping[str, Any], where: str) -> DataError:
+    """Return the error of a row without a question: the field is empty, or has another name."""
     if any(name in row for name in QUESTION):
         return DataError("custom.no_question", where=where)
-    found = [str(name) for name in row]
-    near = nearest(QUESTION[0], found)
-    hint = Hint("custom.rename", name=near) if near else ""
-    return DataError("custom.no_question_field", where=where, found=found, hint=hint)
+    field_names = [str(name) for name in row]
+    similar_name = nearest(QUESTION[0], field_names)
+    hint = Hint("custom.rename", name=similar_name) if similar_name else ""
+    return DataError("custom.no_question_field", where=where, found=field_names, hint=hint)
 
 
-def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
+def _first_value(row: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((row[name] for name in names if row.get(name) is not None), None)
 
 
-def _text(value: Any, name: str, where: str) -> str:
-    """A field as text; empty where it is missing."""
+def _text_field(value: Any, name: str, where: str) -> str:
+    """Return a field as text; empty if it is missing."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -368,10 +376,10 @@ def _text(value: Any, name: str, where: str) -> str:
 
 
 def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """The options in a list or in columns ``A``, ``B``, …, of which the last may be empty."""
-    listed = _first(row, CHOICES)
-    if listed is None or listed == "":
-        cells = [_text(row.get(label), label, where) for label in LABELS if label in row]
+    """Return the options from a list or columns ``A``, ``B``, …; the last may be empty."""
+    raw_choices = _first_value(row, CHOICES)
+    if raw_choices is None or raw_choices == "":
+        cells = [_text_field(row.get(label), label, where) for label in LABELS if label in row]
         if cells and "A" not in row:
             return ()
         while cells and not cells[-1].strip():
@@ -380,23 +388,23 @@ def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
             if label not in row or not cell.strip():
                 raise DataError("custom.empty_option", where=where, label=label)
         return tuple(cells)
-    if isinstance(listed, str):
+    if isinstance(raw_choices, str):
         try:
-            listed = parse_json(listed.encode(), TABLE)
+            raw_choices = parse_json(raw_choices.encode(), TABLE)
         except DataError:
-            listed = None
-    if not isinstance(listed, list):
+            raw_choices = None
+    if not isinstance(raw_choices, list):
         raise DataError("custom.choices", where=where)
     options = []
-    for number, value in enumerate(listed, 1):
-        options.append(_text(value, f"option {number}", where))
+    for number, value in enumerate(raw_choices, 1):
+        options.append(_text_field(value, f"option {number}", where))
         if not options[-1].strip():
             raise DataError("custom.empty_numbered", where=where, number=number)
     return tuple(options)
 
 
 def read_letter(answers: Sequence[str], choices: Sequence[str], where: str) -> tuple[str, ...]:
-    """The label of the right option, given as a letter or as the option's text."""
+    """Return the label of the right option, given as a letter or as the option's text."""
     if not answers:
         check_choices(choices, "", where)
         return ()
@@ -412,7 +420,7 @@ def read_letter(answers: Sequence[str], choices: Sequence[str], where: str) -> t
         raise DataError("custom.answer_both", where=where, answer=answer, option=by_text[0])
     letter = by_label or "".join(by_text)
     if not letter:
-        last = LABELS[len(choices) - 1]
-        raise DataError("custom.answer_neither", where=where, answer=answer, last=last)
+        last_label = LABELS[len(choices) - 1]
+        raise DataError("custom.answer_neither", where=where, answer=answer, last=last_label)
     check_choices(choices, letter, where)
     return (letter,)

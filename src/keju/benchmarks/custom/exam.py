@@ -1,4 +1,4 @@
-"""From a path to an exam: the folder is looked at once, its rows are read when it is sat."""
+"""Make an exam from a path: inspect the folder once, read its rows when the exam is prepared."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from keju.benchmarks.custom.exam_file import (
     ExamFile,
     Kind,
     ReaderRule,
-    named_columns,
+    choose_templates,
+    columns_in_templates,
     read_exam_file,
-    templates_of,
 )
-from keju.benchmarks.custom.readers import LETTER, readers_of
+from keju.benchmarks.custom.readers import LETTER, make_readers
 from keju.benchmarks.kit import choose_shots, choose_subsets
 from keju.benchmarks.samples import ChosenSamples, ShuffledSamples
 from keju.config import DatasetArgs
@@ -42,27 +42,27 @@ from keju.types import Sample
 TEXT, LETTERS = "text", "letters"
 
 
-def custom_exam(path: Path, taken: Sequence[str]) -> Benchmark:
-    """The benchmark in a folder or file; `taken` are names it must not have."""
+def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
+    """Return the benchmark in a folder or file; it must not have one of `reserved_names`."""
     if not path.exists():
         raise DataError("custom.no_exam", path=path)
-    folder, only = (path, None) if path.is_dir() else (path.parent, path.name)
-    exam, exam_file = read_exam_file(folder) if only is None else (ExamFile(), "")
+    folder, single_file = (path, None) if path.is_dir() else (path.parent, path.name)
+    exam, exam_file = read_exam_file(folder) if single_file is None else (ExamFile(), "")
     name = exam.name
     if name is None:
-        own = path.resolve().name
-        own = own.partition(".")[0] if path.is_file() else own
-        plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in own)
-        name = plain.strip("._-") or "custom"
-    if name in taken:
+        path_name = path.resolve().name
+        path_name = path_name.partition(".")[0] if path.is_file() else path_name
+        clean_name = "".join(c if c.isalnum() or c in "._-" else "_" for c in path_name)
+        name = clean_name.strip("._-") or "custom"
+    if name in reserved_names:
         raise DataError("custom.name_taken", path=path, name=name)
     files = DataFolder(folder)
-    tables = data.find_tables(files, exam, only)
-    # The first question tells the kind; that the others agree is checked when they are read.
-    first = None if exam.kind else data.first_question(files, tables.questions)
-    kind: Kind = exam.kind or ("choice" if first and first.choices else "free")
+    tables = data.find_tables(files, exam, single_file)
+    # The first question determines the kind; the other rows are compared with it when read.
+    first_question = None if exam.kind else data.read_first_question(files, tables.questions)
+    kind: Kind = exam.kind or ("choice" if first_question and first_question.choices else "free")
     try:
-        reader, readers = readers_of(exam, kind)
+        reader, readers = make_readers(exam, kind)
     except ConfigError as error:
         raise DataError("custom.in_file", path=folder / exam_file, problem=error) from None
     text = Protocol(
@@ -80,7 +80,7 @@ def custom_exam(path: Path, taken: Sequence[str]) -> Benchmark:
         decode="labels",
     )
     protocols = by_name(text, letters) if kind == "choice" else by_name(text)
-    decided_by = first.where if first else ""
+    decided_by = first_question.where if first_question else ""
     custom = Custom(name, folder, exam, exam_file, kind, decided_by, tables, readers, protocols)
     return Benchmark(
         name=name,
@@ -99,7 +99,7 @@ class CustomExam(Exam):
     """The questions of a folder under one protocol."""
 
     def locate(self, row: Mapping[str, Any]) -> str:
-        """By ``id``, or by ``subset`` and ``index``."""
+        """Return the id for ``id``, or for ``subset`` and ``index``."""
         if isinstance(row.get("id"), str | int):
             return str(row["id"])
         name, index = row["subset"], row["index"]
@@ -111,30 +111,43 @@ class CustomExam(Exam):
         return super().locate(row)
 
 
-def _beside(reader: str, numeric: bool) -> str:
-    """The reader beside the headline's.
+def _choose_secondary_reader(reader: str, numeric: bool) -> str:
+    """Return the name of the secondary reader.
 
-    Where all right answers are numbers, whole lines are not what they are compared with: of
-    ``2 + 3 = 5`` the one reads all of it, the other ``5``.
+    If all right answers are numbers, it must not compare full lines: in ``2 + 3 = 5`` the robust
+    reader reads the full line, this one reads ``5``.
     """
     if reader == "robust" and numeric:
         return "number"
     return LETTER if reader == LETTER else "robust"
 
 
-def _mixed(exam: str, reader: str, parts: Sequence[data.Part]) -> Iterator[Notice]:
-    """That some right answers are numbers and others words, which one rule reads as texts."""
+def _mixed_answer_notices(exam: str, reader: str, parts: Sequence[data.Part]) -> Iterator[Notice]:
+    """Yield a notice if some right answers are numbers and others are words.
+
+    One rule reads them all as texts.
+    """
     numbers, words = sum(part.numbers for part in parts), sum(part.words for part in parts)
     if reader == "robust" and numbers and words:
-        whole = numbers + words
-        values = {"exam": exam, "numbers": numbers, "whole": whole, "share": numbers / whole}
+        answer_count = numbers + words
+        values = {
+            "exam": exam,
+            "numbers": numbers,
+            "whole": answer_count,
+            "share": numbers / answer_count,
+        }
         yield Notice("custom.mixed_answers", values)
 
 
-def _repeats(exam: str, bank: data.QuestionBank) -> Iterator[Notice]:
-    """That questions stand in the files more than once."""
-    if (first := bank.repeat) is not None:
-        values = {"exam": exam, "n": bank.repeated, "where": first.where, "other": first.other}
+def _repeat_notices(exam: str, bank: data.QuestionBank) -> Iterator[Notice]:
+    """Yield a notice if questions occur in the files more than once."""
+    if (first_repeat := bank.repeat) is not None:
+        values = {
+            "exam": exam,
+            "n": bank.repeated,
+            "where": first_repeat.where,
+            "other": first_repeat.earlier_place,
+        }
         yield Notice("custom.repeated_questions", values)
 
 
@@ -146,16 +159,16 @@ class Custom:
     folder: Path
     exam: ExamFile
     exam_file: str
-    """Its name; empty where there is none."""
+    """Its name; empty if there is none."""
     kind: Kind
     decided_by: str
-    """The row that told the kind; empty where the exam file says it."""
+    """The row that determined the kind; empty if the exam file names it."""
     tables: data.Tables
     readers: Mapping[str, Reader]
     protocols: Mapping[str, Protocol]
 
     def make(self, args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
-        """Read all rows and word the prompts; the folder is the exam's own."""
+        """Read all rows and make the prompts; the `folder` argument is ignored."""
         del folder
         if args.local_path is not None:
             raise ConfigError("custom.local_path")
@@ -164,9 +177,9 @@ class Custom:
         files = DataFolder(self.folder)
         if self.exam_file:
             files.bytes(self.exam_file)  # its hash is part of the manifest
-        named = named_columns(self.exam, args)
+        template_columns = columns_in_templates(self.exam, args)
         bank = data.QuestionBank(
-            self.name, files, self.tables.questions, self.kind, self.decided_by, named
+            self.name, files, self.tables.questions, self.kind, self.decided_by, template_columns
         )
         names = choose_subsets(self.name, args.subset_list, list(bank.parts))
         rows: array[int] = array("I")
@@ -179,8 +192,8 @@ class Custom:
         samples: Sequence[Sample] = ChosenSamples(bank.samples, rows)
         if args.shuffle_choices:
             samples = ShuffledSamples(samples, seed)
-        shots = self._shots(files, args, names, seed)
-        bank.checks.see_shots(chain.from_iterable(shots.values()), bank.samples)
+        shots = self._choose_shots(files, args, names, seed)
+        bank.checks.check_shots(chain.from_iterable(shots.values()), bank.samples)
         faults = tuple(bank.checks.notices())
         if args.few_shot_prompt_template is not None:
             if not any(shots.values()):
@@ -188,7 +201,7 @@ class Custom:
             if args.prompt_template is not None:
                 raise ConfigError("custom.two_templates")
         protocol = self.protocols[args.protocol or TEXT]
-        templates = templates_of(
+        templates = choose_templates(
             self.exam,
             self.kind,
             protocol.reader,
@@ -210,8 +223,14 @@ class Custom:
             prompts=templates.wording(system).prompts(names, shots),
             averages=(mean_over(bank.parts),),
             clustered=any(bank.parts[name].grouped for name in names),
-            beside=_beside(protocol.reader, not any(bank.parts[name].words for name in names)),
-            hints=(*_repeats(self.name, bank), *_mixed(self.name, protocol.reader, parts), *faults),
+            beside=_choose_secondary_reader(
+                protocol.reader, not any(bank.parts[name].words for name in names)
+            ),
+            hints=(
+                *_repeat_notices(self.name, bank),
+                *_mixed_answer_notices(self.name, protocol.reader, parts),
+                *faults,
+            ),
             warnings=faults,
             settings={
                 "kind": self.kind,
@@ -220,15 +239,15 @@ class Custom:
                 "few_shot_random": args.few_shot_random,
                 "shuffle_choices": args.shuffle_choices,
                 "templates": templates._asdict(),
-                "few_shot_num": {name: len(own) for name, own in shots.items()},
+                "few_shot_num": {name: len(subset_shots) for name, subset_shots in shots.items()},
             }
             | ({"system_prompt": system} if system else {}),
         )
 
-    def _shots(
+    def _choose_shots(
         self, files: DataFolder, args: DatasetArgs, subsets: Sequence[str], seed: int
     ) -> dict[str, list[Sample]]:
-        """The worked examples of each subset: its own where they name subsets, else all."""
+        """Return the worked examples of each subset: its own if they name subsets, else all."""
         count, file = args.few_shot_num, self.tables.shots
         if count is None and isinstance(self.exam.few_shot, int):
             count = self.exam.few_shot
@@ -236,11 +255,11 @@ class Custom:
             raise ConfigError("custom.no_shot_file", name=self.name, asked=count)
         pool = []
         if file and count != 0:
-            named = named_columns(self.exam, args)
-            pool = data.read_shots(files, file, self.kind, self.decided_by, named)
+            template_columns = columns_in_templates(self.exam, args)
+            pool = data.read_shots(files, file, self.kind, self.decided_by, template_columns)
         if args.few_shot_random and not pool:
             raise ConfigError("custom.nothing_to_draw", name=self.name)
-        chosen = choose_shots(
+        shots_by_subset = choose_shots(
             self.name,
             pool,
             subsets,
@@ -249,6 +268,6 @@ class Custom:
             where=str(self.folder / (file or "")),
         )
         return {
-            name: [msgspec.structs.replace(shot, subset=name) for shot in own]
-            for name, own in chosen.items()
+            name: [msgspec.structs.replace(shot, subset=name) for shot in subset_shots]
+            for name, subset_shots in shots_by_subset.items()
         }

@@ -1,6 +1,6 @@
-"""``exam.yaml``: what an exam in a folder says about itself, and how it is put into words.
+"""``exam.yaml``: the description of an exam in a folder, and its prompts.
 
-Every key may be left out: the templates are the exam's own, or Keju's plain ones in two languages.
+All keys are optional: templates come from the exam, or are Keju's default ones in two languages.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 
 from keju.benchmarks.wording import (
-    ANSWERED,
+    SHOT_WORDS,
     Word,
     Wording,
     check_template,
+    fill_from_sample,
     placeholders,
-    put,
     words,
 )
 from keju.config import DatasetArgs
@@ -93,7 +93,7 @@ class ExamFile(BaseModel):
 
 
 def read_exam_file(folder: Path) -> tuple[ExamFile, str]:
-    """The exam file of a folder and its name; defaults and no name where there is none."""
+    """Return the exam file of a folder and its name; defaults and no name if it has none."""
     for name in EXAM_FILES:
         path = folder / name
         if path.is_file():
@@ -102,21 +102,21 @@ def read_exam_file(folder: Path) -> tuple[ExamFile, str]:
             except ConfigError as error:
                 raise DataError(str(error)) from None
             except ValidationError as error:
-                raise DataError("custom.in_file", path=path, problem=explanation(error)) from None
+                raise DataError("custom.in_file", path=path, problem=explain_error(error)) from None
     return ExamFile(), ""
 
 
-def explanation(error: ValidationError) -> str:
-    """One line; where several forms are possible, what they are."""
-    first = str(error.errors()[0]["loc"][0])
+def explain_error(error: ValidationError) -> str:
+    """Explain the error in one line; if several forms are possible, list them."""
+    field_name = str(error.errors()[0]["loc"][0])
     for fault in error.errors():
         if fault["type"] == "value_error":
-            return f"{first}: {fault['msg'].removeprefix('Value error, ')}"
-    if first == "reader" and len(error.errors()) > 1:
-        given = error.errors()[0]["input"]
-        hint = near_hint(given, get_args(ReaderName)) if isinstance(given, str) else ""
+            return f"{field_name}: {fault['msg'].removeprefix('Value error, ')}"
+    if field_name == "reader" and len(error.errors()) > 1:
+        value = error.errors()[0]["input"]
+        hint = near_hint(value, get_args(ReaderName)) if isinstance(value, str) else ""
         return Hint("custom.reader_form", hint=hint)
-    if first == "few_shot" and len(error.errors()) > 1:
+    if field_name == "few_shot" and len(error.errors()) > 1:
         return Hint("custom.few_shot_form")
     return str(explain(error, ExamFile))
 
@@ -127,7 +127,7 @@ EXAMPLES = "examples"
 FIELDS = "fields"
 """Key of `Sample.metadata` that holds the other columns of the row."""
 
-CALLS: dict[Language, dict[str, str]] = {
+CLOSING_REQUESTS: dict[Language, dict[str, str]] = {
     "en": {
         "letter": "Think it through, then end with a line 'ANSWER: X'; X is one of {letters}.",
         "letters": "Answer with one of {letters} and nothing else.",
@@ -148,34 +148,36 @@ CALLS: dict[Language, dict[str, str]] = {
         "regex": "",
     },
 }
-"""What the model is asked to do, by reader; ``letters`` where it only chooses a letter."""
+"""The request to the model, by reader; ``letters`` is for protocols that only choose a letter."""
 
 ANSWER_LINES: dict[Language, str] = {"en": "ANSWER: ", "zh": "答案："}
 
 
 class Templates(NamedTuple):
-    """The templates in force, for prompts and manifest."""
+    """The templates in use, for prompts and manifest."""
 
     question: str
     """The prompt of one question."""
     whole: str
-    """The same with worked examples before it."""
+    """The prompt with worked examples before the question."""
     shot: str
     """One worked example."""
     explained: str
-    """One with an explanation; as `shot` where that is the exam's own."""
+    """One with an explanation; equals `shot` if the exam defines that."""
 
     def wording(self, system: str | None) -> Wording:
-        """The prompts of the exam, a blank line between its worked examples."""
-        usual = words("A) text", between=", ")
+        """Return the prompts of the exam, with a blank line between worked examples."""
+        default_words = words("A) text", between=", ")
         names = {name for template in self for name in placeholders(template)}
-        own = names - {*usual, "subset", EXAMPLES}
-        vocabulary = usual | {name: _column(name) for name in own}
-        shown = {**vocabulary, **ANSWERED, "subset": lambda shot: shot.subset}
+        column_names = names - {*default_words, "subset", EXAMPLES}
+        vocabulary = default_words | {name: _column_word(name) for name in column_names}
+        shot_vocabulary = {**vocabulary, **SHOT_WORDS, "subset": lambda shot: shot.subset}
 
         def example(shot: Sample) -> str:
             explained = shot.metadata.get("explanation")
-            return put(self.explained if explained else self.shot, shown, shot)
+            return fill_from_sample(
+                self.explained if explained else self.shot, shot_vocabulary, shot
+            )
 
         return Wording(
             question=self.question,
@@ -188,19 +190,23 @@ class Templates(NamedTuple):
         )
 
 
-def _column(name: str) -> Word:
-    """A further column of the row; what is none, as in ``\\boxed{X}``, stays as it is."""
+def _column_word(name: str) -> Word:
+    """Return the value of another column; unknown names, as in ``\\boxed{X}``, stay text."""
     return lambda sample: str(sample.metadata.get(FIELDS, {}).get(name, f"{{{name}}}"))
 
 
-def named_columns(exam: ExamFile, args: DatasetArgs) -> frozenset[str]:
-    """What the templates name that the exam or the user gives."""
-    exams = (exam.template, exam.shot_template, exam.few_shot_template)
-    own = (args.prompt_template, args.few_shot_prompt_template)
-    return frozenset(name for each in (*exams, *own) for name in placeholders(each or ""))
+def columns_in_templates(exam: ExamFile, args: DatasetArgs) -> frozenset[str]:
+    """Return the names in the templates of the exam and the user."""
+    exam_templates = (exam.template, exam.shot_template, exam.few_shot_template)
+    user_templates = (args.prompt_template, args.few_shot_prompt_template)
+    return frozenset(
+        name
+        for template in (*exam_templates, *user_templates)
+        for name in placeholders(template or "")
+    )
 
 
-def templates_of(
+def choose_templates(
     exam: ExamFile,
     kind: Kind,
     reader: str,
@@ -210,40 +216,53 @@ def templates_of(
     columns: Iterable[str],
     file: Path,
 ) -> Templates:
-    """The user's templates where they are given, else the exam's, else Keju's; all are checked.
+    """Choose the user's templates if given, else the exam's, else Keju's, and check all of them.
 
-    `letters` says that the model only chooses a letter; `columns` are the fields of all rows;
-    `file` is the exam file.
+    `letters` means that the model only chooses a letter; `columns` are the fields that all rows
+    have; `file` is the exam file.
     """
-    plain = "{question}\n\n{choices}" if kind == "choice" else "{question}"
+    question_form = "{question}\n\n{choices}" if kind == "choice" else "{question}"
     marker = exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
-    asked = "robust" if reader == "number" else reader
+    call_name = "robust" if reader == "number" else reader
     if kind == "choice":
-        asked = {"robust": "letter", "marker": "marker_letter"}.get(reader, asked)
-    call = CALLS[exam.language]["letters" if letters else asked].replace("<marker>", marker or "")
-    question = args.prompt_template or exam.template or (f"{plain}\n\n{call}" if call else plain)
-    own = None if args.prompt_template else exam.few_shot_template
-    whole = args.few_shot_prompt_template or own or "{" + EXAMPLES + "}\n\n" + question
+        call_name = {"robust": "letter", "marker": "marker_letter"}.get(reader, call_name)
+    call = CLOSING_REQUESTS[exam.language]["letters" if letters else call_name].replace(
+        "<marker>", marker or ""
+    )
+    question = (
+        args.prompt_template
+        or exam.template
+        or (f"{question_form}\n\n{call}" if call else question_form)
+    )
+    exam_whole = None if args.prompt_template else exam.few_shot_template
+    whole_template = (
+        args.few_shot_prompt_template or exam_whole or "{" + EXAMPLES + "}\n\n" + question
+    )
     line = ANSWER_LINES[exam.language] if marker is None else f"{marker} "
     line = ("" if letters or reader in ("exact", "regex") else line) + "{answer}"
-    shot = exam.shot_template or f"{plain}\n\n{line}"
-    explained = shot if letters else f"{plain}\n\n{{explanation}}\n{line}"
-    made = Templates(question, whole, shot, exam.shot_template or explained)
+    shot = exam.shot_template or f"{question_form}\n\n{line}"
+    explained = shot if letters else f"{question_form}\n\n{{explanation}}\n{line}"
+    templates = Templates(question, whole_template, shot, exam.shot_template or explained)
     required = ["question"] + (["choices"] if kind == "choice" else [])
-    known = {*columns, "subset", *required, *(["letters"] if kind == "choice" else [])}
-    asking = "prompt_template" if args.prompt_template else "template"
-    asking_all = (
+    known_names = {*columns, "subset", *required, *(["letters"] if kind == "choice" else [])}
+    question_setting = "prompt_template" if args.prompt_template else "template"
+    whole_setting = (
         "few_shot_prompt_template" if args.few_shot_prompt_template else "few_shot_template"
     )
-    for setting, template, more, needed in (
-        (asking, question, (), required),
-        (asking_all, whole, (EXAMPLES,), (*required, EXAMPLES)),
+    for setting, template, extra_names, required_names in (
+        (question_setting, question, (), required),
+        (whole_setting, whole_template, (EXAMPLES,), (*required, EXAMPLES)),
         ("shot_template", shot, ("answer", "explanation"), ("question", "answer")),
     ):
         try:
-            check_template(template, known={*known, *more}, required=needed, setting=setting)
+            check_template(
+                template,
+                known_names={*known_names, *extra_names},
+                required=required_names,
+                setting=setting,
+            )
         except ConfigError as error:
-            if getattr(exam, setting, None) is None:  # the user's own
+            if getattr(exam, setting, None) is None:  # the user's template
                 raise
             raise ConfigError("custom.in_file", path=file, problem=error) from None
-    return made
+    return templates

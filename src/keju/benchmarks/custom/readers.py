@@ -1,4 +1,4 @@
-"""The readers a custom exam can choose from: letters of options, and texts compared by value."""
+"""The readers available to custom exams: option letters, and texts compared by value."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from keju.types import Answer, Sample
 
 LETTER = "letter"
 MARKERS = {"en": ANSWER_COLON, "zh": re.compile(r"答案[:：]")}
-"""What Keju's own prompts ask for: ``ANSWER: X``, ``答案：X``."""
+"""The markers that Keju's prompts request: ``ANSWER: X``, ``答案：X``."""
 
 
 class RuleReader(RobustReader):
-    """What stands in the last part of a reply that a rule of the exam file finds."""
+    """Reads the last part of a reply that matches a rule of the exam file."""
 
     def __init__(self, kind: Choice | Text, rule: ReaderRule) -> None:
         marker = re.compile(re.escape(rule.marker or ""))
@@ -43,23 +43,23 @@ class RuleReader(RobustReader):
 
 
 class ExactText(Reader):
-    """The whole reply, letter for letter."""
+    """The full reply, compared exactly."""
 
     name = "exact"
     about = "custom.about_reader_exact"
     marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:
-        bare = text.strip()
-        return Answer(bare, "strict") if bare else Answer(reason="empty")
+        stripped_text = text.strip()
+        return Answer(stripped_text, "strict") if stripped_text else Answer(reason="empty")
 
     def matches(self, value: str, sample: Sample) -> bool:
         accepted = sample.metadata.get(ACCEPTED) or (sample.target,)
-        return any(value == right.strip() for right in accepted)
+        return any(value == accepted_text.strip() for accepted_text in accepted)
 
 
-def readers_of(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
-    """The name of the headline's reader, and all readers of an exam of this kind."""
+def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
+    """Return the name of the main reader, and all readers for an exam of this kind."""
     strict, rule = MARKERS[exam.language], exam.reader
     answers = Choice() if kind == "choice" else Text()
     readers: list[Reader] = [RobustReader(answers, strict=strict)]

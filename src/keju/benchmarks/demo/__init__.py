@@ -1,7 +1,7 @@
-"""A small exam of Keju's own: generated questions with certain answers, no data needed.
+"""Keju's small demo exam: generated questions with certain answers, without data files.
 
-The kinds follow the algorithmic tasks of BIG-Bench Hard. Every question is generated from the
-seed when it is looked at, so an exam of a million questions takes no memory.
+The kinds follow the algorithmic tasks of BIG-Bench Hard. Each question is generated from the seed
+on access, so an exam of a million questions takes no memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from keju.answers.robust import RobustReader
 from keju.answers.segments import last_line, segments_after
 from keju.answers.wordings import ANSWER_IS
 from keju.benchmarks.base import Benchmark, Mean, Protocol, Subset, by_name
-from keju.benchmarks.choices import LabelStyle, label_lines
+from keju.benchmarks.choices import LabelStyle, format_choices
 from keju.benchmarks.demo.questions import KINDS, Question
 from keju.benchmarks.kit import Questions, Setup
 from keju.benchmarks.samples import LazySamples
@@ -34,8 +34,8 @@ MARKER = "the answer is"
 # `So the answer is: (B)`.
 _MARKER = re.compile(r"the answer is\s{0,3}:?", re.IGNORECASE)
 INSTRUCTION = "Answer each question with the letter of the right option."
-CALL = f"Finish with a line 'So {MARKER} (X)', where X is the letter."
-ASKED = "Question: {question}\nOptions:\n{choices}"
+CLOSING_REQUEST = f"Finish with a line 'So {MARKER} (X)', where X is the letter."
+QUESTION_FORM = "Question: {question}\nOptions:\n{choices}"
 STYLE: LabelStyle = "(A) text"
 DEFAULT_SIZE = 20
 
@@ -50,7 +50,7 @@ class DemoArgs(DatasetArgs):
 
 
 class Generated(LazySamples):
-    """The questions, each generated from the seed and its number."""
+    """The questions; each is generated from the seed and its number."""
 
     def __init__(self, kinds: Sequence[str], size: int, seed: int) -> None:
         self._kinds = kinds
@@ -75,14 +75,14 @@ class Generated(LazySamples):
 
 
 def generate(kind: str, seed: str, draw: random.Random) -> Question:
-    """The question of a kind that belongs to a seed; `draw` is seeded anew, which is cheaper
-    than a generator of its own."""
+    """Return the question of a kind for a seed. It reseeds `draw`, which is cheaper than a new
+    generator."""
     draw.seed(f"{kind}:{seed}")
     return KINDS[kind](draw)
 
 
 class MarkerReader(Reader):
-    """The label after the last ``the answer is``, or the one that begins the last line."""
+    """Reads the label after the last ``the answer is``, or the one that begins the last line."""
 
     name = "marker"
     about = "about_reader_demo_marker"
@@ -92,14 +92,15 @@ class MarkerReader(Reader):
         segment = segments[-1].text if segments else last_line(text)
         label, reason = read_label(segment, sample.labels, sample.choices)
         if label is None:
-            # A last line that names no label at all lacks the marker; else something else is wrong.
+            # Without any label in the last line, the marker is missing; otherwise the fault is
+            # another one.
             silent = not segments and reason in ("", "no_label")
             return Answer(reason="no_marker" if silent else reason)
         return Answer(label, "strict" if segments else "fallback")
 
 
 def make_questions(setup: Setup) -> Questions:
-    """The questions of the chosen kinds."""
+    """Return the questions of the selected kinds."""
     assert isinstance(setup.args, DemoArgs)
     size = setup.args.size
     if size < 1:
@@ -112,22 +113,22 @@ def make_questions(setup: Setup) -> Questions:
 
 
 def make_examples(setup: Setup) -> dict[str, str]:
-    """The worked examples of each kind, drawn from seeds of their own."""
+    """Return the worked examples of each kind, drawn from separate seeds."""
     texts, draw = {}, random.Random()
     for kind in setup.subsets:
-        made = [generate(kind, f"shot:{number}", draw) for number in range(SHOTS)]
+        questions = [generate(kind, f"shot:{number}", draw) for number in range(SHOTS)]
         texts[kind] = "".join(
-            f"{ASKED.format(question=q.text, choices=label_lines(q.choices, STYLE))}\n"
+            f"{QUESTION_FORM.format(question=q.text, choices=format_choices(q.choices, STYLE))}\n"
             f"So {MARKER} ({LABELS[q.answer]}) {q.choices[q.answer]}\n\n"
-            for q in made
+            for q in questions
         )
     return texts
 
 
-def _wording(call: str) -> Wording:
+def _make_wording(call: str) -> Wording:
     return Wording(
         head=INSTRUCTION + "\n\n{examples}",
-        question=f"{ASKED}\n{call}",
+        question=f"{QUESTION_FORM}\n{call}",
         words=words(STYLE),
         tail_is_whole=True,
     )
@@ -164,7 +165,7 @@ DEMO = Benchmark(
             decode="labels",
             form="completion",
             shots=SHOTS,
-            wording=_wording(f"So {MARKER} ("),
+            wording=_make_wording(f"So {MARKER} ("),
         ),
         Protocol(
             name="text",
@@ -173,7 +174,7 @@ DEMO = Benchmark(
             about="3-shot, the letter after 'the answer is'",
             max_tokens=64,
             shots=SHOTS,
-            wording=_wording(CALL),
+            wording=_make_wording(CLOSING_REQUEST),
         ),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Fresh BBH: new questions of BBH's kinds, written from a seed, whose answers are certain."""
+"""Fresh BBH: new questions of BBH's kinds, generated from a seed, with certain answers."""
 
 from keju.benchmarks.fresh.exam import FRESH_BBH, FreshArgs
 

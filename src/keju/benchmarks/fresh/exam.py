@@ -1,4 +1,4 @@
-"""Fresh BBH as a benchmark: its settings, and the exam that they make out of a seed."""
+"""Fresh BBH as a benchmark: its settings, and the exam generated from a seed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from keju.benchmarks.bbh.exam import (
     FREE_FORM,
     MULTIPLE_CHOICE,
     BBHExam,
+    check_final_line,
     parse_options,
-    refuse_final_line,
 )
-from keju.benchmarks.bbh.exam import examples as bbh_examples
-from keju.benchmarks.bbh.exam import settings as bbh_settings
+from keju.benchmarks.bbh.exam import load_examples as bbh_examples
+from keju.benchmarks.bbh.exam import manifest_settings as bbh_settings
 from keju.benchmarks.bbh.facts import ABOUT, CHOICE_SUBSETS
 from keju.benchmarks.bbh.protocols import BBHArgs
 from keju.benchmarks.bbh.readers import READERS
@@ -34,7 +34,7 @@ from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.worked import MARKS
 from keju.benchmarks.kit import Questions, Setup, choose_protocol
 from keju.benchmarks.prepare import prepare
-from keju.benchmarks.samples import StoredSamples
+from keju.benchmarks.samples import SpooledSamples
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
 from keju.config.strict import Invalid, Seed, Whole
@@ -45,10 +45,10 @@ from keju.types import Sample
 
 NAME = "fresh_bbh"
 EASIEST, HARDEST = 0.25, 4.0
-"""The range of difficulties; 1 is that of the published questions."""
+"""The range of difficulties; the published questions have 1."""
 DEFAULT_SIZE = 50
 SHOT_SEED = -(2**62)
-"""Of worked examples that are drawn."""
+"""The seed of drawn worked examples."""
 
 
 class FreshArgs(BBHArgs):
@@ -68,102 +68,105 @@ class FreshArgs(BBHArgs):
 
     @field_validator("difficulty", mode="before")
     @classmethod
-    def _within_range(cls, given: Any) -> float | list[float]:
-        values = given if isinstance(given, list) and given else [given]
+    def _within_range(cls, setting: Any) -> float | list[float]:
+        values = setting if isinstance(setting, list) and setting else [setting]
         for value in values:
             if type(value) not in (int, float, Written) or not EASIEST <= value <= HARDEST:
-                told = json.dumps(value, default=str, ensure_ascii=False)  # "0.5" is no number
-                raise Invalid("fresh.difficulty", least=EASIEST, most=HARDEST, value=told)
+                # A text such as "0.5" is not a number.
+                shown_value = json.dumps(value, default=str, ensure_ascii=False)
+                raise Invalid("fresh.difficulty", least=EASIEST, most=HARDEST, value=shown_value)
         if len({arm_name(value) for value in values}) < len(values):
             raise Invalid("fresh.difficulty_twice", values=[*map(str, values)])
-        return [*map(float, values)] if isinstance(given, list) else float(given)
+        return [*map(float, values)] if isinstance(setting, list) else float(setting)
 
-    def exams(self, own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """One for each difficulty of a list."""
+    def exams(self, exam_settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return one exam for each difficulty in a list."""
         if not isinstance(self.difficulty, list):
-            return super().exams(own)
-        plain = dict(own) | own.get("extra_params", {})
-        plain.pop("extra_params", None)
-        return {arm_name(value): plain | {"difficulty": value} for value in self.difficulty}
+            return super().exams(exam_settings)
+        flat_settings = dict(exam_settings) | exam_settings.get("extra_params", {})
+        flat_settings.pop("extra_params", None)
+        return {arm_name(value): flat_settings | {"difficulty": value} for value in self.difficulty}
 
 
 def arm_name(difficulty: float) -> str:
-    """``difficulty-0.5``: the arm of one difficulty among several."""
+    """Return ``difficulty-0.5``: the name of the arm for one of several difficulties."""
     return f"difficulty-{difficulty:g}"
 
 
 class FreshExam(BBHExam):
-    """Questions that were drawn from one seed, at one difficulty."""
+    """Questions drawn from one seed at one difficulty."""
 
     def means(self) -> Sequence[Mean]:
-        """The mean over all subsets that there are in the language."""
+        """Return the mean over all subsets available in the language."""
         names = subset_names(self.settings["lang"])
         return (Mean("macro_accuracy", "mean of the subsets", tuple((name,) for name in names)),)
 
     def chance(self, sample: Sample) -> float:
-        """As BBH's; nobody hits a number, brackets or an order of words by chance."""
+        """Return BBH's chance; 0 for numbers, brackets and orders of words."""
         return super().chance(sample) or 0.0
 
     def locate(self, row: Mapping[str, Any]) -> str:
         if isinstance(row.get("id"), str):
             return str(row["id"])
         subset = self.subset_named(row["subset"]) or row["subset"]
-        own = self.settings
-        return sample_id(subset, row["index"], seed=own["seed"], difficulty=own["difficulty"])
+        exam_settings = self.settings
+        return sample_id(
+            subset, row["index"], seed=exam_settings["seed"], difficulty=exam_settings["difficulty"]
+        )
 
 
 def sample_id(subset: str, index: int, *, seed: int, difficulty: float) -> str:
-    """``fresh_bbh_navigate_s7_d1.5_0``; the same in every language, as the question is."""
+    """Return ``fresh_bbh_navigate_s7_d1.5_0``, which is the same in every language."""
     return f"{NAME}_{subset}_s{seed}_d{difficulty:g}_{index}"
 
 
 def subset_names(language: Language) -> list[str]:
-    """The subsets that there are in a language, in BBH's order."""
+    """Return the subsets available in a language, in BBH's order."""
     return [name for name, task in TASKS.items() if language in task.languages]
 
 
-def choose_language(subsets: Sequence[str], wanted: bool, language: Language) -> list[str]:
-    """Those of `subsets` that are there in a language; one that is `wanted` must be."""
-    there = subset_names(language)
-    for subset in subsets if wanted else ():
-        if subset not in there:
-            values = {"subset": subset, "lang": language, "subsets": there}
+def choose_language(subsets: Sequence[str], is_requested: bool, language: Language) -> list[str]:
+    """Return the `subsets` available in a language; ConfigError if a requested one is not."""
+    available = subset_names(language)
+    for subset in subsets if is_requested else ():
+        if subset not in available:
+            values = {"subset": subset, "lang": language, "subsets": available}
             raise ConfigError("fresh.no_language", **values)
-    return [subset for subset in subsets if subset in there]
+    return [subset for subset in subsets if subset in available]
 
 
 def make_exam(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
-    """The exam of some settings, in their language; `seed` is the task's."""
+    """Return the exam for the settings, in their language; `seed` is the task's."""
     assert isinstance(args, FreshArgs)
     if isinstance(args.difficulty, list):
         raise ConfigError("fresh.one_difficulty")
     name = choose_protocol(FRESH_BBH, args.protocol).name
     protocol = (CHINESE_PROTOCOLS if args.lang == "zh" else PROTOCOLS)[name]
-    own_seed = seed if args.seed is None else args.seed
-    exam = prepare(FRESH_BBH, args, folder, own_seed, protocol)
+    exam_seed = seed if args.seed is None else args.seed
+    exam = prepare(FRESH_BBH, args, folder, exam_seed, protocol)
     exam.difficulty = args.difficulty
     exam.varied = {"lang": ("prompt_template", "protocol version")}
     return exam
 
 
-def questions(setup: Setup) -> Questions:
-    """The questions of the chosen subsets, drawn once and kept in a file.
+def make_exam_questions(setup: Setup) -> Questions:
+    """Return the questions of the selected subsets, generated once and stored in a file.
 
-    Each subset has a SHA-256 of its questions and targets, as if it was a file. Its name has all
-    that they depend on, so that only a generator that has changed gives another digest to a name.
+    Each subset has a SHA-256 of its questions and targets, like a file. Its name contains all
+    settings that determine them. So the digest for a name changes only if the generator changes.
     """
     assert isinstance(setup.args, FreshArgs)
-    refuse_final_line(setup)
-    args, samples, seed = setup.args, StoredSamples(), setup.seed
+    check_final_line(setup)
+    args, samples, seed = setup.args, SpooledSamples(), setup.seed
     assert isinstance(args.difficulty, float)
     ranges: list[Subset] = []
     files: dict[str, str] = {}
     for name in choose_language(setup.subsets, args.subset_list is not None, args.lang):
         start, choice, digest = len(samples), name in CHOICE_SUBSETS, sha256()
-        made = make_questions(
+        drawn_questions = make_questions(
             TASKS[name], args.n, seed=seed, difficulty=args.difficulty, language=args.lang
         )
-        for index, question in enumerate(made):
+        for index, question in enumerate(drawn_questions):
             digest.update(f"{question.text}\0{question.target}\0".encode())
             sample = Sample(
                 id=sample_id(name, index, seed=seed, difficulty=args.difficulty),
@@ -178,13 +181,13 @@ def questions(setup: Setup) -> Questions:
         ranges.append(Subset(name, start, len(samples)))
         file = f"{name}, {args.n} of seed {seed} at {args.difficulty:g} in {args.lang}"
         files[file] = digest.hexdigest()
-    whole = sha256("".join(files.values()).encode()).hexdigest()
-    version = f"generator {VERSION}, sha256 {whole}"
+    total_digest = sha256("".join(files.values()).encode()).hexdigest()
+    version = f"generator {VERSION}, sha256 {total_digest}"
     return Questions(samples=samples, subsets=ranges, files=files, version=version)
 
 
-def examples(setup: Setup) -> Mapping[str, str]:
-    """The worked examples of the chosen subsets."""
+def load_examples(setup: Setup) -> Mapping[str, str]:
+    """Return the worked examples of the selected subsets."""
     assert isinstance(setup.args, FreshArgs)
     subsets = choose_language(setup.subsets, False, setup.args.lang)
     if getattr(setup.protocol, "drawn", False):
@@ -193,16 +196,22 @@ def examples(setup: Setup) -> Mapping[str, str]:
 
 
 def draw_examples(subset: str, setup: Setup) -> str:
-    """Worked examples as hard as the questions, from a seed of their own; none is a question."""
+    """Return worked examples as hard as the questions, from a separate seed; none repeats a
+    question."""
     args, task = setup.args, TASKS[subset]
     assert isinstance(args, FreshArgs)
     assert isinstance(args.difficulty, float)
     difficulty, language = args.difficulty, args.lang
     draw = partial(make_questions, task, difficulty=difficulty, language=language)
-    asked = {question.text for question in draw(n=args.n, seed=setup.seed)}
-    most = args.n + setup.shots
-    others = draw(n=min(most, task.space(difficulty) or most), seed=SHOT_SEED)
-    shots = [*islice((each for each in others if each.text not in asked), setup.shots)]
+    question_texts = {question.text for question in draw(n=args.n, seed=setup.seed)}
+    pool_size = args.n + setup.shots
+    candidates = draw(n=min(pool_size, task.space(difficulty) or pool_size), seed=SHOT_SEED)
+    shots = [
+        *islice(
+            (candidate for candidate in candidates if candidate.text not in question_texts),
+            setup.shots,
+        )
+    ]
     if len(shots) < setup.shots:
         values = {"subset": subset, "difficulty": f"{difficulty:g}", "n": args.n}
         raise ConfigError("fresh.too_few_shots", shots=setup.shots, **values)
@@ -212,11 +221,15 @@ def draw_examples(subset: str, setup: Setup) -> str:
     )
 
 
-def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
-    """What shaped questions and prompts, for the manifest."""
+def manifest_settings(setup: Setup, wording: Wording) -> dict[str, Any]:
+    """Return the settings that shaped questions and prompts, for the manifest."""
     assert isinstance(setup.args, FreshArgs)
-    own = {"seed": setup.seed, "difficulty": setup.args.difficulty, "lang": setup.args.lang}
-    return bbh_settings(setup, wording) | own | {"generator": VERSION}
+    fresh_settings = {
+        "seed": setup.seed,
+        "difficulty": setup.args.difficulty,
+        "lang": setup.args.lang,
+    }
+    return bbh_settings(setup, wording) | fresh_settings | {"generator": VERSION}
 
 
 messages.add_folder(Path(__file__).parent / "texts")
@@ -235,12 +248,12 @@ FRESH_BBH = Benchmark(
     grows="n",
     exam=FreshExam,
     make=make_exam,
-    questions=questions,
-    examples=examples,
+    questions=make_exam_questions,
+    examples=load_examples,
     refused={
         "few_shot_random": "the worked examples are fixed",
         "shuffle_choices": "options stand in the question's text",
         "local_path": "the questions are drawn from a seed",
     },
-    settings=settings,
+    settings=manifest_settings,
 )

@@ -1,8 +1,8 @@
-"""Fresh questions in their order: the same seed gives the same exam, wherever and however often.
+"""Generate fresh questions in order: the same seed always gives the same exam.
 
-Question after question is drawn from the seed and its number. One that was there before, or that
-is one of the published questions, is left out; so an exam of more questions begins with those of a
-smaller one. Both are decided on the English text, so that every language has the same questions.
+Each question is drawn from the seed and a number. A question that repeats an earlier or a published
+one is skipped. So a larger exam begins with the questions of a smaller one. Both checks use the
+English text, so that every language has the same questions.
 """
 
 from __future__ import annotations
@@ -19,52 +19,55 @@ from keju.benchmarks.samples import DigestTable
 from keju.errors import ConfigError
 
 VERSION = 1
-"""Of the generators: a change that gives other questions to a seed raises it."""
+"""Version of the generators; it increases when a seed gives different questions."""
 PUBLISHED = "published.bin"
-"""Eight bytes of the digest of every published question, subset after subset."""
+"""Eight bytes of the digest of each published question, in the order of the subsets."""
 PUBLISHED_BYTES = 8
 MOST_REPEATS = 1000
-"""Draws in a row that give nothing new, after which there is nothing more to be had."""
+"""Draws in a row without a new question, after which Keju gives up."""
 PATIENCE = 20
-"""Draws in a row for each question of a small space: the last one left is found, too."""
+"""Draws in a row per question of a small space, enough to find also the last new question."""
 
 
 def make_questions(
     task: Task, n: int, *, seed: int, difficulty: float, language: Language = "en"
 ) -> Iterator[Question]:
-    """The first `n` questions of a seed; ConfigError where there are not so many."""
+    """Yield the first `n` questions of a seed; ConfigError if there are fewer."""
     values = {"subset": task.subset, "difficulty": f"{difficulty:g}", "n": n}
     space = task.space(difficulty)
     if space is not None and n > space:
         raise ConfigError("fresh.too_many", most=space, **values)
-    seen, draw = DigestTable(size=n), random.Random()
+    seen_questions, draw = DigestTable(size=n), random.Random()
     repeats = 0
     for number in count():
-        if len(seen) == n:
+        if len(seen_questions) == n:
             return
         if repeats == max(MOST_REPEATS, PATIENCE * (space or 0)):
-            raise ConfigError("fresh.too_many", most=len(seen), **values)
+            raise ConfigError("fresh.too_many", most=len(seen_questions), **values)
         draw.seed(f"keju:{VERSION}:{task.subset}:{seed}:{difficulty:g}:{number}")
         problem = task.invent(draw, difficulty)
         question = task.write(problem, "en")
-        digest, known = digest_of(question.text), len(seen)
-        if digest[:PUBLISHED_BYTES] in published() or seen.add(digest) < known:
+        digest, known_count = question_digest(question.text), len(seen_questions)
+        if (
+            digest[:PUBLISHED_BYTES] in published_digests()
+            or seen_questions.add(digest) < known_count
+        ):
             repeats += 1
             continue
         repeats = 0
         yield question if language == "en" else task.write(problem, language)
 
 
-def digest_of(text: str) -> bytes:
-    """A digest that the order of the options does not change."""
+def question_digest(text: str) -> bytes:
+    """Return a digest that does not depend on the order of the options."""
     head, options = split_options(text)
-    plain = "\n".join([head, *sorted(options)]).casefold()
-    return blake2b(" ".join(plain.split()).encode(), digest_size=16).digest()
+    normalized_text = "\n".join([head, *sorted(options)]).casefold()
+    return blake2b(" ".join(normalized_text.split()).encode(), digest_size=16).digest()
 
 
 @cache
-def published() -> frozenset[bytes]:
-    """What `digest_of` gives the published questions, the first bytes of it."""
+def published_digests() -> frozenset[bytes]:
+    """Return the first bytes of `question_digest` for all published questions."""
     content = files("keju.benchmarks.fresh").joinpath(PUBLISHED).read_bytes()
     size = PUBLISHED_BYTES
-    return frozenset(content[at : at + size] for at in range(0, len(content), size))
+    return frozenset(content[start : start + size] for start in range(0, len(content), size))

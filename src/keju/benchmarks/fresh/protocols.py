@@ -1,7 +1,7 @@
-"""The ways to put fresh questions: BBH's own, word for word, and the same in Chinese.
+"""The protocols of fresh questions: BBH's own prompts, and their Chinese versions.
 
-An English protocol has the version of BBH's, since prompts and readers are the same. A Chinese one
-has its own behind that.
+An English protocol has the version of BBH's protocol, since prompts and readers are the same. A
+Chinese one adds its own version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from keju.benchmarks.base import by_name
 from keju.benchmarks.bbh.protocols import ANSWER_ONLY_QUESTION as PUBLISHED_QUESTION
 from keju.benchmarks.bbh.protocols import NEXT_QUESTION as ENGLISH_STOP
 from keju.benchmarks.bbh.protocols import PROTOCOLS as PUBLISHED
-from keju.benchmarks.bbh.protocols import QUESTION, BBHProtocol, ProblemWording, question_wording
+from keju.benchmarks.bbh.protocols import (
+    QUESTION,
+    BBHProtocol,
+    ProblemWording,
+    make_question_wording,
+)
 from keju.benchmarks.fresh.readers import CHINESE_READERS
 from keju.benchmarks.fresh.task import Language
 from keju.benchmarks.fresh.worked import load_answer_only, load_worked
@@ -45,23 +50,23 @@ FINAL_LINE = "\n- 最后一行只写答案本身，写法与题目一致，例�
 
 @dataclass(frozen=True, kw_only=True)
 class FreshProtocol(BBHProtocol):
-    """A protocol of fresh questions alone."""
+    """A protocol that only fresh questions have."""
 
     drawn: bool = False
-    """Whether the worked examples are drawn like the questions, at their difficulty."""
+    """Whether the worked examples are generated like the questions, at their difficulty."""
 
 
 Load = Callable[[Sequence[str], Language], Mapping[str, str]]
-"""How the worked examples of subsets are got."""
+"""Loads the worked examples of subsets."""
 
 
-def _english(name: str, load: Load, **changes: Any) -> BBHProtocol:
-    """A protocol of BBH with the worked examples of fresh questions."""
+def _english_protocol(name: str, load: Load, **changes: Any) -> BBHProtocol:
+    """Return a protocol of BBH with the worked examples of fresh questions."""
     return replace(PUBLISHED[name], examples=lambda _, subsets: load(subsets, "en"), **changes)
 
 
-def _chinese(name: str, load: Load, wording: Wording) -> BBHProtocol:
-    """The same in Chinese."""
+def _chinese_protocol(name: str, load: Load, wording: Wording) -> BBHProtocol:
+    """Return the Chinese version of a protocol."""
     english = PROTOCOLS[name]
     return replace(
         english,
@@ -75,20 +80,20 @@ def _chinese(name: str, load: Load, wording: Wording) -> BBHProtocol:
 
 _MEAN = {"headline": "macro_accuracy"}
 PROTOCOLS: dict[str, BBHProtocol] = by_name(
-    _english("evalscope", load_worked),
-    _english(
+    _english_protocol("evalscope", load_worked),
+    _english_protocol(
         "paper",
         load_worked,
         about="Suzgun et al. 2022: 3-shot chain of thought, exact match, mean of the subsets",
         **_MEAN,
     ),
-    _english(
+    _english_protocol(
         "answer-only",
         load_answer_only,
         about="Suzgun et al. 2022: 3-shot without reasoning, exact match, mean of the subsets",
         **_MEAN,
     ),
-    _english("mcpbr", load_worked),
+    _english_protocol("mcpbr", load_worked),
     FreshProtocol(
         name="short",
         version="1",
@@ -100,16 +105,16 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         max_tokens=128,
         shots=5,
         shot_choices=range(MOST_SHOTS + 1),
-        wording=question_wording(PUBLISHED_QUESTION),
+        wording=make_question_wording(PUBLISHED_QUESTION),
         drawn=True,
     ),
 )
 CHINESE_PROTOCOLS: dict[str, BBHProtocol] = by_name(
-    _chinese("evalscope", load_worked, question_wording(EVALSCOPE_QUESTION)),
-    _chinese("paper", load_worked, question_wording(PAPER_QUESTION)),
-    _chinese("answer-only", load_answer_only, question_wording(ANSWER_ONLY_QUESTION)),
-    _chinese("short", load_answer_only, question_wording(ANSWER_ONLY_QUESTION)),
-    _chinese(
+    _chinese_protocol("evalscope", load_worked, make_question_wording(EVALSCOPE_QUESTION)),
+    _chinese_protocol("paper", load_worked, make_question_wording(PAPER_QUESTION)),
+    _chinese_protocol("answer-only", load_answer_only, make_question_wording(ANSWER_ONLY_QUESTION)),
+    _chinese_protocol("short", load_answer_only, make_question_wording(ANSWER_ONLY_QUESTION)),
+    _chinese_protocol(
         "mcpbr",
         load_worked,
         ProblemWording(

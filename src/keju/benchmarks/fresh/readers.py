@@ -1,6 +1,6 @@
-"""Readers of the Chinese form: those of BBH with the Chinese marker and Chinese verdicts.
+"""Readers for Chinese questions: BBH's readers with the Chinese marker and Chinese verdicts.
 
-``所以答案是 (B)。`` is what the worked examples end with. English questions are read by BBH's own.
+The worked examples end with ``所以答案是 (B)。``. BBH's readers read replies to English questions.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ FULL_STOPS = ("。", ".")
 
 
 class ChinesePaperReader(PaperReader):
-    """What stands after ``所以答案是`` on its line, compared exactly."""
+    """Reads the text after ``所以答案是`` on its line, compared exactly."""
 
     marker, full_stops = MARKER, FULL_STOPS
 
 
 class ChineseEvalScopeReader(EvalScopeReader):
-    """The line after the last ``所以答案是``, or the first line of a reply without one."""
+    """Reads the line after the last ``所以答案是``, or the first line of a reply without one."""
 
     marker, full_stops = MARKER, FULL_STOPS
 
 
 class ChineseVerdict(Verdict):
-    """A verdict that Chinese characters spell, which have no word boundaries.
+    """A verdict in Chinese characters, which have no word boundaries.
 
-    ``是的，因为…`` begins with the verdict ``是的``, ``是因为…`` with none: what follows
-    a verdict must end the word.
+    ``是的，因为…`` begins with the verdict ``是的``, but ``是因为…`` does not: the text after a
+    verdict must end the word.
     """
 
     def __init__(self, values: Mapping[str, str], phrases: Mapping[str, str] | None = None) -> None:
@@ -62,12 +62,12 @@ YES = {
 # `该表达式的值为假`, `结果等于真`.
 _VALUES = {rf"(?:值|结果|表达式)(?:最终)?(?:是|为|等于)\s*{word}": word for word in ("真", "假")}
 _PHRASES = {
-    # back at the starting point or not
+    # whether the path returns to the starting point
     r"(?:没有?|不能?|未能?|无法|回不)(?:再|会|能)?(?:回到|在|到)[^,，。]{0,4}(?:起点|原点|出发点"
     r"|原处)": "否",
     r"(?:距离?|离)[^,，。]{0,4}(?:起点|原点|出发点|原处)(?:还?有)?\s*[1-9]": "否",
     r"(?<![没不未能])(?:回到了?|在|正好在)[^,，。不]{0,3}(?:起点|原点|出发点|原处)": "是",
-    # who tells the truth
+    # whether a person tells the truth
     r"说谎|撒谎|说的?是?假话|没有?说真话|不(?:是)?说真话": "否",
     r"(?<![没不有])(?:说|讲)的?(?:是)?(?:真话|实话)": "是",
 }
@@ -80,14 +80,14 @@ class ChineseCount(Number):
     """A number, also in Chinese characters: ``十二`` is 12."""
 
     def read(self, segment: str, sample: Sample) -> Statement:
-        return super().read(_in_digits(segment), sample)
+        return super().read(_to_digits(segment), sample)
 
     def whole(self, text: str, sample: Sample) -> str | None:
-        return super().whole(_in_digits(text), sample)
+        return super().whole(_to_digits(text), sample)
 
 
-def _in_digits(text: str) -> str:
-    """`text` in digits if it is nothing but a number in Chinese characters."""
+def _to_digits(text: str) -> str:
+    """Return `text` in digits if it is only a number in Chinese characters."""
     numeral = _NUMERAL.fullmatch(text.strip().rstrip("。.")) if text else None
     if numeral is None or not (numeral[1] or numeral[2]):
         return text
@@ -99,20 +99,20 @@ def _in_digits(text: str) -> str:
 _LAST_INPUT = re.compile(r"(?:输入|Input)\s?[:：]\s?([^\n]*)\Z")
 
 
-def opened(sample: Sample) -> str:
-    """The brackets of a question, which stand at its end after ``输入：``."""
-    found = _LAST_INPUT.search(sample.text.strip())
-    return found[1].strip() if found else ""
+def opening_brackets(sample: Sample) -> str:
+    """Return the brackets of a question, at its end after ``输入：``."""
+    match = _LAST_INPUT.search(sample.text.strip())
+    return match[1].strip() if match else ""
 
 
 KINDS: Mapping[str, Kind] = KIND_OF | {
     "boolean_expressions": ChineseVerdict(TRUE, _VALUES),
     "navigate": ChineseVerdict(YES, _PHRASES),
     "web_of_lies": ChineseVerdict(YES, _PHRASES),
-    "dyck_languages": Brackets(opened),
+    "dyck_languages": Brackets(opening_brackets),
     "object_counting": ChineseCount(),
 }
-"""By subset: how the robust reader reads answers to its Chinese questions."""
+"""By subset: the kind of answer that the robust reader reads for Chinese questions."""
 
 CHINESE_READERS: dict[str, Reader] = by_name(
     ChineseEvalScopeReader(),

@@ -1,14 +1,14 @@
-"""What a task of a fresh exam is: problems drawn from a seed, put into words, solved from words.
+"""The base class of fresh tasks: draw a problem from a seed, write it as text, solve it from text.
 
-A task is one subset of BBH whose questions follow a rule. It has three parts, which share nothing
-but the vocabulary:
+A task is one subset of BBH whose questions follow a rule. It has three parts, which share only the
+vocabulary:
 
-    invent   draws a problem: numbers, names by their place in a vocabulary, an order of events
-    write    puts a problem into words in a language and says what its answer is
-    solve    reads a question, a published or a fresh one, and computes its answer
+    invent   draws a problem: numbers, indexes of names in a vocabulary, an order of events
+    write    writes a problem as a question in a language, with its answer
+    solve    reads a question, published or fresh, and computes its answer
 
-`invent` knows nothing of languages, so that one seed gives the same question in each. `solve` reads
-the text alone: it is measured on the published questions, where nobody told it the answer.
+`invent` does not depend on the language, so one seed gives the same question in every language.
+`solve` reads only the text. It is tested on the published questions, without their answers.
 """
 
 from __future__ import annotations
@@ -27,65 +27,67 @@ OPTIONS = {"en": "Options:", "zh": "选项："}
 
 
 class Question(NamedTuple):
-    """A question as BBH writes it: options stand in its text; a target is ``(B)`` or a word."""
+    """A question in BBH's form: the options are part of the text; a target is ``(B)`` or a word."""
 
     text: str
     target: str
 
 
 class Task(ABC):
-    """One subset: how its problems are drawn, put into words, and solved.
+    """One subset: it draws problems, writes them as questions, and solves them.
 
-    A problem is whatever the task's own parts hand to each other, usually a named tuple.
+    A problem is any value that the task's methods exchange, usually a named tuple.
     """
 
     subset: str
-    """The name that BBH gives it."""
+    """The name of the subset in BBH."""
     languages: tuple[Language, ...] = ("en",)
     exceptions: Mapping[int, str] = {}
-    """Published rows that `solve` does not answer as published, by index, and why."""
+    """Published rows that `solve` answers differently from their targets, by index, with the
+    reason."""
 
     @abstractmethod
     def invent(self, draw: random.Random, difficulty: float) -> Any:
-        """Draw a problem. At difficulty 1 sizes and shares are those of the published questions."""
+        """Draw a problem. At difficulty 1 sizes and shares match the published questions."""
 
     @abstractmethod
     def write(self, problem: Any, language: Language) -> Question:
-        """The problem in words, and its answer."""
+        """Return the problem as a question with its answer."""
 
     @abstractmethod
     def solve(self, text: str) -> str | None:
-        """The answer to a question in any of the languages, spelt as a target.
+        """Return the answer to a question in any of the languages, in the form of a target.
 
-        None where the question is not understood: never a guess.
+        None if the question is not understood; `solve` never guesses.
         """
 
     def space(self, difficulty: float) -> int | None:
-        """How many different questions there are, where an exam could come near that number."""
+        """Return the number of different questions, if an exam could come close to it."""
         return None
 
 
-def scaled(published: float, difficulty: float, *, least: int) -> int:
-    """A published size times a difficulty: ``scaled(8, 1.5, least=2)`` is 12."""
+def scale_size(published: float, difficulty: float, *, least: int) -> int:
+    """Return a published size multiplied by a difficulty: ``scaled(8, 1.5, least=2)`` is 12."""
     return max(least, round(published * difficulty))
 
 
-def with_options(text: str, options: Sequence[str], answer: int, language: Language) -> Question:
-    """A question with lettered options, of which number `answer` is right."""
+def add_options(text: str, options: Sequence[str], answer: int, language: Language) -> Question:
+    """Return a question with lettered options; `answer` is the index of the right one."""
     lines = [f"({label}) {option}" for label, option in zip(LABELS, options, strict=False)]
     return Question("\n".join([text, OPTIONS[language], *lines]), f"({LABELS[answer]})")
 
 
 def split_options(text: str) -> tuple[str, list[str]]:
-    """A question without its options, and those; ``(C) seven`` is the third, ``- Yes`` is none."""
+    """Return a question's text and its options: ``(C) seven`` is the third one, ``- Yes`` is not
+    one."""
     for line in OPTIONS.values():
-        head, found, tail = text.partition(f"\n{line}\n")
-        if found:
-            lettered = tail.split("\n") if tail.startswith("(A) ") else []
-            return head, [option.partition(") ")[2] for option in lettered]
+        head, separator, tail = text.partition(f"\n{line}\n")
+        if separator:
+            option_lines = tail.split("\n") if tail.startswith("(A) ") else []
+            return head, [option.partition(") ")[2] for option in option_lines]
     return text, []
 
 
-def label_of(options: Sequence[str], answer: str) -> str | None:
-    """The target of the one option that is `answer`; None where no or several options are."""
+def find_label(options: Sequence[str], answer: str) -> str | None:
+    """Return the target for the only option equal to `answer`; None if it is not unique."""
     return f"({LABELS[options.index(answer)]})" if options.count(answer) == 1 else None

@@ -1,7 +1,7 @@
 """Worked examples: three for each subset and language, written by Keju.
 
-A file has the form that BBH publishes them in: a sentence on the task, an empty line, and three
-blocks, of which each begins with the question and ends with the answer.
+A file has BBH's published form: a sentence about the task, an empty line, and three blocks. Each
+block begins with the question and ends with the answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from keju.errors import DataError
 
 
 class Marks(NamedTuple):
-    """What stands before the parts of a worked example."""
+    """The text before each part of a worked example."""
 
     question: str
     answer: str
@@ -32,14 +32,14 @@ MARKS: dict[Language, Marks] = {
 
 
 class WorkedExample(NamedTuple):
-    """One of them, taken apart."""
+    """The question and answer of one worked example."""
 
     question: str
     answer: str
 
 
 def load_worked(subsets: Sequence[str], language: Language) -> dict[str, str]:
-    """The task sentence and the worked examples of each subset."""
+    """Return the task sentence and the worked examples of each subset."""
     folder, texts = files("keju.benchmarks.fresh").joinpath("worked"), {}
     for subset in subsets:
         file = folder.joinpath(f"{subset}.{language}.txt")
@@ -50,7 +50,7 @@ def load_worked(subsets: Sequence[str], language: Language) -> dict[str, str]:
 
 
 def load_answer_only(subsets: Sequence[str], language: Language) -> dict[str, str]:
-    """The same without the reasoning: every question is followed by its bare answer."""
+    """Return the same without the reasoning: each question is followed by its answer."""
     texts, marks = load_worked(subsets, language), MARKS[language]
     gap = "" if language == "zh" else " "
     return {
@@ -58,8 +58,8 @@ def load_answer_only(subsets: Sequence[str], language: Language) -> dict[str, st
             [
                 task_sentence(text, language),
                 *(
-                    f"{marks.question}{each.question}\n{marks.answer}{gap}{each.answer}"
-                    for each in worked_examples(text, language)
+                    f"{marks.question}{example.question}\n{marks.answer}{gap}{example.answer}"
+                    for example in parse_worked_examples(text, language)
                 ),
             ]
         )
@@ -68,17 +68,17 @@ def load_answer_only(subsets: Sequence[str], language: Language) -> dict[str, st
 
 
 def task_sentence(text: str, language: Language) -> str:
-    """What stands before the first worked example."""
+    """Return the text before the first worked example."""
     return text.partition(f"\n\n{MARKS[language].question}")[0]
 
 
-def worked_examples(text: str, language: Language) -> list[WorkedExample]:
-    """The worked examples of a text, each with its question and its answer."""
+def parse_worked_examples(text: str, language: Language) -> list[WorkedExample]:
+    """Return the worked examples in a text, each with its question and its answer."""
     marks = MARKS[language]
     blocks = re.split(rf"^{re.escape(marks.question)}", text, flags=re.MULTILINE)[1:]
-    found = []
+    examples = []
     for block in blocks:
         question, _, reasoning = block.partition(f"\n{marks.answer}{marks.reasoning}")
         answer = reasoning.rpartition(marks.conclusion)[2].strip()
-        found.append(WorkedExample(question, answer.removesuffix(marks.full_stop)))
-    return found
+        examples.append(WorkedExample(question, answer.removesuffix(marks.full_stop)))
+    return examples

@@ -1,6 +1,6 @@
-"""``keju fresh``: an exam as a folder in BBH's own layout, for whatever tool reads BBH.
+"""``keju fresh``: write an exam as a folder in BBH's layout, for any tool that reads BBH.
 
-DIR/README.md                 what it is, and how it is used
+DIR/README.md                 a description, and how to use it
 DIR/fresh.json                seed, size, difficulty, language, generator, hashes
 DIR/bbh/SUBSET.json           {"canary": …, "examples": [{"input": …, "target": …}, …]}
 DIR/cot-prompts/SUBSET.txt    canary, dashes, worked examples
@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from keju.benchmarks.base import Exam, Subset
-from keju.benchmarks.bbh.exam import FRESH_MANIFEST, FreshFacts
+from keju.benchmarks.bbh.exam import FRESH_MANIFEST, FreshManifest
 from keju.benchmarks.bbh.protocols import DASHES
 from keju.benchmarks.fresh.exam import FreshArgs, make_exam
 from keju.benchmarks.fresh.making import VERSION
@@ -41,10 +41,10 @@ Please keep the questions out of training data; another seed gives another exam.
 CANARY = "Fresh questions by Keju, seed {seed}: keep them out of training data."
 
 
-def write_exam(args: FreshArgs, folder: Path) -> FreshFacts:
-    """Write the exam that `args` describe to `folder`; return its facts.
+def write_exam(args: FreshArgs, folder: Path) -> FreshManifest:
+    """Write the exam that `args` describe to `folder`; return its manifest.
 
-    UsageError where that would overwrite a file that this very exam did not write.
+    UsageError if that would overwrite a file that this exam did not write.
     """
     assert args.seed is not None
     assert isinstance(args.difficulty, float)
@@ -57,7 +57,7 @@ def write_exam(args: FreshArgs, folder: Path) -> FreshFacts:
         for name, text in load_worked(names, args.lang).items()
     }
     files = [*(f"bbh/{name}.json" for name in names), *texts, "answer_only_prompts.json"]
-    facts = FreshFacts(
+    facts = FreshManifest(
         keju=metadata.version("keju"),
         generator=VERSION,
         seed=args.seed,
@@ -67,10 +67,10 @@ def write_exam(args: FreshArgs, folder: Path) -> FreshFacts:
         subsets=names,
         sha256=exam.data.version.rpartition(" ")[2],
     )
-    _refuse_foreign(folder, [*files, "README.md", FRESH_MANIFEST], facts)
+    _check_foreign_files(folder, [*files, "README.md", FRESH_MANIFEST], facts)
     for subset in exam.subsets:
         with whole_file(folder / "bbh" / f"{name_of(subset.name)}.json") as stream:
-            for piece in _document(exam, subset, canary):
+            for piece in _encode_subset(exam, subset, canary):
                 stream.write(piece)
     for name, text in texts.items():
         _write_text(folder / name, text)
@@ -82,40 +82,46 @@ def write_exam(args: FreshArgs, folder: Path) -> FreshFacts:
     return facts
 
 
-def eval_command(facts: FreshFacts, folder: Path) -> str:
-    """How Keju sits a model for the exam."""
+def eval_command(facts: FreshManifest, folder: Path) -> str:
+    """Return the command that evaluates a model on the exam."""
     if facts.lang == "en":
         return f"keju eval --model NAME --api-url URL --datasets bbh --data-dir {folder}"
-    own = {name: getattr(facts, name) for name in ("seed", "n", "difficulty", "lang")}
-    settings = msgspec.json.encode({"fresh_bbh": own | {"subset_list": facts.subsets}}).decode()
+    fresh_settings = {name: getattr(facts, name) for name in ("seed", "n", "difficulty", "lang")}
+    settings = msgspec.json.encode(
+        {"fresh_bbh": fresh_settings | {"subset_list": facts.subsets}}
+    ).decode()
     command = "keju eval --model NAME --api-url URL --datasets fresh_bbh"
     return f"{command} --dataset-args '{settings}'"
 
 
-def _document(exam: Exam, subset: Subset, canary: str) -> Iterator[bytes]:
-    """A subset's file, bit by bit."""
+def _encode_subset(exam: Exam, subset: Subset, canary: str) -> Iterator[bytes]:
+    """Yield the content of a subset's file in pieces."""
     encode: Any = msgspec.json.encode
     yield b'{\n  "canary": ' + encode(canary) + b',\n  "examples": ['
     separator = b"\n    "
-    for place in range(subset.start, subset.stop):
-        sample = exam.samples[place]
+    for position in range(subset.start, subset.stop):
+        sample = exam.samples[position]
         yield separator + encode({"input": sample.text, "target": sample.target})
         separator = b",\n    "
     yield b"\n  ]\n}\n"
 
 
-def _refuse_foreign(folder: Path, files: list[str], facts: FreshFacts) -> None:
-    """UsageError where one of the files is there, unless the same exam wrote it."""
-    before = FreshFacts()
+def _check_foreign_files(folder: Path, files: list[str], facts: FreshManifest) -> None:
+    """Raise UsageError if one of the files exists, unless the same exam wrote it."""
+    previous_facts = FreshManifest()
     try:
-        before = msgspec.convert(read_json(folder / FRESH_MANIFEST), FreshFacts)
+        previous_facts = msgspec.convert(read_json(folder / FRESH_MANIFEST), FreshManifest)
     except (DataError, msgspec.ValidationError):
-        pass  # whatever stands there is not Keju's, and is refused below
-    known, before.files, before.keju = before.files, {}, facts.keju
+        pass  # not a file of Keju's; rejected below
+    known_hashes, previous_facts.files, previous_facts.keju = previous_facts.files, {}, facts.keju
     for name in files:
-        if (folder / name).exists() and before != facts:
+        if (folder / name).exists() and previous_facts != facts:
             raise UsageError("fresh.other_files", file=folder / name)
-        if name in known and (folder / name).is_file() and _sha256(folder / name) != known[name]:
+        if (
+            name in known_hashes
+            and (folder / name).is_file()
+            and _sha256(folder / name) != known_hashes[name]
+        ):
             raise UsageError("fresh.edited_file", file=folder / name)
 
 

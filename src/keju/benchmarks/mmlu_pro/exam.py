@@ -1,9 +1,8 @@
-"""MMLU-Pro as a benchmark: its test questions and worked examples, checked row by row, and what its
-exam knows beyond that.
+"""MMLU-Pro as a benchmark: it reads and checks test questions and worked examples.
 
 Two things differ from the files. Leading white space of options is removed, because in some
-revisions it marks the gold option. And the answer is the letter, not the index, because they
-disagree in one row.
+revisions it marks the gold option. The answer is the letter, not the index, because they disagree
+in one row.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from keju import messages
 from keju.benchmarks.base import Benchmark, Exam, Mean, Scores
 from keju.benchmarks.choices import check_choices
-from keju.benchmarks.kit import Questions, Setup, arrange, usual_settings
+from keju.benchmarks.kit import Questions, Setup, arrange, default_settings
 from keju.benchmarks.mmlu_pro.facts import (
     GOLDEN,
     OFFICIAL_METRIC,
@@ -29,7 +28,7 @@ from keju.benchmarks.mmlu_pro.facts import (
     official_guess_accuracy,
 )
 from keju.benchmarks.mmlu_pro.protocols import PROTOCOLS
-from keju.benchmarks.mmlu_pro.readers import readers_of
+from keju.benchmarks.mmlu_pro.readers import make_readers
 from keju.benchmarks.wording import Wording
 from keju.bounds import whole_number
 from keju.config import DatasetArgs
@@ -77,8 +76,8 @@ GOLDS: dict[str, str] = {
     "psychology": "cb201ea9ce298313 146f644902abfa07",
     "history": "e7d3fd3fe9b6c929",
 }
-"""Digests of the gold answers of each category (see `gold_digest`), as published today and before
-some of them were mended."""
+"""Digests of the gold answers of each category (see `gold_digest`): today's, and those before the
+authors corrected some."""
 
 TEST = "test"
 POOL = "validation"
@@ -93,49 +92,50 @@ LAYOUT = Layout(
     },
     rows={TEST: sum(CATEGORIES.values()), POOL: 70},
 )
-"""The official Parquet files have changed several times: rows and gold answers are compared."""
+"""The official Parquet files changed several times, so Keju checks rows and gold answers instead.
+"""
 
 
 class Row(NamedTuple):
-    """One row of a file, checked."""
+    """One checked row of a file."""
 
     question_id: int
     question: str
     options: tuple[str, ...]
-    """Without leading white space, unless it is asked for."""
+    """Without leading white space, unless the settings keep it."""
     answer: str
     cot: str
-    """The rationale with which the pool answers; empty in the test split."""
+    """The rationale of a worked example; empty in the test split."""
     category: str
     indented: tuple[int, ...]
-    """The options from which leading white space was removed."""
+    """The indices of the options from which leading white space was removed."""
     fault: str
-    """What is known to be wrong with the row; empty for nearly all."""
+    """The known error of the row; empty for nearly all rows."""
 
 
 def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = False) -> Row:
-    """One row, checked; the numbers and the list that CSV keeps as text get their own types."""
+    """Return one checked row; numbers and the list of options may be text, as in CSV."""
     fields = dict(raw_fields)
     for name in ("question_id", "answer_index"):
         value = fields.get(name)
         if isinstance(value, str) and value.isascii() and value.isdigit():
             fields[name] = whole_number(value)
     if isinstance(fields.get("options"), str):
-        with contextlib.suppress(DataError):  # else refused as the text that it is
+        with contextlib.suppress(DataError):  # otherwise rejected below because it is text
             fields["options"] = parse_json(fields["options"].encode())
-    question_id = _field(fields, "question_id", int, where)
-    raw = _field(fields, "options", list, where)
-    if not all(isinstance(option, str) for option in raw):
+    question_id = _read_field(fields, "question_id", int, where)
+    raw_options = _read_field(fields, "options", list, where)
+    if not all(isinstance(option, str) for option in raw_options):
         raise DataError("mmlu_pro.options", where=where)
-    options = tuple(raw if as_published else (option.lstrip() for option in raw))
-    answer = _field(fields, "answer", str, where)
+    options = tuple(raw_options if as_published else (option.lstrip() for option in raw_options))
+    answer = _read_field(fields, "answer", str, where)
     if not answer.strip():
         raise DataError("mmlu_pro.empty_answer", where=where)
     check_choices(options, answer, where)
-    question = _field(fields, "question", str, where)
+    question = _read_field(fields, "question", str, where)
     if not question.strip():
         raise DataError("mmlu_pro.empty_question", where=where)
-    category = _field(fields, "category", str, where).lower()
+    category = _read_field(fields, "category", str, where).lower()
     if category not in CATEGORIES:
         raise DataError(
             "mmlu_pro.category",
@@ -150,12 +150,12 @@ def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = 
         answer=answer,
         cot=fields.get("cot_content") or "",
         category=category,
-        indented=tuple(i for i, option in enumerate(raw) if option != options[i]),
-        fault=_fault(options, answer, fields.get("answer_index")),
+        indented=tuple(i for i, option in enumerate(raw_options) if option != options[i]),
+        fault=_find_fault(options, answer, fields.get("answer_index")),
     )
 
 
-def _field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
+def _read_field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
     value = fields.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
         fault = "is missing" if value is None else f"is {type(value).__name__}"
@@ -163,18 +163,18 @@ def _field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
     return value
 
 
-def _fault(options: Sequence[str], answer: str, index: Any) -> str:
+def _find_fault(options: Sequence[str], answer: str, index: Any) -> str:
     if isinstance(index, int) and answer and LABELS.index(answer) != index:
         return f"the answer is {answer} but answer_index is {index}; the letter counts"
     for option, count in Counter(options).items():
         if count > 1:
-            same = [LABELS[i] for i, other in enumerate(options) if other == option]
-            return f"options {' and '.join(same)} are identical"
+            equal_labels = [LABELS[i] for i, text in enumerate(options) if text == option]
+            return f"options {' and '.join(equal_labels)} are identical"
     return ""
 
 
-def samples(rows: Iterable[Row]) -> Iterator[Sample]:
-    """The rows as samples, numbered inside their category."""
+def make_samples(rows: Iterable[Row]) -> Iterator[Sample]:
+    """Yield the rows as samples, numbered within their category."""
     counts: Counter[str] = Counter()
     for row in rows:
         yield Sample(
@@ -194,31 +194,36 @@ def samples(rows: Iterable[Row]) -> Iterator[Sample]:
 
 
 def sample_id(question_id: int | str) -> str:
-    """The id of the sample that a row's `question_id` names."""
+    """Return the id of the sample with this `question_id`."""
     return f"mmlu_pro_{question_id}"
 
 
 def gold_digest(rows: Iterable[Row]) -> str:
-    """A digest of the lines ``70A``, ``71F``, …: question and gold answer, by question."""
+    """Return a digest of the lines ``70A``, ``71F``, …: question and gold answer, by question."""
     answers = sorted((row.question_id, row.answer) for row in rows)
     return sha256("".join(f"{n}{answer}\n" for n, answer in answers).encode()).hexdigest()[:16]
 
 
-def warnings_on(rows: Sequence[Row]) -> list[Notice]:
-    """Categories with all their rows whose gold answers nobody has published."""
+def find_edited_golds(rows: Sequence[Row]) -> list[Notice]:
+    """Warn about complete categories whose gold answers match no published version."""
     by_category: dict[str, list[Row]] = {}
     for row in rows:
         by_category.setdefault(row.category, []).append(row)
-    strange = [
+    edited_categories = [
         name
-        for name, own in by_category.items()
-        if len(own) == CATEGORIES[name] and gold_digest(own) not in GOLDS[name].split()
+        for name, category_rows in by_category.items()
+        if len(category_rows) == CATEGORIES[name]
+        and gold_digest(category_rows) not in GOLDS[name].split()
     ]
-    return [Notice("golds_edited", {"subsets": ", ".join(strange)})] if strange else []
+    return (
+        [Notice("golds_edited", {"subsets": ", ".join(edited_categories)})]
+        if edited_categories
+        else []
+    )
 
 
-def notes_on(rows: Sequence[Row]) -> list[str]:
-    """What loading changed."""
+def describe_changes(rows: Sequence[Row]) -> list[str]:
+    """Return a note about the changes made while loading."""
     indented = [row for row in rows if row.indented]
     if not indented:
         return []
@@ -236,7 +241,7 @@ TITLE = "mean of the 14 categories"
 
 @dataclass(kw_only=True, eq=False)
 class MMLUProExam(Exam):
-    """The test questions of the chosen categories, in published order."""
+    """The test questions of the selected categories, in published order."""
 
     keeps_answers: bool = True
 
@@ -247,7 +252,8 @@ class MMLUProExam(Exam):
     def joint_metrics(
         self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
     ) -> Mapping[str, Mapping[str, Estimate]]:
-        """The accuracy of the authors' scoring script, which guesses with one stream for both."""
+        """Return the accuracy of the authors' script, which guesses with one stream for both
+        readers."""
         if "l1" not in answers or "l2" not in answers:
             return {}
         shares = official_guess_accuracy(answers["l1"], answers["l2"], targets)
@@ -272,37 +278,37 @@ class MMLUProArgs(DatasetArgs):
 
 
 def read_rows(setup: Setup, table: str) -> list[Row]:
-    """The rows of `table` in file order; DataError names the first one that is wrong."""
+    """Return the rows of `table` in file order; DataError names the first invalid row."""
     assert isinstance(setup.args, MMLUProArgs)
     folder, as_published = setup.folder, setup.args.option_blanks
     where = folder.name_of(table)
     rows: list[Row] = []
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     for number, fields in enumerate(folder.rows(table), 1):
         row = read_row(fields, f"{where}, row {number}", as_published=as_published)
-        if row.question_id in seen:
+        if row.question_id in seen_ids:
             raise DataError(
                 "mmlu_pro.id_twice", where=where, number=number, question_id=row.question_id
             )
-        seen.add(row.question_id)
+        seen_ids.add(row.question_id)
         rows.append(row)
     return rows
 
 
-def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
-    """The usual settings, and whether options keep their white space."""
+def manifest_settings(setup: Setup, wording: Wording) -> dict[str, Any]:
+    """Return the default settings, and whether options keep their white space."""
     assert isinstance(setup.args, MMLUProArgs)
     blanks = {"option_blanks": True} if setup.args.option_blanks else {}
-    return usual_settings(setup, wording) | blanks
+    return default_settings(setup, wording) | blanks
 
 
-def questions(setup: Setup) -> Questions:
-    """The test questions of the chosen categories."""
+def make_questions(setup: Setup) -> Questions:
+    """Return the test questions of the selected categories."""
     rows = [row for row in read_rows(setup, TEST) if row.category in setup.subsets]
-    made = arrange("mmlu_pro", samples(rows), setup.subsets)
-    made.errata = {sample_id(row.question_id): row.fault for row in rows if row.fault}
-    made.notes, made.warnings = notes_on(rows), warnings_on(rows)
-    return made
+    arranged = arrange("mmlu_pro", make_samples(rows), setup.subsets)
+    arranged.errata = {sample_id(row.question_id): row.fault for row in rows if row.fault}
+    arranged.notes, arranged.warnings = describe_changes(rows), find_edited_golds(rows)
+    return arranged
 
 
 messages.add_folder(Path(__file__).parent / "texts")
@@ -315,15 +321,15 @@ MMLU_PRO = Benchmark(
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
     protocols=PROTOCOLS,
-    readers=readers_of("evalscope"),
+    readers=make_readers("evalscope"),
     subset_names=tuple(CATEGORIES),
     rows=CATEGORIES,
     averages=(Mean("macro_accuracy", TITLE, TASKS), Mean("macro_14", TITLE, TASKS)),
     golden=GOLDEN,
     exam=MMLUProExam,
-    questions=questions,
-    examples=lambda setup: samples(read_rows(setup, POOL)),
-    settings=settings,
+    questions=make_questions,
+    examples=lambda setup: make_samples(read_rows(setup, POOL)),
+    settings=manifest_settings,
     Args=MMLUProArgs,
     shot_key="{seed}:{name}:{subset}",
 )

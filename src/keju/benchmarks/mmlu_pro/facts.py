@@ -1,8 +1,8 @@
-"""What is known about MMLU-Pro beside its data: other tools' names, guesses, recorded outputs.
+"""Facts about MMLU-Pro apart from its data: names in other tools, guesses, recorded outputs.
 
-A missing letter is worth a guess in published accuracies. Keju's headline never guesses; figures
-with guesses stand beside it, for parity with published tables. The recorded outputs are verified
-with both of the authors' readers, under both golds and with all guesses.
+Published accuracies guess missing letters. Keju's main metric never guesses; extra metrics with
+guesses allow comparison with published tables. ``keju verify`` checks the recorded outputs with
+both of the authors' readers, under both sets of gold answers, with all guesses.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ TOOL_TASKS = (
     ),
     ToolTask(tool="verifiers", name="mmlu_pro", shots=5),
 )
-"""Its names in the logs of other tools."""
+"""MMLU-Pro's names in the logs of other tools."""
 
-# --- what a missing letter is worth -------------------------------------------------------------
+# --- guesses for missing letters ----------------------------------------------------------------
 
 OFFICIAL_SEED = 12345
 OFFICIAL_LETTERS = "ABCDEFGHIJ"
@@ -56,7 +56,7 @@ _MISSING = (OUTCOMES.index("unparsed"), OUTCOMES.index("truncated"))
 
 
 class GuessedCorrect(NamedTuple):
-    """Right answers of the two passes of the authors' scoring script, its guesses included."""
+    """Right answers in the two passes of the authors' scoring script, including its guesses."""
 
     level1: int
     level2: int
@@ -65,10 +65,10 @@ class GuessedCorrect(NamedTuple):
 def official_guess_correct(
     level1: Sequence[str | None], level2: Sequence[str | None], golds: Sequence[str]
 ) -> GuessedCorrect:
-    """Score as the authors' script does, which guesses every missing letter.
+    """Count right answers like the authors' script, which guesses every missing letter.
 
-    One stream of ``random.Random(12345)`` draws from the ten letters A to J: first for the whole
-    pass of reader ``l1``, then for that of ``l2``, rows in the order of the predictions file. All
+    One stream of ``random.Random(12345)`` draws from the ten letters A to J: first for all rows
+    with reader ``l1``, then for all rows with ``l2``, in the order of the predictions file. All
     three sequences are in that order.
     """
     stream = random.Random(OFFICIAL_SEED)
@@ -85,19 +85,19 @@ def official_guess_correct(
 def official_guess_accuracy(
     level1: Sequence[str | None], level2: Sequence[str | None], golds: Sequence[str]
 ) -> dict[str, float]:
-    """`official_guess_correct` as shares, by reader: ``accuracy_official_seed_12345``."""
+    """Return `official_guess_correct` as shares by reader: ``accuracy_official_seed_12345``."""
     correct = official_guess_correct(level1, level2, golds)
     return {"l1": correct.level1 / len(golds), "l2": correct.level2 / len(golds)}
 
 
 def expected_with_guess(exam: Exam, scores: Scores) -> Estimate | None:
-    """The expected accuracy if every missing letter were a blind guess among the row's options.
+    """Return the expected accuracy if missing letters were random guesses among the row's options.
 
-    None before anything was graded.
+    None if no reply is graded yet.
     """
-    items = []
-    for first, sample in zip(itertools.count(0, scores.epochs), exam.samples):
-        units = range(first, first + scores.epochs)
+    repeats = []
+    for first_unit, sample in zip(itertools.count(0, scores.epochs), exam.samples):
+        units = range(first_unit, first_unit + scores.epochs)
         values = [
             1 / len(sample.choices)
             if scores.outcomes[unit] in _MISSING and not (scores.answers and scores.answers[unit])
@@ -105,96 +105,119 @@ def expected_with_guess(exam: Exam, scores: Scores) -> Estimate | None:
             for unit in units
             if scores.outcomes[unit] in GRADED
         ]
-        lost = sum(scores.outcomes[unit] in LOST for unit in units)
-        items.append(Repeats(sample.group or sample.id, values, lost))
-    mean = mean_of_items(items, clustered=exam.clustered)
+        ungraded_count = sum(scores.outcomes[unit] in LOST for unit in units)
+        repeats.append(Repeats(sample.group or sample.id, values, ungraded_count))
+    mean = mean_of_items(repeats, clustered=exam.clustered)
     return mean if mean.n else None
 
 
 # --- recorded outputs --------------------------------------------------------------------------
 
 LEVELS = {"level1": "l1", "level2": "l2"}
-SEEDED = "official_script_seed_12345"
+SEEDED_KEY = "official_script_seed_12345"
 REVISIONS = "revisions.json"
-CHANGED = "test_rows_changed_since_the_earliest_recorded_predictions"
+CHANGED_ROWS_KEY = "test_rows_changed_since_the_earliest_recorded_predictions"
 
-PRINTED_COUNT = 6e-4
-PRINTED_SHARE = 6e-7
+COUNT_TOLERANCE = 6e-4
+SHARE_TOLERANCE = 6e-7
 """The golden files have three digits of an expected count and six of a share."""
 
 
-def _letter(answered: Answered, reader: str) -> str | None:
-    return answered.readings[reader].answer.value
+def _letter(row: Answered, reader: str) -> str | None:
+    return row.readings[reader].answer.value
 
 
 def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
-    """Counts under both golds, then what the authors' guesses make of them."""
+    """Yield the counts under both sets of gold answers, then scores with guesses."""
     rows = recorded.rows
     golds = {
-        "recorded_gold": ("recorded gold", [row.shown.target for row in rows]),
+        "recorded_gold": ("recorded gold", [row.recorded_sample.target for row in rows]),
         "current_gold": ("current gold", [row.sample.target for row in rows]),
     }
     yield Figure("rows", golden["rows"], len(rows))
-    # How many options each row had then; the data tells which rows have changed since.
-    differ = set(golden["question_ids_where_options_differ"])
-    older: dict[int, int] = {}
+    # The number of options of each row at the time; the data lists the rows that changed since.
+    changed_ids = set(golden["question_ids_where_options_differ"])
+    old_option_counts: dict[int, int] = {}
     path = recorded.data / REVISIONS
-    if differ and path.is_file():
-        changed = read_json(path)[CHANGED]
-        older = {row["question_id"]: len(row["older"]["options"]) for row in changed}
-    options = []
+    if changed_ids and path.is_file():
+        revised_rows = read_json(path)[CHANGED_ROWS_KEY]
+        old_option_counts = {
+            row["question_id"]: len(row["older"]["options"]) for row in revised_rows
+        }
+    option_counts = []
     for row in rows:
-        number, now = row.sample.metadata["question_id"], len(row.sample.choices)
-        options.append(older.get(number, now) if number in differ else now)
+        number, current_count = row.sample.metadata["question_id"], len(row.sample.choices)
+        option_counts.append(
+            old_option_counts.get(number, current_count) if number in changed_ids else current_count
+        )
     for key, (title, targets) in golds.items():
-        yield from _counts(golden[key], title, rows, targets, options)
+        yield from _count_figures(golden[key], title, rows, targets, option_counts)
     # The authors' guesses: one stream over both passes, in file order.
     level1, level2 = ([_letter(row, reader) for row in rows] for reader in LEVELS.values())
-    then = golds["recorded_gold"][1]
-    correct = official_guess_correct(level1, level2, then)
-    shares = official_guess_accuracy(level1, level2, then)
+    recorded_golds = golds["recorded_gold"][1]
+    correct = official_guess_correct(level1, level2, recorded_golds)
+    shares = official_guess_accuracy(level1, level2, recorded_golds)
     for level, reader in LEVELS.items():
-        start, seeded = f"seed 12345, {reader}", golden[SEEDED]
-        yield Figure(f"{start} correct", seeded[f"{level}_correct"], getattr(correct, level))
+        label, seeded_figures = f"seed 12345, {reader}", golden[SEEDED_KEY]
         yield Figure(
-            f"{start} accuracy", seeded[f"{level}_accuracy"], shares[reader], PRINTED_SHARE
+            f"{label} correct", seeded_figures[f"{level}_correct"], getattr(correct, level)
+        )
+        yield Figure(
+            f"{label} accuracy",
+            seeded_figures[f"{level}_accuracy"],
+            shares[reader],
+            SHARE_TOLERANCE,
         )
 
 
-def _counts(
+def _count_figures(
     expected: Golden,
     gold: str,
     rows: Sequence[Answered],
     targets: Sequence[str],
-    options: Sequence[int],
+    option_counts: Sequence[int],
 ) -> Iterator[Figure]:
-    """Right and missing letters, over all rows and in every category."""
+    """Yield right and missing letters, over all rows and in each category."""
     members: dict[str, list[int]] = {}
-    for place, row in enumerate(rows):
-        members.setdefault(row.sample.subset, []).append(place)
+    for row_index, row in enumerate(rows):
+        members.setdefault(row.sample.subset, []).append(row_index)
     if unknown := set(expected["categories"]) - set(members):
         raise DataError("mmlu_pro.no_rows_of", names=sorted(unknown))
-    parts = {"": (range(len(rows)), expected["overall"])}
-    parts |= {name: (members[name], facts) for name, facts in expected["categories"].items()}
+    expected_groups = {"": (range(len(rows)), expected["overall"])}
+    expected_groups |= {
+        name: (members[name], facts) for name, facts in expected["categories"].items()
+    }
     right = {
         reader: [_letter(row, reader) == target for row, target in zip(rows, targets, strict=True)]
         for reader in LEVELS.values()
     }
-    for category, (places, facts) in parts.items():
-        title, part = f"{gold}, {category}" if category else gold, bool(category)
-        yield Figure(f"{title}, rows", facts["n"], len(places), part=part)
+    for category, (row_indexes, facts) in expected_groups.items():
+        title, is_of_subset = f"{gold}, {category}" if category else gold, bool(category)
+        yield Figure(f"{title}, rows", facts["n"], len(row_indexes), is_of_subset=is_of_subset)
         for level, reader in LEVELS.items():
-            start = f"{title}, {reader}"
-            missing = [place for place in places if _letter(rows[place], reader) is None]
-            correct = sum(right[reader][place] for place in places)
-            guessed = correct + math.fsum(1 / options[place] for place in missing)
+            label = f"{title}, {reader}"
+            missing = [place for place in row_indexes if _letter(rows[place], reader) is None]
+            correct = sum(right[reader][place] for place in row_indexes)
+            expected_with_guess = correct + math.fsum(1 / option_counts[place] for place in missing)
             published = facts[f"{level}_expected_with_uniform_guess"]
-            yield Figure(f"{start} correct", facts[f"{level}_correct"], correct, part=part)
-            yield Figure(f"{start} none", facts[f"{level}_none"], len(missing), part=part)
-            yield Figure(f"{start} expected with guess", published, guessed, PRINTED_COUNT, part)
-    shares = [sum(right["l2"][i] for i in own) / len(own) for own in members.values()]
+            yield Figure(
+                f"{label} correct", facts[f"{level}_correct"], correct, is_of_subset=is_of_subset
+            )
+            yield Figure(
+                f"{label} none", facts[f"{level}_none"], len(missing), is_of_subset=is_of_subset
+            )
+            yield Figure(
+                f"{label} expected with guess",
+                published,
+                expected_with_guess,
+                COUNT_TOLERANCE,
+                is_of_subset,
+            )
+    shares = [
+        sum(right["l2"][i] for i in group_rows) / len(group_rows) for group_rows in members.values()
+    ]
     macro = expected["overall"]["macro_category_level2_no_guess"]
-    yield Figure(f"{gold}, macro_14", macro, math.fsum(shares) / len(shares), PRINTED_SHARE)
+    yield Figure(f"{gold}, macro_14", macro, math.fsum(shares) / len(shares), SHARE_TOLERANCE)
 
 
 GOLDEN = GoldenCheck(

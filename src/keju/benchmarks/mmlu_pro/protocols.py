@@ -1,4 +1,4 @@
-"""The published ways to sit MMLU-Pro, their prompts word for word.
+"""The published ways to ask MMLU-Pro, with their exact prompts.
 
 A worked example is a row of the pool: its rationale, ``cot_content``, is its ``{explanation}``.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from keju.benchmarks.base import Protocol, by_name
-from keju.benchmarks.choices import label_lines
-from keju.benchmarks.mmlu_pro.readers import readers_of
+from keju.benchmarks.choices import format_choices
+from keju.benchmarks.mmlu_pro.readers import make_readers
 from keju.benchmarks.wording import Wording, words
 from keju.types import Sample
 
@@ -19,14 +19,14 @@ EVALSCOPE_QUESTION = (
     " {letters}. Think step by step before answering.\n\n"
     "Question:\n{question}\nOptions:\n{choices}\n"
 )
-"""EvalScope 1.14, `mmlu_pro`: the question, and the whole prompt without worked examples."""
+"""EvalScope 1.14, `mmlu_pro`: the question, and the full prompt without worked examples."""
 
 EVALSCOPE_HEAD = (
     "The following are multiple choice questions (with answers) about {subject}. Think step by"
     " step and then finish your answer with 'ANSWER: [LETTER]' (without quotes) where [LETTER] is"
     " the correct letter choice.\n\n{examples}\n\n"
 )
-"""EvalScope 1.14, `mmlu_pro`: what stands before the question."""
+"""EvalScope 1.14, `mmlu_pro`: the text before the question."""
 
 OFFICIAL_HEAD = (
     "The following are multiple choice questions (with answers) about {subject}. Think step by"
@@ -44,21 +44,22 @@ OFFICIAL_API_QUESTION = "Question: {question}\nOptions: {choices}\nAnswer: "
 """TIGER-AI-Lab/MMLU-Pro, the script for APIs."""
 
 PADDING = "N/A"
-"""Fills up the options of the pool; the authors' prompts drop it, EvalScope's keep it."""
+"""Pads the options of the pool; the authors' prompts drop it, EvalScope's keep it."""
 
 THOUGHT = "Let's think step by step."
 SHOTS = 5
-"""The default number of worked examples, and the most: the pool has no more a category."""
+"""The default number of worked examples and the maximum: the pool has five per category."""
 
 
 def _evalscope_rationale(shot: Sample) -> str:
-    """``The answer is (B).`` becomes ``ANSWER: B.``, so that the pattern finds ``ANSWER: (B)``."""
+    """Change ``The answer is (B).`` to ``ANSWER: B.``, where ``ANSWER: (B)`` is an intermediate
+    step."""
     rationale = str(shot.metadata["cot_content"]).replace("The answer is", "ANSWER:")
     return re.sub(r"ANSWER: \(([A-Z])\)", r"ANSWER: \1", rationale)
 
 
 def _official_rationale(shot: Sample) -> str:
-    """``A: Let's think`` becomes ``Answer: Let's think``."""
+    """Change ``A: Let's think`` to ``Answer: Let's think``."""
     return str(shot.metadata["cot_content"]).replace(f"A: {THOUGHT}", f"Answer: {THOUGHT}")
 
 
@@ -66,8 +67,8 @@ def _api_rationale(shot: Sample) -> str:
     return str(shot.metadata["cot_content"]).removeprefix("A: ")
 
 
-def _unpadded(shot: Sample) -> str:
-    return label_lines([option for option in shot.choices if option != PADDING], "A. text")
+def _unpadded_options(shot: Sample) -> str:
+    return format_choices([option for option in shot.choices if option != PADDING], "A. text")
 
 
 PROTOCOLS: dict[str, Protocol] = by_name(
@@ -78,7 +79,7 @@ PROTOCOLS: dict[str, Protocol] = by_name(
         about="EvalScope 1.14: 0 to 5 worked examples (default 5) and 'ANSWER: X', one message",
         shots=SHOTS,
         shot_choices=range(SHOTS + 1),
-        readers=readers_of("evalscope"),
+        readers=make_readers("evalscope"),
         wording=Wording(
             question=EVALSCOPE_QUESTION,
             head=EVALSCOPE_HEAD,
@@ -99,7 +100,7 @@ PROTOCOLS: dict[str, Protocol] = by_name(
         shots=SHOTS,
         shot_choices=range(SHOTS + 1),
         templates=False,
-        readers=readers_of("official"),
+        readers=make_readers("official"),
         wording=Wording(
             question=f"{OFFICIAL_QUESTION}Answer: {THOUGHT}",
             bare=OFFICIAL_HEAD,
@@ -107,7 +108,7 @@ PROTOCOLS: dict[str, Protocol] = by_name(
             shot=OFFICIAL_QUESTION + "{explanation}\n\n",
             between="",
             words=words("A. text"),
-            shot_words=words() | {"choices": _unpadded, "explanation": _official_rationale},
+            shot_words=words() | {"choices": _unpadded_options, "explanation": _official_rationale},
             tail_is_whole=True,
         ),
     ),
@@ -120,7 +121,7 @@ PROTOCOLS: dict[str, Protocol] = by_name(
         shots=SHOTS,
         shot_choices=range(SHOTS + 1),
         templates=False,
-        readers=readers_of("official-api"),
+        readers=make_readers("official-api"),
         wording=Wording(
             question=f"{OFFICIAL_API_QUESTION}{THOUGHT}\n\n",
             bare=OFFICIAL_API_HEAD,
@@ -128,7 +129,7 @@ PROTOCOLS: dict[str, Protocol] = by_name(
             shot=OFFICIAL_API_QUESTION + "{explanation}\n\n",
             between="",
             words=words("A. text"),
-            shot_words=words() | {"choices": _unpadded, "explanation": _api_rationale},
+            shot_words=words() | {"choices": _unpadded_options, "explanation": _api_rationale},
             tail_is_whole=True,
         ),
     ),

@@ -1,6 +1,6 @@
-"""The readers of MMLU-Pro: the two of its authors, EvalScope's, Inspect's, and Keju's own.
+"""The readers of MMLU-Pro: two by its authors, EvalScope's, Inspect's, and Keju's.
 
-The authors' patterns are quadratic on looping text. What stands here has the same results in
+The authors' patterns need quadratic time on looping text. The code here gives the same results in
 linear time.
 """
 
@@ -16,12 +16,12 @@ from keju.types import Answer, Sample
 
 NAMES = ("l1", "l2", "evalscope", "inspect", "robust")
 
-# `answer is (B`; the authors' first pattern has no word boundary: `answer is Because` is B.
+# `answer is (B`; the authors' first pattern has no word boundary: `answer is Because` gives B.
 _LEVEL_1 = re.compile(r"answer is \(?([A-J])")
-# `Answer: B`; the letter may stand on the next line.
+# `Answer: B`; the letter may be on the next line.
 _LEVEL_2 = re.compile(r"[aA]nswer:(?=\s*([A-J]))")
-# A stand-alone capital, the pronoun `I` included; not the `A` of `DNA`.
-_ALONE = re.compile(r"\b[A-J]\b")
+# A single capital letter, including the pronoun `I`; not the `A` of `DNA`.
+_STANDALONE = re.compile(r"\b[A-J]\b")
 
 
 class Level1(Reader):
@@ -33,30 +33,30 @@ class Level1(Reader):
     name = "l1"
     about = "mmlu_pro.about_reader_l1"
 
-    def __init__(self, *, plain: bool = False) -> None:
-        """With `plain`, ``**`` is removed first, as the authors do with replies of APIs."""
-        self.plain = plain
+    def __init__(self, *, without_bold: bool = False) -> None:
+        """`without_bold` removes ``**`` first, as the authors do with replies of APIs."""
+        self.without_bold = without_bold
 
     def read(self, text: str, sample: Sample) -> Answer:
-        if self.plain:
+        if self.without_bold:
             text = text.replace("**", "")
         match = _LEVEL_1.search(text)
         return Answer(match[1], "strict") if match else self.unmarked(text)
 
     def unmarked(self, text: str) -> Answer:
-        """What a reply without the marker answers."""
+        """Return the answer of a reply without the marker."""
         return Answer(reason="no_marker")
 
 
 class Level2(Level1):
-    """Level 1; else the letter after ``Answer:``; else the last stand-alone capital A to J."""
+    """Level 1; else the letter after ``Answer:``; else the last single capital letter A to J."""
 
     name = "l2"
     about = "mmlu_pro.about_reader_l2"
 
     def unmarked(self, text: str) -> Answer:
         letter, line_end = "", len(text)
-        # The last letter announced on the first line that announces one.
+        # The last announced letter on the first line that announces one.
         for match in _LEVEL_2.finditer(text):
             if match.start() > line_end:
                 break
@@ -66,18 +66,18 @@ class Level2(Level1):
             letter = match[1]
         if letter:
             return Answer(letter, "tolerant")
-        for match in _ALONE.finditer(text):
+        for match in _STANDALONE.finditer(text):
             letter = match[0]
         return Answer(letter, "fallback") if letter else super().unmarked(text)
 
 
-def readers_of(protocol: str) -> dict[str, Reader]:
-    """All readers, as they read the replies to the prompts of `protocol`."""
-    plain = protocol == "official-api"
+def make_readers(protocol: str) -> dict[str, Reader]:
+    """Return all readers, configured for replies to the prompts of `protocol`."""
+    without_bold = protocol == "official-api"
     strict = ANSWER_COLON if protocol == "evalscope" else ANSWER_IS
     readers: tuple[Reader, ...] = (
-        Level1(plain=plain),
-        Level2(plain=plain),
+        Level1(without_bold=without_bold),
+        Level2(without_bold=without_bold),
         EvalScopeChoiceReader(),
         InspectChoiceReader(),
         RobustReader(Choice(), strict=strict),

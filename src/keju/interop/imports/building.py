@@ -17,7 +17,7 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
-from keju.benchmarks.choices import as_shown
+from keju.benchmarks.choices import restore_order
 from keju.benchmarks.prepare import prepare_exam
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.config import TaskConfig
@@ -343,7 +343,7 @@ def _pairs(each: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[Pai
     for (unit, match, row), readings in graded:
         job.enter_readings(unit, row.reply, (), readings, match.order)
         asked = each.exam.samples[match.place]
-        sample = as_shown(asked, match.order)
+        sample = restore_order(asked, match.order)
         identity = f"{digest}\0{asked.id}\0{row.epoch}"
         record = Record(
             bench=job.exam.benchmark,

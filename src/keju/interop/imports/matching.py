@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keju.benchmarks.base import Exam, Subset
-from keju.benchmarks.choices import as_shown
+from keju.benchmarks.choices import restore_order
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.interop.imports.log import LogRow
 from keju.types import LABELS, Sample
@@ -154,7 +154,7 @@ class Matcher:
 
     def _rank(self, match: Match) -> tuple[bool, bool]:
         """Smaller for a question that is still free, and for one with the log's gold answer."""
-        sample = as_shown(self._exam.samples[match.place or 0], match.order)
+        sample = restore_order(self._exam.samples[match.place or 0], match.order)
         other = bool(match.row.target) and gold(match.row.target) != gold(sample.target)
         return other, self._taken.find(_asked(match)) >= 0
 

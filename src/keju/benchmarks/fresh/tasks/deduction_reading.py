@@ -1,8 +1,8 @@
-"""Reads a paragraph about the order of things, and finds what must stand at the place asked for.
+"""Read a paragraph about the order of things, and find the thing at the requested place.
 
-It knows how places and sides are told, and no thing by name. Whether an order is possible is
-decided from its first place to its last: what may come next depends on which things have been
-placed, and not on their order, so that every set of things is looked at once.
+The code knows the wordings of places and sides, but no names of things. It decides from the first
+place to the last whether an order is possible. The next possible things depend only on the set of
+things already placed, not on their order, so it visits each set once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CHINESE = re.compile(
     r"下面的段落描述了按固定顺序排列的.+个对象，段落中的各个说法互不矛盾。"
     r"[^：。]+：(?P<things>[^：。]+)。(?P<clues>.+)。"
 )
-LISTED = re.compile(r",? and |, |、|和")
+LIST_SEPARATOR = re.compile(r",? and |, |、|和")
 ARTICLE = re.compile(r"(?:an?|the|The) ")
 SIDES = (
     # The owl is to the left of the crow. Joe finished above Ann.
@@ -38,8 +38,8 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "
 NUMERALS = "一二三四五六七八九"
 
 
-def _places() -> Iterator[tuple[str, int]]:
-    """How a place is told, and which it is: 1 is the first one, -2 the last but one."""
+def _place_phrases() -> Iterator[tuple[str, int]]:
+    """Yield each phrase for a place with its number: 1 is the first one, -2 the last but one."""
     yield from {
         " is the leftmost": 1, " is the rightmost": -1, " is the newest": 1, " is the oldest": -1,
         " are the most expensive": 1, " are the cheapest": -1, " finished last": -1,
@@ -47,7 +47,7 @@ def _places() -> Iterator[tuple[str, int]]:
         "是最便宜的": -1, "得了最后一名": -1,
     }.items()  # fmt: skip
     for place, (word, numeral) in enumerate(zip(ORDINALS, NUMERALS, strict=True), 1):
-        for first, last in (
+        for from_first, from_last in (
             (f" is the {word} from the left", f" is the {word} from the right"),
             (f" is the {word}-newest", f" is the {word}-oldest"),
             (f" are the {word}-most expensive", f" are the {word}-cheapest"),
@@ -57,83 +57,88 @@ def _places() -> Iterator[tuple[str, int]]:
             (f"是第{numeral}贵的", f"是第{numeral}便宜的"),
             (f"得了第{numeral}名", f"得了倒数第{numeral}名"),
         ):
-            yield from ((first, place), (last, -place))
+            yield from ((from_first, place), (from_last, -place))
 
 
-PLACES = dict(_places())
+PLACES = dict(_place_phrases())
 PLACED = re.compile(f"(?P<thing>.+?)(?P<place>{'|'.join(map(re.escape, PLACES))})")
 
 
-class Clues(NamedTuple):
-    """What a paragraph says of things, which are numbers."""
+class ParagraphClues(NamedTuple):
+    """The clues of a paragraph; things are numbers."""
 
     size: int
     fixed: dict[int, int]
-    """Things at the places that are told."""
+    """Things whose place is stated, by place."""
     before: list[int]
-    """For each thing the set of things that come before it, as bits."""
+    """For each thing, the set of things before it, as bits."""
 
 
-def answer_of(head: str, options: Sequence[str]) -> int | None:
-    """The number of the one option that can be true, None where the question is not understood."""
-    found = ENGLISH.fullmatch(head) or CHINESE.fullmatch(head)
-    if found is None:
+def solve_deduction(head: str, options: Sequence[str]) -> int | None:
+    """Return the index of the only option that can be true; None if there is not exactly one."""
+    match = ENGLISH.fullmatch(head) or CHINESE.fullmatch(head)
+    if match is None:
         return None
-    things = [ARTICLE.sub("", thing, count=1) for thing in LISTED.split(found["things"])]
-    clues = _read(things, re.split(r"\. |。", found["clues"]))
-    asked = [_placed(option, things) for option in options]
-    if clues is None or None in asked:
+    things = [ARTICLE.sub("", thing, count=1) for thing in LIST_SEPARATOR.split(match["things"])]
+    clues = _parse_clues(things, re.split(r"\. |。", match["clues"]))
+    option_places = [_parse_place(option, things) for option in options]
+    if clues is None or None in option_places:
         return None
-    possible = [number for number, told in enumerate(asked) if told and _possible(clues, *told)]
-    return possible[0] if len(possible) == 1 else None
+    possible_numbers = [
+        number
+        for number, option_place in enumerate(option_places)
+        if option_place and _is_possible(clues, *option_place)
+    ]
+    return possible_numbers[0] if len(possible_numbers) == 1 else None
 
 
-def _placed(sentence: str, things: list[str]) -> tuple[int, int] | None:
-    """The thing and the place of ``The owl is the third from the left``: counted from nothing."""
-    found = PLACED.fullmatch(sentence)
-    thing = found and ARTICLE.sub("", found["thing"], count=1)
-    if found is None or thing not in things:
+def _parse_place(sentence: str, things: list[str]) -> tuple[int, int] | None:
+    """Return the thing and the place (from zero) of ``The owl is the third from the left``."""
+    match = PLACED.fullmatch(sentence)
+    thing = match and ARTICLE.sub("", match["thing"], count=1)
+    if match is None or thing not in things:
         return None
-    place = PLACES[found["place"]]
+    place = PLACES[match["place"]]
     place = place - 1 if place > 0 else len(things) + place
     return (things.index(thing), place) if 0 <= place < len(things) else None
 
 
-def _read(things: list[str], sentences: list[str]) -> Clues | None:
-    clues = Clues(len(things), {}, [0] * len(things))
+def _parse_clues(things: list[str], sentences: list[str]) -> ParagraphClues | None:
+    clues = ParagraphClues(len(things), {}, [0] * len(things))
     for sentence in sentences:
-        if told := _placed(sentence, things):
-            thing, place = told
+        if placement := _parse_place(sentence, things):
+            thing, place = placement
             if clues.fixed.setdefault(place, thing) != thing:
                 return None
             continue
-        found = next((found for side in SIDES if (found := side.fullmatch(sentence))), None)
-        if found is None:
+        match = next((match for side in SIDES if (match := side.fullmatch(sentence))), None)
+        if match is None:
             return None
-        pair = [ARTICLE.sub("", found[name], count=1) for name in ("one", "two")]
+        pair = [ARTICLE.sub("", match[name], count=1) for name in ("one", "two")]
         if not set(pair) <= set(things):
             return None
-        one, two = map(things.index, pair if found["before"] else reversed(pair))
-        clues.before[two] |= 1 << one
+        earlier_thing, later_thing = map(things.index, pair if match["before"] else reversed(pair))
+        clues.before[later_thing] |= 1 << earlier_thing
     return clues
 
 
-def _possible(clues: Clues, thing: int, place: int) -> bool:
-    """Whether there is an order with a thing at a place: which sets of things can come first."""
+def _is_possible(clues: ParagraphClues, thing: int, place: int) -> bool:
+    """Whether an order with a thing at a place exists: it follows the possible sets of first
+    things."""
     fixed = clues.fixed | {place: thing}
     if len(set(fixed.values())) != len(fixed) or clues.fixed.get(place, thing) != thing:
         return False
-    at = {placed: where for where, placed in fixed.items()}
+    place_of_thing = {placed: where for where, placed in fixed.items()}
     reached = {0}
-    for where in range(clues.size):
-        only = fixed.get(where)
-        candidates = range(clues.size) if only is None else [only]
+    for current_place in range(clues.size):
+        fixed_thing = fixed.get(current_place)
+        candidates = range(clues.size) if fixed_thing is None else [fixed_thing]
         reached = {
-            done | 1 << new
-            for done in reached
-            for new in candidates
-            if at.get(new, where) == where
-            and not done >> new & 1
-            and clues.before[new] & ~done == 0
+            placed_things | 1 << next_thing
+            for placed_things in reached
+            for next_thing in candidates
+            if place_of_thing.get(next_thing, current_place) == current_place
+            and not placed_things >> next_thing & 1
+            and clues.before[next_thing] & ~placed_things == 0
         }
     return bool(reached)

@@ -1,23 +1,24 @@
 """``< ( [ ] )``: the brackets that close a sequence.
 
-Published sequences are words of a random grammar: with a chance of one half a word is a pair of
-brackets around another word, with one quarter two words, else nothing. They have 4 to 100
-brackets, of which the last one to three, all of them closing, are left out and asked for.
+Published sequences are words of a random grammar. A word is a pair of brackets around another word
+(probability one half), two words (one quarter), or empty. Sequences have 4 to 100 brackets. The
+last one to three, all of them closing, are removed and asked for.
 """
 
 from __future__ import annotations
 
 import random
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
 
 PUBLISHED_LENGTHS = (4, 100)
 PUBLISHED_CLOSINGS = 3
 NESTED, JOINED = 0.5, 0.75
-"""Below the first a word is nested in brackets, below the second it is two words, else nothing."""
+"""Below the first value a word is nested in brackets, below the second it is two words, else empty.
+"""
 PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 OPENINGS, CLOSINGS = tuple(PAIRS), tuple(PAIRS.values())
-ASKED = {
+QUESTION_FORMS = {
     "en": "Complete the rest of the sequence, making sure that the parentheses are closed "
     "properly. Input: ",
     "zh": "补全下面的括号序列，使所有括号都正确闭合。输入：",
@@ -25,35 +26,41 @@ ASKED = {
 
 
 class DyckLanguages(Task):
-    """A problem is a whole word and the number of brackets at its end that are asked for."""
+    """A problem is a complete word and the number of final brackets to ask for."""
 
     subset = "dyck_languages"
     languages = ("en", "zh")
 
     def invent(self, draw: random.Random, difficulty: float) -> tuple[list[str], int]:
-        shortest, longest = (scaled(size, difficulty, least=2) for size in PUBLISHED_LENGTHS)
-        # The square root: few words end in many closing brackets, and long words are enough.
-        asked = draw.randint(1, scaled(PUBLISHED_CLOSINGS, difficulty**0.5, least=1))
+        shortest, longest = (scale_size(size, difficulty, least=2) for size in PUBLISHED_LENGTHS)
+        # The square root, because few words end in many closing brackets, and long words are
+        # enough.
+        closing_count = draw.randint(1, scale_size(PUBLISHED_CLOSINGS, difficulty**0.5, least=1))
         while True:
-            word = _word(draw, longest)
-            if shortest <= len(word) > asked and all(b in CLOSINGS for b in word[-asked:]):
-                return word, asked
+            word = _draw_word(draw, longest)
+            if shortest <= len(word) > closing_count and all(
+                b in CLOSINGS for b in word[-closing_count:]
+            ):
+                return word, closing_count
 
     def write(self, problem: tuple[list[str], int], language: Language) -> Question:
-        word, asked = problem
-        return Question(ASKED[language] + " ".join(word[:-asked]), " ".join(word[-asked:]))
+        word, closing_count = problem
+        return Question(
+            QUESTION_FORMS[language] + " ".join(word[:-closing_count]),
+            " ".join(word[-closing_count:]),
+        )
 
     def solve(self, text: str) -> str | None:
-        for before in ASKED.values():
-            if text.startswith(before):
-                return _rest(text.removeprefix(before))
+        for prefix in QUESTION_FORMS.values():
+            if text.startswith(prefix):
+                return _missing_brackets(text.removeprefix(prefix))
         return None
 
 
-def _word(draw: random.Random, longest: int) -> list[str]:
-    """A word of the grammar; an empty one where it would become longer than `longest`."""
+def _draw_word(draw: random.Random, longest: int) -> list[str]:
+    """Draw a word of the grammar; it is empty if it would become longer than `longest`."""
     word: list[str] = []
-    todo = [""]  # what is still to be written, the next one last: a bracket, or "" for a word
+    todo = [""]  # pending parts, the next one last: a bracket, or "" for a word
     size, chance = 0, draw.random
     while todo:
         if bracket := todo.pop():
@@ -64,7 +71,8 @@ def _word(draw: random.Random, longest: int) -> list[str]:
             size += 2
             if size > longest:
                 return []
-            kind = int(luck / NESTED * len(OPENINGS))  # what is left of the luck is as random
+            # The rest of the random number is also random.
+            kind = int(luck / NESTED * len(OPENINGS))
             word.append(OPENINGS[kind])
             todo += (CLOSINGS[kind], "")
         elif luck < JOINED:
@@ -72,8 +80,8 @@ def _word(draw: random.Random, longest: int) -> list[str]:
     return word
 
 
-def _rest(sequence: str) -> str | None:
-    """What closes a sequence; None where it is not one, or closed already."""
+def _missing_brackets(sequence: str) -> str | None:
+    """Return the brackets that close a sequence; None if it is invalid or already closed."""
     missing: list[str] = []
     for bracket in sequence.split():
         if bracket in PAIRS:

@@ -1,11 +1,11 @@
-"""Statements about everyone, someone or somebody by name, and what follows from them.
+"""Statements about all, some or named individuals, and valid conclusions from them.
 
-All predicates have one place. An individual is of one of 2^n kinds, by which of the n predicates
-are true of it; a set of kinds is a number with 2^n bits. Statements on everyone leave a set of
-allowed kinds, and an argument is valid when no choice of individuals of allowed kinds makes its
-premises true and its conclusion false. That is exact: one individual of a kind is as good as many.
+All predicates have one place. With n predicates there are 2^n kinds of individuals; a set of kinds
+is a number with 2^n bits. Universal premises restrict the allowed kinds. An argument is valid if no
+choice of individuals of allowed kinds makes its premises true and its conclusion false. This check
+is exact, because one individual of a kind is as good as many.
 
-`Every A is B` says nothing about whether there is an A, and there is at least one individual.
+`Every A is B` does not imply that there is an A. There is at least one individual.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Literal, NamedTuple
 
 
 class Not(NamedTuple):
-    """What is not so."""
+    """The negation of a predicate."""
 
     part: Predicate
 
 
 class And(NamedTuple):
-    """What is all of this."""
+    """The conjunction of predicates."""
 
     parts: tuple[Predicate, ...]
 
 
 class Or(NamedTuple):
-    """What is at least one of this."""
+    """The disjunction of predicates."""
 
     parts: tuple[Predicate, ...]
 
@@ -38,8 +38,8 @@ Predicate = str | Not | And | Or
 Quantifier = Literal["all", "some", "one"]
 
 
-class Statement(NamedTuple):
-    """Something is true of everyone, of someone, or of the one who has a name."""
+class LogicStatement(NamedTuple):
+    """A predicate is true of everyone, of someone, or of the individual with a name."""
 
     quantifier: Quantifier
     predicate: Predicate
@@ -47,31 +47,32 @@ class Statement(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """Premises and what is said to follow from them."""
+    """Premises and the conclusion drawn from them."""
 
-    premises: tuple[Statement, ...]
-    conclusion: Statement
-
-
-def implies(first: Predicate, second: Predicate) -> Statement:
-    """Everyone who is the first is the second."""
-    return Statement("all", Or((Not(first), second)))
+    premises: tuple[LogicStatement, ...]
+    conclusion: LogicStatement
 
 
-def atoms_of(predicate: Predicate) -> Iterator[str]:
-    """The predicates without parts in one."""
+def implies(condition: Predicate, consequence: Predicate) -> LogicStatement:
+    """Return the statement that everyone with the condition has the consequence."""
+    return LogicStatement("all", Or((Not(condition), consequence)))
+
+
+def list_atoms(predicate: Predicate) -> Iterator[str]:
+    """Yield the predicates without parts inside a predicate."""
     if isinstance(predicate, str):
         yield predicate
     elif isinstance(predicate, Not):
-        yield from atoms_of(predicate.part)
+        yield from list_atoms(predicate.part)
     else:
         for part in predicate.parts:
-            yield from atoms_of(part)
+            yield from list_atoms(part)
 
 
 @cache
 def _column(number: int, atoms: int) -> int:
-    """The kinds of which predicate `number` is true: bit k stands where bit `number` of k does."""
+    """Return the kinds of which predicate `number` is true: bit k is set if bit `number` of k is
+    set."""
     block = ((1 << (1 << number)) - 1) << (1 << number)
     width, mask = 2 << number, block
     while width < 1 << atoms:
@@ -80,70 +81,74 @@ def _column(number: int, atoms: int) -> int:
     return mask
 
 
-class Kinds:
+class KindSets:
     """Sets of kinds over some predicates."""
 
     def __init__(self, atoms: Sequence[str]) -> None:
         self.everything = (1 << (1 << len(atoms))) - 1
         self._columns = {atom: _column(n, len(atoms)) for n, atom in enumerate(atoms)}
 
-    def of(self, predicate: Predicate) -> int:
-        """The kinds of which a predicate is true."""
+    def kinds_of(self, predicate: Predicate) -> int:
+        """Return the kinds of which a predicate is true."""
         if isinstance(predicate, str):
             return self._columns[predicate]
         if isinstance(predicate, Not):
-            return self.everything & ~self.of(predicate.part)
-        sets = [self.of(part) for part in predicate.parts]
+            return self.everything & ~self.kinds_of(predicate.part)
+        sets = [self.kinds_of(part) for part in predicate.parts]
         kinds = sets[0]
-        for other in sets[1:]:
-            kinds = kinds & other if isinstance(predicate, And) else kinds | other
+        for part_kinds in sets[1:]:
+            kinds = kinds & part_kinds if isinstance(predicate, And) else kinds | part_kinds
         return kinds
 
 
 class World(NamedTuple):
-    """What premises leave: kinds that may be, of which some must be, and those of named ones."""
+    """The possibilities that premises leave: kinds that may exist, must exist, or have a name."""
 
     allowed: int
     needed: tuple[int, ...]
-    named: dict[str, int]
+    named_kinds: dict[str, int]
 
-    def possible(self, without: int = 0) -> bool:
-        """Whether individuals can be chosen, none of them of the kinds that are left out."""
-        left = self.allowed & ~without
-        return bool(left) and all(left & kinds for kinds in (*self.needed, *self.named.values()))
+    def is_possible(self, without: int = 0) -> bool:
+        """Whether individuals can be chosen without using the excluded kinds."""
+        remaining = self.allowed & ~without
+        return bool(remaining) and all(
+            remaining & kinds for kinds in (*self.needed, *self.named_kinds.values())
+        )
 
 
-def world_of(premises: Sequence[Statement], kinds: Kinds) -> World:
-    """The worlds in which premises are true."""
+def make_world(premises: Sequence[LogicStatement], kinds: KindSets) -> World:
+    """Return the possibilities in which the premises are true."""
     allowed, needed = kinds.everything, []
-    named: dict[str, int] = {}
+    named_kinds: dict[str, int] = {}
     for statement in premises:
-        true = kinds.of(statement.predicate)
+        true_kinds = kinds.kinds_of(statement.predicate)
         if statement.quantifier == "all":
-            allowed &= true
+            allowed &= true_kinds
         elif statement.quantifier == "some":
-            needed.append(true)
+            needed.append(true_kinds)
         else:
-            named[statement.name] = named.get(statement.name, kinds.everything) & true
-    return World(allowed, tuple(needed), named)
+            named_kinds[statement.name] = (
+                named_kinds.get(statement.name, kinds.everything) & true_kinds
+            )
+    return World(allowed, tuple(needed), named_kinds)
 
 
-def follows(world: World, conclusion: Statement, kinds: Kinds) -> bool:
-    """Whether a statement is true in all worlds that premises leave."""
-    false = kinds.everything & ~kinds.of(conclusion.predicate)
-    if not world.possible():
+def follows(world: World, conclusion: LogicStatement, kinds: KindSets) -> bool:
+    """Whether a statement is true in all possibilities that the premises leave."""
+    false_kinds = kinds.everything & ~kinds.kinds_of(conclusion.predicate)
+    if not world.is_possible():
         return True
     if conclusion.quantifier == "all":
-        return not world.allowed & false
+        return not world.allowed & false_kinds
     if conclusion.quantifier == "some":
-        return not world.possible(without=kinds.everything & ~false)
-    own = world.named.get(conclusion.name, kinds.everything)
-    return not world.allowed & own & false
+        return not world.is_possible(without=kinds.everything & ~false_kinds)
+    individual_kinds = world.named_kinds.get(conclusion.name, kinds.everything)
+    return not world.allowed & individual_kinds & false_kinds
 
 
 def is_valid(argument: Argument) -> bool:
     """Whether the conclusion follows from the premises."""
     statements = (*argument.premises, argument.conclusion)
-    atoms = dict.fromkeys(a for statement in statements for a in atoms_of(statement.predicate))
-    kinds = Kinds(list(atoms))
-    return follows(world_of(argument.premises, kinds), argument.conclusion, kinds)
+    atoms = dict.fromkeys(a for statement in statements for a in list_atoms(statement.predicate))
+    kinds = KindSets(list(atoms))
+    return follows(make_world(argument.premises, kinds), argument.conclusion, kinds)

@@ -1,4 +1,4 @@
-"""Reads arguments in English: who is what, in the few dozen forms that such sentences have."""
+"""Parse arguments in English: statements about individuals, in a few dozen forms."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from keju.benchmarks.fresh.tasks.fallacies_logic import (
     And,
     Argument,
+    LogicStatement,
     Not,
     Or,
     Predicate,
-    Statement,
     implies,
 )
 
@@ -34,33 +34,33 @@ END = re.compile(r"\.(?=\s|[a-z]|$)")  # also in "Aquablush.finally"; not in "A.
 
 
 def read_argument(text: str) -> Argument | None:
-    """The argument of a question; None where a sentence of it is not understood."""
+    """Return the argument of a question; None if one of its sentences is not understood."""
     opening = OPENING.search(text)
     if opening is None:
         return None
-    sentences = _sentences(text[opening.end() :])
+    sentences = _parse_sentences(text[opening.end() :])
     if sentences is None or len(sentences) < 2:
         return None
     *premises, conclusion = sentences
     return Argument(tuple(premises), conclusion)
 
 
-def _sentences(text: str) -> list[Statement] | None:
-    """Statements up to the conclusion, which is the last.
+def _parse_sentences(text: str) -> list[LogicStatement] | None:
+    """Return the statements up to the conclusion, which is the last one.
 
-    A full stop may be part of a name (``R. Charleroi SC``): a sentence ends at the first one where
-    what stands before it is one statement, and what follows it can be read too.
+    A full stop may be part of a name (``R. Charleroi SC``). So a sentence ends at the first full
+    stop where the text before it is a statement and the text after it can be parsed.
     """
-    if last := CONCLUSION.match(text):
-        statement = read_statement(text[last.end() :].removesuffix("."))
+    if conclusion_match := CONCLUSION.match(text):
+        statement = read_statement(text[conclusion_match.end() :].removesuffix("."))
         return None if statement is None else [statement]
-    if found := PREMISE.match(text):
-        text = text[found.end() :]
+    if premise_match := PREMISE.match(text):
+        text = text[premise_match.end() :]
     for end in END.finditer(text):
         statement = read_statement(text[: end.start()])
-        rest = _sentences(text[end.end() :].lstrip()) if statement else None
-        if statement and rest:
-            return [statement, *rest]
+        remaining_statements = _parse_sentences(text[end.end() :].lstrip()) if statement else None
+        if statement and remaining_statements:
+            return [statement, *remaining_statements]
     return None
 
 
@@ -76,11 +76,11 @@ KEYWORDS = (
     "neither", "nor", "and", "or", "not", "yet", "while", "in addition", "in the same time",
     "otherwise", "none of this", "at least one of these", ",", ":",
 )  # fmt: skip
-THOSE = (
+UNIVERSAL_SUBJECTS = (
     "everyone who is", "everybody who is", "everything that is", "whoever is", "whatever is",
     "someone who is", "something that is",
 )  # fmt: skip
-"""All of them speak of everyone: ``someone who is not A is B`` does too."""
+"""All of them are universal: so is ``someone who is not A is B``."""
 WORD = re.compile(
     "|".join(
         re.escape(word) + (r"\b" if word[-1].isalpha() else "")
@@ -96,178 +96,185 @@ ATOM = re.compile(
     r"|, an? |, not |, is\b|, then\b|$)",
     re.IGNORECASE,
 )
-"""``an ingredient of Stop and Stare``: it ends where a keyword or another atom begins."""
+"""``an ingredient of Stop and Stare``: an atom ends where a keyword or another atom begins."""
 
 
-def _words(text: str) -> list[str] | None:
-    """The keywords and the atoms of a sentence, atoms with a mark before them."""
-    words, at = [], 0
-    while at < len(text):
-        if text[at] == " ":
-            at += 1
+def _tokenize(text: str) -> list[str] | None:
+    """Return the keywords and the atoms of a sentence; atoms begin with a mark."""
+    words, position = [], 0
+    while position < len(text):
+        if text[position] == " ":
+            position += 1
             continue
-        if found := WORD.match(text, at):
-            words.append(found[0].lower())
-        elif found := ATOM.match(text, at):
-            words.append("@" + found["atom"].lower())
+        if match := WORD.match(text, position):
+            words.append(match[0].lower())
+        elif match := ATOM.match(text, position):
+            words.append("@" + match["atom"].lower())
         else:
             return None
-        at = found.end()
+        position = match.end()
     return words
 
 
 # --- statements --------------------------------------------------------------------------------
 
 FALSE = re.compile(r"it is (?:false|not the case) that (?P<said>.+)", re.IGNORECASE)
-NO_NAMES = (
+NOT_NAMES = (
     "every", "everyone", "everybody", "everything", "whoever", "whatever", "who", "that", "no",
     "nobody", "nothing", "not", "some", "somebody", "someone", "something", "there", "being", "if",
     "to", "be", "it",
 )  # fmt: skip
 NAMED = re.compile(
-    rf"(?!(?i:{'|'.join(NO_NAMES)})\b)(?P<name>[\w'()-]+(?: (?!(?:who|that|an?|of)\b)[\w'()-]+)*?)"
+    rf"(?!(?i:{'|'.join(NOT_NAMES)})\b)(?P<name>[\w'()-]+(?: (?!(?:who|that|an?|of)\b)[\w'()-]+)*?)"
     r" is (?P<what>.+)"
 )  # Vitamin A is an ingredient of X
 
 
-def read_statement(text: str) -> Statement | None:
-    """One sentence; None where it has a form that is not known."""
-    if found := FALSE.fullmatch(text):
-        statement = read_statement(found["said"])
+def read_statement(text: str) -> LogicStatement | None:
+    """Return the statement of one sentence; None if its form is unknown."""
+    if match := FALSE.fullmatch(text):
+        statement = read_statement(match["said"])
         if statement is None or statement.quantifier != "one":
             return None
         return statement._replace(predicate=Not(statement.predicate))
-    words = _words(text)
+    words = _tokenize(text)
     if words is not None:
         try:
-            return Reader(words).statement()
+            return StatementParser(words).parse_statement()
         except ValueError:
             pass
-    if found := NAMED.fullmatch(text):
-        words = _words(found["what"])
+    if match := NAMED.fullmatch(text):
+        words = _tokenize(match["what"])
         try:
             if words is not None:
-                return Statement("one", Reader(words).whole(), found["name"].lower())
+                return LogicStatement(
+                    "one", StatementParser(words).parse_predicate(), match["name"].lower()
+                )
         except ValueError:
             pass
     return None
 
 
-class Reader:
-    """Reads a sentence from left to right; ValueError where its form is not known."""
+class StatementParser:
+    """Parses a sentence from left to right; ValueError if its form is unknown."""
 
     def __init__(self, words: list[str]) -> None:
         self._words = [*words, ""]
-        self._at = 0
+        self._position = 0
 
-    def _next(self, *wanted: str) -> str:
+    def _take(self, *accepted_words: str) -> str:
         """Take the next word if it is one of these."""
-        word = self._words[self._at]
-        if word not in wanted:
+        word = self._words[self._position]
+        if word not in accepted_words:
             return ""
-        self._at += 1
+        self._position += 1
         return word
 
-    def _need(self, *wanted: str) -> None:
-        if not self._next(*wanted):
-            raise ValueError(f"{self._words[self._at]!r} instead of {wanted}")
+    def _require(self, *accepted_words: str) -> None:
+        if not self._take(*accepted_words):
+            raise ValueError(f"{self._words[self._position]!r} instead of {accepted_words}")
 
-    def _done(self, statement: Statement) -> Statement:
-        """A statement, if nothing but an afterthought follows: ``, too``."""
-        if self._next(","):
-            self._need("too", "either")
-        if self._words[self._at]:
-            raise ValueError(self._words[self._at])
+    def _finish(self, statement: LogicStatement) -> LogicStatement:
+        """Return a statement if only an afterthought follows: ``, too``."""
+        if self._take(","):
+            self._require("too", "either")
+        if self._words[self._position]:
+            raise ValueError(self._words[self._position])
         return statement
 
-    def whole(self) -> Predicate:
-        """All that is left, as one predicate."""
-        return self._done(Statement("all", self._any())).predicate
+    def parse_predicate(self) -> Predicate:
+        """Parse all remaining words as one predicate."""
+        return self._finish(LogicStatement("all", self._parse_or())).predicate
 
-    def statement(self) -> Statement:
-        """A statement on everyone or someone."""
-        first = self._next(*KEYWORDS)
-        if first in THOSE:
-            return self._on_those()
-        match first:
+    def parse_statement(self) -> LogicStatement:
+        """Parse a universal or existential statement."""
+        opening_word = self._take(*KEYWORDS)
+        if opening_word in UNIVERSAL_SUBJECTS:
+            return self._parse_universal()
+        match opening_word:
             case "every" | "some" | "no" | "not every" | "there exists" | "there is no":
-                return self._on_a_kind(first)
+                return self._parse_kind(opening_word)
             case "somebody is" | "something is":
-                return Statement("some", self.whole())
+                return LogicStatement("some", self.parse_predicate())
             case "there is somebody who is" | "there is something that is":
-                return Statement("some", self.whole())
+                return LogicStatement("some", self.parse_predicate())
             case "nobody is" | "nothing is":
-                return Statement("all", Not(self.whole()))
+                return LogicStatement("all", Not(self.parse_predicate()))
             case "if someone is" | "if something is":
-                condition = self._any()
-                self._next(",")
-                self._need("then that person is", "then that thing is")
-                return implies(condition, self.whole())
+                condition = self._parse_or()
+                self._take(",")
+                self._require("then that person is", "then that thing is")
+                return implies(condition, self.parse_predicate())
             case "being" | "not" | "to be":
-                return self._on_conditions(first)
-        raise ValueError(first)
+                return self._parse_conditions(opening_word)
+        raise ValueError(opening_word)
 
-    def _on_those(self) -> Statement:
-        """``whoever is A is however B``."""
-        condition = self._any()
-        self._next(",")
-        self._need("is")
-        return implies(condition, self._consequence())
+    def _parse_universal(self) -> LogicStatement:
+        """Parse ``whoever is A is however B``."""
+        condition = self._parse_or()
+        self._take(",")
+        self._require("is")
+        return implies(condition, self._parse_consequence())
 
-    def _on_a_kind(self, first: str) -> Statement:
-        """``every A who is B is C``, ``no A and no B is C``, ``there is no A who is B``."""
-        kinds = [self._atom()]
-        while first in ("every", "no") and self._next("and"):
-            self._need(first)
-            kinds.append(self._atom())
+    def _parse_kind(self, opening_word: str) -> LogicStatement:
+        """Parse ``every A who is B is C``, ``no A and no B is C``, ``there is no A who is B``."""
+        kinds = [self._parse_atom()]
+        while opening_word in ("every", "no") and self._take("and"):
+            self._require(opening_word)
+            kinds.append(self._parse_atom())
         subject: Predicate = kinds[0] if len(kinds) == 1 else Or(tuple(kinds))
-        if self._next("who is", "that is"):
-            subject = And((subject, self._any()))
-        if first == "there exists":
-            return self._done(Statement("some", subject))
-        if first == "there is no":
-            return self._done(Statement("all", Not(subject)))
-        self._need("is")
-        told = self._consequence()
-        match first:
+        if self._take("who is", "that is"):
+            subject = And((subject, self._parse_or()))
+        if opening_word == "there exists":
+            return self._finish(LogicStatement("some", subject))
+        if opening_word == "there is no":
+            return self._finish(LogicStatement("all", Not(subject)))
+        self._require("is")
+        consequence = self._parse_consequence()
+        match opening_word:
             case "every":
-                return implies(subject, told)
+                return implies(subject, consequence)
             case "no":
-                return implies(subject, Not(told))
+                return implies(subject, Not(consequence))
             case "some":
-                return Statement("some", And((subject, told)))
-        return Statement("some", And((subject, Not(told))))
+                return LogicStatement("some", And((subject, consequence)))
+        return LogicStatement("some", And((subject, Not(consequence))))
 
-    def _on_conditions(self, first: str) -> Statement:
-        """``not being A is sufficient for being B``, ``to be A or B is necessary for being C``."""
-        if first == "not":
-            self._at -= 1
-        one = self._any()
-        how = self._next("is sufficient for", "is necessary for")
-        if not how:
+    def _parse_conditions(self, opening_word: str) -> LogicStatement:
+        """Parse ``not being A is sufficient for being B``, ``to be A or B is necessary for being
+        C``."""
+        if opening_word == "not":
+            self._position -= 1
+        left_condition = self._parse_or()
+        relation = self._take("is sufficient for", "is necessary for")
+        if not relation:
             raise ValueError("no condition")
-        two = self.whole()
-        return implies(one, two) if how == "is sufficient for" else implies(two, one)
+        right_condition = self.parse_predicate()
+        return (
+            implies(left_condition, right_condition)
+            if relation == "is sufficient for"
+            else implies(right_condition, left_condition)
+        )
 
-    def _consequence(self) -> Predicate:
-        self._next("also", "however")
-        return self.whole()
+    def _parse_consequence(self) -> Predicate:
+        self._take("also", "however")
+        return self.parse_predicate()
 
-    def _any(self) -> Predicate:
-        """Parts joined by ``or``; commas join lists that end with ``or`` or ``and``."""
-        parts, joints = [self._all()], set()
+    def _parse_or(self) -> Predicate:
+        """Parse parts joined by ``or``; commas join lists that end with ``or`` or ``and``."""
+        parts, joints = [self._parse_and()], set()
         while True:
-            here = self._at
-            comma = self._next(",")
-            joint = self._next("or", "and") if comma else self._next("or")
-            if joint == "or" and self._next(","):
-                self._need("otherwise")
-                self._need(",")
-            if not joint and not (comma and self._words[self._at].startswith(("@", "not"))):
-                self._at = here
+            start = self._position
+            comma = self._take(",")
+            joint = self._take("or", "and") if comma else self._take("or")
+            if joint == "or" and self._take(","):
+                self._require("otherwise")
+                self._require(",")
+            if not joint and not (comma and self._words[self._position].startswith(("@", "not"))):
+                self._position = start
                 break
             joints.add(joint)
-            parts.append(self._all())
+            parts.append(self._parse_and())
         joints.discard("")
         if len(parts) == 1:
             return parts[0]
@@ -275,51 +282,51 @@ class Reader:
             raise ValueError("a list without an end")
         return And(tuple(parts)) if joints == {"and"} else Or(tuple(parts))
 
-    def _all(self) -> Predicate:
-        """Parts joined by ``and``, which binds before ``or`` unless it says ``in addition``."""
-        parts = [self._one()]
-        while joint := self._next("and", "yet", "while"):
-            if joint == "and" and self._next(","):
-                self._need("in addition", "in the same time")
-                self._need(",")
-                parts.append(self._any())
+    def _parse_and(self) -> Predicate:
+        """Parse parts joined by ``and``; it binds before ``or`` unless ``in addition`` follows."""
+        parts = [self._parse_factor()]
+        while joint := self._take("and", "yet", "while"):
+            if joint == "and" and self._take(","):
+                self._require("in addition", "in the same time")
+                self._require(",")
+                parts.append(self._parse_or())
             else:
-                parts.append(self._one())
+                parts.append(self._parse_factor())
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
-    def _one(self) -> Predicate:
-        self._next("being")
-        match self._next(
+    def _parse_factor(self) -> Predicate:
+        self._take("being")
+        match self._take(
             "not", "both", "neither", "either", "none of this", "at least one of these"
         ):
             case "not":
-                return Not(self._one())
+                return Not(self._parse_factor())
             case "both":
-                self._next(":")
-                return And(self._pair("and"))
+                self._take(":")
+                return And(self._parse_pair("and"))
             case "neither":
-                return Not(Or(self._pair("nor")))
+                return Not(Or(self._parse_pair("nor")))
             case "either":
-                pair = self._pair("or")
-                self._need(",")
-                self._need("or both")
+                pair = self._parse_pair("or")
+                self._require(",")
+                self._require("or both")
                 return Or(pair)
             case "none of this":
-                self._need(":")
-                return Not(self._any())
+                self._require(":")
+                return Not(self._parse_or())
             case "at least one of these":
-                self._need(":")
-                return self._any()
-        return self._atom()
+                self._require(":")
+                return self._parse_or()
+        return self._parse_atom()
 
-    def _pair(self, joint: str) -> tuple[Predicate, ...]:
-        first = self._one()
-        self._need(joint)
-        return first, self._one()
+    def _parse_pair(self, joint: str) -> tuple[Predicate, ...]:
+        first_part = self._parse_factor()
+        self._require(joint)
+        return first_part, self._parse_factor()
 
-    def _atom(self) -> Predicate:
-        word = self._words[self._at]
+    def _parse_atom(self) -> Predicate:
+        word = self._words[self._position]
         if not word.startswith("@"):
             raise ValueError(word)
-        self._at += 1
+        self._position += 1
         return word[1:]

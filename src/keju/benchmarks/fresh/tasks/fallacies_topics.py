@@ -1,4 +1,4 @@
-"""What fresh arguments are about: topics of Keju's own, each with its relations and names."""
+"""The topics of fresh arguments, written by Keju, each with its relations and names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""``lovely small new bag`` and not ``new lovely small bag``: the order of adjectives in English.
+"""``lovely small new bag``, not ``new lovely small bag``: the order of adjectives in English.
 
-Opinion, size, age, shape, colour, origin, material, purpose. The published wrong order is any other
-order of the same adjectives. Beyond difficulty 1 there are several adjectives of a class, whose
-order among themselves is free, and fewer of them stand at a wrong place.
+The order is opinion, size, age, shape, colour, origin, material, purpose. The published wrong order
+is any other order of the same adjectives. Above difficulty 1 a class has several adjectives, in any
+order among themselves, and fewer adjectives are misplaced.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from keju.benchmarks.fresh.task import (
     Language,
     Question,
     Task,
-    scaled,
+    add_options,
+    scale_size,
     split_options,
-    with_options,
 )
 from keju.types import LABELS
 
 PUBLISHED_SIZES = {2: 21, 3: 48, 4: 82, 5: 57, 6: 32, 7: 10}
-"""Rows with so many adjectives."""
-ASKED = "Which sentence has the correct adjective order:"
+"""Published rows by their number of adjectives."""
+QUESTION_TEXT = "Which sentence has the correct adjective order:"
 
-FRESH = (
+FRESH_ADJECTIVES = (
     "charming dreadful elegant boring splendid ugly delightful annoying impressive dull pretty"
     " disgusting superb clumsy",
     "gigantic vast minuscule compact bulky oversized petite immense colossal average-size full-size"
@@ -42,8 +42,8 @@ FRESH = (
     "cooking fishing racing sleeping camping swimming writing gardening hunting dancing painting"
     " sailing reading sewing",
 )
-"""Adjectives of Keju's own, class after class."""
-PUBLISHED = (
+"""Adjectives chosen by Keju, one class per line."""
+PUBLISHED_ADJECTIVES = (
     "awful good lovely mysterious nice obnoxious repulsive ridiculous silly terrible wonderful",
     "big enormous huge large little massive medium-size midsize normal-size small tiny",
     "ancient archaic brand-new new old old-fashioned",
@@ -55,11 +55,11 @@ PUBLISHED = (
     " wool",
     "drinking driving eating exercise hiking smoking snorkeling typing walking whittling",
 )
-"""Those of the published questions; silver is a material there."""
-CLASSES = [words.split() for words in FRESH]
+"""The adjectives of the published questions, where silver is a material."""
+CLASSES = [words.split() for words in FRESH_ADJECTIVES]
 CLASS_OF = {
     adjective: number
-    for words in (FRESH, PUBLISHED)
+    for words in (FRESH_ADJECTIVES, PUBLISHED_ADJECTIVES)
     for number, adjectives in enumerate(words)
     for adjective in adjectives.split()
 }
@@ -71,7 +71,7 @@ NOUNS = (
 
 
 class Phrase(NamedTuple):
-    """Adjectives as (class, place in it) in a right and a wrong order, before a noun."""
+    """Adjectives as (class, index in it) in a right and a wrong order, before a noun."""
 
     right: list[tuple[int, int]]
     wrong: list[tuple[int, int]]
@@ -86,9 +86,9 @@ class Hyperbaton(Task):
 
     def invent(self, draw: random.Random, difficulty: float) -> Phrase:
         (size,) = draw.choices(list(PUBLISHED_SIZES), list(PUBLISHED_SIZES.values()))
-        rounds, rest = divmod(2 + scaled(size - 2, difficulty, least=0), len(CLASSES))
+        rounds, remainder = divmod(2 + scale_size(size - 2, difficulty, least=0), len(CLASSES))
         numbers = sorted(
-            [*draw.sample(range(len(CLASSES)), rest), *list(range(len(CLASSES))) * rounds]
+            [*draw.sample(range(len(CLASSES)), remainder), *list(range(len(CLASSES))) * rounds]
         )
         right: list[tuple[int, int]] = []
         for number in sorted(set(numbers)):
@@ -96,7 +96,7 @@ class Hyperbaton(Task):
             right += [(number, entry) for entry in entries]
         return Phrase(
             right=right,
-            wrong=_disordered(draw, right, difficulty),
+            wrong=_draw_wrong_order(draw, right, difficulty),
             noun=draw.randrange(len(NOUNS)),
             answer=draw.randrange(2),
         )
@@ -107,32 +107,32 @@ class Hyperbaton(Task):
             " ".join([*(CLASSES[number][entry] for number, entry in order), NOUNS[problem.noun]])
             for order in orders
         ]
-        return with_options(ASKED, options, problem.answer, language)
+        return add_options(QUESTION_TEXT, options, problem.answer, language)
 
     def solve(self, text: str) -> str | None:
-        asked, options = split_options(text)
-        if asked != ASKED:
+        question, options = split_options(text)
+        if question != QUESTION_TEXT:
             return None
         right = []
         for label, option in zip(LABELS, options, strict=False):
             *adjectives, _ = option.split()
             classes = [CLASS_OF.get(adjective) for adjective in adjectives]
-            known = [number for number in classes if number is not None]
-            if len(known) < len(classes):
+            known_classes = [number for number in classes if number is not None]
+            if len(known_classes) < len(classes):
                 return None
-            if known == sorted(known):
+            if known_classes == sorted(known_classes):
                 right.append(f"({label})")
         return right[0] if len(right) == 1 else None
 
 
-def _disordered(
+def _draw_wrong_order(
     draw: random.Random, right: list[tuple[int, int]], difficulty: float
 ) -> list[tuple[int, int]]:
-    """Another order that is wrong: of all adjectives, or of some where the question is harder."""
+    """Draw a wrong order, of all adjectives, or of some if the question is harder."""
     classes = [number for number, _ in right]
-    moved = max(2, round(len(right) / max(1, difficulty)))
+    moved_count = max(2, round(len(right) / max(1, difficulty)))
     while True:
-        places = draw.sample(range(len(right)), moved)
+        places = draw.sample(range(len(right)), moved_count)
         wrong = right.copy()
         for place, source in zip(sorted(places), places, strict=True):
             wrong[place] = right[source]

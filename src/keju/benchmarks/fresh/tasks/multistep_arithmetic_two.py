@@ -1,7 +1,7 @@
 """``((-1 + 2 + 9 * 5) - (-2 + -4 + -4 * -7)) =``: the value of an expression with brackets.
 
-Every published expression has two groups of four numbers from -9 to 9. A fresh one has as many
-numbers as its difficulty asks for, in groups of about four, which are joined two by two:
+Every published expression has two groups of four numbers from -9 to 9. The difficulty of a fresh
+one determines how many numbers it has. They are in groups of about four, which are joined in pairs:
 ``(((1 - 2) * (3 + 4)) - (5 * 6)) =``.
 """
 
@@ -12,11 +12,11 @@ import random
 import re
 from collections.abc import Callable
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
 
 PUBLISHED_NUMBERS = 8
 GROUP = 4
-"""Numbers of a published group."""
+"""Numbers in a published group."""
 LARGEST = 9
 OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
@@ -24,11 +24,11 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "*": operator.mul,
 }
 SIGNS = tuple(OPERATIONS)
-ASKED = {"en": "{} =", "zh": "计算：{} ="}
+QUESTION_FORMS = {"en": "{} =", "zh": "计算：{} ="}
 TOKEN = re.compile(r" ([-+*]) |(-?\d+)|([()])")
-"""An operation between spaces, a number, a bracket: the first minus of ``2 - -3`` is no sign."""
+"""An operation between spaces, a number, a bracket; the second minus of ``2 - -3`` is a sign."""
 SMALL = 3
-"""Up to so many numbers an exam could come near the number of different expressions."""
+"""Up to this many numbers, an exam could come close to the number of different expressions."""
 
 Tree = int | list["Tree | str"]
 """A number, or values with operations between them: ``[1, "+", [2, "*", 3]]``."""
@@ -41,25 +41,27 @@ class MultistepArithmeticTwo(Task):
     languages = ("en", "zh")
 
     def invent(self, draw: random.Random, difficulty: float) -> Tree:
-        numbers = scaled(PUBLISHED_NUMBERS, difficulty, least=2)
+        numbers = scale_size(PUBLISHED_NUMBERS, difficulty, least=2)
         groups = max(1, round(numbers / GROUP))
         sizes = [numbers // groups + (place < numbers % groups) for place in range(groups)]
-        return _joined(draw, [_group(draw, size) for size in sizes])
+        return _join_groups(draw, [_draw_group(draw, size) for size in sizes])
 
     def write(self, problem: Tree, language: Language) -> Question:
-        return Question(ASKED[language].format(_text(problem)), str(_value(problem)))
+        return Question(
+            QUESTION_FORMS[language].format(_tree_text(problem)), str(_evaluate(problem))
+        )
 
     def solve(self, text: str) -> str | None:
-        for asked in ASKED.values():
-            before, after = asked.split("{}")
-            if text.startswith(before) and text.endswith(after):
-                value = Reader(text.removeprefix(before).removesuffix(after)).value()
+        for question_form in QUESTION_FORMS.values():
+            prefix, suffix = question_form.split("{}")
+            if text.startswith(prefix) and text.endswith(suffix):
+                value = ExpressionParser(text.removeprefix(prefix).removesuffix(suffix)).value()
                 if value is not None:
                     return str(value)
         return None
 
     def space(self, difficulty: float) -> int | None:
-        numbers = scaled(PUBLISHED_NUMBERS, difficulty, least=2)
+        numbers = scale_size(PUBLISHED_NUMBERS, difficulty, least=2)
         if numbers > SMALL:
             return None
         return int((2 * LARGEST + 1) ** numbers * len(SIGNS) ** (numbers - 1))
@@ -68,35 +70,35 @@ class MultistepArithmeticTwo(Task):
 # --- drawing and writing -----------------------------------------------------------------------
 
 
-def _group(draw: random.Random, size: int) -> Tree:
-    """So many numbers with an operation between every two: ``[3, "*", -3, "+", 6]``."""
+def _draw_group(draw: random.Random, size: int) -> Tree:
+    """Draw numbers with an operation between each two: ``[3, "*", -3, "+", 6]``."""
     group: list[Tree | str] = [draw.randint(-LARGEST, LARGEST)]
     for _ in range(size - 1):
         group += (draw.choice(SIGNS), draw.randint(-LARGEST, LARGEST))
     return group
 
 
-def _joined(draw: random.Random, groups: list[Tree]) -> Tree:
-    """Groups joined two by two: four become ``((a + b) * (c - d))``."""
+def _join_groups(draw: random.Random, groups: list[Tree]) -> Tree:
+    """Join groups in pairs: four become ``((a + b) * (c - d))``."""
     if len(groups) == 1:
         return groups[0]
     half = (len(groups) + 1) // 2
     sign = draw.choice(SIGNS)
-    return [_joined(draw, groups[:half]), sign, _joined(draw, groups[half:])]
+    return [_join_groups(draw, groups[:half]), sign, _join_groups(draw, groups[half:])]
 
 
-def _text(tree: Tree | str) -> str:
-    return f"({' '.join(map(_text, tree))})" if isinstance(tree, list) else str(tree)
+def _tree_text(tree: Tree | str) -> str:
+    return f"({' '.join(map(_tree_text, tree))})" if isinstance(tree, list) else str(tree)
 
 
-def _value(tree: Tree) -> int:
-    """The sum of the products that a tree is made of."""
+def _evaluate(tree: Tree) -> int:
+    """Return the value of a tree as the sum of its products."""
     if isinstance(tree, int):
         return tree
     total, product = 0, 0
     for sign, part in zip(["+", *tree[1::2]], tree[::2], strict=True):
         assert not isinstance(part, str)
-        value = _value(part)
+        value = _evaluate(part)
         if sign == "*":
             product *= value
         else:
@@ -107,19 +109,19 @@ def _value(tree: Tree) -> int:
 # --- solving -----------------------------------------------------------------------------------
 
 
-class Reader:
-    """Reads an expression from left to right; ``*`` binds before ``+`` and ``-``."""
+class ExpressionParser:
+    """Parses an expression from left to right; ``*`` binds before ``+`` and ``-``."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[str] = []
         end = 0
-        for found in TOKEN.finditer(text):
-            self._tokens.append(found[0].strip() if found.start() == end else "?")
-            end = found.end()
+        for match in TOKEN.finditer(text):
+            self._tokens.append(match[0].strip() if match.start() == end else "?")
+            end = match.end()
         self._tokens = [*self._tokens, "?" if end < len(text) else ""][::-1]
 
     def value(self) -> int | None:
-        """The value of the whole expression; None where it is none."""
+        """Return the value of the full expression, or None if it is invalid."""
         try:
             value = self._sum()
         except ValueError:

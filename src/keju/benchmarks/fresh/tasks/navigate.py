@@ -1,9 +1,10 @@
-"""``Take 3 steps. Turn around. Take 3 steps.``: whether some steps lead back to their start.
+"""``Take 3 steps. Turn around. Take 3 steps.``: whether some steps lead back to the start.
 
-Published walks have two kinds. In one you always face forward and walk to any side; in the other
-you walk straight on and turn. Both ways of answering are equally likely in fresh walks; 42 % of
-the published ones lead back. Walks that lead back are as random as those that do not: directions
-are drawn and kept as often as steps of random size in them lead back, then such sizes are drawn.
+There are two kinds of published walks. In one you always face forward and walk to any side; in the
+other you walk straight on and turn. In fresh walks both answers are equally likely; 42 % of the
+published ones lead back. Walks that lead back are as random as the others. Directions are drawn,
+and accepted with the probability that random step sizes in these directions lead back. Then such
+sizes are drawn.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import OPTIONS, Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import OPTIONS, Language, Question, Task, scale_size
 
 FACING_SIZES = {2: 12, 3: 31, 4: 28, 5: 15, 6: 16, 7: 8, 8: 9, 9: 3}
 TURNING_SIZES = {3: 13, 4: 27, 5: 26, 6: 16, 7: 24, 8: 15, 9: 7}
-"""Instructions of published walks, and how many walks have so many."""
+"""Published walks by their number of instructions."""
 STEPS = 10
-"""The most steps of an instruction."""
+"""The maximum number of steps in an instruction."""
 WALKED = 0.64
-"""How many of the instructions of a walk with turns are steps."""
+"""The share of steps among the instructions of a walk with turns."""
 
 SIDES = ("forward", "right", "backward", "left")
-"""In the order of the clock: the place of a side is how many quarters it is turned."""
+"""In clockwise order: the index of a side is its number of quarter turns."""
 TURNS = {"right": 1, "around": 2, "left": 3}
 
 
-class Words(NamedTuple):
-    """How a language says it, and how an instruction is read."""
+class NavigateWords(NamedTuple):
+    """The texts of a language, and the pattern of an instruction."""
 
-    asked: str
+    question: str
     facing: str
     gap: str
     step: str
@@ -41,8 +42,8 @@ class Words(NamedTuple):
     instruction: re.Pattern[str]
 
 
-WORDS: dict[Language, Words] = {
-    "en": Words(
+WORDS: dict[Language, NavigateWords] = {
+    "en": NavigateWords(
         "If you follow these instructions, do you return to the starting point? ",
         "Always face forward.", " ", "Take {size} step{s}{side}.",
         {"": "", **{side: f" {side}" for side in SIDES}},
@@ -51,7 +52,7 @@ WORDS: dict[Language, Words] = {
         # Take 1 step. Take 3 steps left. Turn around.
         re.compile(r"(?:Take (?P<size>\d+) steps?(?: (?P<side>\w+))?|Turn \w+)\. ?"),
     ),
-    "zh": Words(
+    "zh": NavigateWords(
         "按照下面的指示走，你会回到起点吗？", "始终面朝前方。", "", "{side}走 {size} 步。",
         {"": "", "forward": "向前", "right": "向右", "backward": "向后", "left": "向左"},
         {"right": "右转。", "around": "向后转。", "left": "左转。"},
@@ -63,7 +64,7 @@ WORDS: dict[Language, Words] = {
 
 
 class Walk(NamedTuple):
-    """Each instruction is a side and a number of steps, or a turn and no steps."""
+    """An instruction is a side and a number of steps, or a turn and no steps."""
 
     facing: bool
     instructions: list[tuple[str, int]]
@@ -80,32 +81,36 @@ class Navigate(Task):
         facing, returns = draw.random() < 0.5, draw.random() < 0.5
         sizes = FACING_SIZES if facing else TURNING_SIZES
         (published,) = draw.choices(list(sizes), list(sizes.values()))
-        size = _size(published, difficulty, few=min(sizes) + 1)
+        size = _walk_size(published, difficulty, easiest_size=min(sizes) + 1)
         while True:
-            said, headings = (_facing_plan if facing else _turning_plan)(draw, size)
-            steps = (_steps_back if returns else _steps_away)(draw, headings)
+            moves, headings = (_draw_facing_plan if facing else _draw_turning_plan)(draw, size)
+            steps = (_draw_steps_back if returns else _draw_steps_away)(draw, headings)
             if steps:
-                turns, rest = () if facing else TURNS, iter(steps)
-                instructions = [(what, 0 if what in turns else next(rest)) for what in said]
+                turns, remaining_steps = () if facing else TURNS, iter(steps)
+                instructions = [
+                    (move, 0 if move in turns else next(remaining_steps)) for move in moves
+                ]
                 return Walk(facing, instructions, returns)
 
     def write(self, problem: Walk, language: Language) -> Question:
         words = WORDS[language]
         sentences = [words.facing] if problem.facing else []
-        for what, size in problem.instructions:
-            s, side = "" if size == 1 else "s", words.sides.get(what)
+        for move, size in problem.instructions:
+            s, side = "" if size == 1 else "s", words.sides.get(move)
             step = words.step.format(size=size, s=s, side=side)
-            sentences.append(step if size else words.turns[what])
+            sentences.append(step if size else words.turns[move])
         no, yes = words.answers
-        text = f"{words.asked}{words.gap.join(sentences)}\n{OPTIONS[language]}\n- {yes}\n- {no}"
+        text = f"{words.question}{words.gap.join(sentences)}\n{OPTIONS[language]}\n- {yes}\n- {no}"
         return Question(text, words.answers[problem.returns])
 
     def solve(self, text: str) -> str | None:
         for language, words in WORDS.items():
             no, yes = words.answers
             ending = f"\n{OPTIONS[language]}\n- {yes}\n- {no}"
-            if text.startswith(words.asked) and text.endswith(ending):
-                returns = _walk(text.removeprefix(words.asked).removesuffix(ending), words)
+            if text.startswith(words.question) and text.endswith(ending):
+                returns = _returns_to_start(
+                    text.removeprefix(words.question).removesuffix(ending), words
+                )
                 return None if returns is None else words.answers[returns]
         return None
 
@@ -113,61 +118,64 @@ class Navigate(Task):
 # --- drawing -----------------------------------------------------------------------------------
 
 
-def _size(published: int, difficulty: float, *, few: int) -> int:
-    """Instructions of a walk: easy ones come near `few`, as there are not many with still less."""
+def _walk_size(published: int, difficulty: float, *, easiest_size: int) -> int:
+    """Return the number of instructions; easy walks approach `easiest_size`, as shorter walks are
+    few."""
     if difficulty < 1:
-        return round(few + (published - few) * difficulty)
-    return scaled(published, difficulty, least=2)
+        return round(easiest_size + (published - easiest_size) * difficulty)
+    return scale_size(published, difficulty, least=2)
 
 
-def _facing_plan(draw: random.Random, size: int) -> tuple[list[str], list[int]]:
-    """What each instruction says, and to which side each of its steps leads."""
+def _draw_facing_plan(draw: random.Random, size: int) -> tuple[list[str], list[int]]:
+    """Draw the move of each instruction, and the direction of its steps."""
     headings = [draw.randrange(len(SIDES)) for _ in range(size)]
     return [SIDES[heading] for heading in headings], headings
 
 
-def _turning_plan(draw: random.Random, size: int) -> tuple[list[str], list[int]]:
-    """The same with turns; steps straight on are said without a side."""
-    said, headings, heading = [], [], 0
+def _draw_turning_plan(draw: random.Random, size: int) -> tuple[list[str], list[int]]:
+    """Draw the same with turns; steps straight on have no side."""
+    moves, headings, heading = [], [], 0
     for _ in range(size):
         if draw.random() < WALKED:
-            said.append("")
+            moves.append("")
             headings.append(heading)
         else:
             turn = draw.choice(list(TURNS))
-            said.append(turn)
+            moves.append(turn)
             heading = (heading + TURNS[turn]) % len(SIDES)
-    return said, headings
+    return moves, headings
 
 
-def _steps_away(draw: random.Random, headings: list[int]) -> list[int]:
-    """Random steps; none where they happen to lead back."""
+def _draw_steps_away(draw: random.Random, headings: list[int]) -> list[int]:
+    """Draw random steps; none if they happen to lead back."""
     steps, sums = [draw.randint(1, STEPS) for _ in headings], [0] * len(SIDES)
     for heading, size in zip(headings, steps, strict=True):
         sums[heading] += size
     return [] if sums[0] == sums[2] and sums[1] == sums[3] else steps
 
 
-def _steps_back(draw: random.Random, headings: list[int]) -> list[int]:
-    """Steps that lead back; none as often as the headings deserve.
+def _draw_steps_back(draw: random.Random, headings: list[int]) -> list[int]:
+    """Draw steps that lead back; return none with the probability that corrects for the directions.
 
-    A step of x in one direction counts as one of x, in the other as one of 11 - x: steps lead back
-    if the sum of what they count as is 11 for each of the latter, as with dice of a known sum.
+    A step of x in one direction counts as x, one in the opposite direction as 11 - x. Steps lead
+    back if their counts add up to 11 for each step of the latter kind, like dice with a known sum.
     """
     counts = [headings.count(side) for side in range(len(SIDES))]
     size = len(headings)
-    likely = _chance(counts[0] + counts[2], counts[2]) * _chance(counts[1] + counts[3], counts[3])
-    if size < 2 or draw.random() >= likely / _chance(size, size // 2):
+    likely = _return_chance(counts[0] + counts[2], counts[2]) * _return_chance(
+        counts[1] + counts[3], counts[3]
+    )
+    if size < 2 or draw.random() >= likely / _return_chance(size, size // 2):
         return []
-    left = [counts[0] + counts[2], counts[1] + counts[3]]
+    remaining_dice = [counts[0] + counts[2], counts[1] + counts[3]]
     sums = [(STEPS + 1) * counts[2], (STEPS + 1) * counts[3]]
     steps = []
     for heading in headings:
         axis = heading % 2
-        place = draw.randrange(_ways(left[axis], sums[axis]))
-        left[axis] -= 1
+        place = draw.randrange(_count_ways(remaining_dice[axis], sums[axis]))
+        remaining_dice[axis] -= 1
         for value in range(1, STEPS + 1):
-            ways = _ways(left[axis], sums[axis] - value)
+            ways = _count_ways(remaining_dice[axis], sums[axis] - value)
             if place < ways:
                 break
             place -= ways
@@ -177,38 +185,39 @@ def _steps_back(draw: random.Random, headings: list[int]) -> list[int]:
 
 
 @cache
-def _ways(dice: int, total: int) -> int:
-    """In how many ways dice with `STEPS` sides show a sum."""
+def _count_ways(dice: int, total: int) -> int:
+    """Return the number of ways in which dice with `STEPS` sides show a sum."""
     if not dice:
         return int(total == 0)
     if not dice <= total <= STEPS * dice:
         return 0
-    return sum(_ways(dice - 1, total - value) for value in range(1, STEPS + 1))
+    return sum(_count_ways(dice - 1, total - value) for value in range(1, STEPS + 1))
 
 
 @cache
-def _chance(steps: int, backward: int) -> float:
-    """How likely steps along one axis lead back, of which so many go backward."""
-    return _ways(steps, (STEPS + 1) * backward) / float(STEPS) ** steps
+def _return_chance(steps: int, backward: int) -> float:
+    """Return the chance that steps along one axis lead back, given how many go backward."""
+    return _count_ways(steps, (STEPS + 1) * backward) / float(STEPS) ** steps
 
 
 # --- solving -----------------------------------------------------------------------------------
 
 
-def _walk(text: str, words: Words) -> bool | None:
-    """Whether a walk leads back; None where an instruction is not understood."""
+def _returns_to_start(text: str, words: NavigateWords) -> bool | None:
+    """Whether a walk leads back; None if an instruction is not understood."""
     facing = text.startswith(words.facing)
     place = len(words.facing) + len(words.gap) if facing else 0
-    turns = {said: turn for turn, said in words.turns.items()}
-    sides = {said.strip(): side for side, said in words.sides.items()}
+    turns = {phrase: turn for turn, phrase in words.turns.items()}
+    sides = {phrase.strip(): side for side, phrase in words.sides.items()}
     x = y = heading = 0
-    while found := words.instruction.match(text, place):
-        place = found.end()
-        if turn := turns.get(found[0].strip()):
+    while match := words.instruction.match(text, place):
+        place = match.end()
+        if turn := turns.get(match[0].strip()):
             heading += TURNS[turn]
             continue
-        side, size = sides.get(found["side"] or ""), int(found["size"] or 0)
-        if side is None or not size or facing != bool(side):  # sides are named or turned to
+        side, size = sides.get(match["side"] or ""), int(match["size"] or 0)
+        # An instruction names a side exactly if the walk has no turns.
+        if side is None or not size or facing != bool(side):
             return None
         towards = SIDES.index(side) if side else heading % len(SIDES)
         x += size * (0, 1, 0, -1)[towards]

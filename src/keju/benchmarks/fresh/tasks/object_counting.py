@@ -1,7 +1,7 @@
 """``I have a horse, two owls, and a drill. How many animals do I have?``: things of a kind.
 
-Published lists have two to ten sorts of things of the kind that is asked for, and in one list of
-five one to three sorts of another kind. Most sorts are there once, none more than five times.
+Published lists have two to ten sorts of things of the requested kind. One list in five also has one
+to three sorts of another kind. Most sorts occur once, none more than five times.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scaled
+from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
 from keju.benchmarks.fresh.vocabulary import vocabulary
 
 PUBLISHED_SORTS = (2, 10)
 PUBLISHED_OTHERS = (1, 3)
 MIXED = 0.18
-"""How many published lists have things of another kind."""
+"""The share of published lists with things of another kind."""
 NUMBERS, WEIGHTS = (1, 2, 3, 4, 5), (78, 11, 6, 4, 1)
-"""How often a sort is there, and how many of 100 published ones are there so often."""
+"""The numbers of a sort, with their frequencies among 100 published ones."""
 
-COMMON = 30
-"""Entries at the beginning of a vocabulary that everybody knows; long lists go on to rarer ones."""
+COMMON_ENTRIES = 30
+"""Common entries at the beginning of a vocabulary; long lists also use rarer ones."""
 
 EVERYTHING = "household"
-"""The kind that is asked for as objects, whatever they are."""
+"""The kind that questions call objects, whatever they are."""
 KINDS: dict[str, dict[Language, str]] = {
     "animals": {"en": "animals", "zh": "只动物"},
     "clothes": {"en": "pieces of clothing", "zh": "件衣物"},
@@ -35,9 +35,9 @@ KINDS: dict[str, dict[Language, str]] = {
     "tools": {"en": "tools", "zh": "件工具"},
     EVERYTHING: {"en": "objects", "zh": "件物品"},
 }
-"""The vocabulary of a kind, and how it is asked for."""
-OTHERS = [kind for kind in KINDS if kind != EVERYTHING]
-"""Kinds that may stand between those that are asked for: nobody doubts that a drill is no fruit."""
+"""The name of each kind in questions, by its vocabulary."""
+OTHER_KINDS = [kind for kind in KINDS if kind != EVERYTHING]
+"""Kinds that may be mixed in, because they clearly differ: a drill is not a fruit."""
 
 PUBLISHED_KINDS = {
     "musical instruments": "trumpet, piano, drum, accordion, trombone, flute, clarinet, violin",
@@ -49,7 +49,7 @@ PUBLISHED_KINDS = {
     "vegetables": "yam, onion, lettuce head, head of broccoli/heads of broccoli, potato/potatoes, "
     "cauliflower, cabbage, carrot, garlic, stalk of celery/stalks of celery",
 }
-"""What the published lists name, so that they are understood."""
+"""The things in the published lists, needed to solve them."""
 
 COUNTS: dict[Language, tuple[str, ...]] = {
     "en": ("no", "one", "two", "three", "four", "five"),
@@ -62,99 +62,115 @@ ENGLISH = re.compile(r"I have (.+)\. How many (.+) do I have\?")
 CHINESE = re.compile(r"我有(.+)。我一共有多少(.+)？")
 
 
-class Things(NamedTuple):
-    """A list: each sort of thing is a kind, the number of an entry, and how often it is there."""
+class CountingProblem(NamedTuple):
+    """A list; each sort of thing has a kind, the index of an entry, and a number."""
 
-    asked: str
+    asked_kind: str
     things: list[tuple[str, int, int]]
 
 
 class ObjectCounting(Task):
-    """A problem is a list of `Things`."""
+    """A problem is a `CountingProblem`."""
 
     subset = "object_counting"
     languages = ("en", "zh")
 
-    def invent(self, draw: random.Random, difficulty: float) -> Things:
-        asked = draw.choice(list(KINDS))
-        fewest, most = (scaled(size, difficulty, least=2) for size in PUBLISHED_SORTS)
-        sorts = {asked: draw.randint(fewest, most)}
-        if asked != EVERYTHING and draw.random() < MIXED * difficulty:
-            low, high = (scaled(size, difficulty, least=1) for size in PUBLISHED_OTHERS)
-            sorts[draw.choice([kind for kind in OTHERS if kind != asked])] = draw.randint(low, high)
+    def invent(self, draw: random.Random, difficulty: float) -> CountingProblem:
+        asked_kind = draw.choice(list(KINDS))
+        min_sorts, max_sorts = (scale_size(size, difficulty, least=2) for size in PUBLISHED_SORTS)
+        sorts = {asked_kind: draw.randint(min_sorts, max_sorts)}
+        if asked_kind != EVERYTHING and draw.random() < MIXED * difficulty:
+            low, high = (scale_size(size, difficulty, least=1) for size in PUBLISHED_OTHERS)
+            sorts[draw.choice([kind for kind in OTHER_KINDS if kind != asked_kind])] = draw.randint(
+                low, high
+            )
         things = [
             (kind, number, draw.choices(NUMBERS, WEIGHTS)[0])
             for kind, size in sorts.items()
-            for number in draw.sample(range(max(COMMON, size)), size)
+            for number in draw.sample(range(max(COMMON_ENTRIES, size)), size)
         ]
         draw.shuffle(things)
-        return Things(asked, things)
+        return CountingProblem(asked_kind, things)
 
-    def write(self, problem: Things, language: Language) -> Question:
-        total = sum(times for kind, _, times in problem.things if kind == problem.asked)
-        named = [
-            _said(vocabulary(f"{kind}.{language}")[number], times, language)
+    def write(self, problem: CountingProblem, language: Language) -> Question:
+        total = sum(times for kind, _, times in problem.things if kind == problem.asked_kind)
+        thing_phrases = [
+            _counted_phrase(vocabulary(f"{kind}.{language}")[number], times, language)
             for kind, number, times in problem.things
         ]
-        asked, rest, last = KINDS[problem.asked][language], named[:-1], named[-1]
+        kind_phrase, leading_phrases, last_phrase = (
+            KINDS[problem.asked_kind][language],
+            thing_phrases[:-1],
+            thing_phrases[-1],
+        )
         if language == "zh":
-            text = f"我有{'、'.join(rest)}和{last}。我一共有多少{asked}？"
+            text = f"我有{'、'.join(leading_phrases)}和{last_phrase}。我一共有多少{kind_phrase}？"
         else:
-            text = f"I have {', '.join(rest)}, and {last}. How many {asked} do I have?"
+            listing = f"{', '.join(leading_phrases)}, and {last_phrase}"
+            text = f"I have {listing}. How many {kind_phrase} do I have?"
         return Question(text, str(total))
 
     def solve(self, text: str) -> str | None:
-        if found := ENGLISH.fullmatch(text):
-            items = [item.split(" ", 1) for item in re.split(r", and |, ", found[1])]
-        elif found := CHINESE.fullmatch(text):
-            items = [[item[:1], item[1:]] for item in re.split(r"、|和", found[1])]
+        if match := ENGLISH.fullmatch(text):
+            counted_things = [
+                thing_phrase.split(" ", 1) for thing_phrase in re.split(r", and |, ", match[1])
+            ]
+        elif match := CHINESE.fullmatch(text):
+            counted_things = [
+                [thing_phrase[:1], thing_phrase[1:]]
+                for thing_phrase in re.split(r"、|和", match[1])
+            ]
         else:
             return None
-        kinds, asked, total = lexicon(), found[2], 0
-        if asked not in kinds.values():
+        kinds, kind_phrase, total = load_lexicon(), match[2], 0
+        if kind_phrase not in kinds.values():
             return None
-        for times, *thing in items:
+        for times, *thing in counted_things:
             kind = kinds.get("".join(thing))
             if kind is None or times not in TIMES:
                 return None
-            if kind == asked or asked in KINDS[EVERYTHING].values():
+            if kind == kind_phrase or kind_phrase in KINDS[EVERYTHING].values():
                 total += TIMES[times]
         return str(total)
 
 
 @cache
-def lexicon() -> dict[str, str]:
-    """Things, one or many of them, and how their kind is asked for."""
+def load_lexicon() -> dict[str, str]:
+    """Return the kind of each thing, in singular and plural, as questions name it."""
     kinds = {
-        form: asked
-        for asked, entries in PUBLISHED_KINDS.items()
+        form: kind_phrase
+        for kind_phrase, entries in PUBLISHED_KINDS.items()
         for entry in entries.split(", ")
-        for form in forms(entry)
+        for form in word_forms(entry)
     }
-    for kind, asked in KINDS.items():
-        kinds |= {form: asked["en"] for entry in vocabulary(f"{kind}.en") for form in forms(entry)}
-        kinds |= dict.fromkeys(vocabulary(f"{kind}.zh"), asked["zh"])
+    for kind, kind_names in KINDS.items():
+        kinds |= {
+            form: kind_names["en"]
+            for entry in vocabulary(f"{kind}.en")
+            for form in word_forms(entry)
+        }
+        kinds |= dict.fromkeys(vocabulary(f"{kind}.zh"), kind_names["zh"])
     return kinds
 
 
-def _said(entry: str, times: int, language: Language) -> str:
-    """So many things: ``a horse``, ``two wolves``, 三头狮子."""
+def _counted_phrase(entry: str, times: int, language: Language) -> str:
+    """Return a number of things: ``a horse``, ``two wolves``, 三头狮子."""
     if language == "zh":
         return COUNTS["zh"][times] + entry
-    one, many = forms(entry)
-    return f"{article(one)} {one}" if times == 1 else f"{COUNTS['en'][times]} {many}"
+    singular, plural = word_forms(entry)
+    return f"{article(singular)} {singular}" if times == 1 else f"{COUNTS['en'][times]} {plural}"
 
 
-def forms(entry: str) -> tuple[str, str]:
-    """One and many of a thing: ``wolf/wolves`` says both, ``cherry`` follows the rule."""
-    one, _, many = entry.partition("/")
-    if many:
-        return one, many
-    if re.search(r"[^aeiou]y$", one):
-        return one, one[:-1] + "ies"
-    return one, one + ("es" if re.search(r"(s|x|z|ch|sh)$", one) else "s")
+def word_forms(entry: str) -> tuple[str, str]:
+    """Return singular and plural: ``wolf/wolves`` gives both, ``cherry`` follows the rule."""
+    singular, _, plural = entry.partition("/")
+    if plural:
+        return singular, plural
+    if re.search(r"[^aeiou]y$", singular):
+        return singular, singular[:-1] + "ies"
+    return singular, singular + ("es" if re.search(r"(s|x|z|ch|sh)$", singular) else "s")
 
 
 def article(word: str) -> str:
-    """``an`` before a vowel: an apron, a ukulele."""
+    """Return ``an`` before a vowel: an apron, a ukulele."""
     return "an" if word[0].lower() in "aeiou" and not word.startswith("uk") else "a"

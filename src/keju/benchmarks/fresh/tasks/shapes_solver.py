@@ -1,6 +1,6 @@
-"""Names the figure that an SVG path draws, by its geometry.
+"""Name the figure that an SVG path draws, by its geometry.
 
-Coordinates are rounded to hundredths; lengths that should be equal differ by a few of them.
+Coordinates are rounded to hundredths, so lengths that should be equal differ by a few of them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import NamedTuple
 Point = tuple[float, float]
 
 TOLERANCE = 0.04
-"""What rounding may do to a length."""
+"""The effect of rounding on a length."""
 ARC_TOLERANCE = 0.15
-"""What it may do to the centre of an arc, as a share of its radius: most near a half."""
+"""Its effect on the centre of an arc, as a share of the radius: largest near a half."""
 HALF_TOLERANCE = 0.025
-"""What rounding may do to the chord of half an ellipse, which goes through the centre."""
+"""Its effect on the chord of half an ellipse, which goes through the centre."""
 POLYGONS = {
     3: "triangle", 5: "pentagon", 6: "hexagon", 7: "heptagon", 8: "octagon", 9: "nonagon",
     10: "decagon", 11: "hendecagon", 12: "dodecagon",
 }  # fmt: skip
-"""Those with four corners have names of their own, those with more are called ``13-gon``."""
+"""Polygons with four corners have other names, larger ones names such as ``13-gon``."""
 
 NUMBER = r"-?\d+(?:\.\d+)?"
 PATH = re.compile(
@@ -32,7 +32,7 @@ PATH = re.compile(
 
 
 class Arc(NamedTuple):
-    """A part of an ellipse, as SVG has it."""
+    """A part of an ellipse, with the parameters of SVG."""
 
     rx: float
     ry: float
@@ -50,21 +50,21 @@ class Stroke(NamedTuple):
 
 
 def read_path(text: str) -> list[Stroke] | None:
-    """The strokes of a path; None where it holds anything else."""
+    """Return the strokes of a path; None if it contains anything else."""
     if PATH.sub("", text).strip():
         return None
     strokes: list[Stroke] = []
     pen: Point | None = None
-    for found in PATH.finditer(text):
-        if found["command"]:
-            to, arc = (float(found["x"]), float(found["y"])), None
+    for match in PATH.finditer(text):
+        if match["command"]:
+            to, arc = (float(match["x"]), float(match["y"])), None
         else:
-            to = (float(found["to_x"]), float(found["to_y"]))
+            to = (float(match["to_x"]), float(match["to_y"]))
             arc = Arc(
-                float(found["rx"]), float(found["ry"]), float(found["turn"]),
-                found["large"] == "1", found["sweep"] == "1",
+                float(match["rx"]), float(match["ry"]), float(match["turn"]),
+                match["large"] == "1", match["sweep"] == "1",
             )  # fmt: skip
-        if found["command"] != "M":
+        if match["command"] != "M":
             if pen is None:
                 return None
             strokes.append(Stroke(pen, to, arc))
@@ -72,47 +72,56 @@ def read_path(text: str) -> list[Stroke] | None:
     return strokes
 
 
-def names_of(strokes: list[Stroke]) -> list[str]:
-    """All names that are true of a figure, the narrower before the broader; none where unknown."""
-    order = _around(strokes)
+def find_names(strokes: list[Stroke]) -> list[str]:
+    """Return all true names of a figure, narrower ones first; empty if it is unknown."""
+    order = _corners_in_order(strokes)
     arcs = [stroke for stroke in strokes if stroke.arc is not None]
     if order is None:
-        return ["line"] if not arcs and _straight(strokes) else []
+        return ["line"] if not arcs and _is_straight(strokes) else []
     if not arcs:
         corners = len(order)
-        return _four(order) if corners == 4 else [name_of_polygon(corners)] if corners > 2 else []
+        return (
+            _names_of_four_corners(order)
+            if corners == 4
+            else [polygon_name(corners)]
+            if corners > 2
+            else []
+        )
     if len(arcs) == len(strokes):
-        return _round(strokes)
+        return _names_of_round(strokes)
     return ["sector"] if _is_sector(strokes, arcs) else []
 
 
-def name_of_polygon(corners: int) -> str:
-    """``hexagon`` for six corners."""
+def polygon_name(corners: int) -> str:
+    """Return ``hexagon`` for six corners."""
     return POLYGONS.get(corners, f"{corners}-gon")
 
 
-def _around(strokes: list[Stroke]) -> list[Point] | None:
-    """The corners of a closed figure one after the other, in whatever order it was drawn.
+def _corners_in_order(strokes: list[Stroke]) -> list[Point] | None:
+    """Return the corners of a closed figure in sequence, whatever the drawing order.
 
-    None where it is not closed: where not every point joins two strokes, or parts do not meet.
+    None if it is not closed: a point does not join exactly two strokes, or parts do not meet.
     """
-    beside: dict[Point, list[Point]] = {}
+    neighbours: dict[Point, list[Point]] = {}
     for stroke in strokes:
-        beside.setdefault(stroke.start, []).append(stroke.end)
-        beside.setdefault(stroke.end, []).append(stroke.start)
-    if len(strokes) < 2 or any(len(points) != 2 for points in beside.values()):
+        neighbours.setdefault(stroke.start, []).append(stroke.end)
+        neighbours.setdefault(stroke.end, []).append(stroke.start)
+    if len(strokes) < 2 or any(len(points) != 2 for points in neighbours.values()):
         return None
     start = strokes[0].start
-    order, before, here = [start], start, beside[start][0]
-    while here != start:
-        order.append(here)
-        one, two = beside[here]
-        before, here = here, two if one == before else one
+    order, previous, current = [start], start, neighbours[start][0]
+    while current != start:
+        order.append(current)
+        left_neighbour, right_neighbour = neighbours[current]
+        previous, current = (
+            current,
+            right_neighbour if left_neighbour == previous else left_neighbour,
+        )
     return order if len(order) == len(strokes) else None
 
 
-def _straight(strokes: list[Stroke]) -> bool:
-    """Whether strokes lie on one line and cover it without a gap or a bend back."""
+def _is_straight(strokes: list[Stroke]) -> bool:
+    """Whether strokes are on one line and cover it without a gap or a bend back."""
     points = sorted({point for stroke in strokes for point in (stroke.start, stroke.end)})
     if len(points) != len(strokes) + 1:
         return False
@@ -121,33 +130,33 @@ def _straight(strokes: list[Stroke]) -> bool:
     return isclose(length, drawn, abs_tol=TOLERANCE / 2)
 
 
-def _four(corners: list[Point]) -> list[str]:
-    """Names of a figure with four corners."""
-    one, two, three, four = corners
-    sides = [dist(one, two), dist(two, three), dist(three, four), dist(four, one)]
-    equal = [isclose(sides[n], sides[n - 1], abs_tol=TOLERANCE) for n in range(4)]
+def _names_of_four_corners(corners: list[Point]) -> list[str]:
+    """Return the names of a figure with four corners."""
+    a, b, c, d = corners
+    sides = [dist(a, b), dist(b, c), dist(c, d), dist(d, a)]
+    are_equal = [isclose(sides[n], sides[n - 1], abs_tol=TOLERANCE) for n in range(4)]
     opposite = all(isclose(sides[n], sides[n + 2], abs_tol=TOLERANCE) for n in range(2))
-    diagonals = isclose(dist(one, three), dist(two, four), abs_tol=TOLERANCE)
+    diagonals = isclose(dist(a, c), dist(b, d), abs_tol=TOLERANCE)
     names = ["rectangle"] if opposite and diagonals else []
-    names += ["kite"] if (equal[0] and equal[2]) or (equal[1] and equal[3]) else []
-    if _parallel(one, two, four, three) or _parallel(two, three, one, four):
+    names += ["kite"] if (are_equal[0] and are_equal[2]) or (are_equal[1] and are_equal[3]) else []
+    if _are_parallel(a, b, d, c) or _are_parallel(b, c, a, d):
         names.append("trapezoid")
     return names
 
 
-def _parallel(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """Whether a line from a to b and one from c to d have one direction."""
+def _are_parallel(a: Point, b: Point, c: Point, d: Point) -> bool:
+    """Whether the lines from a to b and from c to d are parallel."""
     (ux, uy), (vx, vy) = (b[0] - a[0], b[1] - a[1]), (d[0] - c[0], d[1] - c[1])
-    longer = max(hypot(ux, uy), hypot(vx, vy))
-    return abs(ux * vy - uy * vx) / longer < TOLERANCE
+    longer_length = max(hypot(ux, uy), hypot(vx, vy))
+    return abs(ux * vy - uy * vx) / longer_length < TOLERANCE
 
 
-def _round(strokes: list[Stroke]) -> list[str]:
-    """Names of arcs that make a whole turn about one centre."""
+def _names_of_round(strokes: list[Stroke]) -> list[str]:
+    """Return the names of arcs that make a full turn around one centre."""
     pieces = [_centre_and_angle(stroke) for stroke in strokes]
     arcs = {(stroke.arc.rx, stroke.arc.ry) for stroke in strokes if stroke.arc}
-    whole = isclose(sum(angle for _, angle in pieces), 2 * pi, abs_tol=ARC_TOLERANCE)
-    if len(arcs) != 1 or not whole:
+    is_full_turn = isclose(sum(angle for _, angle in pieces), 2 * pi, abs_tol=ARC_TOLERANCE)
+    if len(arcs) != 1 or not is_full_turn:
         return []
     rx, ry = arcs.pop()
     if any(dist(centre, pieces[0][0]) > ARC_TOLERANCE * max(rx, ry) for centre, _ in pieces):
@@ -156,7 +165,7 @@ def _round(strokes: list[Stroke]) -> list[str]:
 
 
 def _is_sector(strokes: list[Stroke], arcs: list[Stroke]) -> bool:
-    """Two straight sides from the centre of a circle, and a part of that circle."""
+    """Whether two straight sides from a circle's centre and a part of the circle form a sector."""
     sides = [stroke for stroke in strokes if stroke.arc is None]
     if len(sides) != 2:
         return False
@@ -176,10 +185,10 @@ def _is_sector(strokes: list[Stroke], arcs: list[Stroke]) -> bool:
 
 
 def _centre_and_angle(stroke: Stroke) -> tuple[Point, float]:
-    """The centre of an arc, and the angle that it takes of the whole ellipse.
+    """Return the centre of an arc, and its angle.
 
-    The ellipse is turned and squeezed to a circle of radius one, where a chord of length c has
-    its centre sqrt(1 - c²/4) beside its middle; the flags say on which side.
+    The ellipse is rotated and scaled to a circle of radius one. There the centre of a chord of
+    length c is sqrt(1 - c²/4) away from its middle; the flags determine the side.
     """
     assert stroke.arc is not None
     arc, turn = stroke.arc, radians(stroke.arc.turn)
@@ -193,9 +202,9 @@ def _centre_and_angle(stroke: Stroke) -> tuple[Point, float]:
         return stroke.start, 0.0
     if abs(2 - chord) * min(arc.rx, arc.ry) < HALF_TOLERANCE:
         chord = 2.0
-    aside = sqrt(max(0.0, 1 - chord**2 / 4)) * (-1 if arc.large == arc.sweep else 1) / chord
-    u = (x1 + x2) / 2 - aside * (y2 - y1)
-    v = (y1 + y2) / 2 + aside * (x2 - x1)
+    offset = sqrt(max(0.0, 1 - chord**2 / 4)) * (-1 if arc.large == arc.sweep else 1) / chord
+    u = (x1 + x2) / 2 - offset * (y2 - y1)
+    v = (y1 + y2) / 2 + offset * (x2 - x1)
     angle = acos(max(-1.0, 1 - chord**2 / 2))
     x, y = u * arc.rx, v * arc.ry
     centre = (x * cos(turn) - y * sin(turn), x * sin(turn) + y * cos(turn))

@@ -1,6 +1,6 @@
-"""Words that fresh questions are made of: lists of Keju's own, one file a list.
+"""Word lists for fresh questions, written by Keju; one file per list.
 
-Entries stand between commas and line ends: ``walking the dog, feeding the ducks``.
+Commas and line ends separate entries: ``walking the dog, feeding the ducks``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,6 @@ from importlib.resources import files
 
 @cache
 def vocabulary(name: str) -> tuple[str, ...]:
-    """The entries of a list in their order; problems name them by their place in it."""
+    """Return the entries of a list in order; problems refer to them by index."""
     text = files(__name__).joinpath(f"{name}.txt").read_text(encoding="utf-8")
     return tuple(re.split(r", |\n", text.strip()))
