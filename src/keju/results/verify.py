@@ -1,8 +1,9 @@
-"""Does this installation give the numbers that are known? Recorded outputs are scored again.
+"""Verify this installation: score recorded outputs again and compare with the known scores.
 
 A recorded set is a pair of files in ``DATA/golden/BENCHMARK``: ``NAME_predictions.jsonl`` (or
-``.jsonl.gz``) with what a model said, and ``NAME_golden.json`` with the scores it must give. Sets
-are found by these names, so that another model's pair is verified as soon as it lies there.
+``.jsonl.gz``) with the outputs of a model, and ``NAME_golden.json`` with the scores they must give.
+Sets are found by these names, so the pair of a new model is verified as soon as it is in the
+folder.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PREDICTIONS = ("_predictions.jsonl", "_predictions.jsonl.gz")
 
 
 class RecordedSet(NamedTuple):
-    """What a model said, and the scores it must give."""
+    """The outputs of a model, and the scores they must give."""
 
     benchmark: str
     name: str
@@ -41,7 +42,7 @@ class RecordedSet(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The set as messages call it, e.g. ``mmlu_pro/Mistral-7B-v0.1``."""
+        """The name of the set in messages, e.g. ``mmlu_pro/Mistral-7B-v0.1``."""
         return f"{self.benchmark}/{self.name}"
 
 
@@ -53,12 +54,13 @@ class Verified(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether every figure is the known one."""
+        """Whether every figure equals the known one."""
         return all(check.ok for check in self.checks)
 
 
 def find_sets(data_dir: Path) -> list[RecordedSet]:
-    """The recorded sets below `data_dir`; DataError if there is none, or half of one."""
+    """Return the recorded sets in `data_dir`; raise DataError if there is none or one is
+    incomplete."""
     top = data_dir / FOLDER
     if not top.is_dir():
         raise DataError("verify_no_folder", data_dir=data_dir, folder=FOLDER)
@@ -75,29 +77,31 @@ def find_sets(data_dir: Path) -> list[RecordedSet]:
         }
         for name in sorted({*goldens, *outputs}):
             golden, output = name + GOLDEN, outputs.get(name, name + PREDICTIONS[0])
-            for there, other in ((golden, output), (output, golden)):
-                if other not in files:
-                    raise DataError("verify_half", file=folder / there, other=other)
+            for present, counterpart in ((golden, output), (output, golden)):
+                if counterpart not in files:
+                    raise DataError("verify_half", file=folder / present, other=counterpart)
             if folder.name not in able:
                 hint = did_you_mean(folder.name, able)
                 raise DataError("verify_no_rule", folder=folder, exam=folder.name, hint=hint)
             sets.append(RecordedSet(folder.name, name, folder / output, folder / golden, data_dir))
     if not sets:
-        shown = f"NAME{PREDICTIONS[0]} and NAME{GOLDEN}"
-        raise DataError("verify_nothing", folder=top, shown=shown)
+        expected_names = f"NAME{PREDICTIONS[0]} and NAME{GOLDEN}"
+        raise DataError("verify_nothing", folder=top, shown=expected_names)
     return sets
 
 
 def verify_all(data_dir: Path) -> Iterator[Verified]:
-    """Score every recorded set below `data_dir`, several at a time."""
+    """Score every recorded set in `data_dir`, several in parallel."""
     sets = find_sets(data_dir)
-    for recorded, figures in on_all_cores(_figures, sets, lambda each: each, few=0, piece=1):
+    for recorded, figures in on_all_cores(
+        _figures, sets, lambda recorded_set: recorded_set, few=0, piece=1
+    ):
         yield Verified(recorded, figures)
 
 
 def _figures(recorded: RecordedSet) -> list[Figure]:
     check = registry.get(recorded.benchmark).golden
-    assert check is not None  # `find_sets` refuses the others
+    assert check is not None  # `find_sets` rejects the others.
     golden = read_json(recorded.golden)
     try:
         figures = list(check.figures(golden, _graded(recorded, check, golden)))
@@ -109,7 +113,7 @@ def _figures(recorded: RecordedSet) -> list[Figure]:
 
 
 def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -> Recorded:
-    """Every row of a set as a sitting grades it, and the scores that this makes."""
+    """Return every row of a set as graded by Keju, and the resulting scores."""
     listed = [row for _, row in read_rows(recorded.predictions)]
     sitting = check.settings(golden, listed)
     exam, _ = prepare_exam(
@@ -124,19 +128,19 @@ def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -
     rows = []
     for index, row, _ in Predictions(exam, recorded.predictions, check.letter):
         sample = exam.samples[index]
-        shown = exam.as_recorded(sample, row, gold=True)
+        recorded_sample = exam.as_recorded(sample, row, gold=True)
         reply = recorded_reply(row, check.letter)
-        graded = shown if check.recorded_gold else sample
+        graded = recorded_sample if check.recorded_gold else sample
         readings = tuple(exam.grade(reply, graded, reader) for reader in readers)
         job.enter_readings(index, reply, (), readings)
         by_reader = {reading.reader: reading for reading in readings}
-        rows.append(Answered(row, sample, shown, by_reader))
+        rows.append(Answered(row, sample, recorded_sample, by_reader))
     entry = entries_of(job)[0]
     return Recorded(
         exam=exam,
         rows=rows,
         data=recorded.data_dir / recorded.benchmark,
-        whole=Part(entry.asked, entry.outcomes),
+        whole=Part(entry.questions_with_reply, entry.outcomes),
         metrics={name: metric.value for name, metric in entry.metrics.items()},
         subsets={row.name: _part(row) for row in entry.subsets},
         groups={row.name: _part(row) for row in entry.groups},
