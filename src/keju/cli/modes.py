@@ -88,7 +88,7 @@ def _apart(row: ModesRow) -> str:
     """Whether a difference is more than noise, and what it comes from."""
     if row.is_due_to_format:
         return said("modes.by_format")
-    return said("modes.yes") if row.is_significant else ""
+    return said("modes.yes") if row.apart else ""
 
 
 def _interval(row: ModesRow | None) -> str:

@@ -45,7 +45,7 @@ class ModesRow(NamedTuple):
     """Chain of thought minus answer-only."""
     ci95: Interval | None
     """The interval of the difference; None if it cannot be estimated."""
-    is_significant: bool
+    apart: bool
     """Whether the interval excludes 0, so that the difference is more than noise."""
     robust: ModesRow | None = None
     """The same replies under the secondary reader; None if there is none."""
@@ -58,9 +58,9 @@ class ModesRow(NamedTuple):
         difference or the opposite one.
         """
         robust_row = self.robust
-        if robust_row is None or not self.is_significant:
+        if robust_row is None or not self.apart:
             return False
-        return not robust_row.is_significant or (robust_row.difference > 0) != (self.difference > 0)
+        return not robust_row.apart or (robust_row.difference > 0) != (self.difference > 0)
 
 
 class Comparison(NamedTuple):
@@ -308,7 +308,7 @@ def _mean_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, floa
         cot=after,
         difference=difference,
         ci95=interval,
-        is_significant=interval is not None and not interval.low <= 0 <= interval.high,
+        apart=interval is not None and not interval.low <= 0 <= interval.high,
     )
 
 

@@ -38,12 +38,12 @@ def test_shared_questions_are_compared_one_by_one_in_published_order() -> None:
 def test_the_interval_is_that_of_the_differences_of_single_questions() -> None:
     (row,) = compare_modes(MODES, scores(law="00001111"), scores(law="11111110")).subjects
     assert row.ci95 == bonett_price(4, 1, 8)
-    assert not row.is_significant
+    assert not row.apart
 
 
 def test_intervals_stay_in_the_range_of_differences() -> None:
     (row,) = compare_modes(MODES, scores(law="0"), scores(law="1")).subjects
-    assert (row.difference, row.ci95, row.is_significant) == (1, None, False)
+    assert (row.difference, row.ci95, row.apart) == (1, None, False)
     for direct, reasoned in (("00", "11"), ("01", "10"), ("11", "00"), ("110", "011")):
         (row,) = compare_modes(MODES, scores(law=direct), scores(law=reasoned)).subjects
         assert row.ci95 is not None
@@ -54,7 +54,7 @@ def test_a_difference_that_the_robust_reader_does_not_see_is_one_of_format() -> 
     direct, missed, read = "1" * 30, "1" * 12 + "0" * 18, "1" * 29 + "0"
     own = compare_modes(MODES, scores(law=direct), scores(law=missed))
     both = own.with_robust(compare_modes(MODES, scores(law=direct), scores(law=read)))
-    assert both.overall.is_significant
+    assert both.overall.apart
     assert both.overall.is_due_to_format
     assert [notice.code for notice in both.notices()] == ["modes_by_format"]
     assert not own.notices()
