@@ -23,7 +23,7 @@ def forecast(plan: PlanConfig) -> dict[str, Any]:
     earlier replies.
     """
     outputs = _outputs(plan)
-    rows = [_row(pair, outputs) for pair in plan.pairs]
+    rows = [_forecast_row(pair, outputs) for pair in plan.pairs]
     costs = [row["cost_estimate"] for row in rows if row["cost_estimate"] is not None]
     document: dict[str, Any] = {
         "dry_run": True,
@@ -41,7 +41,7 @@ def forecast(plan: PlanConfig) -> dict[str, Any]:
     return document
 
 
-def _row(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
+def _forecast_row(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
     rehearsal = rehearse(pair.config)
     requests = sum(job.units for job in rehearsal.jobs)
     asked_requests = requests - rehearsal.known
@@ -83,7 +83,10 @@ def _outputs(plan: PlanConfig) -> dict[str, float]:
             sessions = Manifest.read(folder).sessions
         except DataError:
             continue
-        totals = sum(s.output_tokens for s in sessions), sum(s.requests for s in sessions)
+        totals = (
+            sum(session.output_tokens for session in sessions),
+            sum(session.requests for session in sessions),
+        )
         if totals[1]:
             for name in (pair.run, pair.exam):
                 usage_by_name.setdefault(name, []).append(totals)

@@ -187,7 +187,7 @@ class PlanSession:
         """Work until every run has ended or may not start."""
         size = {"models": len(self.plan.models), "exams": len(self.plan.exams)}
         self._board.start(said("matrix.title", plan=self.plan.name, **size), self._board_lines())
-        noted = monotonic()
+        last_note = monotonic()
         ended = threading.Event()
         try:
             with handling(self._interrupt):
@@ -195,8 +195,8 @@ class PlanSession:
                     ended.wait(PULSE)
                     ended.clear()
                     self._board.update(self._board_lines(), monotonic() - self._started)
-                    if monotonic() - noted > KEPT_PACE:
-                        noted = monotonic()
+                    if monotonic() - last_note > KEPT_PACE:
+                        last_note = monotonic()
                         self._on_pace(self._all_seconds())
         finally:
             self._board.finish(self._board_lines(), monotonic() - self._started)
@@ -229,12 +229,16 @@ class PlanSession:
     def _may_begin(self, work: PlannedWork) -> bool:
         if self._interrupts:
             return False
-        before = [w for w in self.works if w.line == work.line and w.under_way]
-        if not before:
+        active_works = [
+            other_work
+            for other_work in self.works
+            if other_work.line == work.line and other_work.under_way
+        ]
+        if not active_works:
             return True
-        if work.line == LOCAL or len(before) >= MOST_AT_ONCE:
+        if work.line == LOCAL or len(active_works) >= MOST_AT_ONCE:
             return False
-        return all(earlier_work.asked_all for earlier_work in before)
+        return all(earlier_work.asked_all for earlier_work in active_works)
 
     def _begin(self, work: PlannedWork, ended: threading.Event) -> None:
         if (answer_count := kept(work.pair.config)) is not None:
@@ -355,6 +359,9 @@ def stop_of(session: PlanSession) -> KejuError | None:
     if not incomplete_works:
         return None
     errors = [work.error for work in incomplete_works if work.error is not None]
-    if len(incomplete_works) == len(session.works) and len({e.exit_code for e in errors}) == 1:
+    if (
+        len(incomplete_works) == len(session.works)
+        and len({error.exit_code for error in errors}) == 1
+    ):
         return errors[0]
     return RunIncomplete("plan_incomplete", part=len(incomplete_works), whole=len(session.works))

@@ -226,13 +226,13 @@ def audit(
     facts = exams_of(jobs)
     changed = changed_files(stored.manifest, facts)
     name, is_judged = command_name(stored.folder), stage is not None
-    desks = {
+    collectors = {
         id(job): _Desk(job, name, is_judged, partial(doubts_of, job, stored.manifest))
         for job in jobs
     }
     replies = stored_replies(stored, JobRequests(jobs), match_keys=not changed)
     for reply, readings in read_anew(replies, jobs):
-        desks[id(reply.job)].add_reply(reply, readings)
+        collectors[id(reply.job)].add_reply(reply, readings)
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
     if stage is not None:
@@ -249,7 +249,7 @@ def audit(
     return Audit(
         run=stored.id,
         model=stored.manifest.model,
-        exams=tuple(desk.build_audit() for desk in desks.values()),
+        exams=tuple(collector.build_audit() for collector in collectors.values()),
         beside=tuple(str(path_of(source)) for source in beside),
         failed_by_all=len(failed),
         shared_failures=tuple(_list_shared_failures(jobs, failed)),
@@ -317,10 +317,12 @@ class _Desk:
         )
         self._findings.pop(unit, None)
         self._guessed.pop(unit, None)
-        suspect = case.is_suspect
-        if not suspect and case.guessed_right:
+        is_suspect = case.is_suspect
+        if not is_suspect and case.guessed_right:
             self._guessed[unit] = case.wording
-        if not suspect and not (unit in self._guessed and len(self._guessed) <= self._guess_limit):
+        if not is_suspect and not (
+            unit in self._guessed and len(self._guessed) <= self._guess_limit
+        ):
             return
         cause, *also = causes_of(case)
         in_reasoning = not reply.text.strip() and bool(reply.reasoning.strip())
@@ -352,14 +354,14 @@ class _Desk:
         )
 
     def _note_label(self, labels: bytearray, unit: int, sample: Sample, answer: str | None) -> None:
-        bare = (answer or "").strip("()")
-        labels[unit] = LABELS.index(bare) + 1 if len(bare) == 1 and bare in sample.labels else 0
+        label = (answer or "").strip("()")
+        labels[unit] = LABELS.index(label) + 1 if len(label) == 1 and label in sample.labels else 0
 
     def build_audit(self) -> ExamAudit:
         """Return the audit of the exam."""
         job, exam = self._job, self._job.exam
-        systematic = len(self._guessed) > self._guess_limit
-        for unit in self._guessed if systematic else ():
+        has_unknown_wording = len(self._guessed) > self._guess_limit
+        for unit in self._guessed if has_unknown_wording else ():
             self._findings.pop(unit, None)
         rows = self._reader_rows()
         names = [reader.name for reader in job.readers]
@@ -370,7 +372,7 @@ class _Desk:
         notices = [*self._doubts(), *_reader_notices(rows)]
         if job.missing:
             notices += missing_notices(job.tallies[0].done, job.units)
-        if systematic:
+        if has_unknown_wording:
             (wording, wording_count), *_ = Counter(self._guessed.values()).most_common(1)
             counts = {
                 "part": len(self._guessed),
@@ -406,11 +408,11 @@ class _Desk:
         job = self._job
         rows: list[ReaderRow] = []
         headline_accuracy = accuracy_of(job.exam, job.tallies[0])
-        knowing = readers_of_form(job.exam, job.readers)
+        names_knowing_form = readers_of_form(job.exam, job.readers)
         for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
             accuracy = accuracy_of(job.exam, tally) if place else headline_accuracy
             table = self._agreement_table(0, place)
-            differ = table[0][1] + table[1][0]
+            differing_count = table[0][1] + table[1][0]
             rows.append(
                 ReaderRow(
                     reader=reader.name,
@@ -418,9 +420,9 @@ class _Desk:
                     own=reader.name in job.exam.readers,
                     accuracy=accuracy,
                     outcomes=tally.outcome_counts(),
-                    apart=differ,
+                    apart=differing_count,
                     kappa=cohens_kappa(table).value if place and sum(map(sum, table)) else None,
-                    knows_form=reader.name in knowing,
+                    knows_form=reader.name in names_knowing_form,
                     outside=_is_outside(headline_accuracy, accuracy),
                 )
             )
@@ -437,9 +439,9 @@ class _Desk:
             right_tally.values,
             strict=True,
         )
-        for code, value, code_too, value_too in units:
-            if code in GRADED and code_too in GRADED:
-                table[value < PASS][value_too < PASS] += 1
+        for left_code, left_value, right_code, right_value in units:
+            if left_code in GRADED and right_code in GRADED:
+                table[left_value < PASS][right_value < PASS] += 1
         return table
 
     def _pairs(self) -> Iterator[ReaderPair]:
@@ -464,8 +466,8 @@ class _Desk:
         if len(gold_places) < 2:
             return None
         read_counts: Counter[int] = Counter()
-        for (right, label), n in pairs.items():
-            read_counts[label] += n if right else 0
+        for (gold_place, label), n in pairs.items():
+            read_counts[label] += n if gold_place else 0
         places = range(1, max((*gold_places, *read_counts)) + 1)
         rows = [
             LabelRow(
@@ -518,10 +520,10 @@ def _reader_notices(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
 
     Only readers that know the protocol's form count. If no reader knows it, all readers count.
     """
-    is_known = any(row.knows_form for row in rows)
+    some_reader_knows_form = any(row.knows_form for row in rows)
     for row in rows:
-        fits = row.knows_form or not is_known
-        if row.outside and fits and row.accuracy.value is not None:
+        is_relevant = row.knows_form or not some_reader_knows_form
+        if row.outside and is_relevant and row.accuracy.value is not None:
             headline_accuracy = rows[0].accuracy
             values = {"reader": row.reader, "other": rows[0].reader, "apart": row.apart}
             points = 100 * (row.accuracy.value - (headline_accuracy.value or 0.0))
@@ -533,14 +535,16 @@ def _reader_notices(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
 def _cause_rows(findings: Sequence[Finding], reader: str) -> Iterator[CauseRow]:
     primary_counts = Counter(finding.cause for finding in findings)
     also = Counter(code for finding in findings for code in finding.also)
-    wrong = Counter(finding.cause for finding in findings if finding.outcomes[reader] != "correct")
+    wrong_counts = Counter(
+        finding.cause for finding in findings if finding.outcomes[reader] != "correct"
+    )
     for code in sorted(CODES, key=lambda code: -primary_counts[code]):
         if primary_counts[code] or also[code]:
             yield CauseRow(
                 cause=code,
                 n=primary_counts[code],
                 also=also[code],
-                wrong=wrong[code],
+                wrong=wrong_counts[code],
                 explanation=Notice(f"cause_{code}").text(),
             )
 
@@ -555,7 +559,7 @@ attempts share."""
 def _find_failures(jobs: Sequence[Job]) -> Failures:
     """Return the questions that this run never answers correctly, in any repeat or arm."""
     failed: Failures = {}
-    right: set[tuple[str, str]] = set()
+    answered_correctly: set[tuple[str, str]] = set()
     for job in jobs:
         tally = job.tallies[0]
         assert tally.answers is not None
@@ -564,11 +568,11 @@ def _find_failures(jobs: Sequence[Job]) -> Failures:
             if code not in GRADED:
                 continue
             if value >= PASS:
-                right.add(key)
+                answered_correctly.add(key)
             failed[key] = (
                 failed.get(key, answers := _normalised_answers(tally.answers[unit])) & answers
             )
-    return {key: answers for key, answers in failed.items() if key not in right}
+    return {key: answers for key, answers in failed.items() if key not in answered_correctly}
 
 
 def _find_shared_failures(sittings: Iterable[Sitting], failed: Failures) -> Failures:

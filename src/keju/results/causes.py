@@ -263,14 +263,16 @@ class Case:
     @cached_property
     def has_stale_score(self) -> bool:
         """Whether a stored score differs from the score that its reader gives today."""
-        now = {reading.reader: reading for reading in self.readings}
+        current_readings = {reading.reader: reading for reading in self.readings}
         return any(
-            stored.reader in now
-            and stored.score.grader == now[stored.reader].score.grader
+            stored.reader in current_readings
+            and stored.score.grader == current_readings[stored.reader].score.grader
             and (
-                stored.score.value != now[stored.reader].score.value
-                or stored.score.outcome != now[stored.reader].score.outcome
-                or not self.is_same_answer(stored.answer.value, now[stored.reader].answer.value)
+                stored.score.value != current_readings[stored.reader].score.value
+                or stored.score.outcome != current_readings[stored.reader].score.outcome
+                or not self.is_same_answer(
+                    stored.answer.value, current_readings[stored.reader].answer.value
+                )
             )
             for stored in self.stored
         )
@@ -301,9 +303,9 @@ def _tier(reader: Reader, form: str, sample: Sample | None) -> str | None:
     fails."""
     if sample is None:
         return None
-    bare = sample.target.strip("()") if "({})" in form else sample.target
+    bare_target = sample.target.strip("()") if "({})" in form else sample.target
     try:
-        answer = reader.read(form.format(bare), sample)
+        answer = reader.read(form.format(bare_target), sample)
         is_match = answer.value is not None and reader.matches(answer.value, sample)
     except Exception:
         # A reader with a bug finds nothing; the replies it fails on are reported as faults.
@@ -399,8 +401,8 @@ def _left_to_judge(case: Case) -> bool:
     score = case.headline_reading.score
     if case.judged:
         return False
-    waits = score.outcome == "ungraded" and score.grader != READER_FAILED
-    return waits or (
+    awaits_judge = score.outcome == "ungraded" and score.grader != READER_FAILED
+    return awaits_judge or (
         case.exam.open_answers
         and score.outcome == "incorrect"
         and score.grader in (EXACT, UNDECIDED)

@@ -125,7 +125,7 @@ def compare(
     the exam) apply to predictions only. `texts` is the number of questions with different scores,
     in each direction, whose texts are returned.
     """
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "datasets": datasets,
         "reader": reader,
         "gold": gold,
@@ -134,8 +134,8 @@ def compare(
         "data_dir": data_dir,
         "work_dir": work_dir,
     }
-    groups = [sittings_of(source, **how) for source in sources]
-    refuse_unused(chain.from_iterable(groups), **how)
+    groups = [sittings_of(source, **options) for source in sources]
+    refuse_unused(chain.from_iterable(groups), **options)
     if len(sources) == 1:
         comparisons = _compare_within_run(groups[0], texts=texts) if groups else []
         if not comparisons:
@@ -254,10 +254,10 @@ def _compare_within_run(
 
 def _adjust_for_pairs(pairs: Sequence[Comparison]) -> list[Comparison]:
     """Return the pairs of an exam with p adjusted for the number of pairs (Holm)."""
-    ps = [pair.p for pair in pairs if pair.p is not None]
-    if len(ps) < 2:
+    p_values = [pair.p for pair in pairs if pair.p is not None]
+    if len(p_values) < 2:
         return list(pairs)
-    adjusted = iter(holm(ps))
+    adjusted = iter(holm(p_values))
     return [pair if pair.p is None else replace(pair, p_holm=next(adjusted)) for pair in pairs]
 
 
@@ -295,7 +295,7 @@ def compare_pair(
     flips = Flips(base, arm, pairs)
     if texts:
         flips.texts = load_flip_texts(base, arm, flips, texts)
-    above, below = (
+    arm_better, base_better = (
         sum(
             count
             for (arm_score, base_score), count in table.items()
@@ -304,7 +304,7 @@ def compare_pair(
         for sign in (1, -1)
     )
     gained_ids, lost_ids = (
-        tuple(islice((f.id for f in flips if sign * (f.arm - f.base) > 0), LISTED))
+        tuple(islice((flip.id for flip in flips if sign * (flip.arm - flip.base) > 0), LISTED))
         for sign in (1, -1)
     )
     comparison = Comparison(
@@ -325,8 +325,8 @@ def compare_pair(
         deff=difference.deff if difference else 1.0,
         clusters=difference.clusters if difference else None,
         both=table[1.0, 1.0] if binary else None,
-        arm_only=above,
-        base_only=below,
+        arm_only=arm_better,
+        base_only=base_better,
         neither=table[0.0, 0.0] if binary else None,
         detectable=_detectable_difference(difference, binary=binary),
         needed=_questions_needed(difference, binary=binary),
@@ -414,8 +414,11 @@ def _subset_changes(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
     exam, tested_subsets = base.exam, []
     for subset in exam.subsets if len(exam.subsets) > 1 else ():
         ends = (bisect_left(pairs.base, place) for place in (subset.start, subset.stop))
-        inside = slice(*ends)
-        scores, clusters = pairs.scores[inside], pairs.clusters and pairs.clusters[inside]
+        subset_slice = slice(*ends)
+        scores, clusters = (
+            pairs.scores[subset_slice],
+            pairs.clusters and pairs.clusters[subset_slice],
+        )
         if (difference := paired_difference(scores, clusters)) is not None:
             tested_subsets.append((subset.name, difference, scores))
     adjusted = benjamini_hochberg([difference.p for _, difference, _ in tested_subsets])
@@ -505,20 +508,25 @@ def mismatch_notices(mismatches: Sequence[Unlike]) -> Iterator[Notice]:
     have different names, and endpoints often report nothing about their weights.
     """
     models_differ = any(mismatch.field == "model" for mismatch in mismatches)
-    listed = [
+    listed_mismatches = [
         mismatch
         for mismatch in mismatches
         if mismatch.field not in PLAIN and not (models_differ and mismatch.field == WEIGHTS)
     ]
-    one_sided = [
+    one_sided_mismatches = [
         mismatch
-        for mismatch in listed
+        for mismatch in listed_mismatches
         if mismatch.field in FIXED_FACTS and None in (mismatch.first, mismatch.second)
     ]
-    if differing_facts := [mismatch.words for mismatch in listed if mismatch not in one_sided]:
+    if differing_facts := [
+        mismatch.words for mismatch in listed_mismatches if mismatch not in one_sided_mismatches
+    ]:
         yield Notice("compare_otherwise", {"fields": differing_facts})
-    if one_sided and not models_differ:
-        yield Notice("compare_known_of_one", {"fields": [mismatch.words for mismatch in one_sided]})
+    if one_sided_mismatches and not models_differ:
+        yield Notice(
+            "compare_known_of_one",
+            {"fields": [mismatch.words for mismatch in one_sided_mismatches]},
+        )
 
 
 def _notices(base: Sitting, arm: Sitting, pairs: Pairs, comparison: Comparison) -> Iterator[Notice]:
@@ -528,7 +536,7 @@ def _notices(base: Sitting, arm: Sitting, pairs: Pairs, comparison: Comparison) 
         yield Notice("compare_itself", {"base": comparison.base})
     # Arms of one run are compared because their tools differ.
     yield from mismatch_notices(
-        [u for u in comparison.unlike if not (one_run and u.field == TOOLS)]
+        [mismatch for mismatch in comparison.unlike if not (one_run and mismatch.field == TOOLS)]
     )
     for name, scored_exam in ((comparison.base, base), (comparison.arm, arm)):
         if scored_exam.partial:
@@ -554,11 +562,13 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
     unlike: tuple[Unlike, ...]
 
 
-def find_mismatches(left_source: Source, right_source: Source, **how: Any) -> list[Differing]:
-    """Return the differences between two sources for each exam; `how` has the settings of
-    `compare`."""
-    left_exams, right_exams = sittings_of(left_source, **how), sittings_of(right_source, **how)
-    refuse_unused((*left_exams, *right_exams), **how)
+def find_mismatches(left_source: Source, right_source: Source, **options: Any) -> list[Differing]:
+    """Return the differences between two sources for each exam; `options` as for `compare`."""
+    left_exams, right_exams = (
+        sittings_of(left_source, **options),
+        sittings_of(right_source, **options),
+    )
+    refuse_unused((*left_exams, *right_exams), **options)
     pairs, _ = match_exams(left_exams, right_exams)
     return [
         Differing(

@@ -49,14 +49,14 @@ def prompt_conditions(job: Job, facts: StoredExam, manifest: Manifest) -> dict[s
         tool = (manifest.origin or {}).get("tool", "another tool")
         settings = facts.settings | {"prompts": f"as {tool} wrote them"}
     shuffles = bool(args_of_exam(facts, manifest).get("shuffle"))
-    draws = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
+    is_random = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
     return {
         "protocol": facts.protocol.name,
         "protocol version": str(facts.protocol.version),
         **settings,
         **{name: facts.sampling[name] for name in RENDERING if name in facts.sampling},
         "shuffle": shuffles,
-        "seed": settings.get("seed", manifest.config.get("seed") if draws else None),
+        "seed": settings.get("seed", manifest.config.get("seed") if is_random else None),
     }
 
 
@@ -109,20 +109,20 @@ def conditions_of_manifest(facts: StoredExam, manifest: Manifest, arm: str = "")
     selection = {name: config.get(name, fields[name].default) for name in ("total", "ids", "shard")}
     limit, files = args.get("limit", config.get("limit")), facts.data.files
     sample = config.get("sample", fields["sample"].default)
-    picks = (limit is not None or selection["total"] is not None) and sample != "first"
+    samples_questions = (limit is not None or selection["total"] is not None) and sample != "first"
     settings = facts.settings
-    drawn = settings.get("shuffle_choices") or settings.get("few_shot_random")
-    draws = picks or drawn or args.get("shuffle")
+    randomises_prompts = settings.get("shuffle_choices") or settings.get("few_shot_random")
+    is_random = samples_questions or randomises_prompts or args.get("shuffle")
     return {
         **settings,
         **{name: facts.sampling[name] for name in RENDERING if name in facts.sampling},
         "shuffle": bool(args.get("shuffle")),
-        "seed": settings.get("seed", config.get("seed") if draws else None),
+        "seed": settings.get("seed", config.get("seed") if is_random else None),
         "filters": facts.filters,
         "subset_list": args.get("subset_list"),
         "limit": limit,
         **selection,
-        "sample": sample if picks else None,
+        "sample": sample if samples_questions else None,
         "questions": (facts.samples_of or {}).get(arm, facts.samples),
         "data": _digest_of(files) if files else None,
         **judge_conditions(manifest),

@@ -106,9 +106,9 @@ class Contamination(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     def conclusions(self) -> tuple[Notice, ...]:
         """Sentences that say what the comparison shows and what it does not show."""
         names: dict[str, Any] = {"exam": self.exam, "model": self.model}
-        if unlike := self.obstacle:
+        if obstacle := self.obstacle:
             names = {"base": self.published_run, "arm": self.fresh_run}
-            return (Notice(*unlike.told("compare_unlike", **names)),)
+            return (Notice(*obstacle.told("compare_unlike", **names)),)
         if self.difference is None or self.ci95 is None:
             return (Notice("contamination_nothing", names),)
         low, high = self.ci95
@@ -163,15 +163,15 @@ def contamination(
         "unlike": mismatches,
     }
     if any(mismatch.decisive for mismatch in mismatches):
-        nothing: Any = dict.fromkeys(("published", "fresh", "difference", "ci95", "p"))
-        return Contamination(**shared_fields, **nothing)
+        empty_figures: Any = dict.fromkeys(("published", "fresh", "difference", "ci95", "p"))
+        return Contamination(**shared_fields, **empty_figures)
     published_scores, fresh_scores = _subset_scores(published_exam), _subset_scores(fresh_exam)
     groups = {
         name: (Group.of(published_scores.scores[name]), Group.of(fresh_scores.scores[name]))
         for name in published_scores.scores
         if name in fresh_scores.scores
     }
-    shared = published_scores.subsets & fresh_scores.subsets
+    shared_subsets = published_scores.subsets & fresh_scores.subsets
     uncompared = [
         name for name in (*published_scores.scores, *fresh_scores.scores) if name not in groups
     ]
@@ -185,9 +185,11 @@ def contamination(
         p=None if overall is None else overall.p,
         subsets=tuple(_subset_gaps(groups)),
         left_out=sum(
-            side.left_out[name] for side in (published_scores, fresh_scores) for name in shared
+            side.left_out[name]
+            for side in (published_scores, fresh_scores)
+            for name in shared_subsets
         ),
-        faulty=sum(published_scores.faulty[name] for name in shared),
+        faulty=sum(published_scores.faulty[name] for name in shared_subsets),
         uncompared=tuple(dict.fromkeys(uncompared)),
         notices=tuple(_notices(published_exam, fresh_exam, mismatches)),
     )
@@ -212,17 +214,20 @@ def _match_exams(
     ]
     if not pairs:
         raise UsageError("contamination_no_pair", **names)
-    as_hard = [pair for pair in pairs if _difficulty(pair[1]) == PUBLISHED_DIFFICULTY]
-    if not as_hard:
+    equally_hard_pairs = [pair for pair in pairs if _difficulty(pair[1]) == PUBLISHED_DIFFICULTY]
+    if not equally_hard_pairs:
         raise UsageError("contamination_difficulty", **names)
-    if len(as_hard) > 1:
+    if len(equally_hard_pairs) > 1:
         arms = [
             *dict.fromkeys(
-                scored_exam.arm for pair in as_hard for scored_exam in pair if scored_exam.arm
+                scored_exam.arm
+                for pair in equally_hard_pairs
+                for scored_exam in pair
+                if scored_exam.arm
             )
         ]
         raise UsageError("contamination_arms", arms=arms, **names)
-    return as_hard[0]
+    return equally_hard_pairs[0]
 
 
 def _is_fresh(sitting: Sitting) -> bool:

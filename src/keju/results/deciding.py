@@ -280,10 +280,10 @@ def _plan_command(run_exam: Sitting, base: Sequence[Sitting], rows: Sequence[Gat
     The result is empty in these cases: several exams are undecided, the row is for an arm, only the
     adjusted p (Holm) is too large, or the exam is a folder of the user without a registered name.
     """
-    undecided = [row for row in rows if row.verdict == "inconclusive" and row.needed]
-    if len(undecided) != 1 or not (base and base[0].command):
+    undecided_rows = [row for row in rows if row.verdict == "inconclusive" and row.needed]
+    if len(undecided_rows) != 1 or not (base and base[0].command):
         return ""
-    (row,) = undecided
+    (row,) = undecided_rows
     if row.gate != NO_WORSE or row.arm or decide(row.p, row.p_fail) != "inconclusive":
         return ""
     if row.exam not in registry.names():
@@ -304,8 +304,8 @@ class _Draw(NamedTuple):
     @property
     def words(self) -> list[str]:
         """The flags that draw questions in this way."""
-        chance = [] if self.seed is None else [f"--seed {self.seed}"]
-        return [f"--{self.flag}", f"--sample {self.how}", *chance]
+        seed_flags = [] if self.seed is None else [f"--seed {self.seed}"]
+        return [f"--{self.flag}", f"--sample {self.how}", *seed_flags]
 
 
 class _Growth(NamedTuple):

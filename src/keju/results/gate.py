@@ -165,11 +165,11 @@ def _test_no_worse(
 ) -> tuple[Tested, Comparison]:
     """Test one exam against its baseline; return the test and the comparison behind it."""
     pair = compare_pair(base_exam, run_exam, base_exam.name, run_exam.name)
-    if unlike := pair.obstacle:
+    if obstacle := pair.obstacle:
         hint: Hint | str = ""
         if base_exam.command and run_exam.command:
             hint = Hint("gate_diff", baseline=base_exam.command, run=run_exam.command)
-        code, values = unlike.told("gate_unlike", run=run_exam.name, baseline=base_exam.name)
+        code, values = obstacle.told("gate_unlike", run=run_exam.name, baseline=base_exam.name)
         raise UsageError(code, **values, hint=hint)
     pairs = pairs_of(base_exam, run_exam)
     difference = paired_difference(pairs.scores, pairs.clusters)
@@ -211,25 +211,25 @@ def decision(
     The p of all exams that both runs have are adjusted together, as ``keju gate`` does.
     """
     _check_share("--margin", margin)
-    where: dict[str, Any] = {"data_dir": data_dir, "work_dir": work_dir}
+    folders: dict[str, Any] = {"data_dir": data_dir, "work_dir": work_dir}
     run_exams, base_exams = (
-        sittings_of(source, datasets=exam, **where) for source in (run, baseline)
+        sittings_of(source, datasets=exam, **folders) for source in (run, baseline)
     )
     pairs, _ = match_exams(base_exams, run_exams)
     if len(pairs) > 1:
         raise UsageError("plan_arms", run=run_exams[0].name)
     tested, pair = _test_no_worse(*pairs[0], margin)
-    other_tests = _test_other_exams(run, baseline, margin, tested.row.exam, where)
+    other_tests = _test_other_exams(run, baseline, margin, tested.row.exam, folders)
     discordance = (pair.arm_only + pair.base_only) / max(1, pair.n)
     return Decision(_decide_rows([tested, *other_tests])[0], base_exams[0].name, discordance)
 
 
 def _test_other_exams(
-    run: Source, baseline: Source, margin: float, exam: str, where: dict[str, Any]
+    run: Source, baseline: Source, margin: float, exam: str, folders: dict[str, Any]
 ) -> list[Tested]:
     """Return the tests of all other exams; none if ``keju gate`` would reject one of them."""
     try:
-        run_exams, base_exams = (sittings_of(source, **where) for source in (run, baseline))
+        run_exams, base_exams = (sittings_of(source, **folders) for source in (run, baseline))
         pairs, _ = match_exams(base_exams, run_exams)
         other_pairs = [pair for pair in pairs if pair[0].exam.benchmark != exam]
         return [_test_no_worse(*pair, margin)[0] for pair in other_pairs]
@@ -317,7 +317,7 @@ def _decide_rows(gates: Sequence[Tested]) -> list[GateRow]:
     decided = []
     for row, tested, p, p_fail in zip(rows, gates, passes, fails, strict=True):
         verdict = decide(p, p_fail)
-        several = {"p_holm": p, "p_fail_holm": p_fail} if len(rows) > 1 else {}
+        holm_fields = {"p_holm": p, "p_fail_holm": p_fail} if len(rows) > 1 else {}
         needed = planned = None
         if verdict == "inconclusive" and not row.selected:
             name = "p" if (row.value or 0.0) > row.limit else "p_fail"
@@ -326,6 +326,6 @@ def _decide_rows(gates: Sequence[Tested]) -> list[GateRow]:
             level = LEVEL / sum(getattr(compared_row, name) >= tested_p for compared_row in rows)
             retest = tested.at(level)
             needed, planned = retest.needed, retest.planned
-        open_ = {"needed": needed, "planned": planned}
-        decided.append(replace(row, verdict=verdict, **open_, **several))
+        question_counts = {"needed": needed, "planned": planned}
+        decided.append(replace(row, verdict=verdict, **question_counts, **holm_fields))
     return decided

@@ -98,9 +98,10 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
         for cell, stored_cell in zip(document["cells"], self.cells, strict=True):
             if stored_cell.error is not None:
                 cell["error"]["message"] = stored_cell.error.text()
-        slim = ("subsets", "flips", "gained", "lost")
+        omitted_keys = ("subsets", "flips", "gained", "lost")
         document["comparisons"] = [
-            {name: value for name, value in pair.items() if name not in slim} for pair in pairs
+            {name: value for name, value in pair.items() if name not in omitted_keys}
+            for pair in pairs
         ]
         return document | {"warnings": [notice.text() for notice in self.notices]}
 
@@ -199,13 +200,15 @@ def _cells(
     )
     page = f"../{planned.run}/{REPORT}" if (run_folder / REPORT).is_file() else ""
     state: State = "complete" if manifest.complete else "incomplete"
-    shared = replace(empty_cell, state=state, spent=run_amounts, report=page, total=manifest.wanted)
+    run_cell = replace(
+        empty_cell, state=state, spent=run_amounts, report=page, total=manifest.wanted
+    )
     headline_entries: dict[str, Entry] = {}
     for entry in results.benchmarks:  # Of several readers, the first one gives the headline.
         headline_entries.setdefault(entry.arm, entry)
-    yield from (_of_entry(shared, entry, manifest) for entry in headline_entries.values())
+    yield from (_of_entry(run_cell, entry, manifest) for entry in headline_entries.values())
     if not headline_entries:
-        yield shared
+        yield run_cell
 
 
 def _total(manifest: Manifest, arm: str) -> int:

@@ -141,10 +141,10 @@ class Cell:
         left out."""
         gathered = Gathered(clustered=self.clustered)
         for (group, state), count in self.states.items():
-            worth = value(state)
-            if worth is not None:
+            item_value = value(state)
+            if item_value is not None:
                 answers = draws(state) if self.all_or_nothing else 0
-                gathered.add(worth, group, many=count, draws=answers)
+                gathered.add(item_value, group, many=count, draws=answers)
         return gathered
 
     def shares(self) -> Gathered:
@@ -317,13 +317,13 @@ def chance_levels(exam: Exam, tally: Tally) -> dict[str, Chance]:
     chances: dict[str, Chance] = {}
     for subset in exam.subsets:
         positions: Iterable[int] = range(subset.start, subset.stop)
-        answered = any(map(tally.has, positions))
-        if answered and tally.done < len(tally.outcomes):
+        any_answered = any(map(tally.has, positions))
+        if any_answered and tally.done < len(tally.outcomes):
             positions = (position for position in positions if tally.has(position))
         samples = (exam.samples[position] for position in islice(positions, 0, None, stride))
-        levels = [level for s in samples if (level := exam.chance(s)) is not None]
+        levels = [level for sample in samples if (level := exam.chance(sample)) is not None]
         if levels:
-            chances[subset.name] = Chance(sum(levels), len(levels), answered)
+            chances[subset.name] = Chance(sum(levels), len(levels), any_answered)
     return chances
 
 
@@ -345,18 +345,20 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     The exam's first mean is always included.
     """
     subsets = {
-        s.name: Scored(cells[s.name].shares().stratum(s.population), cells[s.name].bounds())
-        for s in exam.subsets
+        subset.name: Scored(
+            cells[subset.name].shares().stratum(subset.population), cells[subset.name].bounds()
+        )
+        for subset in exam.subsets
     }
-    published = {name for mean in exam.means() for task in mean.tasks for name in task}
-    published |= subsets.keys()
+    published_subsets = {name for mean in exam.means() for task in mean.tasks for name in task}
+    published_subsets |= subsets.keys()
     metrics: dict[str, Metric] = {}
     for place, mean in enumerate(exam.means()):
         if metric := _mean_metric(mean, subsets, main=place == 0):
             metrics[mean.name] = metric
     if MACRO not in metrics and (macro := _mean_metric(mean_over(subsets), subsets, main=True)):
         if macro.partial or any(metric.partial for metric in metrics.values()):
-            macro = replace(macro, partial=True, tasks_published=len(published))
+            macro = replace(macro, partial=True, tasks_published=len(published_subsets))
         metrics = {MACRO: macro} | metrics
     strata = {
         name: stratum for name, scored in subsets.items() if (stratum := scored.stratum) is not None
@@ -367,7 +369,7 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
         whole_set = replace(_weighted(weights, subsets), title=title).within(
             *_bounds(weights, subsets)
         )
-        if not published <= strata.keys():  # The mean is expected on these subsets alone.
+        if not published_subsets <= strata.keys():  # The mean is expected on these subsets alone.
             whole_set = replace(whole_set, partial=True, strata=len(strata))
         metrics[WHOLE_SET] = whole_set
     return metrics
@@ -444,8 +446,10 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
         bounded = Bounded(clustered=overall.clustered)
         for (group, state), count in overall.states.items():
             if state.gradable >= k:
-                right = (state.right, state.right + state.ungraded)
-                worst, best = (chance(state.gradable, right_count, k) for right_count in right)
+                right_counts = (state.right, state.right + state.ungraded)
+                worst, best = (
+                    chance(state.gradable, right_count, k) for right_count in right_counts
+                )
                 value = worst if worst == best else None
                 if state.graded >= k:
                     value = chance(state.graded, state.right, k)
@@ -467,13 +471,13 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
 def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> dict[str, Metric]:
     epochs = tally.epochs
     sizes = [k for k in ladder(epochs) if 1 < k < epochs]
-    voted = {k: Bounded(clustered=exam.clustered) for k in (*sizes, epochs)}
+    votes_by_size = {k: Bounded(clustered=exam.clustered) for k in (*sizes, epochs)}
     agreement = Gathered(clustered=exam.clustered)
     for position in range(tally.samples):
         units = slice(position * epochs, (position + 1) * epochs)
         sample = exam.samples[position]
         votes: Counter[str] = Counter()
-        right: set[str] = set()
+        right_options: set[str] = set()
         graded = ungraded = 0
         for code, value, answer in zip(
             tally.outcomes[units], tally.values[units], answers[units], strict=True
@@ -486,14 +490,14 @@ def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> di
                 option = option_identity(sample, answer)
                 votes[option] += 1
                 if value >= PASS:
-                    right.add(option)
+                    right_options.add(option)
         ballot = Ballot(
-            [n for option, n in votes.items() if option in right],
-            [n for option, n in votes.items() if option not in right],
+            [n for option, n in votes.items() if option in right_options],
+            [n for option, n in votes.items() if option not in right_options],
             graded - votes.total(),
         )
         group = cluster_of(exam, position)
-        for k, bounded in voted.items():
+        for k, bounded in votes_by_size.items():
             # All answers vote in the full vote, however many there are; a smaller vote has only k.
             size, full_size = (k, k) if k < epochs else (graded, graded + ungraded)
             if 0 < full_size <= graded + ungraded:
@@ -505,8 +509,8 @@ def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> di
                 bounded.add(share, (worst, best), group, draws=graded)
         if (consistency := self_consistency(votes.values())) is not None:
             agreement.add(consistency, group, draws=graded)
-    full_vote = voted.pop(epochs)
-    return {f"majority_vote@{k}": bounded.estimate() for k, bounded in voted.items()} | {
+    full_vote = votes_by_size.pop(epochs)
+    return {f"majority_vote@{k}": bounded.estimate() for k, bounded in votes_by_size.items()} | {
         "majority_vote": full_vote.estimate(),
         "agreement": agreement.estimate(of="answers"),
     }

@@ -206,13 +206,13 @@ def _conditions(manifest: Manifest) -> dict[str, Any]:
     names = (run_exam.exam.name, *run_exam.benchmark.aliases)
     args = manifest.config.get("dataset_args", {})
     shuffles = any(args[name].get("shuffle") for name in names if name in args)
-    draws = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
+    is_random = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
     return {
         "model": manifest.model,
         **settings,
         "protocol": run_exam.exam.protocol.name,
         "shuffle": shuffles,
-        "seed": manifest.config.get("seed") if draws else None,
+        "seed": manifest.config.get("seed") if is_random else None,
     }
 
 
@@ -267,32 +267,34 @@ def compare_modes(
     for name, score in answer_only.items():
         if name in cot:
             pairs[modes.subject_of(name)].append((score, cot[name]))
-    shared = {name: pairs[name] for name in modes.subjects if name in pairs}
-    if not shared:
+    shared_pairs = {name: pairs[name] for name in modes.subjects if name in pairs}
+    if not shared_pairs:
         raise UsageError("modes_nothing_shared")
-    everything = [pair for subject_pairs in shared.values() for pair in subject_pairs]
+    everything = [pair for subject_pairs in shared_pairs.values() for pair in subject_pairs]
     return Comparison(
         _mean_row(OVERALL, "all shared questions", [everything]),
         [
             _mean_row(name, modes.subjects[name], [subject_pairs])
-            for name, subject_pairs in shared.items()
+            for name, subject_pairs in shared_pairs.items()
         ],
         [
-            _mean_row(name, modes.titles.get(name, name), [shared[subject] for subject in subjects])
+            _mean_row(
+                name, modes.titles.get(name, name), [shared_pairs[subject] for subject in subjects]
+            )
             for name, subjects in modes.groups.items()
-            if all(subject in shared for subject in subjects)
+            if all(subject in shared_pairs for subject in subjects)
         ],
     )
 
 
 def _mean_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, float]]]) -> ModesRow:
     """Return the mean over `strata`, which have equal weights."""
-    before, after = (
+    direct_mean, reasoned_mean = (
         math.fsum(math.fsum(pair[side] for pair in stratum) / len(stratum) for stratum in strata)
         / len(strata)
         for side in (0, 1)
     )
-    difference = after - before
+    difference = reasoned_mean - direct_mean
     if len(strata) == 1:
         paired = paired_difference(
             [(reasoned_score, direct_score) for direct_score, reasoned_score in strata[0]]
@@ -304,8 +306,8 @@ def _mean_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, floa
         subject=name,
         title=title,
         n=sum(len(stratum) for stratum in strata),
-        answer_only=before,
-        cot=after,
+        answer_only=direct_mean,
+        cot=reasoned_mean,
         difference=difference,
         ci95=interval,
         apart=interval is not None and not interval.low <= 0 <= interval.high,

@@ -73,10 +73,10 @@ class Places:
         self._samples = sitting.exam.samples
         self._table: DigestTable | None = None
 
-    def find(self, id: str, likely: int) -> int:
+    def find(self, id: str, likely_place: int) -> int:
         """Return the position of a question; -1 if it is not asked."""
-        if likely < len(self._samples) and self._samples[likely].id == id:
-            return likely
+        if likely_place < len(self._samples) and self._samples[likely_place].id == id:
+            return likely_place
         if self._table is None:
             digests = (text_digest(sample.id) for sample in self._samples)
             self._table = DigestTable(digests, size=len(self._samples))
@@ -202,19 +202,24 @@ def load_flip_texts(
     base: Sitting, arm: Sitting, flips: Sequence[Flip], limit: int
 ) -> dict[str, Flip]:
     """Return up to `limit` flips in each direction, over all subsets, with their texts, by id."""
-    up, down = (_spread_over_subsets(flips, limit, sign) for sign in (1, -1))
-    flips_by_id = {flip.id: flip for direction_flips in (up, down) for flip in direction_flips}
+    gained_flips, lost_flips = (_spread_over_subsets(flips, limit, sign) for sign in (1, -1))
+    flips_by_id = {
+        flip.id: flip for direction_flips in (gained_flips, lost_flips) for flip in direction_flips
+    }
     numbers = {id: n for n, id in enumerate(_ids(base)) if id in flips_by_id}
     places = {id: n for n, id in enumerate(_ids(arm)) if id in flips_by_id}
     base_replies, arm_replies = (
         base.load_replies(set(numbers.values())),
         arm.load_replies(set(places.values())),
     )
-    nothing = Said(Reply())
+    empty_answer = Said(Reply())
 
     def with_texts(flip: Flip) -> Flip:
         number, place = numbers[flip.id], places[flip.id]
-        base_reply, arm_reply = base_replies.get(number, nothing), arm_replies.get(place, nothing)
+        base_reply, arm_reply = (
+            base_replies.get(number, empty_answer),
+            arm_replies.get(place, empty_answer),
+        )
         sample = as_shown(base.exam.samples[number], base_reply.order)
         choices = () if any(not text for text in sample.choices) else sample.choices
         if base_reply.order != arm_reply.order or all(text in sample.text for text in choices):

@@ -191,18 +191,20 @@ def plan(
         raise UsageError("plan_counts")
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
     protocol_name = protocol or _protocol_of(run, name)
-    where = _data_settings(run, data_dir) if run else {"data_dir": data_folder(data_dir)}
+    data_options = _data_settings(run, data_dir) if run else {"data_dir": data_folder(data_dir)}
     if run:
         stored_settings = _settings_of(run, name)
         if not gated or dataset_args:
             stored_settings = {} if data_dir else _keep_local_path(stored_settings)
         dataset_args = stored_settings | (dataset_args or {})
-    exam, _ = prepare_exam(name, dataset_args, protocol=protocol_name, seed=seed, **where)
+    exam, _ = prepare_exam(name, dataset_args, protocol=protocol_name, seed=seed, **data_options)
     job = _pilot_job(run, exam, data_dir) if run else None
     price = run.manifest.price if price is None and run else price
-    own_price = Price(**price) if isinstance(price, Mapping) else price
+    effective_price = Price(**price) if isinstance(price, Mapping) else price
     usage = (
-        _measure_usage(exam, job, own_price) if job is not None else _guess_usage(exam, own_price)
+        _measure_usage(exam, job, effective_price)
+        if job is not None
+        else _guess_usage(exam, effective_price)
     )
     discordance_source: Known = "assumed" if discordance is None else "given"
     if discordance is None and gated and gated.discordance:
@@ -373,7 +375,7 @@ def _decide_gate(
     pilot: Source | None,
     baseline: Source | None,
     margin: float | None,
-    **where: str | None,
+    **folders: str | None,
 ) -> Decision | None:
     """Return the gate that is to be decided, if there is one."""
     if margin is None and baseline is None:
@@ -382,7 +384,7 @@ def _decide_gate(
         raise UsageError("gate_margin")
     if pilot is None:
         raise UsageError("plan_margin_without_pilot")
-    return decision(pilot, baseline, margin, name, **where)
+    return decision(pilot, baseline, margin, name, **folders)
 
 
 def _settings_of(run: Run, name: str) -> dict[str, Any]:
@@ -473,8 +475,8 @@ def _measure_usage(exam: Exam, job: Job, price: Price | None) -> Taken:
     assert job.ledger is not None
     replied = _measured_units(job)
     ledger, max_tokens = job.ledger, job.sampling.max_tokens
-    times = [job.seconds[unit] for unit in replied]
-    seconds = Range(*cautious_mean(times)) if any(times) else None
+    durations = [job.seconds[unit] for unit in replied]
+    seconds = Range(*cautious_mean(durations)) if any(durations) else None
     attempts = max(1.0, job.meter.requests / max(1, job.meter.replies))
     if not any(map(ledger.tokens, replied)):  # The endpoint does not count tokens.
         guess = _guess_usage(exam, price)
@@ -489,8 +491,8 @@ def _measure_usage(exam: Exam, job: Job, price: Price | None) -> Taken:
     cap = math.inf if max_tokens is None else float(max_tokens)
     cost = None
     if price is not None:
-        dearest = (max(inputs) * price.input + cap * price.output) / 1e6
-        cost = Range(*cautious_mean([ledger.cost(unit, price) for unit in replied], dearest))
+        largest_cost = (max(inputs) * price.input + cap * price.output) / 1e6
+        cost = Range(*cautious_mean([ledger.cost(unit, price) for unit in replied], largest_cost))
     return Taken(
         Range(rate * mean_bytes, max(0.0, rate * mean_bytes - half), rate * mean_bytes + half),
         Range(*cautious_mean(outputs, cap)),

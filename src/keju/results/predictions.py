@@ -151,16 +151,20 @@ class Golds:
             self.targets[unit] = sample.target
         targets = set()
         for gold in GOLDS:
-            view, gold_readings = sample, readings
+            graded_sample, gold_readings = sample, readings
             if carried:
                 exam_sample = self._exam.samples[unit]
                 try:
-                    view = self._exam.as_recorded(exam_sample, row, gold=gold == "recorded")
+                    graded_sample = self._exam.as_recorded(
+                        exam_sample, row, gold=gold == "recorded"
+                    )
                 except DataError:
                     continue  # This gold is not a label of the recorded options.
-                targets.add(view.target)
-            if view.target != sample.target:
-                gold_readings = [self._exam.grade(reply, view, reader) for reader in self._readers]
+                targets.add(graded_sample.target)
+            if graded_sample.target != sample.target:
+                gold_readings = [
+                    self._exam.grade(reply, graded_sample, reader) for reader in self._readers
+                ]
             for tally, reading in zip(self._tallies[gold], gold_readings, strict=True):
                 tally.add(unit, reading)
         self._differences += len(targets) > 1

@@ -124,10 +124,10 @@ def loops(text: str) -> bool:
     """Whether the reply ends in a loop; its last repetition may be incomplete."""
     tail = text.rstrip()[-4 * TAIL :]
     seed = tail[-24:]
-    before = tail.rfind(seed, 0, len(tail) - 1)
-    if before < 0:
+    repetition_start = tail.rfind(seed, 0, len(tail) - 1)
+    if repetition_start < 0:
         return False
-    period = len(tail) - len(seed) - before
+    period = len(tail) - len(seed) - repetition_start
     span = max(TURNS * period, LEAST)
     if span > len(tail) or not seed.strip():
         return False
@@ -147,10 +147,10 @@ LONG = 240
 
 def breaks_off(text: str) -> bool:
     """Whether a reply ends in the middle of a sentence."""
-    bare = text.rstrip()
-    if _GOES_ON.search(bare[-20:]):
+    stripped = text.rstrip()
+    if _GOES_ON.search(stripped[-20:]):
         return True
-    return len(bare) >= LONG and _ENDED.search(bare[-2:]) is None
+    return len(stripped) >= LONG and _ENDED.search(stripped[-2:]) is None
 
 
 # `<|im_end|>`, `<｜end▁of▁sentence｜>`, `[INST]`, `<</SYS>>`, `</s>`, `<end_of_turn>`, `[EOS]`.
@@ -196,27 +196,27 @@ _MARKS = re.compile(r"\*\*|__|`+|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 _QUOTES = re.compile("[\"“”„‟「」『』«»]|(?<![A-Za-z])['‘’]|['‘’](?![A-Za-z])")
 
 
-def _narrow(text: str) -> str:
+def _narrow_letters(text: str) -> str:
     return text.translate(_WIDE)
 
 
-def _capital(text: str) -> str:
+def _capitalise_labels(text: str) -> str:
     return _SMALL.sub(lambda match: (match[1] or "") + (match[2] or match[3]).upper(), text)
 
 
-def _unmarked(text: str) -> str:
+def _strip_markup(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def _unboxed(text: str) -> str:
+def _strip_boxes(text: str) -> str:
     return unwrap_latex(text).replace("$", "") if "\\" in text or "$" in text else text
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     return _QUOTES.sub("", text)
 
 
-def _on_one_line(text: str) -> str:
+def _join_marker_lines(text: str) -> str:
     """Return the text with each answer on the same line as the marker that announces it."""
     parts, position = [], 0
     for _, end in _announced(text):
@@ -230,19 +230,19 @@ def _on_one_line(text: str) -> str:
 _GAP = re.compile(r"[*_]*+\s*+")
 
 
-def _closed(text: str) -> str:
+def _close_answer_tag(text: str) -> str:
     opened = text.rfind("<answer>")
     return text + "</answer>" if opened > text.rfind("</answer>") else text
 
 
 TRAITS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
-    ("full_width", _narrow),
-    ("lower_case", _capital),
-    ("bold", _unmarked),
-    ("boxed", _unboxed),
-    ("quoted", _unquoted),
-    ("next_line", _on_one_line),
-    ("open_tag", _closed),
+    ("full_width", _narrow_letters),
+    ("lower_case", _capitalise_labels),
+    ("bold", _strip_markup),
+    ("boxed", _strip_boxes),
+    ("quoted", _strip_quotes),
+    ("next_line", _join_marker_lines),
+    ("open_tag", _close_answer_tag),
 )
 """By name: a function that returns the reply without the trait."""
 
@@ -316,7 +316,7 @@ def _rewordings(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
     value in this form."""
     text = normal_chinese(text) if CJK.search(text) else text
     spans = _announced(text)
-    own_is_chinese = CJK.search(form) is not None
+    form_is_chinese = CJK.search(form) is not None
     if form == "{}":
         if value in text:
             yield "in_sentence", value
@@ -330,14 +330,17 @@ def _rewordings(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
             name = "boxed"  # A box is an announcement by itself.
         elif FIELD.search(text, max(0, start - 2), end):
             name = "as_json"
-        elif (CJK.search(marker) is not None) != own_is_chinese:
+        elif (CJK.search(marker) is not None) != form_is_chinese:
             name = "other_language"
-        before = text[: text.rfind("\n", 0, start) + 1]
-        bare = announced_text.rstrip(".。 ")
-        yield name, before + form.format(bare)
-        yield name, before + form.format(f"({bare})")
-        short = len(bare) <= 2 * len(value) + 12
-        yield ("other_spelling" if short else "more_than_answer"), before + form.format(value)
+        preceding_lines = text[: text.rfind("\n", 0, start) + 1]
+        bare_answer = announced_text.rstrip(".。 ")
+        yield name, preceding_lines + form.format(bare_answer)
+        yield name, preceding_lines + form.format(f"({bare_answer})")
+        short = len(bare_answer) <= 2 * len(value) + 12
+        yield (
+            ("other_spelling" if short else "more_than_answer"),
+            preceding_lines + form.format(value),
+        )
 
 
 def announces(text: str) -> bool:
@@ -371,7 +374,7 @@ _DRESSING = re.compile(r"[*_`\"'“”:：]")
 
 def says_in_words(text: str, label: str) -> bool:
     """Whether a reply whose answer is the option `label` never writes that letter as a label."""
-    text = _capital(_narrow(text))
+    text = _capitalise_labels(_narrow_letters(text))
     if len(label) != 1 or lone_label(text, label):
         return False
     label_pattern = re.compile(

@@ -196,7 +196,7 @@ class Samples:
 
     def __iter__(self) -> Iterator[SampleRow]:
         answers = exported_answers(self._run, self.requests)
-        rows = (_row(self._run.id, sample, record) for sample, record in answers)
+        rows = (_sample_row(self._run.id, sample, record) for sample, record in answers)
         return rows if self._keep is None else filter(self._keep, rows)
 
     def __repr__(self) -> str:
@@ -218,11 +218,11 @@ class Samples:
         """Return the answers that `keep` accepts, of this subset, outcome and arm."""
         filters = {"subset": subset, "outcome": outcome, "arm": arm}
         active_filters = {name: value for name, value in filters.items() if value is not None}
-        before = self._keep
+        earlier_filter = self._keep
 
         def is_selected(row: SampleRow) -> bool:
             return (
-                (before is None or before(row))
+                (earlier_filter is None or earlier_filter(row))
                 and all(getattr(row, name) == value for name, value in active_filters.items())
                 and (keep is None or bool(keep(row)))
             )
@@ -245,7 +245,7 @@ class Samples:
             dict.fromkeys(name for exam in exams for name in list(exam.readers)[1:])
         )
         first_row = next(rows, None)
-        acts = bool(self._run.manifest.config.get("arms")) or bool(
+        uses_tools = bool(self._run.manifest.config.get("arms")) or bool(
             first_row and first_row.stop_reason
         )
         if first_row is None and self._keep is None:
@@ -253,9 +253,9 @@ class Samples:
         columns = dict(COLUMNS)
         for reader in other_readers:
             columns |= {f"answer_{reader}": "VARCHAR", f"outcome_{reader}": "VARCHAR"}
-        columns |= ACTING if acts else {}
+        columns |= ACTING if uses_tools else {}
         if full_text:
-            columns |= TEXTS | ({"transcript": "VARCHAR"} if acts else {})
+            columns |= TEXTS | ({"transcript": "VARCHAR"} if uses_tools else {})
         all_rows = rows if first_row is None else chain([first_row], rows)
         return Table(columns, (row.cells(columns, other_readers) for row in all_rows))
 
@@ -399,7 +399,7 @@ def _sorted_by_id(run: Run) -> Iterator[Record]:
     yield from graded(run.folder, run.records.at(in_order))
 
 
-def _row(run: str, sample: Sample | None, record: Record) -> SampleRow:
+def _sample_row(run: str, sample: Sample | None, record: Record) -> SampleRow:
     readings: Sequence[Reading] = record.readings or (_UNREAD,)
     reply, reading = record.reply, readings[0]
     answer, score, episode = reading.answer, reading.score, reply.episode

@@ -335,8 +335,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             run_values = {"run": of_score if scored else run} if names_run else {}
             values = run_values | dict(notice.values)
             notices.append(msgspec.structs.replace(notice, code=code, values=values))
-        bare = msgspec.structs.replace(self, notices=(), warnings=())
-        return bare.with_notices(notices)
+        without_notices = msgspec.structs.replace(self, notices=(), warnings=())
+        return without_notices.with_notices(notices)
 
     def with_metrics(self, metrics: Mapping[str, Metric]) -> Entry:
         """Return this entry with further metrics."""
@@ -393,8 +393,8 @@ class Unlike(msgspec.Struct, frozen=True):
     @property
     def words(self) -> Notice:
         """The name with both values, if they are informative: ``temperature (0, 0.7)``."""
-        if (bare := self.plain_name) is not None:
-            return bare
+        if (plain_name := self.plain_name) is not None:
+            return plain_name
         values = {"first": quote_fact(self.first), "second": quote_fact(self.second)}
         return Notice("fact_with_values", {"fact": self.name, **values})
 
@@ -404,7 +404,10 @@ class Unlike(msgspec.Struct, frozen=True):
         name, values = self.name, (self.first, self.second)
         if isinstance(name, Notice) and self.field not in ("dtype", "attention", "api_version"):
             return name
-        if any((isinstance(v, Mapping) and v) or quote_fact(v).endswith("…") for v in values):
+        if any(
+            (isinstance(value, Mapping) and value) or quote_fact(value).endswith("…")
+            for value in values
+        ):
             return Notice("fact_setting", {"name": self.field})
         return None
 
@@ -565,10 +568,10 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             return Notice(f"compare_{self.verdict}", values)
         if self.verdict == "tie":
             return Notice("arms_undecided" if self.needed else "arms_even", values)
-        above = self.difference > 0
+        is_above = self.difference > 0
         if self.base_is_first:
-            return Notice("arms_better" if above else "arms_worse", values)
-        return Notice("arms_above" if above else "arms_below", values)
+            return Notice("arms_better" if is_above else "arms_worse", values)
+        return Notice("arms_above" if is_above else "arms_below", values)
 
 
 class Disagreement(msgspec.Struct, frozen=True):

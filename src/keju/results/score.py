@@ -49,7 +49,7 @@ def score_run(
     changed = changed_files(run.manifest, facts)
     several = bool(readers and len(readers) > 1)
     disagreements: list[Disagreement] = []
-    joint: list[dict[int, Joint]] = [{} for _ in jobs]
+    readings_by_unit: list[dict[int, Joint]] = [{} for _ in jobs]
     requests = JobRequests(jobs)
     replies = stored_replies(run, requests, match_keys=not changed)
     for reply, readings in read_anew(replies, jobs):
@@ -57,7 +57,7 @@ def score_run(
         if several:
             sample = reply.sample
             disagreements += _disagreement(sample, readings)
-            joint[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
+            readings_by_unit[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
     if stage is not None:
         stage.grade(run.folder, None)
     for job in jobs:
@@ -84,9 +84,9 @@ def score_run(
     missing = sum(job.missing for job in jobs)
     notices += damage_notices(run.damaged, missing)
     name = command_name(run.folder)
-    alone = len(run.manifest.benchmarks) == 1
-    entries = [entry.with_notices(notices).told_of(name, alone=alone) for entry in entries]
-    for job, rows in zip(jobs, joint, strict=True):
+    is_only_exam = len(run.manifest.benchmarks) == 1
+    entries = [entry.with_notices(notices).told_of(name, alone=is_only_exam) for entry in entries]
+    for job, rows in zip(jobs, readings_by_unit, strict=True):
         entries = _with_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
     return results_of(
         run.manifest,
@@ -156,11 +156,11 @@ def score_predictions(
     counts if the row also has its own choices; otherwise the current one counts.
     """
     disagreements: dict[int, list[Disagreement]] = {}
-    joint: list[Joint] = []
+    joint_readings: list[Joint] = []
 
     def collect_row(unit: int, sample: Sample, graded: Sequence[Reading]) -> None:
         disagreements[unit] = list(_disagreement(sample, graded))
-        joint.append(Joint(sample.target, graded))
+        joint_readings.append(Joint(sample.target, graded))
 
     recorded = read_predictions(
         dataset,
@@ -179,7 +179,8 @@ def score_predictions(
         for entry in entries_of(recorded.job, secondary_as_metric=not recorded.several)
     ]
     entries = [
-        recorded.golds.annotate(e) for e in _with_joint_metrics(recorded.job, entries, joint)
+        recorded.golds.annotate(entry)
+        for entry in _with_joint_metrics(recorded.job, entries, joint_readings)
     ]
     if recorded.missing:
         notice = Notice(

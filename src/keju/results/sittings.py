@@ -197,7 +197,11 @@ class Sitting:
         tally, sample = job.tallies[self.place], self.exam.samples[number]
         first_unit = number * epochs
         units = range(first_unit, first_unit + epochs)
-        graded = [_restore_precision(tally.values[u]) for u in units if tally.outcomes[u] in GRADED]
+        graded = [
+            _restore_precision(tally.values[unit])
+            for unit in units
+            if tally.outcomes[unit] in GRADED
+        ]
         worst_score = math.fsum(graded) / epochs
         recorded = [unit for unit in units if tally.outcomes[unit] != PENDING]
         return Item(
@@ -216,8 +220,8 @@ class Sitting:
     def recorded(self) -> int:
         """The number of questions that have a record."""
         outcomes, epochs = self.job.tallies[self.place].outcomes, self.job.epochs
-        firsts = range(0, len(outcomes), epochs)
-        return sum(any(c != PENDING for c in outcomes[n : n + epochs]) for n in firsts)
+        first_units = range(0, len(outcomes), epochs)
+        return sum(any(code != PENDING for code in outcomes[n : n + epochs]) for n in first_units)
 
     def usage_of(self, name: Taken, numbers: Iterable[int]) -> array[float]:
         """Return the average usage of one repeat of each of these questions; 0 if it is unknown."""
@@ -289,10 +293,10 @@ def sittings_of(
     return [_scored_exam_of_predictions(path, datasets, reader, gold, *options)]
 
 
-def refuse_unused(sittings: Iterable[Sitting], **how: Any) -> None:
+def refuse_unused(sittings: Iterable[Sitting], **options: Any) -> None:
     """Raise UsageError for settings of predictions if no source is a file of predictions."""
     unused_settings = [
-        name for name in ("gold", "protocol", "dataset_args") if how.get(name) is not None
+        name for name in ("gold", "protocol", "dataset_args") if options.get(name) is not None
     ]
     if unused_settings and not any(sitting.file for sitting in sittings):
         flag = f"--{unused_settings[0].replace('_', '-')}"
@@ -483,7 +487,7 @@ def _scored_exams_of_log(
 ) -> list[Sitting]:
     """Return the scored exams of another tool's log, by way of a temporary run."""
     module, folder = import_module(LOGS), mkdtemp(prefix="keju-log-")
-    wishes = module.Wishes(
+    import_options = module.Wishes(
         dataset=dataset,
         data_dir=data_dir,
         work_dir=folder,
@@ -491,7 +495,7 @@ def _scored_exams_of_log(
         readers=[reader] if reader else None,
     )
     try:
-        run = Run(module.import_log(path, wishes, report=False).folder)
+        run = Run(module.import_log(path, import_options, report=False).folder)
         scored_exams = sittings_of_run(run, reader, data_dir)
     except BaseException:
         rmtree(folder, ignore_errors=True)
@@ -572,8 +576,8 @@ def varied_conditions(left_exam: Sitting, right_exam: Sitting) -> set[str]:
     form."""
     return {
         name
-        for setting, along in left_exam.exam.varied.items()
+        for setting, dependent_settings in left_exam.exam.varied.items()
         if left_exam.exam.benchmark == right_exam.exam.benchmark
         and left_exam.conditions.get(setting) != right_exam.conditions.get(setting)
-        for name in (setting, *along)
+        for name in (setting, *dependent_settings)
     }

@@ -200,7 +200,9 @@ def entries_of(
     )
     step = max(1, len(job.seconds) // QUANTILE_SAMPLE)
     spans = array("f", sorted(value for value in job.seconds[::step] if value > 0))
-    quantiles = [round(quantile(spans, q) or 0.0, 4) for q in (0.5, 0.95, 1.0) if spans]
+    quantiles = [
+        round(quantile(spans, fraction) or 0.0, 4) for fraction in (0.5, 0.95, 1.0) if spans
+    ]
     timing = Timing(round(seconds, 3), *quantiles)
     early = job.stopping is not None and job.stopping.early
     exam = as_drawn(job.exam) if early else job.exam
@@ -238,9 +240,9 @@ def entries_of(
             entry = entry.with_notices(judgement.notices).with_metrics(judgement.metrics)
             entry = replace(entry, judge=msgspec.convert(judgement.judge, Judge))
             if judgement.by_rule is not None:
-                alone = accuracy_of(job.exam, judgement.by_rule)
+                accuracy_by_rule = accuracy_of(job.exam, judgement.by_rule)
                 title = f"accuracy by the reader '{reader.name}' alone, without the judge"
-                entry = entry.with_metrics({WITHOUT_JUDGE: replace(alone, title=title)})
+                entry = entry.with_metrics({WITHOUT_JUDGE: replace(accuracy_by_rule, title=title)})
         entries.append(entry)
     for place in range(1, len(entries)):
         entries[0] = entries[0].with_notices(_reader_difference_notices(job, place))
@@ -284,20 +286,20 @@ def _reader_difference_notices(job: Job, place: int) -> Iterator[Notice]:
     if readers_of_form(job.exam, pair) == [pair[0].name]:
         return
     exam, tallies = job.exam, (job.tallies[0], job.tallies[place])
-    alone = job.epochs == 1 and not exam.clustered
+    is_independent = job.epochs == 1 and not exam.clustered
     pairs: list[tuple[float, float]] = []
     groups: list[str] = []
     for unit, codes in enumerate(zip(*(tally.outcomes for tally in tallies), strict=True)):
         if all(code in GRADED for code in codes):
             pairs.append((tallies[0].values[unit], tallies[1].values[unit]))
-            if not alone:
+            if not is_independent:
                 position = unit // job.epochs
                 groups.append(cluster_of(exam, position) or str(position))
     if all(headline_score == other_score for headline_score, other_score in pairs):
         return
     from keju.stats.paired import paired_difference
 
-    difference = paired_difference(pairs, None if alone else groups)
+    difference = paired_difference(pairs, None if is_independent else groups)
     if difference is None or (difference.p >= NOISE and abs(difference.value) < A_POINT):
         return
     values = {
@@ -445,8 +447,10 @@ def _group_rows(
 def _is_part(exam: Exam) -> bool:
     """Whether only a part of the published questions of an exam is asked."""
     asked_subsets = {subset.name for subset in exam.subsets}
-    published = {name for mean in exam.means() for task in mean.tasks for name in task}
-    return not published <= asked_subsets or any(subset.population for subset in exam.subsets)
+    published_subsets = {name for mean in exam.means() for task in mean.tasks for name in task}
+    return not published_subsets <= asked_subsets or any(
+        subset.population for subset in exam.subsets
+    )
 
 
 def _notices(

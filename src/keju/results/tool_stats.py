@@ -53,7 +53,7 @@ def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
         stops=dict(Counter(use.stop for use in uses).most_common()),
         unknown=sum(call.kind == UNKNOWN for calls in by_tool.values() for call in calls),
         tools=tuple(
-            _row(name, by_tool.get(name, []), users[name]) for name in offered or used_tools
+            _tool_row(name, by_tool.get(name, []), users[name]) for name in offered or used_tools
         ),
         score_with_calls=mean(scores[True]),
         score_without_calls=mean(scores[False]),
@@ -79,7 +79,7 @@ def tool_notices(job: Job, stats: ToolStats, facts: Mapping[str, Any]) -> Iterat
         yield Notice("tools_failing", values)
 
 
-def _row(name: str, calls: Sequence[Call], users: int) -> ToolRow:
+def _tool_row(name: str, calls: Sequence[Call], users: int) -> ToolRow:
     spans = sorted(call.seconds for call in calls)
     return ToolRow(
         name=name,

@@ -61,8 +61,8 @@ def make_rule(
     if config.until_ci is not None:
         return UntilKnown(config.until_ci, config.seed)
     assert config.until_decided is not None
-    rivals = {job: _load_rival(config.until_decided, job, config, manifest) for job in jobs}
-    return UntilDecided(rivals, config.seed)
+    baselines = {job: _load_rival(config.until_decided, job, config, manifest) for job in jobs}
+    return UntilDecided(baselines, config.seed)
 
 
 class UntilKnown:
@@ -76,13 +76,13 @@ class UntilKnown:
         """Return all samples."""
         return range(len(job.exam.samples))
 
-    def look(self, job: Job, positions: Sequence[int], total: int, looks: int) -> Stopping:
+    def look(self, job: Job, positions: Sequence[int], total: int, look_count: int) -> Stopping:
         """Return whether the headline of the recorded samples is known precisely enough."""
         exam = as_drawn(job.exam)
         name, metric = headline_of(exam, job.tallies[0].only(positions))
         share = len(positions) / sum(subset.population for subset in exam.subsets)
         interval = anytime_interval(metric, self._half, share)
-        met = (
+        is_met = (
             interval is not None
             and metric.value is not None
             and len(positions) >= min(EARLIEST, total)
@@ -90,10 +90,10 @@ class UntilKnown:
         )
         return Stopping(
             rule="until_ci",
-            met=met,
+            met=is_met,
             asked=len(positions),
             whole=total,
-            looks=looks,
+            looks=look_count,
             seed=self._seed,
             level=LEVEL,
             value=metric.value,
@@ -171,19 +171,19 @@ def _load_rival(source: str, job: Job, config: TaskConfig, manifest: Manifest) -
 class UntilDecided:
     """Stops when the evidence that the model differs from its baseline is strong enough."""
 
-    def __init__(self, rivals: Mapping[Job, Rival], seed: int) -> None:
-        self._rivals = rivals
+    def __init__(self, baselines: Mapping[Job, Rival], seed: int) -> None:
+        self._rivals = baselines
         self._seed = seed
-        self._evidence: dict[Job, list[float]] = {job: [] for job in rivals}
+        self._evidence: dict[Job, list[float]] = {job: [] for job in baselines}
 
     def items(self, job: Job) -> Sequence[int]:
         """Return the samples that the baseline has a score for."""
         return sorted(self._rivals[job].scores)
 
-    def look(self, job: Job, positions: Sequence[int], total: int, looks: int) -> Stopping:
+    def look(self, job: Job, positions: Sequence[int], total: int, look_count: int) -> Stopping:
         """Return whether the pairs that have been recorded decide."""
-        rival = self._rivals[job]
-        score_differences = differences(job, positions, rival.scores)
+        baseline = self._rivals[job]
+        score_differences = differences(job, positions, baseline.scores)
         evidence = self._evidence[job]
         evidence.append(
             evidence_of(sum_by_cluster(score_differences, largest_cluster(job, self.items(job))))
@@ -194,12 +194,12 @@ class UntilDecided:
             met=evidence[-1] >= 1 / LEVEL,
             asked=len(positions),
             whole=total,
-            looks=looks,
+            looks=look_count,
             seed=self._seed,
             level=LEVEL,
             value=value,
             interval=interval,
-            baseline=rival.name,
+            baseline=baseline.name,
             wins=sum(difference > 0 for _, difference in score_differences),
             losses=sum(difference < 0 for _, difference in score_differences),
             left_out=len(positions) - len(score_differences),

@@ -61,12 +61,12 @@ class Verified(NamedTuple):
 def find_sets(data_dir: Path) -> list[RecordedSet]:
     """Return the recorded sets in `data_dir`; raise DataError if there is none or one is
     incomplete."""
-    top = data_dir / FOLDER
-    if not top.is_dir():
+    golden_folder = data_dir / FOLDER
+    if not golden_folder.is_dir():
         raise DataError("verify_no_folder", data_dir=data_dir, folder=FOLDER)
     able = [name for name in registry.names() if registry.get(name).golden is not None]
     sets = []
-    for folder in sorted(path for path in top.iterdir() if path.is_dir()):
+    for folder in sorted(path for path in golden_folder.iterdir() if path.is_dir()):
         files = {path.name for path in folder.iterdir()}
         goldens = {name.removesuffix(GOLDEN) for name in files if name.endswith(GOLDEN)}
         outputs = {
@@ -86,7 +86,7 @@ def find_sets(data_dir: Path) -> list[RecordedSet]:
             sets.append(RecordedSet(folder.name, name, folder / output, folder / golden, data_dir))
     if not sets:
         expected_names = f"NAME{PREDICTIONS[0]} and NAME{GOLDEN}"
-        raise DataError("verify_nothing", folder=top, shown=expected_names)
+        raise DataError("verify_nothing", folder=golden_folder, shown=expected_names)
     return sets
 
 
@@ -114,8 +114,8 @@ def _figures(recorded: RecordedSet) -> list[Figure]:
 
 def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -> Recorded:
     """Return every row of a set as graded by Keju, and the resulting scores."""
-    listed = [row for _, row in read_rows(recorded.predictions)]
-    sitting = check.settings(golden, listed)
+    recorded_rows = [row for _, row in read_rows(recorded.predictions)]
+    sitting = check.settings(golden, recorded_rows)
     exam, _ = prepare_exam(
         recorded.benchmark,
         dict(sitting.args),
@@ -142,11 +142,11 @@ def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -
         data=recorded.data_dir / recorded.benchmark,
         whole=Part(entry.questions_with_reply, entry.outcomes),
         metrics={name: metric.value for name, metric in entry.metrics.items()},
-        subsets={row.name: _part(row) for row in entry.subsets},
-        groups={row.name: _part(row) for row in entry.groups},
+        subsets={row.name: _row_part(row) for row in entry.subsets},
+        groups={row.name: _row_part(row) for row in entry.groups},
     )
 
 
-def _part(row: Row) -> Part:
+def _row_part(row: Row) -> Part:
     micro = None if row.micro_accuracy is UNSET else row.micro_accuracy
     return Part(row.n + row.ungraded, row.outcomes, row.accuracy, micro)
