@@ -54,13 +54,13 @@ class PlannedWork:
 
     pair: Pair
     rank: int
-    line: str
+    queue: str
     """The queue in which it waits."""
     state: State = "waiting"
     progress: Progress | None = None
     asked_all: bool = False
     """Whether every question that it may ask has been sent at least once."""
-    opened: tuple[int, int] | None = None
+    answer_counts: tuple[int, int] | None = None
     """The number of its answers in total and of those reused, once it is known."""
     rates: Rates = field(default_factory=Rates)
     finished: Finished | None = None
@@ -89,7 +89,7 @@ class PlannedWork:
             why="" if error is None else error.said,
             kept=self.was_complete,
         )
-        total, reused_count = self.opened or (0, 0)
+        total, reused_count = self.answer_counts or (0, 0)
         progress = self.progress
         if progress is None:
             return line._replace(done=reused_count, total=total)
@@ -123,8 +123,8 @@ class _Line(Display):
         self._work, self._board = work, board
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        if self._work.opened is None:
-            self._work.opened = total, reused
+        if self._work.answer_counts is None:
+            self._work.answer_counts = total, reused
         else:  # The second stage is the judge's.
             self._work.state = "judging"
 
@@ -161,19 +161,19 @@ class PlanSession:
         """
         self.plan, self._board, self._report = plan, board, report
         self.works = [
-            PlannedWork(pair, rank, line_of(pair.config)) for rank, pair in enumerate(plan.pairs)
+            PlannedWork(pair, rank, queue_of(pair.config)) for rank, pair in enumerate(plan.pairs)
         ]
-        self._lines: dict[str, deque[PlannedWork]] = {}
+        self._queues: dict[str, deque[PlannedWork]] = {}
         for work in self.works:
-            self._lines.setdefault(work.line, deque()).append(work)
+            self._queues.setdefault(work.queue, deque()).append(work)
         self._started = monotonic()
-        self._earlier, self._on_pace = seconds, on_pace
+        self._earlier_seconds, self._on_pace = seconds, on_pace
         self._gates = gates_of(plan)
         self._rates = {
             model: PaceRates(pace.rpm, pace.tpm) for model, pace in plan.own_pace.items()
         }
         self._purse = Purse(plan.budget, spent_before(plan), self._all_seconds)
-        self._interrupts = self._heard = 0
+        self._interrupts = self._handled_interrupts = 0
 
     @property
     def interrupted(self) -> bool:
@@ -181,7 +181,7 @@ class PlanSession:
         return self._interrupts > 0
 
     def _all_seconds(self) -> float:
-        return self._earlier + monotonic() - self._started
+        return self._earlier_seconds + monotonic() - self._started
 
     def run(self) -> None:
         """Work until every run has ended or may not start."""
@@ -216,14 +216,14 @@ class PlanSession:
     def _step(self, ended: threading.Event) -> bool:
         """Pass on interrupts and start the runs that may start; return whether any run is
         active."""
-        while self._heard < self._interrupts:
-            self._heard += 1
+        while self._handled_interrupts < self._interrupts:
+            self._handled_interrupts += 1
             for work in self.works:
                 if work.under_way:
                     work.remote.interrupt()
-        for line in self._lines.values():
-            while line and self._may_begin(line[0]):
-                self._begin(line.popleft(), ended)
+        for queue in self._queues.values():
+            while queue and self._may_begin(queue[0]):
+                self._begin(queue.popleft(), ended)
         return any(work.under_way for work in self.works)
 
     def _may_begin(self, work: PlannedWork) -> bool:
@@ -232,17 +232,17 @@ class PlanSession:
         active_works = [
             other_work
             for other_work in self.works
-            if other_work.line == work.line and other_work.under_way
+            if other_work.queue == work.queue and other_work.under_way
         ]
         if not active_works:
             return True
-        if work.line == LOCAL or len(active_works) >= MOST_AT_ONCE:
+        if work.queue == LOCAL or len(active_works) >= MOST_AT_ONCE:
             return False
         return all(earlier_work.asked_all for earlier_work in active_works)
 
     def _begin(self, work: PlannedWork, ended: threading.Event) -> None:
         if (answer_count := kept(work.pair.config)) is not None:
-            work.state, work.was_complete, work.opened = (
+            work.state, work.was_complete, work.answer_counts = (
                 "complete",
                 True,
                 (answer_count, answer_count),
@@ -282,7 +282,7 @@ class PlanSession:
         work.thread.start()
 
 
-def line_of(config: TaskConfig) -> str:
+def queue_of(config: TaskConfig) -> str:
     """Return the queue of a run: its endpoints, or the one for models in this process."""
     if is_local(config.model):
         return LOCAL

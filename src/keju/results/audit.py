@@ -279,7 +279,7 @@ class _Desk:
         self._job = job
         self._doubts = doubts
         self._run = run
-        self._judged = judged
+        self._has_judge = judged
         self._forms: Forms = {}
         self._findings: dict[int, Finding] = {}
         self._gold_labels, self._read_labels = (bytearray(job.units) for _ in range(2))
@@ -311,7 +311,7 @@ class _Desk:
             readings,
             record.readings,
             record.target or None,
-            self._judged,
+            self._has_judge,
             self._forms,
             job.limits,
         )

@@ -80,12 +80,12 @@ class Case:
     readers: Sequence[Reader]
     """The headline's reader comes first."""
     readings: Sequence[Reading]
-    stored: Sequence[Reading] = ()
+    stored_readings: Sequence[Reading] = ()
     """The readings in the journal."""
     stored_target: str | None = None
-    judged: bool = False
+    has_judge: bool = False
     """Whether a judge grades the answers that no rule decides."""
-    forms: Forms = field(default_factory=dict)
+    form_cache: Forms = field(default_factory=dict)
     """A cache of the forms in which readers find answers."""
     limits: QuestionLimits | None = None
     """The limits of each question, if there are any."""
@@ -215,8 +215,8 @@ class Case:
 
     def _cached_form(self, name: str, find: Callable[[], str]) -> str:
         key = (name, self.sample.subset, self._expected_text, self.sample.labels)
-        if (form := self.forms.get(key)) is None:
-            form = self.forms[key] = find()
+        if (form := self.form_cache.get(key)) is None:
+            form = self.form_cache[key] = find()
         return form
 
     @property
@@ -274,7 +274,7 @@ class Case:
                     stored.answer.value, current_readings[stored.reader].answer.value
                 )
             )
-            for stored in self.stored
+            for stored in self.stored_readings
         )
 
 
@@ -399,7 +399,7 @@ def _is_unread(case: Case) -> bool:
 
 def _left_to_judge(case: Case) -> bool:
     score = case.headline_reading.score
-    if case.judged:
+    if case.has_judge:
         return False
     awaits_judge = score.outcome == "ungraded" and score.grader != READER_FAILED
     return awaits_judge or (

@@ -470,8 +470,8 @@ def unfinished_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
     """Yield notices of missing replies, and of a stopping rule that a test of fixed size
     ignores."""
     job = scored_exam.job
-    if scored_exam.changed:
-        facts = {"file": scored_exam.changed, "part": job.tallies[0].done}
+    if scored_exam.changed_file:
+        facts = {"file": scored_exam.changed_file, "part": job.tallies[0].done}
         yield Notice("compare_data_changed", {"run": name} | facts)
     elif job.missing and (answered := job.tallies[0].done):
         yield Notice("compare_unfinished", {"run": name, "part": answered, "whole": job.units})
@@ -483,7 +483,7 @@ def unfinished_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
 
 def doubt_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
     """Yield the notices that make the score of an exam doubtful, each with the exam's name."""
-    for notice in scored_exam.doubts():
+    for notice in scored_exam.find_doubts():
         yield Notice(
             "compare_doubt", {"run": name, "exam": scored_exam.exam.benchmark, "notice": notice}
         )

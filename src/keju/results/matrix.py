@@ -8,7 +8,7 @@ that it is below it. Nothing is averaged over exams, because such a mean would h
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace as changed
+from dataclasses import replace as replace_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -253,7 +253,7 @@ def _compare_models(
             values = {"run": cell.run, "problem": problem.notice}
             notices.append(Notice("plan_run_unread", values))
             continue
-        groups.append([changed(sitting, name=cell.model) for sitting in sittings])
+        groups.append([replace_dataclass(sitting, name=cell.model) for sitting in sittings])
         names.append(cell.model)
     return compare_sittings(groups, names).comparisons if len(groups) > 1 else ()
 

@@ -195,7 +195,7 @@ class Prediction(NamedTuple):
 
     place: int
     row: dict[str, Any]
-    where: str
+    location: str
 
 
 class Predictions:

@@ -145,10 +145,10 @@ class Sitting:
     """The flag for the key in a command that resumes the run; never the key itself."""
     has_exam_limit: bool = False
     """Whether the exam's settings limit its questions, not ``--limit``."""
-    changed: str = ""
+    changed_file: str = ""
     """The data file that has changed since the run, so that replies to changed questions are left
     out; empty if no file has changed."""
-    doubts: Callable[[], Sequence[Notice]] = tuple
+    find_doubts: Callable[[], Sequence[Notice]] = tuple
     """Returns the notices that make the score doubtful, as the results list them. It returns
     nothing for an arm of a run whose results are being built."""
     load_replies: Callable[[Collection[int]], dict[int, Said]] = lambda _: {}
@@ -325,12 +325,12 @@ def sittings_of_run(
             sitting_of(job, run.manifest, reader),
             name=run.id,
             command=command_name(run.folder),
-            manifest=run.folder / MANIFEST if is_local and not loaded_run.changed else None,
-            changed=loaded_run.changed,
+            manifest=run.folder / MANIFEST if is_local and not loaded_run.changed_file else None,
+            changed_file=loaded_run.changed_file,
             key_flag=key_flag(
                 run.manifest.config.get("model"), has_key=bool(run.manifest.endpoint.get("has_key"))
             ),
-            doubts=partial(doubts_of, job, run.manifest),
+            find_doubts=partial(doubts_of, job, run.manifest),
             load_replies=partial(loaded_run.load_replies, place),
         )
         for place, job in enumerate(loaded_run.jobs)
@@ -364,7 +364,7 @@ class ReadRun(NamedTuple):
 
     run: Run
     requests: JobRequests
-    changed: str
+    changed_file: str
     """The first data file that has changed since the run; empty if no file has changed."""
 
     @property
@@ -378,7 +378,7 @@ class ReadRun(NamedTuple):
         requests = FirstRequests(self.jobs[position], sorted_positions)
         return {
             sorted_positions[number]: Said(record.reply, record.order)
-            for number, _, record in self.run.counting(requests, match_keys=not self.changed)
+            for number, _, record in self.run.counting(requests, match_keys=not self.changed_file)
         }
 
 
@@ -537,7 +537,7 @@ def _scored_exam_of_predictions(
         partial=True,
         targets=predictions.golds.targets,
         file=path,
-        doubts=partial(doubts_of, job),
+        find_doubts=partial(doubts_of, job),
         load_replies=lambda positions: {
             position: Said(reply) for position, reply in predictions.replies(positions)
         },
