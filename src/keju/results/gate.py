@@ -21,7 +21,7 @@ from keju.results.compare import (
     unfinished_notices,
     unread_notices,
 )
-from keju.results.deciding import Share, Step, is_itself, reasons_undecided, shares_of, next_steps
+from keju.results.deciding import Share, Step, is_itself, next_steps, reasons_undecided, shares_of
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
 from keju.results.pairs import count_unanswered, pairs_of
 from keju.results.predictions import Gold
