@@ -275,7 +275,7 @@ def compare_pair(
     `texts` is the number of these questions, in each direction, that include the question and both
     replies.
     """
-    mismatches = unlikes(base, arm)
+    exam_mismatches = unlikes(base, arm)
     shared_fields: dict[str, Any] = {
         "exam": base.exam.benchmark,
         "headline": base.exam.other_headline,
@@ -284,9 +284,9 @@ def compare_pair(
         "arm": arm_name,
         "base_model": base.model,
         "arm_model": arm.model,
-        "unlike": tuple(mismatches),
+        "unlike": tuple(exam_mismatches),
     }
-    if any(mismatch.decisive for mismatch in mismatches):
+    if any(mismatch.decisive for mismatch in exam_mismatches):
         return _side_by_side(shared_fields, base, arm)
     pairs = pairs_of(base, arm)
     difference = paired_difference(pairs.scores, pairs.clusters)
@@ -501,16 +501,16 @@ def unread_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
             yield Notice("compare_unread_of_file", values)
 
 
-def mismatch_notices(mismatches: Sequence[Unlike]) -> Iterator[Notice]:
+def mismatch_notices(exam_mismatches: Sequence[Unlike]) -> Iterator[Notice]:
     """Yield notices that list the differences between two scored exams.
 
     The values are in the mismatches themselves. A difference in weights is not listed if the models
     have different names, and endpoints often report nothing about their weights.
     """
-    models_differ = any(mismatch.field == "model" for mismatch in mismatches)
+    models_differ = any(mismatch.field == "model" for mismatch in exam_mismatches)
     listed_mismatches = [
         mismatch
-        for mismatch in mismatches
+        for mismatch in exam_mismatches
         if mismatch.field not in PLAIN and not (models_differ and mismatch.field == WEIGHTS)
     ]
     one_sided_mismatches = [

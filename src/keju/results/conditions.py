@@ -38,7 +38,7 @@ def question_conditions(job: Job, facts: StoredExam) -> dict[str, Any]:
     return {"exam": job.exam.benchmark, **digests}
 
 
-def prompt_conditions(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
+def protocol_key(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
     """Return how the questions were asked: the settings as Keju understands them today.
 
     For an imported run, they are the settings in the log of the other tool. The seed is included
@@ -85,7 +85,7 @@ def args_of_exam(facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
     return next(matching_args, {})
 
 
-def reading_conditions(job: Job, place: int, gold: str = "current") -> dict[str, Any]:
+def reader_key(job: Job, place: int, gold: str = "current") -> dict[str, Any]:
     """Return how the answers are read and graded today."""
     reader = job.readers[place]
     return {
@@ -97,7 +97,7 @@ def reading_conditions(job: Job, place: int, gold: str = "current") -> dict[str,
     }
 
 
-def conditions_of_manifest(facts: StoredExam, manifest: Manifest, arm: str = "") -> dict[str, Any]:
+def settings_summary(facts: StoredExam, manifest: Manifest, arm: str = "") -> dict[str, Any]:
     """Return the conditions that a manifest alone contains, without loading a question.
 
     Scores with different conditions are shown together but not ranked.

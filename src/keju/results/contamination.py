@@ -151,7 +151,7 @@ def contamination(
         for source in (published, fresh)
     )
     published_exam, fresh_exam = _match_exams(published_exams, fresh_exams, published, fresh)
-    mismatches = tuple(_find_mismatches(published_exam, fresh_exam))
+    exam_mismatches = tuple(_find_mismatches(published_exam, fresh_exam))
     shared_fields: dict[str, Any] = {
         "exam": published_exam.exam.benchmark,
         "fresh_exam": fresh_exam.exam.benchmark,
@@ -160,9 +160,9 @@ def contamination(
         "model": published_exam.model,
         "protocol": published_exam.protocol,
         "reader": published_exam.reader,
-        "unlike": mismatches,
+        "unlike": exam_mismatches,
     }
-    if any(mismatch.decisive for mismatch in mismatches):
+    if any(mismatch.decisive for mismatch in exam_mismatches):
         empty_figures: Any = dict.fromkeys(("published", "fresh", "difference", "ci95", "p"))
         return Contamination(**shared_fields, **empty_figures)
     published_scores, fresh_scores = _subset_scores(published_exam), _subset_scores(fresh_exam)
@@ -191,7 +191,7 @@ def contamination(
         ),
         faulty=sum(published_scores.faulty[name] for name in shared_subsets),
         uncompared=tuple(dict.fromkeys(uncompared)),
-        notices=tuple(_notices(published_exam, fresh_exam, mismatches)),
+        notices=tuple(_notices(published_exam, fresh_exam, exam_mismatches)),
     )
 
 
@@ -337,10 +337,10 @@ def _ends(interval: Interval) -> Ends:
 
 
 def _notices(
-    published_exam: Sitting, fresh_exam: Sitting, mismatches: Sequence[Unlike]
+    published_exam: Sitting, fresh_exam: Sitting, exam_mismatches: Sequence[Unlike]
 ) -> Iterator[Notice]:
     """Yield the notices about anything that could mislead about the comparison."""
-    yield from mismatch_notices(mismatches)
+    yield from mismatch_notices(exam_mismatches)
     for scored_exam in (published_exam, fresh_exam):
         if scored_exam.partial:
             yield Notice("compare_partly_known", {"name": scored_exam.name})

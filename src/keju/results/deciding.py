@@ -37,7 +37,7 @@ def is_itself(sittings: Sequence[Sitting], base: Sequence[Sitting]) -> bool:
     return bool(base) and sittings[0].is_same_source(base[0])
 
 
-def next_steps(
+def steps(
     run_exams: Sequence[Sitting], base: Sequence[Sitting], rows: Sequence[GateRow]
 ) -> Iterator[Step]:
     """Yield the next commands for the runs of a gate. Files and logs have no commands."""
@@ -65,7 +65,7 @@ def next_steps(
             yield Step("gate.plan", plan)
 
 
-def reasons_undecided(
+def reasons(
     run_exams: Sequence[Sitting], base: Sequence[Sitting], rows: Sequence[GateRow]
 ) -> Iterator[Notice]:
     """Yield notices that explain why more questions do not decide, or not at once."""

@@ -21,7 +21,7 @@ from keju.results.compare import (
     unfinished_notices,
     unread_notices,
 )
-from keju.results.deciding import Share, Step, is_itself, next_steps, reasons_undecided, shares_of
+from keju.results.deciding import Share, Step, is_itself, reasons, shares_of, steps
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
 from keju.results.pairs import count_unanswered, pairs_of
 from keju.results.predictions import Gold
@@ -142,13 +142,13 @@ def gate(
                     *unread_notices(scored_exam, scored_exam.name),
                 ]
     rows = _decide_rows(gates)
-    notices += reasons_undecided(run_exams, base, rows)
+    notices += reasons(run_exams, base, rows)
     return GateResult(
         run=run_exams[0].name,
         baseline=base[0].name if base else "",
         rows=tuple(rows),
         notices=tuple(notice for at, notice in enumerate(notices) if notice not in notices[:at]),
-        steps=tuple(next_steps(run_exams, base, rows)),
+        steps=tuple(steps(run_exams, base, rows)),
     )
 
 

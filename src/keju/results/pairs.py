@@ -209,8 +209,8 @@ def load_flip_texts(
     numbers = {id: n for n, id in enumerate(_ids(base)) if id in flips_by_id}
     places = {id: n for n, id in enumerate(_ids(arm)) if id in flips_by_id}
     base_replies, arm_replies = (
-        base.load_replies(set(numbers.values())),
-        arm.load_replies(set(places.values())),
+        base.read_answers(set(numbers.values())),
+        arm.read_answers(set(places.values())),
     )
     empty_answer = Said(Reply())
 

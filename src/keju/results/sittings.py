@@ -48,9 +48,9 @@ from keju.results.conditions import (
     circumstances_of,
     has_exam_limit,
     judge_conditions,
-    prompt_conditions,
+    protocol_key,
     question_conditions,
-    reading_conditions,
+    reader_key,
 )
 from keju.results.doubts import doubts_of
 from keju.results.metrics import cluster_of
@@ -151,7 +151,7 @@ class Sitting:
     find_doubts: Callable[[], Sequence[Notice]] = tuple
     """Returns the notices that make the score doubtful, as the results list them. It returns
     nothing for an arm of a run whose results are being built."""
-    load_replies: Callable[[Collection[int]], dict[int, Said]] = lambda _: {}
+    read_answers: Callable[[Collection[int]], dict[int, Said]] = lambda _: {}
     """Reads the source again and returns the replies to some questions."""
 
     @property
@@ -331,7 +331,7 @@ def sittings_of_run(
                 run.manifest.config.get("model"), has_key=bool(run.manifest.endpoint.get("has_key"))
             ),
             find_doubts=partial(doubts_of, job, run.manifest),
-            load_replies=partial(loaded_run.load_replies, place),
+            read_answers=partial(loaded_run.read_answers, place),
         )
         for place, job in enumerate(loaded_run.jobs)
     ]
@@ -350,8 +350,8 @@ def sitting_of(job: Job, manifest: Manifest, reader: str | None = None) -> Sitti
         place=place,
         price=manifest.price,
         conditions=question_conditions(job, facts)
-        | prompt_conditions(job, facts, manifest)
-        | reading_conditions(job, place)
+        | protocol_key(job, facts, manifest)
+        | reader_key(job, place)
         | judge_conditions(manifest),
         circumstances=circumstances_of(job, facts, manifest),
         has_exam_limit=has_exam_limit(args_of_exam(facts, manifest)),
@@ -372,7 +372,7 @@ class ReadRun(NamedTuple):
         """The jobs of the run, one for each exam and arm."""
         return self.requests.jobs
 
-    def load_replies(self, position: int, positions: Collection[int]) -> dict[int, Said]:
+    def read_answers(self, position: int, positions: Collection[int]) -> dict[int, Said]:
         """Return the first replies to some questions of the job at this position."""
         sorted_positions = sorted(positions)
         requests = FirstRequests(self.jobs[position], sorted_positions)
@@ -532,13 +532,13 @@ def _scored_exam_of_predictions(
         model=name,
         job=job,
         conditions=question_conditions(job, job.facts())
-        | reading_conditions(job, 0, predictions.golds.used_gold),
+        | reader_key(job, 0, predictions.golds.used_gold),
         circumstances={"questions": len(job.exam.samples)},
         partial=True,
         targets=predictions.golds.targets,
         file=path,
         find_doubts=partial(doubts_of, job),
-        load_replies=lambda positions: {
+        read_answers=lambda positions: {
             position: Said(reply) for position, reply in predictions.replies(positions)
         },
     )
@@ -551,7 +551,7 @@ def unlikes(left_exam: Sitting, right_exam: Sitting) -> list[Unlike]:
     """
     partial = left_exam.partial or right_exam.partial
     varied = varied_conditions(left_exam, right_exam)
-    mismatches: list[Unlike] = []
+    exam_mismatches: list[Unlike] = []
     for left_facts, right_facts, decisive in (
         (left_exam.conditions, right_exam.conditions, True),
         (left_exam.circumstances, right_exam.circumstances, False),
@@ -563,12 +563,12 @@ def unlikes(left_exam: Sitting, right_exam: Sitting) -> list[Unlike]:
             is_equal = alike(
                 left_facts.get(name), right_facts.get(name), left_exam.exam, right_exam.exam
             )
-            if not is_equal and not any(mismatch.field == name for mismatch in mismatches):
+            if not is_equal and not any(mismatch.field == name for mismatch in exam_mismatches):
                 decides = decisive and name not in varied
-                mismatches.append(
+                exam_mismatches.append(
                     Unlike(name, left_facts.get(name), right_facts.get(name), decides)
                 )
-    return sorted(mismatches, key=lambda mismatch: not mismatch.decisive)
+    return sorted(exam_mismatches, key=lambda mismatch: not mismatch.decisive)
 
 
 def varied_conditions(left_exam: Sitting, right_exam: Sitting) -> set[str]:
