@@ -129,7 +129,7 @@ class Case:
             right_answer, left_answer, self.sample
         )
 
-    # --- readers that fail ---
+    # --- readers that find no answer ---
 
     @cached_property
     def traits(self) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ class Case:
         value = self.value or ""
         return self.sample.target if self.is_same_answer(value, self.sample.target) else value
 
-    # --- what is suspect ---
+    # --- suspect replies ---
 
     @property
     def is_suspect(self) -> bool:

@@ -52,8 +52,10 @@ def _reported_names(sessions: list[StoredEndpoint]) -> dict[str, int]:
 
 
 def endpoint_notices(uses: tuple[EndpointUse, ...]) -> Iterator[Notice]:
-    """Yield notices about endpoints that were given up, that served another model, or that asked
-    for a wait that Keju did not keep."""
+    """Yield notices about endpoints with problems.
+
+    An endpoint was given up, served another model, or sent a Retry-After that Keju did not follow.
+    """
     for use in uses:
         if use.odd_wait:
             yield Notice("endpoint_odd_wait", {"url": use.address, "wait": use.odd_wait})

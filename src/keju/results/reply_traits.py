@@ -184,8 +184,8 @@ def lone_letter(text: str, letter: str) -> bool:
 _WIDE = {wide: wide - 0xFEE0 for wide in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B))}
 _WIDE |= {wide: wide - 0xFF41 + 0x41 for wide in range(0xFF41, 0xFF5B)}
 
-# A small label at the end of its line, after a marker or alone, (2) or in brackets (3): `ANSWER:
-# b`, `答案：(b)`; not the article in `is a`.
+# A small label at the end of its line, after a marker or alone, (2) or in brackets (3):
+# `ANSWER: b`, `答案：(b)`; not the article in `is a`.
 _SMALL = re.compile(
     r"((?:[:：=是为选]|\bis\b|\A)[\s*_(\[（【{$\"'“]*+)([a-z])(?=[\s)\]）】}$\"'”.。!,，*_]*+(?:\n|\Z))"
     r"|(?<=[(\[（【])([a-z])(?=[)\]）】])",

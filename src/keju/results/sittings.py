@@ -500,7 +500,7 @@ def _scored_exams_of_log(
     except BaseException:
         rmtree(folder, ignore_errors=True)
         raise
-    # The folder is kept until then, because the replies of its scored exams may be read again.
+    # The folder lives as long as the run, because the replies may be read again.
     finalize(run, rmtree, folder, ignore_errors=True)
     return [replace(sitting, name=path.resolve().name, command="") for sitting in scored_exams]
 
