@@ -229,7 +229,7 @@ class Case:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether the reply is suspect."""
+        """Whether the reply is suspect; the beginning of this module lists the cases."""
         headline, secondary = self.headline_reading, self.secondary_reading
         if headline.answer.value is None or secondary.answer.value is None:
             return True
@@ -282,7 +282,7 @@ def readers_of_form(exam: Exam, readers: Sequence[Reader]) -> list[str]:
     """Return the names of the readers that find a right answer in the form that the protocol asks
     for.
 
-    This is the strictest form in which the protocol's reader finds an answer.
+    The form is the strictest one in which the protocol's reader finds an answer.
     """
     protocol_reader = exam.readers.get(exam.protocol.reader, readers[0])
     sample = next((sample for sample in exam.samples if sample.target), None)

@@ -73,7 +73,7 @@ def reasons(
         return
     yield from _too_few_notices([run_exams, base], rows)
     if len(draws := _growth([run_exams, base], rows).draws) > 1:
-        left_flags, right_flags = (draw.words for draw in draws[:2])
+        left_flags, right_flags = (draw.flags for draw in draws[:2])
         values = {
             "run": run_exams[0].name,
             "baseline": base[0].name,
@@ -297,15 +297,15 @@ class _Draw(NamedTuple):
     the smaller one."""
 
     flag: str
-    how: str
+    method: str
     seed: int | None
     """None if nothing is random."""
 
     @property
-    def words(self) -> list[str]:
+    def flags(self) -> list[str]:
         """The flags that draw questions in this way."""
         seed_flags = [] if self.seed is None else [f"--seed {self.seed}"]
-        return [f"--{self.flag}", f"--sample {self.how}", *seed_flags]
+        return [f"--{self.flag}", f"--sample {self.method}", *seed_flags]
 
 
 class _Growth(NamedTuple):
@@ -362,11 +362,11 @@ def _draw_of(sitting: Sitting) -> _Draw | None:
     circumstances = sitting.circumstances
     if sitting.manifest is None or sitting.job.stopping:
         return None
-    how = str(circumstances.get("sample"))
-    seed = None if how == "first" else circumstances.get("seed")
+    method = str(circumstances.get("sample"))
+    seed = None if method == "first" else circumstances.get("seed")
     if circumstances.get("total") is not None:
-        return _Draw("total", how, seed)
-    return _Draw("limit", how, seed) if type(circumstances.get("limit")) is int else None
+        return _Draw("total", method, seed)
+    return _Draw("limit", method, seed) if type(circumstances.get("limit")) is int else None
 
 
 def _size_to_draw(share: Share, flag: str, needed: int) -> int | None:
@@ -380,12 +380,12 @@ def _size_to_draw(share: Share, flag: str, needed: int) -> int | None:
     if flag == "total" and exam.undrawn:
         return None
     sizes = [_subset_size(subset) for subset in exam.subsets]
-    counts = [share.counts(subset.name) for subset in exam.subsets]
+    is_counted = [share.counts(subset.name) for subset in exam.subsets]
 
-    def count_drawn(drawn: int) -> int:
+    def count_drawn(setting: int) -> int:
         """Return how many drawn questions count, with this limit or total."""
-        limits = [drawn] * len(sizes) if flag == "limit" else parts_of_total(sizes, drawn)
-        parts = zip(sizes, limits, counts, strict=True)
-        return sum(min(size, limit) for size, limit, counts in parts if counts)
+        limits = [setting] * len(sizes) if flag == "limit" else parts_of_total(sizes, setting)
+        parts = zip(sizes, limits, is_counted, strict=True)
+        return sum(min(size, limit) for size, limit, counted in parts if counted)
 
     return bisect_left(range(sum(sizes)), needed, key=count_drawn)

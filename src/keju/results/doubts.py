@@ -1,7 +1,7 @@
 """Find faults of an endpoint that make the score of an exam doubtful.
 
-Results list them as notices. Commands that use the score elsewhere (``keju compare``, ``keju
-gate``, ``keju audit``) repeat them with the name of the run.
+Results list them as notices. Commands that use the score elsewhere (``keju compare``,
+``keju gate``, ``keju audit``) repeat them with the name of the run.
 """
 
 from __future__ import annotations
