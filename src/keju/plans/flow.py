@@ -73,8 +73,7 @@ def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = Tru
 
 
 def _stored(plan: PlanConfig, folder: Path) -> StoredPlan:
-    """Return the contents for ``plan.json``: today's pairs, and the duration of earlier
-    sessions."""
+    """Return the contents of ``plan.json``: today's pairs and the time of earlier sessions."""
     stored = StoredPlan(plan=plan.name, created=now())
     if (folder / PLAN).is_file():
         stored = StoredPlan.read(folder)

@@ -209,13 +209,11 @@ class PlanSession:
         return [work.board_line for work in self.works]
 
     def _interrupt(self) -> None:
-        """Note an interrupt. The first one waits for requests in flight; the second one stops at
-        once."""
+        """Note an interrupt: the first waits for requests in flight, the second stops at once."""
         self._interrupts += 1
 
     def _step(self, ended: threading.Event) -> bool:
-        """Pass on interrupts and start the runs that may start; return whether any run is
-        active."""
+        """Pass on interrupts and start runs; return whether any run is active."""
         while self._handled_interrupts < self._interrupts:
             self._handled_interrupts += 1
             for work in self.works:
@@ -296,8 +294,7 @@ def _places(config: TaskConfig) -> Iterable[str]:
 
 
 def gates_of(plan: PlanConfig) -> dict[str, Gate]:
-    """Return the endpoints of a plan, each with the largest number of slots that a model may
-    use."""
+    """Return the endpoints of a plan, each with the largest number of slots of its models."""
     slot_limits: dict[str, int] = {}
     for pair in plan.pairs:
         config = pair.config

@@ -504,8 +504,7 @@ def _accuracy_range(rows: Sequence[ReaderRow]) -> Ends | None:
 
 
 def _is_outside(headline: Estimate, reader_accuracy: Estimate) -> bool:
-    """Whether another reader's accuracy differs from the headline's by more than a standard
-    error."""
+    """Whether the accuracies of two readers differ by more than the headline's standard error."""
     if (
         headline.value is None
         or reader_accuracy.value is None

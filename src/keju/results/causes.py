@@ -176,8 +176,7 @@ class Case:
 
     @cached_property
     def guessed_right(self) -> bool:
-        """Whether the headline's reader found no marker, but guessed the answer that the reply
-        states."""
+        """Whether the headline's reader found no marker but guessed the stated answer."""
         headline_answer = self.headline_reading.answer
         return (
             self.secondary_place > 0
@@ -192,8 +191,10 @@ class Case:
         return wording_of(self.text) if self.guessed_right else ""
 
     def _form_of(self, reader: Reader) -> str:
-        """Return the strictest form in which a reader finds the value, as a template; may be
-        empty."""
+        """Return the strictest form in which a reader finds the value, as a template.
+
+        The result is empty if there is no such form.
+        """
         return self._cached_form(reader.name, lambda: self._strictest_form(reader))
 
     def _strictest_form(self, reader: Reader) -> str:
@@ -279,8 +280,7 @@ class Case:
 
 
 def readers_of_form(exam: Exam, readers: Sequence[Reader]) -> list[str]:
-    """Return the names of the readers that find a right answer in the form that the protocol asks
-    for.
+    """Return the names of the readers that find a right answer in the protocol's form.
 
     The form is the strictest one in which the protocol's reader finds an answer.
     """
@@ -299,8 +299,7 @@ def readers_of_form(exam: Exam, readers: Sequence[Reader]) -> list[str]:
 
 
 def _tier(reader: Reader, form: str, sample: Sample | None) -> str | None:
-    """Return the tier at which a reader finds the target of a sample in a form; None if it
-    fails."""
+    """Return the tier at which a reader finds a sample's target in a form; None if it fails."""
     if sample is None:
         return None
     bare_target = sample.target.strip("()") if "({})" in form else sample.target
@@ -545,8 +544,7 @@ def _near_option(case: Case) -> bool:
 
 
 def _part_of_number(case: Case) -> bool:
-    """Whether a wrong number contains the right one or is contained in it, or differs only in
-    sign."""
+    """Whether a wrong number contains the right one, is contained in it, or differs in sign."""
     value, target = case.value or case.headline_reading.answer.value, case.sample.target
     if value is None or case.sample.choices or case.is_same_answer(value, target):
         return False

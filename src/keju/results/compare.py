@@ -151,8 +151,10 @@ def compare(
 def compare_sittings(
     groups: Sequence[Sequence[Sitting]], sources: Sequence[str], texts: int = 0
 ) -> Compared:
-    """Compare the exams of several sources; `sources` names them if their own names are not
-    unique."""
+    """Compare the exams of several sources.
+
+    `sources` names the sources if several have the same name.
+    """
     names = [group[0].name for group in groups]
     if len(set(names)) < len(names):
         names = list(sources)
@@ -216,10 +218,9 @@ def match_exams(
 def compare_arms(
     jobs: Sequence[Job], price: Price | None = None, run: str = ""
 ) -> list[Comparison]:
-    """Compare every pair of arms of each exam under the headline's reader; the earlier arm is the
-    base.
+    """Compare every pair of arms of each exam under the headline's reader.
 
-    `run` is the name of the run in suggested commands.
+    The earlier arm is the base. `run` is the name of the run in suggested commands.
     """
     arms = [Sitting(name="", model="", job=job, price=price, command=run) for job in jobs]
     return _compare_within_run(arms, detailed=False)
@@ -394,8 +395,7 @@ def _detectable_difference(difference: Difference | None, *, binary: bool) -> fl
 
 
 def _questions_needed(difference: Difference | None, *, binary: bool) -> int | None:
-    """Return how many questions the test of a difference needs, by McNemar's test if that one
-    applies."""
+    """Return how many questions the test of a difference needs (McNemar's test, if it applies)."""
     if difference is None or not difference.value:
         return None
     arm_share, base_share = (
@@ -467,8 +467,7 @@ def _usage_change(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Cha
 
 
 def unfinished_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
-    """Yield notices of missing replies, and of a stopping rule that a test of fixed size
-    ignores."""
+    """Yield notices of missing replies, and of stopping rules that a fixed-size test ignores."""
     job = scored_exam.job
     if scored_exam.changed_file:
         facts = {"file": scored_exam.changed_file, "part": job.tallies[0].done}

@@ -81,7 +81,7 @@ class Contamination(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
     @property
     def obstacle(self) -> Unlike | None:
-        """The most important difference that makes the two sides incomparable; None if there is
+        """The most important difference that makes the sides incomparable; None if there is
         none."""
         return next((mismatch for mismatch in self.unlike if mismatch.decisive), None)
 
@@ -201,8 +201,7 @@ def _match_exams(
     published: Source,
     fresh: Source,
 ) -> tuple[Sitting, Sitting]:
-    """Return the published exam, and the exam with fresh questions of the same kind and
-    difficulty."""
+    """Return the published exam, and the fresh exam of the same kind and difficulty."""
     names = {"published": str(published), "fresh": str(fresh)}
     pairs = [
         (published_exam, fresh_exam)

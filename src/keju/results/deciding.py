@@ -266,8 +266,7 @@ def _question_flags(sittings: Sequence[Sitting], size: int) -> str | None:
 
 
 def _largest_subset(sittings: Sequence[Sitting], size: int) -> int:
-    """Return the number of questions in the largest subset, if subsets of `size` are also
-    generated."""
+    """Return the size of the largest subset, if subsets of `size` are generated as well."""
     return max(
         size,
         *(_subset_size(subset) for scored_exam in sittings for subset in scored_exam.exam.subsets),
@@ -293,8 +292,10 @@ def _plan_command(run_exam: Sitting, base: Sequence[Sitting], rows: Sequence[Gat
 
 
 class _Draw(NamedTuple):
-    """The way a run draws its questions. Two runs that draw in the same way share the questions of
-    the smaller one."""
+    """The way a run draws its questions.
+
+    If two runs draw in the same way, they share the questions of the smaller one.
+    """
 
     flag: str
     method: str

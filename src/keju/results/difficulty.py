@@ -58,8 +58,7 @@ def _exam_curve(entries: Sequence[Entry]) -> Curve:
 
 
 def _mean_chance(entry: Entry) -> float | None:
-    """Return the mean score of a blind guess over all questions; None if guessing is not
-    defined."""
+    """Return the mean score of a blind guess over all questions; None if it is undefined."""
     if all(row.chance is None for row in entry.subsets):
         return None
     n = sum(row.n for row in entry.subsets)

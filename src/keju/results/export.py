@@ -126,8 +126,10 @@ def _only_answers(run: Run, job: Job) -> dict[str, str | None]:
 
 
 def write_prediction_files(run: Run, jobs: Sequence[Job], form: str, folder: Path) -> list[Path]:
-    """Write the exam's files with a column of predictions; raise UsageError if it has no such
-    files."""
+    """Write the exam's files with a column of predictions.
+
+    Raise UsageError if the exam has no such files.
+    """
     name = form.rpartition("-")[0]
     job = _only_job([job for job in jobs if job.exam.benchmark == name])
     make = registry.get(name).prediction_files

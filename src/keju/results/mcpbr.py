@@ -102,8 +102,7 @@ def _servers(sessions: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, d
 
 
 def _summary(entry: Entry, servers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of one arm under the headline's reader; `servers` has its servers'
-    figures."""
+    """Return the figures of one arm under the headline's reader, with its servers."""
     counts = entry.outcomes
     unscored = sum(counts.get(name, 0) for name in ("error", "ungraded", "unlabelled"))
     total, resolved = sum(counts.values()), counts["correct"]

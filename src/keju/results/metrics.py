@@ -137,8 +137,7 @@ class Cell:
         value: Callable[[ItemState], float | None],
         draws: Callable[[ItemState], int] = attrgetter("graded"),
     ) -> Gathered:
-        """Collect a value of each item, based on `draws` answers; items with the value None are
-        left out."""
+        """Collect a value of each item, based on `draws` answers; leave out items with None."""
         gathered = Gathered(clustered=self.clustered)
         for (group, state), count in self.states.items():
             item_value = value(state)
@@ -524,8 +523,7 @@ class Ballot(NamedTuple):
     abstained: int
 
     def bounds(self, ungraded: int) -> tuple[Ballot, Ballot]:
-        """Return the ballots in which all ungraded replies vote for one wrong or one right
-        option."""
+        """Return the ballots if all ungraded replies voted for one wrong or one right option."""
 
         def with_ungraded(votes: list[int]) -> list[int]:
             largest, *smaller = sorted(votes, reverse=True) or [0]

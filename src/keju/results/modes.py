@@ -247,8 +247,10 @@ def _scores(run: Run, benchmark: str) -> _Scores:
 
 
 def _by_question(sitting: Sitting) -> dict[str, float]:
-    """Return the score of each question: the mean over its rotations, ``law_3`` and
-    ``law_3#rot1``."""
+    """Return the score of each question: the mean over its rotations.
+
+    ``law_3`` and ``law_3#rot1`` are rotations of one question.
+    """
     scores: dict[str, list[float]] = defaultdict(list)
     for question in sitting:
         if question.score is not None:

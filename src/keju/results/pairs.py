@@ -49,8 +49,7 @@ class PairedScores(Sequence[tuple[float, float]]):
 
 
 class Pairs(NamedTuple):
-    """The questions that two scored exams share, by their numbers in each, and the other
-    questions."""
+    """The questions that two scored exams share, by their numbers in each."""
 
     base: array[int]
     arm: array[int]
@@ -208,7 +207,7 @@ def load_flip_texts(
     }
     numbers = {id: n for n, id in enumerate(_ids(base)) if id in flips_by_id}
     places = {id: n for n, id in enumerate(_ids(arm)) if id in flips_by_id}
-    base_replies, arm_replies = (
+    base_answers, arm_answers = (
         base.read_answers(set(numbers.values())),
         arm.read_answers(set(places.values())),
     )
@@ -216,21 +215,21 @@ def load_flip_texts(
 
     def with_texts(flip: Flip) -> Flip:
         number, place = numbers[flip.id], places[flip.id]
-        base_reply, arm_reply = (
-            base_replies.get(number, empty_answer),
-            arm_replies.get(place, empty_answer),
+        base_answer, arm_answer = (
+            base_answers.get(number, empty_answer),
+            arm_answers.get(place, empty_answer),
         )
-        sample = as_shown(base.exam.samples[number], base_reply.order)
+        sample = as_shown(base.exam.samples[number], base_answer.order)
         choices = () if any(not text for text in sample.choices) else sample.choices
-        if base_reply.order != arm_reply.order or all(text in sample.text for text in choices):
+        if base_answer.order != arm_answer.order or all(text in sample.text for text in choices):
             # The two runs showed different orders, or the question includes the options.
             choices = ()
         return replace(
             flip,
             question=sample.text,
             choices=choices,
-            base_reply=base_reply.reply.text,
-            arm_reply=arm_reply.reply.text,
+            base_reply=base_answer.reply.text,
+            arm_reply=arm_answer.reply.text,
         )
 
     return {id: with_texts(flip) for id, flip in flips_by_id.items()}
@@ -241,8 +240,7 @@ def _ids(sitting: Sitting) -> Iterator[str]:
 
 
 def _spread_over_subsets(flips: Iterable[Flip], limit: int, sign: int) -> Iterator[Flip]:
-    """Yield up to `limit` flips of one direction: the first of each subset, then the second, and so
-    on."""
+    """Yield up to `limit` flips of one direction: first one of each subset, then a second."""
     subsets: dict[str, list[Flip]] = {}
     for flip in flips:
         if sign * (flip.arm - flip.base) > 0:

@@ -176,8 +176,10 @@ def plan(
     work_dir: str | None = None,
     seed: int = 42,
 ) -> Plan:
-    """Plan an exam for one goal: a difference to show, money to spend, a limit, or a gate to
-    decide. Without a goal, plan the whole exam.
+    """Plan an exam for one goal; without a goal, plan the whole exam.
+
+    A goal is a difference to show (`mde`), money to spend (`max_cost`), a `limit`, or a gate to
+    decide (`margin`).
 
     `limit` applies to each subset, as in ``keju eval``. `pilot` is a stored run of the exam; its
     protocol and data are used unless others are given. `margin` asks how many questions decide
@@ -440,8 +442,7 @@ def _protocol_mismatch_notices(exam: Exam, pilot: Exam, run: str) -> Iterator[No
 
 
 def _pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
-    """Return the exam as it was run in the pilot; raise UsageError if it is missing or has no
-    reply."""
+    """Return the exam as it was run in the pilot; raise UsageError if it has no reply."""
     jobs = [
         job for job in read_run(run, None, data_dir).jobs if job.exam.benchmark == exam.benchmark
     ]

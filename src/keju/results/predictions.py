@@ -176,8 +176,8 @@ class Golds:
         return MIXED if further_golds else gold
 
     def annotate(self, entry: Entry) -> Entry:
-        """Return `entry` with the gold that counted and, if golds differ, the accuracy with the
-        other one."""
+        """Return `entry` with the gold that counted; if golds differ, add the accuracy with the
+        other."""
         used_gold = self.used_gold
         entry = replace(entry, gold=used_gold, gold_differs=self._differences)
         if not self._differences:
@@ -199,11 +199,10 @@ class Prediction(NamedTuple):
 
 
 class Predictions:
-    """The rows of a predictions file in order; read again each time, so that none are held in
-    memory."""
+    """The rows of a predictions file in order; read again each time, never held in memory."""
 
     def __init__(self, exam: Exam, path: Path, letter: str = "") -> None:
-        """Expect rows with ``output``, or with the letter that was read from it under the key
+        """Expect rows with ``output``, or with the letter that was read from it in the key
         `letter`."""
         self._exam = exam
         self._path = path

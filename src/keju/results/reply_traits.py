@@ -297,8 +297,7 @@ def form_traits(text: str, value: str, form: str, reads: Callable[[str], bool]) 
 
 
 def label_trait(text: str, reads: Callable[[str], bool]) -> str:
-    """Return the one trait whose removal makes the reader find the answer; empty if there is
-    none."""
+    """Return the one trait whose removal makes the reader find the answer; may be empty."""
     for name, rewrite in TRAITS:
         if (rewritten := rewrite(text)) != text and reads(rewritten):
             return name
@@ -312,8 +311,10 @@ def _remove_traits(text: str, traits: Iterable[tuple[str, Callable[[str], str]]]
 
 
 def _rewordings(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
-    """Yield the reply with one of its last announcements in the reader's form, then with only the
-    value in this form."""
+    """Yield the reply with one of its last announcements in the reader's form.
+
+    For each announcement, the last version has only the value in this form.
+    """
     text = normal_chinese(text) if CJK.search(text) else text
     spans = _announced(text)
     form_is_chinese = CJK.search(form) is not None

@@ -132,8 +132,7 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.outcome == "correct"
 
     def cells(self, columns: Iterable[str], beside: Iterable[str]) -> Row:
-        """Return the cells of these columns; `beside` are the readers after the
-        headline's."""
+        """Return the cells of these columns; `beside` names the readers after the headline's."""
         reader_cells: Row = {}
         by_name = {reading.reader: reading for reading in self.readings[1:]}
         for name in beside:
@@ -203,8 +202,7 @@ class Samples:
         return f"<samples of run {self._run.id}>"
 
     def _repr_html_(self) -> str:
-        """The first rows as a table. The module is named by text, since it is in a higher
-        package."""
+        """Return the first rows as a table, by a module of a higher package."""
         return str(import_module("keju.report.notebook").html_of(self))
 
     def only(
@@ -238,8 +236,7 @@ class Samples:
         return self.only(lambda row: not row.correct)
 
     def table(self, *, full_text: bool = False) -> Table:
-        """Return the answers as a table; with `full_text`, include the texts of questions and
-        replies."""
+        """Return the answers as a table; `full_text` adds the texts of questions and replies."""
         exams, rows = self._run.manifest.benchmarks, iter(self)
         other_readers = list(
             dict.fromkeys(name for exam in exams for name in list(exam.readers)[1:])
@@ -306,8 +303,10 @@ class Samples:
         *,
         full_text: bool = True,
     ) -> duckdb.DuckDBPyRelation:
-        """Return a table `name` of `connection`, or of a new database in memory; an old one is
-        replaced."""
+        """Return a table `name` of `connection` or of a new database in memory.
+
+        An existing table of this name is replaced.
+        """
         connection = connection or import_duckdb("a table of DuckDB").connect(
             ":memory:", config=SETTINGS
         )
@@ -335,8 +334,7 @@ def import_duckdb(what: str) -> Any:
 
 
 def lines_query(table: Table, folder: Path) -> tuple[str, int]:
-    """Write a table into `folder` as JSON Lines; return DuckDB's query that reads it, and its
-    rows."""
+    """Write a table into `folder` as JSON Lines; return DuckDB's query for it, and its rows."""
     lines = folder / "rows.jsonl"
     types = ", ".join(f"{_sql_text(name)}: '{kind}'" for name, kind in table.columns.items())
     with lines.open("wb") as stream:

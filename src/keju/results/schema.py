@@ -412,8 +412,10 @@ class Unlike(msgspec.Struct, frozen=True):
         return None
 
     def told(self, code: str, **names: str) -> tuple[str, dict[str, Any]]:
-        """Return the code and values of a sentence about it: `code` with both values, or its
-        variant ``CODE_plainly`` without values."""
+        """Return the code and values of a sentence about it.
+
+        The code is `code` with both values, or ``CODE_plainly`` without values.
+        """
         if (fact := self.plain_name) is not None:
             return f"{code}_plainly", {**names, "fact": fact}
         values = {"first": quote_fact(self.first), "second": quote_fact(self.second)}
@@ -548,8 +550,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def conclusion(self) -> Notice:
-        """A sentence that says what the comparison shows, and how many questions would show
-        more."""
+        """A sentence that says what the comparison shows, and how many questions show more."""
         names: dict[str, Any] = {"arm": self.arm, "base": self.base, "n": self.n}
         if mismatch := self.obstacle:
             return Notice(*mismatch.told("compare_unlike", base=self.base, arm=self.arm))
@@ -650,8 +651,7 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Accuracy against difficulty, if an exam was run at several difficulties."""
 
     def is_level(self, entry: Entry) -> bool:
-        """Whether an entry is one difficulty of a curve, so that its arm only names the
-        difficulty."""
+        """Whether an entry is one difficulty of a curve; then its arm only names the difficulty."""
         return any(
             (curve.exam, curve.reader, point.arm) == (entry.name, entry.reader, entry.arm)
             for curve in self.curves
@@ -686,10 +686,10 @@ def to_document(results: Results) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Results:
-    """Return the results that a document contains; documents of 0.1 have sentences instead of
-    notices.
+    """Return the results that a document contains.
 
-    Raise DataError if it is not a results document.
+    Documents of version 0.1 have sentences instead of notices. Raise DataError if it is not a
+    results document.
     """
     try:
         entries = []

@@ -132,8 +132,7 @@ def _make_jobs_with_readers(config: TaskConfig, run: Run) -> list[Job]:
 
 
 def current_results(run: Run, data_dir: str | None = None) -> Results:
-    """Return the contents of ``results.json``; score the run if the file is missing or out of
-    date."""
+    """Return the contents of ``results.json``; score the run if the file is out of date."""
     if run.results_are_current:
         return from_document(read_json(run.folder / RESULTS))
     return score_run(run, data_dir=data_dir)
@@ -214,8 +213,7 @@ def _disagreement(sample: Sample, readings: Sequence[Reading]) -> Iterator[Disag
 
 
 def _weightiest_first(rows: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
-    """Return the rows whose score depends on the reader first; otherwise in the order of the
-    exam."""
+    """Return the rows sorted: those whose score depends on the reader come first."""
     return tuple(sorted(rows, key=lambda row: not row.decides))
 
 
@@ -227,8 +225,7 @@ class Joint(NamedTuple):
 
 
 def _with_joint_metrics(job: Job, entries: Sequence[Entry], rows: Sequence[Joint]) -> list[Entry]:
-    """Return `entries` with the exam's joint metrics; `rows` are in the order of the file or
-    run."""
+    """Return `entries` with the exam's joint metrics; `rows` are in the order of the run."""
     answers: dict[str, list[str | None]] = {}
     for reading in (reading for row in rows for reading in row.readings):
         answers.setdefault(reading.reader, []).append(reading.answer.value)

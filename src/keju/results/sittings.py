@@ -264,12 +264,11 @@ def sittings_of(
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> list[Sitting]:
-    """Return the scored exams of a run (its folder or id), of another tool's log, or of
-    predictions.
+    """Return the scored exams of a run, of another tool's log, or of predictions.
 
-    `datasets` names the exam that a file of predictions answers; it selects one exam of other
-    sources. `gold`, `protocol` and `dataset_args` (the settings of the exam) apply to predictions
-    only.
+    `source` is the folder or id of a run, or the path of a file. `datasets` names the exam that a
+    file of predictions answers; it selects one exam of other sources. `gold`, `protocol` and
+    `dataset_args` (the settings of the exam) apply to predictions only.
     """
     source = path_of(source)
     path, folder = Path(source), runs_folder(work_dir)
@@ -514,8 +513,7 @@ def _scored_exam_of_predictions(
     dataset_args: dict[str, Any] | None,
     data_dir: str | None,
 ) -> Sitting:
-    """Return a file of predictions as a scored exam. It is not known how its questions were
-    asked."""
+    """Return a file of predictions as a scored exam; it does not say how questions were asked."""
     predictions = read_predictions(
         dataset,
         path,
@@ -572,8 +570,7 @@ def unlikes(left_exam: Sitting, right_exam: Sitting) -> list[Unlike]:
 
 
 def varied_conditions(left_exam: Sitting, right_exam: Sitting) -> set[str]:
-    """Return the conditions that differ because the two exams ask the same questions in another
-    form."""
+    """Return the conditions that differ because the exams ask the same in another form."""
     return {
         name
         for setting, dependent_settings in left_exam.exam.varied.items()

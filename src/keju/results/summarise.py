@@ -225,10 +225,9 @@ def entries_of(
             entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))
         if job.sampling.temperature == 0 and job.epochs > 1:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
-        if (question_count := entry.questions_with_reply) and sum(
-            job.outside
-        ) > MUCH_OUTSIDE * question_count * job.epochs:
-            share = sum(job.outside) / (question_count * job.epochs)
+        reply_count = entry.questions_with_reply * job.epochs
+        if reply_count and sum(job.outside) > MUCH_OUTSIDE * reply_count:
+            share = sum(job.outside) / reply_count
             entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
         entry = entry.with_notices(_run_notices(job, declared))
         entry = entry.with_notices(faults)

@@ -49,8 +49,7 @@ TIGHTEST = 1000
 def make_rule(
     config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
 ) -> Rule:
-    """Return the rule that the configuration names; raise an error if it cannot work with the
-    jobs."""
+    """Return the rule that the configuration names; raise an error if the jobs do not allow it."""
     if stage is not None:
         raise ConfigError("until_with_judge")
     for job in jobs:
@@ -137,8 +136,10 @@ class Rival(NamedTuple):
 
 
 def _load_rival(source: str, job: Job, config: TaskConfig, manifest: Manifest) -> Rival:
-    """Return the baseline's scores on the questions of a job; raise UsageError if not
-    comparable."""
+    """Return the baseline's scores on the questions of a job.
+
+    Raise UsageError if the baseline is not comparable.
+    """
     exam = job.exam
     dataset_names = {registry.get(name).name: name for name in config.datasets}
     baselines = sittings_of(
@@ -251,8 +252,7 @@ def evidence_of(differences: Counter[float]) -> float:
 def anytime_difference(
     score_differences: Sequence[tuple[str, float]],
 ) -> tuple[float | None, Interval | None]:
-    """Return the mean difference and its interval, which holds at all looks from `EARLIEST` pairs
-    on."""
+    """Return the mean difference and its interval at all looks from `EARLIEST` pairs on."""
     sums: dict[str, list[float]] = {}
     for place, (cluster, difference) in enumerate(score_differences):
         sums.setdefault(cluster or str(place), []).append(difference)

@@ -59,8 +59,7 @@ class Verified(NamedTuple):
 
 
 def find_sets(data_dir: Path) -> list[RecordedSet]:
-    """Return the recorded sets in `data_dir`; raise DataError if there is none or one is
-    incomplete."""
+    """Return the recorded sets in `data_dir`; raise DataError if none or only a part exists."""
     golden_folder = data_dir / FOLDER
     if not golden_folder.is_dir():
         raise DataError("verify_no_folder", data_dir=data_dir, folder=FOLDER)
