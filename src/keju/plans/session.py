@@ -240,11 +240,8 @@ class PlanSession:
 
     def _begin(self, work: PlannedWork, ended: threading.Event) -> None:
         if (answer_count := kept(work.pair.config)) is not None:
-            work.state, work.was_complete, work.answer_counts = (
-                "complete",
-                True,
-                (answer_count, answer_count),
-            )
+            work.state, work.was_complete = "complete", True
+            work.answer_counts = answer_count, answer_count
             return
         if (error := self._purse.exhausted()) is not None:
             work.state, work.error = "incomplete", error

@@ -76,7 +76,7 @@ class UntilKnown:
         return range(len(job.exam.samples))
 
     def look(self, job: Job, positions: Sequence[int], total: int, look_count: int) -> Stopping:
-        """Return whether the headline of the recorded samples is known precisely enough."""
+        """Return the state of the rule, which is met if the headline is known precisely enough."""
         exam = as_drawn(job.exam)
         name, metric = headline_of(exam, job.tallies[0].only(positions))
         share = len(positions) / sum(subset.population for subset in exam.subsets)
@@ -173,17 +173,17 @@ class UntilDecided:
     """Stops when the evidence that the model differs from its baseline is strong enough."""
 
     def __init__(self, baselines: Mapping[Job, Rival], seed: int) -> None:
-        self._rivals = baselines
+        self._baselines = baselines
         self._seed = seed
         self._evidence: dict[Job, list[float]] = {job: [] for job in baselines}
 
     def items(self, job: Job) -> Sequence[int]:
         """Return the samples that the baseline has a score for."""
-        return sorted(self._rivals[job].scores)
+        return sorted(self._baselines[job].scores)
 
     def look(self, job: Job, positions: Sequence[int], total: int, look_count: int) -> Stopping:
-        """Return whether the pairs that have been recorded decide."""
-        baseline = self._rivals[job]
+        """Return the state of the rule, which is met if the recorded pairs decide."""
+        baseline = self._baselines[job]
         score_differences = differences(job, positions, baseline.scores)
         evidence = self._evidence[job]
         evidence.append(
@@ -242,11 +242,11 @@ def sum_by_cluster(score_differences: Sequence[tuple[str, float]], largest: int)
     return Counter(round(cluster_sum, 9) for cluster_sum in sums.values())
 
 
-def evidence_of(differences: Counter[float]) -> float:
+def evidence_of(difference_counts: Counter[float]) -> float:
     """Return the e-value of differences and their counts."""
-    if differences.keys() <= {-1.0, 0.0, 1.0}:
-        return e_value(differences[1.0], differences[-1.0], LIKELY)
-    return graded_e_value(differences, LIKELY)
+    if difference_counts.keys() <= {-1.0, 0.0, 1.0}:
+        return e_value(difference_counts[1.0], difference_counts[-1.0], LIKELY)
+    return graded_e_value(difference_counts, LIKELY)
 
 
 def anytime_difference(

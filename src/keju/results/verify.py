@@ -114,14 +114,14 @@ def _figures(recorded: RecordedSet) -> list[Figure]:
 def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -> Recorded:
     """Return every row of a set as graded by Keju, and the resulting scores."""
     recorded_rows = [row for _, row in read_rows(recorded.predictions)]
-    sitting = check.settings(golden, recorded_rows)
+    recorded_settings = check.settings(golden, recorded_rows)
     exam, _ = prepare_exam(
         recorded.benchmark,
-        dict(sitting.args),
+        dict(recorded_settings.args),
         data_dir=str(recorded.data_dir),
-        protocol=sitting.protocol,
+        protocol=recorded_settings.protocol,
     )
-    names = list(sitting.readers or [exam.protocol.reader])
+    names = list(recorded_settings.readers or [exam.protocol.reader])
     readers = choose_readers(exam, names)[: len(names)]
     job = Job(exam, Sampling(), readers, model="")
     rows = []
