@@ -568,9 +568,8 @@ def _find_failures(jobs: Sequence[Job]) -> Failures:
                 continue
             if value >= PASS:
                 answered_correctly.add(key)
-            failed[key] = (
-                failed.get(key, answers := _normalised_answers(tally.answers[unit])) & answers
-            )
+            answers = _normalised_answers(tally.answers[unit])
+            failed[key] = failed.get(key, answers) & answers
     return {key: answers for key, answers in failed.items() if key not in answered_correctly}
 
 

@@ -327,9 +327,8 @@ def causes_of(case: Case) -> tuple[str, ...]:
     if codes and codes != ("stale_score",):
         return codes
     if case.value is None:
-        fallback_code = (
-            "one_reader_only" if case.headline_reading.answer.value is not None else "no_answer"
-        )
+        headline_answer = case.headline_reading.answer.value
+        fallback_code = "no_answer" if headline_answer is None else "one_reader_only"
     else:
         fallback_code = "other_reading"
     return (fallback_code, *codes)

@@ -398,10 +398,8 @@ def _questions_needed(difference: Difference | None, *, binary: bool) -> int | N
     """Return how many questions the test of a difference needs (McNemar's test, if it applies)."""
     if difference is None or not difference.value:
         return None
-    arm_share, base_share = (
-        difference.first_only / difference.n,
-        difference.second_only / difference.n,
-    )
+    arm_share = difference.first_only / difference.n
+    base_share = difference.second_only / difference.n
     if binary and difference.clusters is None:
         return items_needed_exactly(arm_share, base_share)
     if difference.se is None:
@@ -415,10 +413,8 @@ def _subset_changes(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
     for subset in exam.subsets if len(exam.subsets) > 1 else ():
         ends = (bisect_left(pairs.base, place) for place in (subset.start, subset.stop))
         subset_slice = slice(*ends)
-        scores, clusters = (
-            pairs.scores[subset_slice],
-            pairs.clusters and pairs.clusters[subset_slice],
-        )
+        scores = pairs.scores[subset_slice]
+        clusters = pairs.clusters and pairs.clusters[subset_slice]
         if (difference := paired_difference(scores, clusters)) is not None:
             tested_subsets.append((subset.name, difference, scores))
     adjusted = benjamini_hochberg([difference.p for _, difference, _ in tested_subsets])
@@ -563,10 +559,8 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_mismatches(left_source: Source, right_source: Source, **options: Any) -> list[Differing]:
     """Return the differences between two sources for each exam; `options` as for `compare`."""
-    left_exams, right_exams = (
-        sittings_of(left_source, **options),
-        sittings_of(right_source, **options),
-    )
+    left_exams = sittings_of(left_source, **options)
+    right_exams = sittings_of(right_source, **options)
     refuse_unused((*left_exams, *right_exams), **options)
     pairs, _ = match_exams(left_exams, right_exams)
     return [

@@ -167,15 +167,13 @@ def counterpart(run: Run) -> Pair | None:
     expected_mode = run_exam.modes.reasoned if is_direct else run_exam.modes.direct
     for candidate in reversed(list_runs(str(run.folder.parent))):
         candidate_exam = modes_exam(candidate.manifest) if candidate.manifest.complete else None
-        if candidate_exam is None or (candidate_exam.exam.name, candidate_exam.mode) != (
-            run_exam.exam.name,
-            expected_mode,
-        ):
+        if candidate_exam is None or candidate_exam.mode != expected_mode:
+            continue
+        if candidate_exam.exam.name != run_exam.exam.name:
             continue
         if difference_of(run.manifest, candidate.manifest) is None:
-            return Pair(
-                run_exam.benchmark.title, *((run, candidate) if is_direct else (candidate, run))
-            )
+            direct, reasoned = (run, candidate) if is_direct else (candidate, run)
+            return Pair(run_exam.benchmark.title, direct, reasoned)
     return None
 
 

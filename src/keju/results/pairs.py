@@ -207,18 +207,14 @@ def load_flip_texts(
     }
     numbers = {id: n for n, id in enumerate(_ids(base)) if id in flips_by_id}
     places = {id: n for n, id in enumerate(_ids(arm)) if id in flips_by_id}
-    base_answers, arm_answers = (
-        base.read_answers(set(numbers.values())),
-        arm.read_answers(set(places.values())),
-    )
+    base_answers = base.read_answers(set(numbers.values()))
+    arm_answers = arm.read_answers(set(places.values()))
     empty_answer = Said(Reply())
 
     def with_texts(flip: Flip) -> Flip:
         number, place = numbers[flip.id], places[flip.id]
-        base_answer, arm_answer = (
-            base_answers.get(number, empty_answer),
-            arm_answers.get(place, empty_answer),
-        )
+        base_answer = base_answers.get(number, empty_answer)
+        arm_answer = arm_answers.get(place, empty_answer)
         sample = as_shown(base.exam.samples[number], base_answer.order)
         choices = () if any(not text for text in sample.choices) else sample.choices
         if base_answer.order != arm_answer.order or all(text in sample.text for text in choices):
