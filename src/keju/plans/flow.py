@@ -49,7 +49,7 @@ def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = Tru
     if plan.resume and not (folder / PLAN).is_file():
         raise UsageError("plan_none", name=plan.name, work_dir=plan.task.work_dir)
     with plan_folder(folder), watching(plan.task, board):
-        stored = _stored(plan, folder)
+        stored = _load_or_create_plan(plan, folder)
 
         def note_pace(seconds: float) -> None:
             stored.seconds = round(seconds, 1)
@@ -72,7 +72,7 @@ def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = Tru
     return FinishedPlan(matrix, folder, stop)
 
 
-def _stored(plan: PlanConfig, folder: Path) -> StoredPlan:
+def _load_or_create_plan(plan: PlanConfig, folder: Path) -> StoredPlan:
     """Return the contents of ``plan.json``: today's pairs and the time of earlier sessions."""
     stored = StoredPlan(plan=plan.name, created=now())
     if (folder / PLAN).is_file():

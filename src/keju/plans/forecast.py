@@ -22,8 +22,8 @@ def forecast(plan: PlanConfig) -> dict[str, Any]:
     the same exam by the model, or by the other models of the plan. They are unknown if there are no
     earlier replies.
     """
-    outputs = _outputs(plan)
-    rows = [_forecast_row(pair, outputs) for pair in plan.pairs]
+    outputs = _average_outputs(plan)
+    rows = [_forecast_pair(pair, outputs) for pair in plan.pairs]
     costs = [row["cost_estimate"] for row in rows if row["cost_estimate"] is not None]
     document: dict[str, Any] = {
         "dry_run": True,
@@ -41,7 +41,7 @@ def forecast(plan: PlanConfig) -> dict[str, Any]:
     return document
 
 
-def _forecast_row(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
+def _forecast_pair(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
     rehearsal = rehearse(pair.config)
     requests = sum(job.units for job in rehearsal.jobs)
     asked_requests = requests - rehearsal.known
@@ -72,7 +72,7 @@ def _forecast_row(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
     }
 
 
-def _outputs(plan: PlanConfig) -> dict[str, float]:
+def _average_outputs(plan: PlanConfig) -> dict[str, float]:
     """Return the output tokens per request so far, by run and by exam."""
     usage_by_name: dict[str, list[tuple[int, int]]] = {}
     for pair in plan.pairs:

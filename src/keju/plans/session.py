@@ -172,7 +172,7 @@ class PlanSession:
         self._rates = {
             model: PaceRates(pace.rpm, pace.tpm) for model, pace in plan.own_pace.items()
         }
-        self._purse = Purse(plan.budget, spent_before(plan), self._all_seconds)
+        self._purse = Purse(plan.budget, spent_before(plan), self._count_seconds)
         self._interrupts = self._handled_interrupts = 0
 
     @property
@@ -180,13 +180,15 @@ class PlanSession:
         """Whether the user interrupted it."""
         return self._interrupts > 0
 
-    def _all_seconds(self) -> float:
+    def _count_seconds(self) -> float:
         return self._earlier_seconds + monotonic() - self._started
 
     def run(self) -> None:
         """Work until every run has ended or may not start."""
         size = {"models": len(self.plan.models), "exams": len(self.plan.exams)}
-        self._board.start(said("matrix.title", plan=self.plan.name, **size), self._board_lines())
+        self._board.start(
+            said("matrix.title", plan=self.plan.name, **size), self._build_board_lines()
+        )
         last_note = monotonic()
         ended = threading.Event()
         try:
@@ -194,18 +196,18 @@ class PlanSession:
                 while self._step(ended):
                     ended.wait(PULSE)
                     ended.clear()
-                    self._board.update(self._board_lines(), monotonic() - self._started)
+                    self._board.update(self._build_board_lines(), monotonic() - self._started)
                     if monotonic() - last_note > KEPT_PACE:
                         last_note = monotonic()
-                        self._on_pace(self._all_seconds())
+                        self._on_pace(self._count_seconds())
         finally:
-            self._board.finish(self._board_lines(), monotonic() - self._started)
-            self._on_pace(self._all_seconds())
+            self._board.finish(self._build_board_lines(), monotonic() - self._started)
+            self._on_pace(self._count_seconds())
         crash = next((work.crash for work in self.works if work.crash is not None), None)
         if crash is not None:
             raise crash
 
-    def _board_lines(self) -> list[Line]:
+    def _build_board_lines(self) -> list[Line]:
         return [work.board_line for work in self.works]
 
     def _interrupt(self) -> None:
@@ -281,10 +283,10 @@ def queue_of(config: TaskConfig) -> str:
     """Return the queue of a run: its endpoints, or the one for models in this process."""
     if is_local(config.model):
         return LOCAL
-    return " ".join(sorted(set(_places(config))))
+    return " ".join(sorted(set(_find_addresses(config))))
 
 
-def _places(config: TaskConfig) -> Iterable[str]:
+def _find_addresses(config: TaskConfig) -> Iterable[str]:
     """Yield the addresses of a model, without credentials."""
     for task in endpoint_tasks(config):
         yield str(make_model(task).facts().get("endpoint", ""))
@@ -298,7 +300,7 @@ def gates_of(plan: PlanConfig) -> dict[str, Gate]:
         if is_local(config.model):
             continue
         endpoint_slots = [endpoint.concurrency for endpoint in config.endpoints] or [None]
-        for place, slots in zip(_places(config), endpoint_slots, strict=True):
+        for place, slots in zip(_find_addresses(config), endpoint_slots, strict=True):
             slot_limits[place] = max(slots or config.eval_batch_size, slot_limits.get(place, 0))
     pace = plan.pace
     return {

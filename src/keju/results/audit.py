@@ -296,8 +296,8 @@ class _Desk:
         sample = stored.sample
         reply = job.filtered(record.reply)
         stored.enter(readings)
-        self._note_label(self._gold_labels, unit, sample, sample.target)
-        self._note_label(self._read_labels, unit, sample, readings[0].answer.value)
+        self._record_label(self._gold_labels, unit, sample, sample.target)
+        self._record_label(self._read_labels, unit, sample, readings[0].answer.value)
         cap = job.sampling.max_tokens
         self._at_cap[unit] = record.reply.finish == CUT or bool(
             cap and record.reply.usage.output >= cap
@@ -353,7 +353,9 @@ class _Desk:
             in_reasoning=in_reasoning and reply.error is None,
         )
 
-    def _note_label(self, labels: bytearray, unit: int, sample: Sample, answer: str | None) -> None:
+    def _record_label(
+        self, labels: bytearray, unit: int, sample: Sample, answer: str | None
+    ) -> None:
         label = (answer or "").strip("()")
         labels[unit] = LABELS.index(label) + 1 if len(label) == 1 and label in sample.labels else 0
 
@@ -363,7 +365,7 @@ class _Desk:
         has_unknown_wording = len(self._guessed) > self._guess_limit
         for unit in self._guessed if has_unknown_wording else ():
             self._findings.pop(unit, None)
-        rows = self._reader_rows()
+        rows = self._build_reader_rows()
         names = [reader.name for reader in job.readers]
         place = names.index(exam.beside) if exam.beside in names else 0
         order = {code: place for place, code in enumerate(CODES)}
@@ -391,27 +393,27 @@ class _Desk:
             replies=job.tallies[0].done,
             flagged=len(findings),
             cap_hits=sum(self._at_cap),
-            range=_accuracy_range(rows),
-            form_range=_accuracy_range([row for row in rows if row.knows_form]),
+            range=_find_accuracy_range(rows),
+            form_range=_find_accuracy_range([row for row in rows if row.knows_form]),
             readers=tuple(rows),
-            pairs=tuple(self._pairs()),
+            pairs=tuple(self._compare_readers()),
             signs={sign: n for sign, n in job.tallies[place].sign_counts().items() if n},
-            causes=tuple(_cause_rows(findings, job.readers[0].name)),
+            causes=tuple(_count_causes(findings, job.readers[0].name)),
             findings=tuple(findings),
-            labels=self._labels(),
+            labels=self._count_labels(),
             errata=tuple(Erratum(id, exam.errata[id]) for id in sorted(ids or ())),
             notices=tuple(notices),
             warnings=tuple(notice.text() for notice in notices),
         )
 
-    def _reader_rows(self) -> list[ReaderRow]:
+    def _build_reader_rows(self) -> list[ReaderRow]:
         job = self._job
         rows: list[ReaderRow] = []
         headline_accuracy = accuracy_of(job.exam, job.tallies[0])
         names_knowing_form = readers_of_form(job.exam, job.readers)
         for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
             accuracy = accuracy_of(job.exam, tally) if place else headline_accuracy
-            table = self._agreement_table(0, place)
+            table = self._count_agreements(0, place)
             differing_count = table[0][1] + table[1][0]
             rows.append(
                 ReaderRow(
@@ -428,7 +430,7 @@ class _Desk:
             )
         return rows
 
-    def _agreement_table(self, left_place: int, right_place: int) -> list[list[int]]:
+    def _count_agreements(self, left_place: int, right_place: int) -> list[list[int]]:
         """Return a 2 × 2 table of the replies that both readers graded: right and wrong by each."""
         left_tally, right_tally = self._job.tallies[left_place], self._job.tallies[right_place]
         table = [[0, 0], [0, 0]]
@@ -444,9 +446,9 @@ class _Desk:
                 table[left_value < PASS][right_value < PASS] += 1
         return table
 
-    def _pairs(self) -> Iterator[ReaderPair]:
+    def _compare_readers(self) -> Iterator[ReaderPair]:
         for left_place, right_place in combinations(range(len(self._job.readers)), 2):
-            table = self._agreement_table(left_place, right_place)
+            table = self._count_agreements(left_place, right_place)
             n = sum(map(sum, table))
             yield ReaderPair(
                 first=self._job.readers[left_place].name,
@@ -456,7 +458,7 @@ class _Desk:
                 kappa=cohens_kappa(table).value if n else None,
             )
 
-    def _labels(self) -> LabelCounts | None:
+    def _count_labels(self) -> LabelCounts | None:
         """Return how often each label was read and how often it is the gold answer."""
         pairs = Counter(zip(self._gold_labels, self._read_labels, strict=True))
         gold_counts = Counter(self._gold_labels)
@@ -497,7 +499,7 @@ class _Desk:
         )
 
 
-def _accuracy_range(rows: Sequence[ReaderRow]) -> Ends | None:
+def _find_accuracy_range(rows: Sequence[ReaderRow]) -> Ends | None:
     """Return the lowest and the highest accuracy."""
     values = [row.accuracy.value for row in rows if row.accuracy.value is not None]
     return (min(values), max(values)) if values else None
@@ -531,7 +533,7 @@ def _reader_notices(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
             yield Notice(code, {**values, "points": points} | ({"se": se} if se else {}))
 
 
-def _cause_rows(findings: Sequence[Finding], reader: str) -> Iterator[CauseRow]:
+def _count_causes(findings: Sequence[Finding], reader: str) -> Iterator[CauseRow]:
     primary_counts = Counter(finding.cause for finding in findings)
     also = Counter(code for finding in findings for code in finding.also)
     wrong_counts = Counter(
@@ -568,7 +570,7 @@ def _find_failures(jobs: Sequence[Job]) -> Failures:
                 continue
             if value >= PASS:
                 answered_correctly.add(key)
-            answers = _normalised_answers(tally.answers[unit])
+            answers = _normalise_answer(tally.answers[unit])
             failed[key] = failed.get(key, answers) & answers
     return {key: answers for key, answers in failed.items() if key not in answered_correctly}
 
@@ -580,7 +582,7 @@ def _find_shared_failures(sittings: Iterable[Sitting], failed: Failures) -> Fail
         for question in sitting:
             key = (sitting.exam.benchmark, question.id)
             if key in failed and question.score is not None and question.score < PASS:
-                shared_failures[key] = shared_failures.get(key, failed[key]) & _normalised_answers(
+                shared_failures[key] = shared_failures.get(key, failed[key]) & _normalise_answer(
                     question.answer
                 )
     return shared_failures
@@ -603,7 +605,7 @@ def _load_scored_exams(
         return sittings_of(source, datasets=name, data_dir=data_dir, work_dir=work_dir)
 
 
-def _normalised_answers(value: str | None) -> set[str]:
+def _normalise_answer(value: str | None) -> set[str]:
     return set() if value is None else {value.strip("() .").casefold()}
 
 

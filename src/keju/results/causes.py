@@ -144,7 +144,7 @@ class Case:
         if self.guessed_right or not self.is_same_answer(
             self.headline_reading.answer.value, self.value
         ):
-            form = self._form_of(headline_reader) or "{}"
+            form = self._find_form(headline_reader) or "{}"
             return form_traits(
                 self.text, self._expected_text, form, self._make_finder(headline_reader)
             )
@@ -156,7 +156,7 @@ class Case:
                 continue
             if self.is_same_answer(self.readings[place].answer.value, self.value):
                 continue
-            form = form or self._form_of(headline_reader)
+            form = form or self._find_form(headline_reader)
             if form.partition("{}")[0].rstrip("( ").casefold() not in self.text.casefold():
                 break  # The answer is announced in other words, which both readers understand.
             if self._finds_form(reader, form):
@@ -190,7 +190,7 @@ class Case:
         """The words before the answer if the headline's reader guessed it; otherwise empty."""
         return wording_of(self.text) if self.guessed_right else ""
 
-    def _form_of(self, reader: Reader) -> str:
+    def _find_form(self, reader: Reader) -> str:
         """Return the strictest form in which a reader finds the value, as a template.
 
         The result is empty if there is no such form.
@@ -289,16 +289,16 @@ def readers_of_form(exam: Exam, readers: Sequence[Reader]) -> list[str]:
     tiers: dict[str, str] = {}
     for template in OWN_FORMS if sample else ():
         for form in (template, template.replace("{}", "({})")):
-            if (tier := _tier(protocol_reader, form, sample)) is not None:
+            if (tier := _find_tier(protocol_reader, form, sample)) is not None:
                 tiers.setdefault(tier, form)
     form = tiers.get("strict") or tiers.get("tolerant") or ""
     matching_readers = (
-        reader for reader in readers if form and _tier(reader, form, sample) is not None
+        reader for reader in readers if form and _find_tier(reader, form, sample) is not None
     )
     return [reader.name for reader in matching_readers]
 
 
-def _tier(reader: Reader, form: str, sample: Sample | None) -> str | None:
+def _find_tier(reader: Reader, form: str, sample: Sample | None) -> str | None:
     """Return the tier at which a reader finds a sample's target in a form; None if it fails."""
     if sample is None:
         return None
@@ -361,7 +361,7 @@ CUT_BY: tuple[CutCause, ...] = ("time", "tokens", "cost", "turns", "context")
 """The limits that can cut a reply, except for its limit of tokens."""
 
 
-def _cut_by(cause: CutCause) -> Callable[[Case], bool]:
+def _is_cut_by(cause: CutCause) -> Callable[[Case], bool]:
     return lambda case: cut_cause(case.reply, case.limits) == cause
 
 
@@ -395,7 +395,7 @@ def _is_unread(case: Case) -> bool:
 # --- the gold answer and the labels ------------------------------------------------------------
 
 
-def _left_to_judge(case: Case) -> bool:
+def _is_left_to_judge(case: Case) -> bool:
     score = case.headline_reading.score
     if case.has_judge:
         return False
@@ -448,7 +448,7 @@ def _names_several_answers(case: Case) -> bool:
     return _is_unread(case) and names_several(case.text, case.sample.labels)
 
 
-def _outside_options(case: Case) -> bool:
+def _is_outside_options(case: Case) -> bool:
     if _has_reason(case, "invalid_label"):
         return True
     label, labels = case.headline_reading.answer.value or "", case.sample.labels
@@ -464,12 +464,12 @@ def _number_is_no_option(case: Case) -> bool:
     return any(number.clear for number in numbers_in(plain_numerals(end)))
 
 
-def _answer_in_reasoning(case: Case) -> bool:
+def _answers_in_reasoning(case: Case) -> bool:
     thoughts = case.reply.reasoning
     return _is_unread(case) and bool(thoughts) and announces(thoughts[-2000:])
 
 
-def _guessed_letter(case: Case) -> str:
+def _find_guessed_letter(case: Case) -> str:
     """Return the letter that the headline's reader took although the reply does not state it.
 
     This includes a letter that it found but rejected because the question has no such label. The
@@ -488,13 +488,13 @@ def _guessed_letter(case: Case) -> str:
     return label if len(label) == 1 and label.isalpha() and case.sample.choices else ""
 
 
-def _letter_of_word(case: Case) -> bool:
-    letter = _guessed_letter(case)
+def _took_letter_of_word(case: Case) -> bool:
+    letter = _find_guessed_letter(case)
     return bool(letter) and not lone_letter(case.text, letter)
 
 
-def _letter_of_prose(case: Case) -> bool:
-    letter = _guessed_letter(case)
+def _took_letter_of_prose(case: Case) -> bool:
+    letter = _find_guessed_letter(case)
     if not letter or not lone_letter(case.text, letter):
         return False
     return case.headline_reading.answer.tier == "fallback" or not lone_label(case.text, letter)
@@ -528,13 +528,13 @@ def _states_plainly(case: Case) -> bool:
 def _answers_in_words(case: Case) -> bool:
     value = case.value
     if value is None:
-        return _is_unread(case) and bool(case.sample.choices) and _near_option(case)
+        return _is_unread(case) and bool(case.sample.choices) and _is_near_option(case)
     if not case.sample.choices or not says_in_words(case.text, value):
         return False
     return value in labels_of_texts(case.text[-TAIL:], case.sample.choices)
 
 
-def _near_option(case: Case) -> bool:
+def _is_near_option(case: Case) -> bool:
     """Whether the end of the reply names or resembles an option."""
     end = case.text.strip().rpartition("\n")[2][-200:]
     return names_any(end, case.sample.choices) or (
@@ -542,7 +542,7 @@ def _near_option(case: Case) -> bool:
     )
 
 
-def _part_of_number(case: Case) -> bool:
+def _is_part_of_number(case: Case) -> bool:
     """Whether a wrong number contains the right one, is contained in it, or differs in sign."""
     value, target = case.value or case.headline_reading.answer.value, case.sample.target
     if value is None or case.sample.choices or case.is_same_answer(value, target):
@@ -564,7 +564,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("filtered", lambda c: c.reply.finish == FILTERED),
     Cause("refused", lambda c: c.reply.refused),
     Cause("error_as_text", lambda c: is_error_text(c.text), always=True),
-    *(Cause(f"cut_by_{name}", _cut_by(name)) for name in CUT_BY),
+    *(Cause(f"cut_by_{name}", _is_cut_by(name)) for name in CUT_BY),
     Cause("thinking_never_ended", _thinking_never_ended, always=True),
     Cause("reasoning_only", lambda c: _is_empty(c) and bool(c.reply.reasoning)),
     Cause("tool_call_only", lambda c: _is_empty(c) and bool(c.reply.tool_calls)),
@@ -604,10 +604,10 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause("several_answers", _names_several_answers),
     Cause("two_answers", lambda c: _has_sign(c, "two_answers")),
-    Cause("outside_options", _outside_options),
+    Cause("outside_options", _is_outside_options),
     Cause("value_no_option", _number_is_no_option),
     Cause("hedged", lambda c: hedges(c.text), always=True),
-    Cause("answer_in_reasoning", _answer_in_reasoning),
+    Cause("answer_in_reasoning", _answers_in_reasoning),
     Cause("echoed_and_answered", lambda c: c.value is not None and _has_sign(c, "echoed_options")),
     Cause("breaks_off", lambda c: _is_broken_off(c) and not c.sampling.stop),
     # The form of the answer.
@@ -624,11 +624,11 @@ CAUSES: tuple[Cause, ...] = (
     Cause("other_marker", _has_trait("other_marker")),
     Cause("other_spelling", _has_trait("other_spelling")),
     Cause("more_than_answer", _has_trait("more_than_answer")),
-    Cause("letter_of_word", _letter_of_word),
-    Cause("letter_of_prose", _letter_of_prose),
+    Cause("letter_of_word", _took_letter_of_word),
+    Cause("letter_of_prose", _took_letter_of_prose),
     Cause("line_as_answer", _takes_line_as_answer),
-    Cause("part_of_number", _part_of_number, always=True),
-    Cause("left_to_judge", _left_to_judge, always=True),
+    Cause("part_of_number", _is_part_of_number, always=True),
+    Cause("left_to_judge", _is_left_to_judge, always=True),
     Cause("stale_score", lambda c: c.has_stale_score),
 )
 """In the order in which they are reported; the first one that applies is the likeliest."""

@@ -87,7 +87,7 @@ class Compared(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
             "comparable": self.comparable,
             "comparisons": [
                 msgspec.to_builtins(replace(pair, flips=()))
-                | ({"flips": Made(pair.flips, _without_texts)} if pair.flips else {})
+                | ({"flips": Made(pair.flips, _drop_texts)} if pair.flips else {})
                 | {
                     "comparable": pair.obstacle is None,
                     "verdict": pair.verdict,
@@ -101,7 +101,7 @@ class Compared(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def _without_texts(flip: Flip) -> dict[str, Any]:
+def _drop_texts(flip: Flip) -> dict[str, Any]:
     """Return a flip without its texts: questions are licensed and must not be copied everywhere."""
     flip_without_texts = replace(flip, question="", choices=(), base_reply="", arm_reply="")
     return dict(msgspec.to_builtins(flip_without_texts))
@@ -288,7 +288,7 @@ def compare_pair(
         "unlike": tuple(exam_mismatches),
     }
     if any(mismatch.decisive for mismatch in exam_mismatches):
-        return _side_by_side(shared_fields, base, arm)
+        return _report_incomparable(shared_fields, base, arm)
     pairs = pairs_of(base, arm)
     difference = paired_difference(pairs.scores, pairs.clusters)
     table = Counter(pairs.scores)
@@ -329,20 +329,20 @@ def compare_pair(
         arm_only=arm_better,
         base_only=base_better,
         neither=table[0.0, 0.0] if binary else None,
-        detectable=_detectable_difference(difference, binary=binary),
-        needed=_questions_needed(difference, binary=binary),
-        subsets=tuple(_subset_changes(base, pairs)),
+        detectable=_find_detectable_difference(difference, binary=binary),
+        needed=_count_needed_questions(difference, binary=binary),
+        subsets=tuple(_compare_subsets(base, pairs)),
         gained=gained_ids,
         lost=lost_ids,
         flips=flips if texts or detailed else (),
-        tokens=_usage_change(base, arm, pairs, "tokens"),
-        cost=_usage_change(base, arm, pairs, "cost"),
-        seconds=_usage_change(base, arm, pairs, "seconds"),
+        tokens=_compare_usage(base, arm, pairs, "tokens"),
+        cost=_compare_usage(base, arm, pairs, "cost"),
+        seconds=_compare_usage(base, arm, pairs, "seconds"),
     )
     return replace(comparison, notices=tuple(_notices(base, arm, pairs, comparison)))
 
 
-def _side_by_side(shared_fields: dict[str, Any], base: Sitting, arm: Sitting) -> Comparison:
+def _report_incomparable(shared_fields: dict[str, Any], base: Sitting, arm: Sitting) -> Comparison:
     """Return two incomparable scores, each over all questions of its exam."""
     notices = [
         notice
@@ -381,7 +381,7 @@ def _interval_ends(difference: Difference | None) -> tuple[float, float] | None:
     return difference.interval.low, difference.interval.high
 
 
-def _detectable_difference(difference: Difference | None, *, binary: bool) -> float | None:
+def _find_detectable_difference(difference: Difference | None, *, binary: bool) -> float | None:
     """Return the smallest difference that this many questions can show.
 
     For graded scores it follows from their standard error.
@@ -394,7 +394,7 @@ def _detectable_difference(difference: Difference | None, *, binary: bool) -> fl
     return minimal_detectable_effect(difference.n, discordance, deff=difference.deff)
 
 
-def _questions_needed(difference: Difference | None, *, binary: bool) -> int | None:
+def _count_needed_questions(difference: Difference | None, *, binary: bool) -> int | None:
     """Return how many questions the test of a difference needs (McNemar's test, if it applies)."""
     if difference is None or not difference.value:
         return None
@@ -407,7 +407,7 @@ def _questions_needed(difference: Difference | None, *, binary: bool) -> int | N
     return planned_items(difference.value, difference.se**2 * difference.n)
 
 
-def _subset_changes(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
+def _compare_subsets(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
     """Yield the comparison of each subset, with p adjusted for the number of subsets."""
     exam, tested_subsets = base.exam, []
     for subset in exam.subsets if len(exam.subsets) > 1 else ():
@@ -432,11 +432,11 @@ def _subset_changes(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
             base_rate=mean(scores.base),
             arm_rate=mean(scores.arm),
             ci95=_interval_ends(difference),
-            detectable=_detectable_difference(difference, binary=binary),
+            detectable=_find_detectable_difference(difference, binary=binary),
         )
 
 
-def _usage_change(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Change | None:
+def _compare_usage(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Change | None:
     """Return how much more an arm uses per question, with Student's interval over the questions.
 
     None if one of the two exams does not report it.

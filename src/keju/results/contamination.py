@@ -165,7 +165,7 @@ def contamination(
     if any(mismatch.decisive for mismatch in exam_mismatches):
         empty_figures: Any = dict.fromkeys(("published", "fresh", "difference", "ci95", "p"))
         return Contamination(**shared_fields, **empty_figures)
-    published_scores, fresh_scores = _subset_scores(published_exam), _subset_scores(fresh_exam)
+    published_scores, fresh_scores = _group_scores(published_exam), _group_scores(fresh_exam)
     groups = {
         name: (Group.of(published_scores.scores[name]), Group.of(fresh_scores.scores[name]))
         for name in published_scores.scores
@@ -175,7 +175,7 @@ def contamination(
     uncompared = [
         name for name in (*published_scores.scores, *fresh_scores.scores) if name not in groups
     ]
-    overall, rates = apart_in_strata(list(groups.values())), _mean_rates(list(groups.values()))
+    overall, rates = apart_in_strata(list(groups.values())), _average_groups(list(groups.values()))
     return Contamination(
         **shared_fields,
         published=rates[0],
@@ -183,7 +183,7 @@ def contamination(
         difference=None if overall is None else overall.value,
         ci95=None if overall is None else _ends(overall.interval),
         p=None if overall is None else overall.p,
-        subsets=tuple(_subset_gaps(groups)),
+        subsets=tuple(_compare_subsets(groups)),
         left_out=sum(
             side.left_out[name]
             for side in (published_scores, fresh_scores)
@@ -213,7 +213,9 @@ def _match_exams(
     ]
     if not pairs:
         raise UsageError("contamination_no_pair", **names)
-    equally_hard_pairs = [pair for pair in pairs if _difficulty(pair[1]) == PUBLISHED_DIFFICULTY]
+    equally_hard_pairs = [
+        pair for pair in pairs if _find_difficulty(pair[1]) == PUBLISHED_DIFFICULTY
+    ]
     if not equally_hard_pairs:
         raise UsageError("contamination_difficulty", **names)
     if len(equally_hard_pairs) > 1:
@@ -230,10 +232,10 @@ def _match_exams(
 
 
 def _is_fresh(sitting: Sitting) -> bool:
-    return _difficulty(sitting) is not None
+    return _find_difficulty(sitting) is not None
 
 
-def _difficulty(sitting: Sitting) -> float | None:
+def _find_difficulty(sitting: Sitting) -> float | None:
     """Return the difficulty of fresh questions; None for published ones."""
     if sitting.exam.difficulty is not None:
         return sitting.exam.difficulty
@@ -281,7 +283,7 @@ class _Scores(msgspec.Struct):
         return {*self.scores, *self.left_out, *self.faulty}
 
 
-def _subset_scores(sitting: Sitting) -> _Scores:
+def _group_scores(sitting: Sitting) -> _Scores:
     """Return the scores of an exam by subset, without questions that are known to be faulty."""
     subset_scores = _Scores()
     for question in sitting:
@@ -294,7 +296,7 @@ def _subset_scores(sitting: Sitting) -> _Scores:
     return subset_scores
 
 
-def _mean_rates(groups: Sequence[tuple[Group, Group]]) -> tuple[float | None, float | None]:
+def _average_groups(groups: Sequence[tuple[Group, Group]]) -> tuple[float | None, float | None]:
     """Return the mean scores of both sides, with the weights of subsets used for the difference."""
     weights = [
         published_group.n * fresh_group.n / (published_group.n + fresh_group.n)
@@ -310,7 +312,7 @@ def _mean_rates(groups: Sequence[tuple[Group, Group]]) -> tuple[float | None, fl
     return published_rate, fresh_rate
 
 
-def _subset_gaps(groups: dict[str, tuple[Group, Group]]) -> Iterator[SubsetGap]:
+def _compare_subsets(groups: dict[str, tuple[Group, Group]]) -> Iterator[SubsetGap]:
     differences: dict[str, Apart] = {}
     for name, pair in groups.items():
         if (difference := apart(*pair)) is not None:

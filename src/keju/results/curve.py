@@ -77,10 +77,10 @@ class Curve(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             values = {"name": name, "points": points, "size": abs(points), "p": p}
             notices = [Notice(f"curve_{self.verdict}", values)]
         if self.half is not None:
-            notices.append(self._halfway(self.half))
+            notices.append(self._describe_halfway(self.half))
         return tuple(notices)
 
-    def _halfway(self, half: Half) -> Notice:
+    def _describe_halfway(self, half: Half) -> Notice:
         low, high = half.ci95 or (None, None)
         values = {"least": self.points[0].difficulty, "most": self.points[-1].difficulty}
         values |= {"value": half.difficulty or 0.0, "low": low or 0.0, "high": high or 0.0}

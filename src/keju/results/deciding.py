@@ -44,7 +44,7 @@ def steps(
     first_exam, sides = run_exams[0], [run_exams, base]
     if not first_exam.command or is_itself(run_exams, base):
         return
-    growth = _growth(sides, rows).commands
+    growth = _plan_growth(sides, rows).commands
     if any(row.verdict == "inconclusive" for row in rows):
         for command in _resume_commands(sides):
             if not any(grown.startswith(f"{command} ") for grown in growth):
@@ -61,7 +61,7 @@ def steps(
     if plan := _plan_command(first_exam, base, rows):
         if rerun:
             yield Step("gate.plan", f"{plan} --dataset-args {','.join(rerun.settings)}")
-        elif not [*_undersized_exams(sides, rows)]:
+        elif not [*_find_undersized_exams(sides, rows)]:
             yield Step("gate.plan", plan)
 
 
@@ -72,7 +72,7 @@ def reasons(
     if is_itself(run_exams, base):
         return
     yield from _too_few_notices([run_exams, base], rows)
-    if len(draws := _growth([run_exams, base], rows).draws) > 1:
+    if len(draws := _plan_growth([run_exams, base], rows).draws) > 1:
         left_flags, right_flags = (draw.flags for draw in draws[:2])
         values = {
             "run": run_exams[0].name,
@@ -158,7 +158,7 @@ def _shares(sides: Sequence[Sequence[Sitting]], row: GateRow) -> list[Share]:
     )
 
 
-def _undersized_exams(
+def _find_undersized_exams(
     sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]
 ) -> Iterator[tuple[GateRow, Share]]:
     """Yield the undecided rows whose exams have too few questions to decide, each with its exam."""
@@ -168,7 +168,7 @@ def _undersized_exams(
                 yield row, share
 
 
-def _size_setting(exam: str) -> str:
+def _find_size_setting(exam: str) -> str:
     """Return the setting that makes more questions of a generated exam; empty for other exams."""
     return registry.get(exam).grows if exam in registry.names() else ""
 
@@ -179,13 +179,13 @@ def _too_few_notices(
     """Yield notices of exams that have too few questions; they name the setting that makes more."""
     totals: dict[str, int] = {}
     partial_exams: set[str] = set()
-    for row, share in _undersized_exams(sides, rows):
+    for row, share in _find_undersized_exams(sides, rows):
         totals[row.exam] = min(share.total_count, totals.get(row.exam, share.total_count))
         if any(share.sitting.circumstances.get(name) for name in ("subset_list", "ids", "total")):
             partial_exams.add(row.exam)  # The exam may have subsets that were not asked at all.
     for exam, total in totals.items():
         values = {"exam": exam, "whole": total}
-        if setting := _size_setting(exam):
+        if setting := _find_size_setting(exam):
             yield Notice("gate_makes_more", values | {"setting": f"{exam}.{setting}"})
         else:
             yield Notice("gate_no_more_asked" if exam in partial_exams else "gate_no_more", values)
@@ -204,14 +204,14 @@ def _plan_rerun(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> 
     None if more questions would not help, or if one of the runs cannot be run again.
     """
     sizes: dict[str, int] = {}
-    for row, share in _undersized_exams(sides, rows):
-        if not (_size_setting(row.exam) and share.subsets):
+    for row, share in _find_undersized_exams(sides, rows):
+        if not (_find_size_setting(row.exam) and share.subsets):
             return None
         size = math.ceil((row.needed or 0) / len(share.subsets))
         sizes[row.exam] = max(size, sizes.get(row.exam, 0))
     if not sizes:
         return None
-    settings = [f"{exam}.{_size_setting(exam)}={size}" for exam, size in sizes.items()]
+    settings = [f"{exam}.{_find_size_setting(exam)}={size}" for exam, size in sizes.items()]
     commands, names = [], []
     for sittings in filter(None, sides):
         run, largest_size = sittings[0], max(sizes.values())
@@ -223,9 +223,9 @@ def _plan_rerun(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> 
         config_flag = f"--config {shlex.quote(typed_path(run.manifest))}"
         run_id_flag = f"--run-id {shlex.quote(folder.name)}"
         limits = [
-            f"{scored_exam.exam.benchmark}.limit={_largest_subset([scored_exam], largest_size)}"
-            for scored_exam in sittings
-            if scored_exam.has_exam_limit
+            f"{exam.exam.benchmark}.limit={_largest_subset_size([exam], largest_size)}"
+            for exam in sittings
+            if exam.has_exam_limit
         ]
         args = ",".join([*settings, *limits])
         flags_of_exams = f"--dataset-args {args}{question_flags}"
@@ -255,7 +255,7 @@ def _question_flags(sittings: Sequence[Sitting], size: int) -> str | None:
     if not limited:  # The settings of the exams limit all of them.
         return ""
     sizes = {
-        "limit": _largest_subset(limited, size),
+        "limit": _largest_subset_size(limited, size),
         "total": max(size * len(_subset_names(scored_exam)) for scored_exam in limited),
     }
     circumstances = limited[0].circumstances
@@ -265,7 +265,7 @@ def _question_flags(sittings: Sequence[Sitting], size: int) -> str | None:
     return flags if flags or asks_everything else None
 
 
-def _largest_subset(sittings: Sequence[Sitting], size: int) -> int:
+def _largest_subset_size(sittings: Sequence[Sitting], size: int) -> int:
     """Return the size of the largest subset, if subsets of `size` are generated as well."""
     return max(
         size,
@@ -317,7 +317,7 @@ class _Growth(NamedTuple):
     """The ways in which the runs draw questions. If there are several, the commands are empty."""
 
 
-def _growth(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Growth:
+def _plan_growth(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Growth:
     """Return the commands that make runs ask enough questions to decide every undecided row.
 
     A run that already asks enough needs no command. There are no commands if an exam has too few
@@ -335,20 +335,20 @@ def _growth(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Gro
             return _Growth([], [])
         if share.asked_count == share.total_count:
             continue
-        draw = _draw_of(share.sitting)
-        size = draw and _size_to_draw(share, draw.flag, row.needed)
+        draw = _find_draw(share.sitting)
+        size = draw and _find_size_to_draw(share, draw.flag, row.needed)
         if draw is None or size is None:
             return _Growth([], [])
         draws[draw] = None
         if size > share.sitting.circumstances[draw.flag]:
-            command = f"{_resume_command(share.sitting)} {_option(share.sitting, draw.flag)}"
+            command = f"{_resume_command(share.sitting)} {_limit_option(share.sitting, draw.flag)}"
             grown[command] = max(size, grown.get(command, 0))
     is_same_draw = len(draws) == 1
     commands = [f"{command}{size}" for command, size in grown.items()]
     return _Growth(commands if is_same_draw else [], [*draws])
 
 
-def _option(sitting: Sitting, flag: str) -> str:
+def _limit_option(sitting: Sitting, flag: str) -> str:
     """Return the option that sets the limit or total of a run, without its number.
 
     A limit in the exam's settings takes precedence over ``--limit``, so it is changed there.
@@ -358,7 +358,7 @@ def _option(sitting: Sitting, flag: str) -> str:
     return f"--{flag} "
 
 
-def _draw_of(sitting: Sitting) -> _Draw | None:
+def _find_draw(sitting: Sitting) -> _Draw | None:
     """Return how a run that asks a part of its exam draws it; None if it cannot draw more."""
     circumstances = sitting.circumstances
     if sitting.manifest is None or sitting.job.stopping:
@@ -370,7 +370,7 @@ def _draw_of(sitting: Sitting) -> _Draw | None:
     return _Draw("limit", method, seed) if type(circumstances.get("limit")) is int else None
 
 
-def _size_to_draw(share: Share, flag: str, needed: int) -> int | None:
+def _find_size_to_draw(share: Share, flag: str, needed: int) -> int | None:
     """Return the limit or total with which `needed` questions that count are asked.
 
     None if a total would also draw from subsets whose size is unknown.

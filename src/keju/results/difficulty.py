@@ -27,16 +27,16 @@ def curves_of(entries: Iterable[Entry]) -> list[Curve]:
             )
             exam_entries[entry.difficulty] = entry
     return [
-        _exam_curve([levels[difficulty] for difficulty in sorted(levels)])
+        _build_exam_curve([levels[difficulty] for difficulty in sorted(levels)])
         for levels in entries_by_exam.values()
         if len(levels) > 1 and len({entry.arm for entry in levels.values()}) == len(levels)
     ]
 
 
-def _exam_curve(entries: Sequence[Entry]) -> Curve:
+def _build_exam_curve(entries: Sequence[Entry]) -> Curve:
     """Return the curve of an exam; `entries` are in ascending order of difficulty."""
     names = dict.fromkeys(row.name for entry in entries for row in entry.subsets)
-    subsets = [_add_tests(_subset_curve(entries, name)) for name in names]
+    subsets = [_add_tests(_build_subset_curve(entries, name)) for name in names]
     adjusted = iter(benjamini_hochberg([curve.p for curve in subsets if curve.p is not None]))
     subsets = [
         curve if curve.p is None else replace(curve, p_adjusted=next(adjusted)) for curve in subsets
@@ -53,7 +53,7 @@ def _exam_curve(entries: Sequence[Entry]) -> Curve:
         for entry in entries
     ]
     overall = _build_curve(entries[0], "", points)
-    strata = [levels for curve in subsets if len(levels := _levels(curve.points)) > 1]
+    strata = [levels for curve in subsets if len(levels := _find_levels(curve.points)) > 1]
     return replace(_add_tests(overall, strata), subsets=tuple(subsets))
 
 
@@ -65,7 +65,7 @@ def _mean_chance(entry: Entry) -> float | None:
     return math.fsum(row.n * (row.chance or 0.0) for row in entry.subsets) / n if n else None
 
 
-def _subset_curve(entries: Sequence[Entry], name: str) -> Curve:
+def _build_subset_curve(entries: Sequence[Entry], name: str) -> Curve:
     points = [
         CurvePoint(
             difficulty=entry.difficulty or 0.0,
@@ -95,7 +95,7 @@ def _build_curve(entry: Entry, subset: str, points: Sequence[CurvePoint]) -> Cur
     )
 
 
-def _levels(points: Iterable[CurvePoint]) -> list[Level]:
+def _find_levels(points: Iterable[CurvePoint]) -> list[Level]:
     """Return the points that have a score, with the logarithm of their difficulty to base 2."""
     return [
         Level(math.log2(point.difficulty), point.n, point.accuracy, point.chance or 0.0)
@@ -106,7 +106,7 @@ def _levels(points: Iterable[CurvePoint]) -> list[Level]:
 
 def _add_tests(curve: Curve, strata: Sequence[Sequence[Level]] | None = None) -> Curve:
     """Return `curve` with its trend (within `strata`, if given) and its halfway point."""
-    levels = _levels(curve.points)
+    levels = _find_levels(curve.points)
     if len(levels) < 2:
         return curve
     trend_test, half = trend([levels] if strata is None else strata), half_point(levels)

@@ -18,10 +18,13 @@ ADDED = (
 
 def endpoints_of(manifest: Manifest) -> tuple[EndpointUse, ...]:
     """Return the use of each endpoint over all sessions, including sessions with one endpoint."""
-    return tuple(_use(address, sessions) for address, sessions in _by_address(manifest).items())
+    return tuple(
+        _sum_sessions(address, sessions)
+        for address, sessions in _group_by_address(manifest).items()
+    )
 
 
-def _by_address(manifest: Manifest) -> dict[str, list[StoredEndpoint]]:
+def _group_by_address(manifest: Manifest) -> dict[str, list[StoredEndpoint]]:
     sessions_by_address: dict[str, list[StoredEndpoint]] = {}
     for session in manifest.sessions:
         for endpoint in session.endpoints or ():
@@ -29,7 +32,7 @@ def _by_address(manifest: Manifest) -> dict[str, list[StoredEndpoint]]:
     return sessions_by_address
 
 
-def _use(address: str, sessions: list[StoredEndpoint]) -> EndpointUse:
+def _sum_sessions(address: str, sessions: list[StoredEndpoint]) -> EndpointUse:
     counts = {name: sum(getattr(session, name) for session in sessions) for name in ADDED}
     seconds = sum(session.seconds for session in sessions)
     other_models = sum((Counter(session.other_models) for session in sessions), Counter[str]())
@@ -39,14 +42,14 @@ def _use(address: str, sessions: list[StoredEndpoint]) -> EndpointUse:
         cached_share=counts["cached_tokens"] / counts["input_tokens"]
         if counts["input_tokens"]
         else None,
-        other_models=dict(other_models) or _reported_names(sessions),
+        other_models=dict(other_models) or _list_reported_names(sessions),
         odd_wait=next((session.odd_wait for session in reversed(sessions) if session.odd_wait), ""),
         lost=sessions[-1].lost,
         **counts,
     )
 
 
-def _reported_names(sessions: list[StoredEndpoint]) -> dict[str, int]:
+def _list_reported_names(sessions: list[StoredEndpoint]) -> dict[str, int]:
     """Return the model names that were reported before any question was asked."""
     return {name: 0 for session in sessions for name in session.other_models}
 

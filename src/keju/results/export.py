@@ -94,16 +94,16 @@ def submission_of(
     Raise UsageError if the exam has no such site or a question has more than one answer. A question
     that ended in an error counts as not asked.
     """
-    job = _only_job([job for job in jobs if job.exam.submitted])
+    job = _find_only_job([job for job in jobs if job.exam.submitted])
     submission = registry.get(job.exam.benchmark).submission if job else None
     if job is None or submission is None:
         supported_exams = [name for name in registry.names() if registry.get(name).submission]
         exams = [job.exam.benchmark for job in jobs]
         raise UsageError("submission_no_format", able=supported_exams, exams=exams)
-    return submission(job.exam, _only_answers(run, job), fill, partial=partial)
+    return submission(job.exam, _read_answers(run, job), fill, partial=partial)
 
 
-def _only_job(jobs: Sequence[Job]) -> Job | None:
+def _find_only_job(jobs: Sequence[Job]) -> Job | None:
     """Return the first job; raise UsageError if its exam has several arms."""
     arms = [job.arm for job in jobs if job.exam is jobs[0].exam]
     if len(arms) > 1:
@@ -111,7 +111,7 @@ def _only_job(jobs: Sequence[Job]) -> Job | None:
     return jobs[0] if jobs else None
 
 
-def _only_answers(run: Run, job: Job) -> dict[str, str | None]:
+def _read_answers(run: Run, job: Job) -> dict[str, str | None]:
     """Return the answer to each question; raise UsageError if questions were repeated.
 
     Questions that ended in an error are left out.
@@ -131,14 +131,14 @@ def write_prediction_files(run: Run, jobs: Sequence[Job], form: str, folder: Pat
     Raise UsageError if the exam has no such files.
     """
     name = form.rpartition("-")[0]
-    job = _only_job([job for job in jobs if job.exam.benchmark == name])
+    job = _find_only_job([job for job in jobs if job.exam.benchmark == name])
     make = registry.get(name).prediction_files
     if job is None or make is None:
         exams = [job.exam.benchmark for job in jobs]
         raise UsageError("submission_no_format", able=name, exams=exams)
     folder.mkdir(parents=True, exist_ok=True)
     written_files = []
-    for file, rows in make(job.exam, _only_answers(run, job)).items():
+    for file, rows in make(job.exam, _read_answers(run, job)).items():
         with whole_file(folder / file) as stream:
             csv.writer(codecs.getwriter("utf-8")(stream)).writerows(rows)
         written_files.append(folder / file)

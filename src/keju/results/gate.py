@@ -183,7 +183,7 @@ def _test_no_worse(
         )
 
     left_out = pair.left_out + count_unanswered(base_exam, run_exam)
-    row = _row(run_exam, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)
+    row = _build_row(run_exam, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)
     question_count = min(share.total_count for share in shares_of(run_exam, base_exam))
     return Tested(replace(row, baseline=pair.base_rate, whole=question_count), at), pair
 
@@ -263,7 +263,7 @@ def _test_at_least(scored_exam: Sitting, threshold: float) -> Tested:
 
     score = mean.value if mean else None
     return Tested(
-        _row(scored_exam, AT_LEAST, at(LEVEL), len(scores), left_out, score, threshold), at
+        _build_row(scored_exam, AT_LEAST, at(LEVEL), len(scores), left_out, score, threshold), at
     )
 
 
@@ -271,7 +271,7 @@ NOTHING = Gated("inconclusive", 0.0, -1.0, 1.0, 1.0, 1.0, None)
 """The result for an exam without questions."""
 
 
-def _row(
+def _build_row(
     scored_exam: Sitting,
     gate: str,
     gated: Gated,

@@ -129,7 +129,7 @@ def matrix_of(
     cells: list[Cell] = []
     notices: list[Notice] = []
     for planned in plan.runs:
-        cells += _cells(planned, folder, run_errors.get(planned.run), data_dir, notices)
+        cells += _build_cells(planned, folder, run_errors.get(planned.run), data_dir, notices)
     exams = list(dict.fromkeys(planned.exam for planned in plan.runs))
     pairs: list[Comparison] = []
     for exam in exams if compared else ():
@@ -147,12 +147,12 @@ def matrix_of(
         exams=tuple(exams),
         cells=tuple(cells),
         comparisons=tuple(pairs),
-        spent=_sum(run_amounts),
+        spent=_add_amounts(run_amounts),
         notices=tuple(notices),
     )
 
 
-def _sum(amounts: Sequence[Spent]) -> Spent:
+def _add_amounts(amounts: Sequence[Spent]) -> Spent:
     costs = [amount.cost for amount in amounts if amount.cost is not None]
     return Spent(
         requests=sum(amount.requests for amount in amounts),
@@ -163,7 +163,7 @@ def _sum(amounts: Sequence[Spent]) -> Spent:
     )
 
 
-def _cells(
+def _build_cells(
     planned: PlannedRun,
     folder: Path,
     error: KejuError | None,
@@ -206,12 +206,12 @@ def _cells(
     headline_entries: dict[str, Entry] = {}
     for entry in results.benchmarks:  # Of several readers, the first one gives the headline.
         headline_entries.setdefault(entry.arm, entry)
-    yield from (_of_entry(run_cell, entry, manifest) for entry in headline_entries.values())
+    yield from (_fill_cell(run_cell, entry, manifest) for entry in headline_entries.values())
     if not headline_entries:
         yield run_cell
 
 
-def _total(manifest: Manifest, arm: str) -> int:
+def _count_answers(manifest: Manifest, arm: str) -> int:
     """Return the number of answers of one arm when the run, which has one exam, is complete."""
     (exam,) = manifest.benchmarks
     if stopping := (manifest.stopped or {}).get(exam.name):
@@ -219,13 +219,13 @@ def _total(manifest: Manifest, arm: str) -> int:
     return (exam.samples_of or {}).get(arm, exam.samples) * exam.epochs
 
 
-def _of_entry(cell: Cell, entry: Entry, manifest: Manifest) -> Cell:
+def _fill_cell(cell: Cell, entry: Entry, manifest: Manifest) -> Cell:
     metric: Metric | None = entry.metrics.get(entry.headline)
     return replace(
         cell,
         arm=entry.arm,
         done=sum(entry.outcomes.values()),
-        total=_total(manifest, entry.arm),
+        total=_count_answers(manifest, entry.arm),
         protocol=entry.protocol,
         protocol_version=entry.protocol_version,
         reader=entry.reader,
@@ -264,7 +264,9 @@ def _with_standings(
     """Yield the cells of one exam, each compared with the highest cell of its arm."""
     exam_cells = [cell for cell in cells if cell.exam == exam]
     verdicts = {
-        frozenset((pair.base, pair.arm)): _against(pair) for pair in pairs if pair.exam == exam
+        frozenset((pair.base, pair.arm)): _find_standing(pair)
+        for pair in pairs
+        if pair.exam == exam
     }
     for arm in dict.fromkeys(cell.arm for cell in exam_cells):
         arm_cells = [cell for cell in exam_cells if cell.arm == arm]
@@ -284,7 +286,7 @@ def side_name(cell: Cell) -> str:
     return f"{cell.model} · {cell.arm}" if cell.arm else cell.model
 
 
-def _against(pair: Comparison) -> Standing:
+def _find_standing(pair: Comparison) -> Standing:
     """Return how the lower one of a pair compares with the highest."""
     if pair.verdict == "not comparable":
         return "not comparable"

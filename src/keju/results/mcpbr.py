@@ -45,17 +45,17 @@ def mcpbr_document(
         task = tasks.setdefault((record.id, record.epoch), {"instance_id": record.id})
         if record.epoch:
             task["repeat"] = record.epoch
-        task[arm] = _task(record, price)
+        task[arm] = _describe_task(record, price)
     sessions = [session.tools for session in manifest.sessions if session.tools]
     entries = {entry.arm or WITHOUT_ARM: entry for entry in reversed(results.benchmarks)}
     summary: dict[str, Any] = {
-        name: _summary(entry, _servers([tools.get(name) or {} for tools in sessions]))
+        name: _summarise_arm(entry, _merge_servers([tools.get(name) or {} for tools in sessions]))
         for name, entry in reversed(entries.items())
     }
     if results.comparisons:
         summary["paired"] = msgspec.to_builtins(results.comparisons)
     return {
-        "metadata": _metadata(results, manifest, arms),
+        "metadata": _build_metadata(results, manifest, arms),
         "summary": summary,
         "tasks": [
             tasks[key] for key in sorted(tasks, key=lambda key: (natural_key(key[0]), key[1]))
@@ -63,7 +63,7 @@ def mcpbr_document(
     }
 
 
-def _metadata(
+def _build_metadata(
     results: Results, manifest: Manifest, arms: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     servers = {name: arm["servers"] for name, arm in arms.items() if arm.get("servers")}
@@ -82,7 +82,9 @@ def _metadata(
     }
 
 
-def _servers(sessions: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+def _merge_servers(
+    sessions: Sequence[Mapping[str, Mapping[str, Any]]],
+) -> dict[str, dict[str, Any]]:
     """Return the figures of an arm's servers over all sessions: counts are added up.
 
     The longest start time is kept. For values that cannot be added, such as the last output, the
@@ -101,7 +103,7 @@ def _servers(sessions: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, d
     return servers
 
 
-def _summary(entry: Entry, servers: Mapping[str, Any]) -> dict[str, Any]:
+def _summarise_arm(entry: Entry, servers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of one arm under the headline's reader, with its servers."""
     counts = entry.outcomes
     unscored = sum(counts.get(name, 0) for name in ("error", "ungraded", "unlabelled"))
@@ -123,20 +125,20 @@ def _summary(entry: Entry, servers: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(figures["cost"], float):
         figures["cost_per_resolved"] = figures["cost"] / resolved if resolved else None
     if entry.tools is not None:
-        figures["tool_stats"] = _tool_stats(entry.tools)
+        figures["tool_stats"] = _summarise_tools(entry.tools)
         if servers:
             figures["servers"] = servers
     return figures
 
 
-def _tool_stats(stats: ToolStats) -> dict[str, Any]:
+def _summarise_tools(stats: ToolStats) -> dict[str, Any]:
     """Return how the tools were used, with each tool under its name."""
     document: dict[str, Any] = msgspec.to_builtins(stats)
     document["tools"] = {row.pop("name"): row for row in document.pop("tools", ())}
     return document | {"coverage": stats.used / stats.offered if stats.offered else None}
 
 
-def _task(record: Record, price: Price | None) -> dict[str, Any]:
+def _describe_task(record: Record, price: Price | None) -> dict[str, Any]:
     """Return one task in one arm."""
     reply, reading = record.reply, record.readings[0]
     outcome, episode = reading.score.outcome, record.reply.episode

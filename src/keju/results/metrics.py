@@ -192,7 +192,7 @@ def read_subset(exam: Exam, tally: Tally, subset: Subset) -> Cell:
         block = slice(low, min(subset.stop * epochs, low + size))
         units = zip(tally.outcomes[block], tally.values[block], strict=True)
         for pattern, count in Counter(zip(*[units] * epochs, strict=True)).items():
-            states["", _item_state(pattern)] += count
+            states["", _count_repeats(pattern)] += count
         for code, count in Counter(tally.outcomes[block]).items():
             if code != PENDING:
                 outcomes[ALL_OUTCOMES[code]] += count
@@ -207,7 +207,7 @@ def read_items(exam: Exam, tally: Tally, positions: Iterable[int]) -> Cell:
         units = slice(position * tally.epochs, (position + 1) * tally.epochs)
         codes = tally.outcomes[units]
         outcomes.update(ALL_OUTCOMES[code] for code in codes if code != PENDING)
-        state = _item_state(zip(codes, tally.values[units], strict=True))
+        state = _count_repeats(zip(codes, tally.values[units], strict=True))
         if tally.for_judge:
             judge_count = len(tally.for_judge.intersection(range(units.start, units.stop)))
             state = state._replace(for_judge=judge_count)
@@ -232,7 +232,7 @@ def cluster_of(exam: Exam, position: int) -> str:
     return sample.group or f"\0{sample.id}"
 
 
-def _item_state(units: Iterable[tuple[int, float]]) -> ItemState:
+def _count_repeats(units: Iterable[tuple[int, float]]) -> ItemState:
     """Return the state of one item; `units` has the outcome's code and the score of each repeat."""
     recorded = ungraded = graded = right = cut_right = 0
     total = cut = 0.0
@@ -277,7 +277,7 @@ def metrics_of(
     if any(state.cut for _, state in overall.states):
         cut = overall.gather(attrgetter("cut_as_wrong")).estimate()
         metrics[CUT_AS_WRONG] = cut.within(*overall.bounds())
-    metrics |= _mean_metrics(exam, cells)
+    metrics |= _compute_mean_metrics(exam, cells)
     if tally.epochs > 1:
         counts = [(state.graded, state.right, n) for (_, state), n in overall.states.items()]
         if parts := variance_parts(counts):
@@ -286,7 +286,7 @@ def metrics_of(
                 within_variance=parts.within,
                 between_variance=max(0.0, parts.between),
             )
-        metrics |= _repeat_metrics(exam, tally, overall)
+        metrics |= _compute_repeat_metrics(exam, tally, overall)
     if chances:
         counted_chances = [chance for chance in chances.values() if chance.answered] or [
             *chances.values()
@@ -338,7 +338,7 @@ class Scored(NamedTuple):
     """Its mean score if everything that lacks a grade were wrong, and if it were right."""
 
 
-def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
+def _compute_mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     """Return the means of the exam, a macro mean, and the mean expected on the whole set.
 
     The exam's first mean is always included.
@@ -353,9 +353,9 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     published_subsets |= subsets.keys()
     metrics: dict[str, Metric] = {}
     for place, mean in enumerate(exam.means()):
-        if metric := _mean_metric(mean, subsets, main=place == 0):
+        if metric := _compute_mean(mean, subsets, main=place == 0):
             metrics[mean.name] = metric
-    if MACRO not in metrics and (macro := _mean_metric(mean_over(subsets), subsets, main=True)):
+    if MACRO not in metrics and (macro := _compute_mean(mean_over(subsets), subsets, main=True)):
         if macro.partial or any(metric.partial for metric in metrics.values()):
             macro = replace(macro, partial=True, tasks_published=len(published_subsets))
         metrics = {MACRO: macro} | metrics
@@ -365,8 +365,8 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     if any(stratum.population for stratum in strata.values()):
         weights = dict(zip(strata, micro_weights(list(strata.values())), strict=True))
         title = "accuracy expected on the whole set, subsets weighted by their size"
-        whole_set = replace(_weighted(weights, subsets), title=title).within(
-            *_bounds(weights, subsets)
+        whole_set = replace(_weigh_subsets(weights, subsets), title=title).within(
+            *_weigh_bounds(weights, subsets)
         )
         if not published_subsets <= strata.keys():  # The mean is expected on these subsets alone.
             whole_set = replace(whole_set, partial=True, strata=len(strata))
@@ -374,7 +374,7 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     return metrics
 
 
-def _mean_metric(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Metric | None:
+def _compute_mean(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Metric | None:
     """Return the metric of one mean; None if the exam lacks some of its subsets.
 
     The main mean is always given, over the tasks that are present, and marked ``partial``. If a
@@ -390,18 +390,20 @@ def _mean_metric(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Me
     asked_subsets = {
         name for name in task_subsets if name in subsets and None not in subsets[name].bounds
     }
-    bounds = _bounds(_task_weights(mean, asked_subsets), subsets)
-    weights = _task_weights(mean, graded)
+    bounds = _weigh_bounds(_weigh_tasks(mean, asked_subsets), subsets)
+    weights = _weigh_tasks(mean, graded)
     if not weights or not (complete or main):
         return Metric(None, None, 0, title=mean.title).within(*bounds)
     tasks = sum(not graded.isdisjoint(task) for task in mean.tasks)
-    metric = replace(_weighted(weights, subsets), title=mean.title, tasks=tasks).within(*bounds)
+    metric = replace(_weigh_subsets(weights, subsets), title=mean.title, tasks=tasks).within(
+        *bounds
+    )
     if complete:
         return metric
     return replace(metric, partial=True, tasks=tasks, tasks_published=len(mean.tasks))
 
 
-def _task_weights(mean: Mean, names: Collection[str]) -> dict[str, float]:
+def _weigh_tasks(mean: Mean, names: Collection[str]) -> dict[str, float]:
     """Return the weights of subsets: equal for all tasks, and equal for `names` within a task."""
     tasks = [[name for name in task if name in names] for task in mean.tasks]
     tasks = [task for task in tasks if task]
@@ -412,7 +414,7 @@ def _task_weights(mean: Mean, names: Collection[str]) -> dict[str, float]:
     return weights
 
 
-def _bounds(
+def _weigh_bounds(
     weights: Mapping[str, float], subsets: Mapping[str, Scored]
 ) -> tuple[float | None, float | None]:
     """Return the weighted means of the subsets' worst and best scores."""
@@ -425,7 +427,7 @@ def _bounds(
     return worst, best
 
 
-def _weighted(weights: Mapping[str, float], subsets: Mapping[str, Scored]) -> Metric:
+def _weigh_subsets(weights: Mapping[str, float], subsets: Mapping[str, Scored]) -> Metric:
     """Return the weighted mean of the subsets, with the interval that follows from fixed strata."""
     strata = [stratum for name in weights if (stratum := subsets[name].stratum) is not None]
     return estimate(strata, list(weights.values()))
@@ -434,7 +436,7 @@ def _weighted(weights: Mapping[str, float], subsets: Mapping[str, Scored]) -> Me
 # Exams in which every item was asked several times.
 
 
-def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric]:
+def _compute_repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric]:
     """Return pass@k, pass^k, majority votes and the agreement of repeats.
 
     For one sample, pass@k and pass^k are the same.
@@ -464,10 +466,12 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
             lambda state: self_consistency((state.right, state.graded - state.right))
         )
         return metrics | {"agreement": agreement.estimate(of="scores")}
-    return metrics | _vote_metrics(exam, tally, tally.answers)
+    return metrics | _compute_vote_metrics(exam, tally, tally.answers)
 
 
-def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> dict[str, Metric]:
+def _compute_vote_metrics(
+    exam: Exam, tally: Tally, answers: Sequence[str | None]
+) -> dict[str, Metric]:
     epochs = tally.epochs
     sizes = [k for k in ladder(epochs) if 1 < k < epochs]
     votes_by_size = {k: Bounded(clustered=exam.clustered) for k in (*sizes, epochs)}

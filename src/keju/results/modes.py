@@ -138,7 +138,7 @@ def compare_runs(direct: Run, reasoned: Run) -> Comparison:
     if difference := difference_of(direct.manifest, reasoned.manifest):
         raise UsageError("modes_differ", **difference._asdict())
     direct_scores, reasoned_scores = (
-        _scores(run, direct_exam.exam.name) for run in (direct, reasoned)
+        _load_scores(run, direct_exam.exam.name) for run in (direct, reasoned)
     )
     comparison = compare_modes(direct_exam.modes, direct_scores.headline, reasoned_scores.headline)
     unread = [*direct_scores.unread_notices(direct), *reasoned_scores.unread_notices(reasoned)]
@@ -187,14 +187,15 @@ class Difference(NamedTuple):
 
 def difference_of(left_manifest: Manifest, right_manifest: Manifest) -> Difference | None:
     """Return the first difference between two runs other than the mode."""
-    left_conditions, right_conditions = _conditions(left_manifest), _conditions(right_manifest)
+    left_conditions = _collect_conditions(left_manifest)
+    right_conditions = _collect_conditions(right_manifest)
     for name in dict.fromkeys([*left_conditions, *right_conditions]):
         if left_conditions.get(name) != right_conditions.get(name):
             return Difference(name, left_conditions.get(name), right_conditions.get(name))
     return None
 
 
-def _conditions(manifest: Manifest) -> dict[str, Any]:
+def _collect_conditions(manifest: Manifest) -> dict[str, Any]:
     """Return the settings that two runs must share, the most important first."""
     run_exam = modes_exam(manifest)
     assert run_exam is not None
@@ -230,13 +231,13 @@ class _Scores(NamedTuple):
             yield Notice("modes_unread", {"run": command_name(run.folder), **values})
 
 
-def _scores(run: Run, benchmark: str) -> _Scores:
+def _load_scores(run: Run, benchmark: str) -> _Scores:
     """Return the scores of a run; errors and replies without a grade are left out."""
     job = next(job for job in read_run(run).jobs if job.exam.benchmark == benchmark)
     readers = [reader.name for reader in job.readers]
     has_secondary = Exam.beside in readers[1:]
     headline, secondary = (
-        _by_question(sitting_of(job, run.manifest, name))
+        _average_rotations(sitting_of(job, run.manifest, name))
         for name in (readers[0], Exam.beside if has_secondary else readers[0])
     )
     return _Scores(
@@ -244,7 +245,7 @@ def _scores(run: Run, benchmark: str) -> _Scores:
     )
 
 
-def _by_question(sitting: Sitting) -> dict[str, float]:
+def _average_rotations(sitting: Sitting) -> dict[str, float]:
     """Return the score of each question: the mean over its rotations.
 
     ``law_3`` and ``law_3#rot1`` are rotations of one question.
@@ -272,13 +273,13 @@ def compare_modes(
         raise UsageError("modes_nothing_shared")
     everything = [pair for subject_pairs in shared_pairs.values() for pair in subject_pairs]
     return Comparison(
-        _mean_row(OVERALL, "all shared questions", [everything]),
+        _build_row(OVERALL, "all shared questions", [everything]),
         [
-            _mean_row(name, modes.subjects[name], [subject_pairs])
+            _build_row(name, modes.subjects[name], [subject_pairs])
             for name, subject_pairs in shared_pairs.items()
         ],
         [
-            _mean_row(
+            _build_row(
                 name, modes.titles.get(name, name), [shared_pairs[subject] for subject in subjects]
             )
             for name, subjects in modes.groups.items()
@@ -287,7 +288,7 @@ def compare_modes(
     )
 
 
-def _mean_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, float]]]) -> ModesRow:
+def _build_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, float]]]) -> ModesRow:
     """Return the mean over `strata`, which have equal weights."""
     direct_mean, reasoned_mean = (
         math.fsum(math.fsum(pair[side] for pair in stratum) / len(stratum) for stratum in strata)

@@ -205,8 +205,8 @@ def load_flip_texts(
     flips_by_id = {
         flip.id: flip for direction_flips in (gained_flips, lost_flips) for flip in direction_flips
     }
-    numbers = {id: n for n, id in enumerate(_ids(base)) if id in flips_by_id}
-    places = {id: n for n, id in enumerate(_ids(arm)) if id in flips_by_id}
+    numbers = {id: n for n, id in enumerate(_sample_ids(base)) if id in flips_by_id}
+    places = {id: n for n, id in enumerate(_sample_ids(arm)) if id in flips_by_id}
     base_answers = base.read_answers(set(numbers.values()))
     arm_answers = arm.read_answers(set(places.values()))
     empty_answer = Said(Reply())
@@ -231,7 +231,7 @@ def load_flip_texts(
     return {id: with_texts(flip) for id, flip in flips_by_id.items()}
 
 
-def _ids(sitting: Sitting) -> Iterator[str]:
+def _sample_ids(sitting: Sitting) -> Iterator[str]:
     return (sample.id for sample in sitting.exam.samples)
 
 

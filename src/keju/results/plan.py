@@ -187,20 +187,22 @@ def plan(
     pilot apply too.
     """
     share = LIKE_SIZE if discordance is None else discordance
-    goal = _chosen_goal(share, mde=mde, max_cost=max_cost, limit=limit, margin=margin)
+    goal = _choose_goal(share, mde=mde, max_cost=max_cost, limit=limit, margin=margin)
     gated = _decide_gate(name, pilot, baseline, margin, data_dir=data_dir, work_dir=work_dir)
     if repeats < 1 or at_once < 1:
         raise UsageError("plan_counts")
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
-    protocol_name = protocol or _protocol_of(run, name)
-    data_options = _data_settings(run, data_dir) if run else {"data_dir": data_folder(data_dir)}
+    protocol_name = protocol or _find_protocol(run, name)
+    data_options = (
+        _find_data_settings(run, data_dir) if run else {"data_dir": data_folder(data_dir)}
+    )
     if run:
-        stored_settings = _settings_of(run, name)
+        stored_settings = _find_stored_settings(run, name)
         if not gated or dataset_args:
             stored_settings = {} if data_dir else _keep_local_path(stored_settings)
         dataset_args = stored_settings | (dataset_args or {})
     exam, _ = prepare_exam(name, dataset_args, protocol=protocol_name, seed=seed, **data_options)
-    job = _pilot_job(run, exam, data_dir) if run else None
+    job = _load_pilot_job(run, exam, data_dir) if run else None
     price = run.manifest.price if price is None and run else price
     effective_price = Price(**price) if isinstance(price, Mapping) else price
     usage = (
@@ -212,10 +214,10 @@ def plan(
     if discordance is None and gated and gated.discordance:
         share, discordance_source = gated.discordance, "measured"
     ground = Ground(
-        exam, run, job, usage, share, discordance_source, _design_effect(exam, job), gated
+        exam, run, job, usage, share, discordance_source, _estimate_design_effect(exam, job), gated
     )
-    sample_size = _sample_size(ground, goal, mde or max_cost or limit, repeats)
-    return _forecast(ground, sample_size, repeats, _in_flight(run, at_once))
+    sample_size = _choose_sample_size(ground, goal, mde or max_cost or limit, repeats)
+    return _build_plan(ground, sample_size, repeats, _count_parallel_requests(run, at_once))
 
 
 class Ground(NamedTuple):
@@ -261,7 +263,7 @@ class Wanted(NamedTuple):
     """With `mde`: the number that shows it if only this exact set of questions counts."""
 
 
-def _sample_size(ground: Ground, goal: Goal, value: float | None, repeats: int) -> Wanted:
+def _choose_sample_size(ground: Ground, goal: Goal, value: float | None, repeats: int) -> Wanted:
     """Return how many questions a goal requires, at most all questions of the exam."""
     exam_size = len(ground.exam.samples)
     if goal == "mde" and value is not None:
@@ -275,12 +277,12 @@ def _sample_size(ground: Ground, goal: Goal, value: float | None, repeats: int) 
         return Wanted(goal, min(exam_size, decides or exam_size), decides)
     if goal == "max_cost" and value is not None:
         return Wanted(
-            goal, min(exam_size, _affordable_size(ground.usage, value, repeats) or exam_size)
+            goal, min(exam_size, _find_affordable_size(ground.usage, value, repeats) or exam_size)
         )
-    return Wanted(goal, _limited_size(ground.exam, value))
+    return Wanted(goal, _apply_limit(ground.exam, value))
 
 
-def _forecast(ground: Ground, sample_size: Wanted, repeats: int, at_once: int) -> Plan:
+def _build_plan(ground: Ground, sample_size: Wanted, repeats: int, at_once: int) -> Plan:
     """Return the plan for this number of questions, and for other numbers of them."""
     exam, run, usage, questions = ground.exam, ground.run, ground.usage, sample_size.questions
     exam_size, units = len(exam.samples), questions * repeats * usage.attempts
@@ -321,13 +323,13 @@ def _forecast(ground: Ground, sample_size: Wanted, repeats: int, at_once: int) -
     )
 
 
-def _in_flight(pilot: Run | None, at_once: int) -> int:
+def _count_parallel_requests(pilot: Run | None, at_once: int) -> int:
     """Return the number of parallel requests: not more than the slots of the pilot's model."""
     slots = pilot.manifest.endpoint.get("slots") if pilot is not None else None
     return min(at_once, slots) if isinstance(slots, int) and slots > 0 else at_once
 
 
-def _chosen_goal(share: float, **goals: float | None) -> Goal:
+def _choose_goal(share: float, **goals: float | None) -> Goal:
     """Return the one goal that is set, or all questions; raise UsageError if it is invalid."""
     if not 0 < share <= 1:
         raise UsageError("plan_discordance")
@@ -342,7 +344,7 @@ def _chosen_goal(share: float, **goals: float | None) -> Goal:
     return cast(Goal, named_goals[0]) if named_goals else "all"
 
 
-def _affordable_size(usage: Taken, max_cost: float, repeats: int) -> int | None:
+def _find_affordable_size(usage: Taken, max_cost: float, repeats: int) -> int | None:
     """Return how many questions the money pays for; None if they cost nothing.
 
     Raise UsageError if it does not pay for one.
@@ -357,7 +359,7 @@ def _affordable_size(usage: Taken, max_cost: float, repeats: int) -> int | None:
     return int(max_cost / question_cost)
 
 
-def _limited_size(exam: Exam, limit: float | None) -> int:
+def _apply_limit(exam: Exam, limit: float | None) -> int:
     """Return how many questions a limit of each subset keeps."""
     try:
         subset_limit = question_limit(limit)
@@ -389,7 +391,7 @@ def _decide_gate(
     return decision(pilot, baseline, margin, name, **folders)
 
 
-def _settings_of(run: Run, name: str) -> dict[str, Any]:
+def _find_stored_settings(run: Run, name: str) -> dict[str, Any]:
     """Return the settings of the exam in a pilot."""
     stored = run.manifest.config.get("dataset_args") or {}
     exam = registry.get(name)
@@ -403,13 +405,13 @@ def _keep_local_path(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name == "local_path"}
 
 
-def _data_settings(pilot: Run, data_dir: str | None) -> dict[str, Any]:
+def _find_data_settings(pilot: Run, data_dir: str | None) -> dict[str, Any]:
     """Return where a pilot found its exams, unless a flag names another folder."""
     config = pilot.config(data_dir)
     return {"data_dir": config.data_dir, "hub": config.dataset_hub, "offline": config.offline}
 
 
-def _protocol_of(run: Run | None, name: str) -> str | None:
+def _find_protocol(run: Run | None, name: str) -> str | None:
     """Return the protocol of the exam in a pilot.
 
     None if the pilot did not run the exam, or if the exam's name implies a protocol.
@@ -441,32 +443,32 @@ def _protocol_mismatch_notices(exam: Exam, pilot: Exam, run: str) -> Iterator[No
             return
 
 
-def _pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
+def _load_pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
     """Return the exam as it was run in the pilot; raise UsageError if it has no reply."""
     jobs = [
         job for job in read_run(run, None, data_dir).jobs if job.exam.benchmark == exam.benchmark
     ]
     if not jobs:
         raise UsageError("plan_pilot_other", pilot=run.id, name=exam.benchmark)
-    if len(_measured_units(jobs[0])) < FEWEST_REPLIES:
+    if len(_find_measured_units(jobs[0])) < FEWEST_REPLIES:
         raise UsageError("plan_pilot_empty", pilot=run.id)
     return jobs[0]
 
 
-def _measured_units(job: Job) -> list[int]:
+def _find_measured_units(job: Job) -> list[int]:
     """Return the units whose replies used time, or tokens if they were not waited for."""
     assert job.ledger is not None
     tokens = job.ledger.tokens
     return [unit for unit, seconds in enumerate(job.seconds) if seconds > 0 or tokens(unit) > 0]
 
 
-def _prompt_bytes(exam: Exam, position: int) -> int:
+def _count_prompt_bytes(exam: Exam, position: int) -> int:
     prompt = exam.render(exam.samples[position])
     return sum(len(message.content.encode()) for message in prompt.messages)
 
 
-def _mean_prompt_bytes(exam: Exam) -> float:
-    return sum(_prompt_bytes(exam, position) for position in range(len(exam.samples))) / len(
+def _average_prompt_bytes(exam: Exam) -> float:
+    return sum(_count_prompt_bytes(exam, position) for position in range(len(exam.samples))) / len(
         exam.samples
     )
 
@@ -474,7 +476,7 @@ def _mean_prompt_bytes(exam: Exam) -> float:
 def _measure_usage(exam: Exam, job: Job, price: Price | None) -> Taken:
     """Return the usage of a pilot's replies, scaled from its prompts to the prompts of the exam."""
     assert job.ledger is not None
-    replied = _measured_units(job)
+    replied = _find_measured_units(job)
     ledger, max_tokens = job.ledger, job.sampling.max_tokens
     durations = [job.seconds[unit] for unit in replied]
     seconds = Range(*cautious_mean(durations)) if any(durations) else None
@@ -484,9 +486,9 @@ def _measure_usage(exam: Exam, job: Job, price: Price | None) -> Taken:
         return guess._replace(seconds=seconds, attempts=attempts, measured=len(replied))
     inputs = [ledger.of(unit, "input") for unit in replied]
     outputs = [ledger.of(unit, "output") for unit in replied]
-    lengths = [_prompt_bytes(job.exam, unit // job.epochs) for unit in replied]
+    lengths = [_count_prompt_bytes(job.exam, unit // job.epochs) for unit in replied]
     # Tokens are proportional to the length of the prompt, which is known for all questions.
-    rate, mean_bytes = math.fsum(inputs) / sum(lengths), _mean_prompt_bytes(exam)
+    rate, mean_bytes = math.fsum(inputs) / sum(lengths), _average_prompt_bytes(exam)
     residuals = [tokens - rate * length for tokens, length in zip(inputs, lengths, strict=True)]
     half = student_interval(residuals)[1]
     cap = math.inf if max_tokens is None else float(max_tokens)
@@ -507,7 +509,7 @@ def _measure_usage(exam: Exam, job: Job, price: Price | None) -> Taken:
 
 def _guess_usage(exam: Exam, price: Price | None) -> Taken:
     """Return an assumed usage: prompts by their length, replies as long as those of most models."""
-    tokens = _mean_prompt_bytes(exam) / BYTES_PER_TOKEN
+    tokens = _average_prompt_bytes(exam) / BYTES_PER_TOKEN
     prompt_tokens = Range(tokens, tokens / UNSURE, tokens * UNSURE)
     reply = Range(REPLY, REPLY_LEAST, REPLY_MOST)
     if exam.protocol.decode == "labels":
@@ -522,7 +524,7 @@ def _guess_usage(exam: Exam, price: Price | None) -> Taken:
     return Taken(prompt_tokens, reply, cost, None)
 
 
-def _design_effect(exam: Exam, job: Job | None) -> float:
+def _estimate_design_effect(exam: Exam, job: Job | None) -> float:
     """Return the factor by which shared contexts increase the number of questions.
 
     It is measured in the pilot or assumed.

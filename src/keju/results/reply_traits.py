@@ -219,7 +219,7 @@ def _strip_quotes(text: str) -> str:
 def _join_marker_lines(text: str) -> str:
     """Return the text with each answer on the same line as the marker that announces it."""
     parts, position = [], 0
-    for _, end in _announced(text):
+    for _, end in _find_announcements(text):
         gap = _GAP.match(text, end)
         if gap and "\n" in gap[0]:
             parts += [text[position:end], " "]
@@ -262,7 +262,7 @@ _LAST = 3
 """The number of announcements at the end of a reply that are rewritten."""
 
 
-def _announced(text: str) -> list[tuple[int, int]]:
+def _find_announcements(text: str) -> list[tuple[int, int]]:
     """Return the spans in which a reply announces answers; Chinese must be in normal form."""
     return announcements(text, CHINESE if CJK.search(text) else TOLERANT)
 
@@ -276,20 +276,18 @@ def form_traits(text: str, value: str, form: str, reads: Callable[[str], bool]) 
     """
     if single_trait := label_trait(text, reads):
         return (single_trait,)
-    for name, rewritten in _rewordings(text, value, form):
+    for name, rewritten in _reword(text, value, form):
         if reads(rewritten):
             return (name,)
     present = [(name, rewrite) for name, rewrite in TRAITS if rewrite(text) != text]
     plain = _remove_traits(text, present)
-    for wording, rewritten in (("", plain), *_rewordings(plain, value, form)):
+    for wording, rewritten in (("", plain), *_reword(plain, value, form)):
         if not reads(rewritten):
             continue
         for trait in list(present):
             fewer = [candidate for candidate in present if candidate is not trait]
             reduced_text = _remove_traits(text, fewer)
-            attempts = (
-                [("", reduced_text)] if not wording else _rewordings(reduced_text, value, form)
-            )
+            attempts = [("", reduced_text)] if not wording else _reword(reduced_text, value, form)
             if any(reads(attempt) for name, attempt in attempts if name == wording):
                 present = fewer
         return (*(name for name, _ in present), *([wording] if wording else []))
@@ -310,13 +308,13 @@ def _remove_traits(text: str, traits: Iterable[tuple[str, Callable[[str], str]]]
     return text
 
 
-def _rewordings(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
+def _reword(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
     """Yield the reply with one of its last announcements in the reader's form.
 
     For each announcement, the last version has only the value in this form.
     """
     text = normal_chinese(text) if CJK.search(text) else text
-    spans = _announced(text)
+    spans = _find_announcements(text)
     form_is_chinese = CJK.search(form) is not None
     if form == "{}":
         if value in text:
@@ -346,7 +344,7 @@ def _rewordings(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
 
 def announces(text: str) -> bool:
     """Whether a reply announces an answer in any wording."""
-    return bool(_announced(normal_chinese(text) if CJK.search(text) else text))
+    return bool(_find_announcements(normal_chinese(text) if CJK.search(text) else text))
 
 
 def is_json(text: str) -> bool:
@@ -357,13 +355,13 @@ def is_json(text: str) -> bool:
 def denies(text: str) -> bool:
     """Whether a reply says that an answer is not the right one."""
     text = normal_chinese(text) if CJK.search(text) else text
-    return any(standing_of(text, start) == "denied" for start, _ in _announced(text))
+    return any(standing_of(text, start) == "denied" for start, _ in _find_announcements(text))
 
 
 def wording_of(text: str) -> str:
     """Return the words that announce the last answer, without markup; a dash if there are none."""
     text = normal_chinese(text) if CJK.search(text) else text
-    spans = _announced(text)
+    spans = _find_announcements(text)
     if not spans:
         return "-"
     start, end = spans[-1]

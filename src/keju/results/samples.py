@@ -195,7 +195,7 @@ class Samples:
 
     def __iter__(self) -> Iterator[SampleRow]:
         answers = exported_answers(self._run, self.requests)
-        rows = (_sample_row(self._run.id, sample, record) for sample, record in answers)
+        rows = (_build_row(self._run.id, sample, record) for sample, record in answers)
         return rows if self._keep is None else filter(self._keep, rows)
 
     def __repr__(self) -> str:
@@ -265,7 +265,7 @@ class Samples:
         except ImportError:
             raise MissingExtra("a frame of pandas", "frames") from None
         kinds = {"VARCHAR": "string", "BIGINT": "Int64", "DOUBLE": "Float64"}
-        columns, values = self._columns(full_text)
+        columns, values = self._values_by_column(full_text)
         series = {
             name: pandas.Series(values[name], dtype=kinds.get(kind, "object"))
             for name, kind in columns.items()
@@ -285,10 +285,10 @@ class Samples:
             "BIGINT[]": polars.List(polars.Int64),
             "VARCHAR[]": polars.List(polars.String),
         }
-        columns, values = self._columns(full_text)
+        columns, values = self._values_by_column(full_text)
         return polars.DataFrame(values, {name: kinds[kind] for name, kind in columns.items()})
 
-    def _columns(self, full_text: bool) -> tuple[dict[str, str], dict[str, list[Cell]]]:
+    def _values_by_column(self, full_text: bool) -> tuple[dict[str, str], dict[str, list[Cell]]]:
         columns, rows = self.table(full_text=full_text)
         values: dict[str, list[Cell]] = {name: [] for name in columns}
         for row in rows:
@@ -336,17 +336,17 @@ def import_duckdb(what: str) -> Any:
 def lines_query(table: Table, folder: Path) -> tuple[str, int]:
     """Write a table into `folder` as JSON Lines; return DuckDB's query for it, and its rows."""
     lines = folder / "rows.jsonl"
-    types = ", ".join(f"{_sql_text(name)}: '{kind}'" for name, kind in table.columns.items())
+    types = ", ".join(f"{_quote_sql(name)}: '{kind}'" for name, kind in table.columns.items())
     with lines.open("wb") as stream:
         count = write_jsonl(table, stream)
     query = (
-        f"SELECT * FROM read_json({_sql_text(str(lines))}, format='newline_delimited', "
+        f"SELECT * FROM read_json({_quote_sql(str(lines))}, format='newline_delimited', "
         f"maximum_object_size={LONGEST_ROW}, columns={{{types}}})"
     )
     return query, count
 
 
-def _sql_text(text: str) -> str:
+def _quote_sql(text: str) -> str:
     """Return a text quoted for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -365,13 +365,13 @@ def exported_answers(
 ) -> Iterator[tuple[Sample | None, Record]]:
     """Yield the records that count, each with its question as it was shown, if that is known."""
     if requests is None:
-        yield from ((None, record) for record in _sorted_by_id(run))
+        yield from ((None, record) for record in _sort_by_id(run))
         return
     for sample, record in answers_of(run, requests):
         yield sample and as_shown(sample, record.order), record
 
 
-def _sorted_by_id(run: Run) -> Iterator[Record]:
+def _sort_by_id(run: Run) -> Iterator[Record]:
     """Yield the records that count, sorted by exam, id in natural order, arm and epoch.
 
     Each sort key is a byte string that ends in the record's number, because a million tuples would
@@ -397,7 +397,7 @@ def _sorted_by_id(run: Run) -> Iterator[Record]:
     yield from graded(run.folder, run.records.at(in_order))
 
 
-def _sample_row(run: str, sample: Sample | None, record: Record) -> SampleRow:
+def _build_row(run: str, sample: Sample | None, record: Record) -> SampleRow:
     readings: Sequence[Reading] = record.readings or (_UNREAD,)
     reply, reading = record.reply, readings[0]
     answer, score, episode = reading.answer, reading.score, reply.episode

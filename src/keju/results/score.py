@@ -56,7 +56,7 @@ def score_run(
         reply.enter(readings)
         if several:
             sample = reply.sample
-            disagreements += _disagreement(sample, readings)
+            disagreements += _find_disagreement(sample, readings)
             readings_by_unit[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
     if stage is not None:
         stage.grade(run.folder, None)
@@ -87,14 +87,14 @@ def score_run(
     is_only_exam = len(run.manifest.benchmarks) == 1
     entries = [entry.with_notices(notices).told_of(name, alone=is_only_exam) for entry in entries]
     for job, rows in zip(jobs, readings_by_unit, strict=True):
-        entries = _with_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
+        entries = _add_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
     return results_of(
         run.manifest,
         run.folder,
         jobs,
         entries,
         complete=_is_complete(run, missing, data_changed=bool(changed)),
-        disagreements=_weightiest_first(disagreements) if several else None,
+        disagreements=_sort_by_weight(disagreements) if several else None,
     )
 
 
@@ -158,7 +158,7 @@ def score_predictions(
     joint_readings: list[Joint] = []
 
     def collect_row(unit: int, sample: Sample, graded: Sequence[Reading]) -> None:
-        disagreements[unit] = list(_disagreement(sample, graded))
+        disagreements[unit] = list(_find_disagreement(sample, graded))
         joint_readings.append(Joint(sample.target, graded))
 
     recorded = read_predictions(
@@ -179,7 +179,7 @@ def score_predictions(
     ]
     entries = [
         recorded.golds.annotate(entry)
-        for entry in _with_joint_metrics(recorded.job, entries, joint_readings)
+        for entry in _add_joint_metrics(recorded.job, entries, joint_readings)
     ]
     if recorded.missing:
         notice = Notice(
@@ -191,7 +191,7 @@ def score_predictions(
         run=predictions.name,
         model=predictions.name,
         benchmarks=tuple(entries),
-        disagreements=_weightiest_first(
+        disagreements=_sort_by_weight(
             row for unit in sorted(disagreements) for row in disagreements[unit]
         )
         if recorded.several
@@ -199,7 +199,7 @@ def score_predictions(
     )
 
 
-def _disagreement(sample: Sample, readings: Sequence[Reading]) -> Iterator[Disagreement]:
+def _find_disagreement(sample: Sample, readings: Sequence[Reading]) -> Iterator[Disagreement]:
     """Yield a row if its outcome depends on the reader."""
     if len({reading.score.outcome for reading in readings}) > 1:
         yield Disagreement(
@@ -212,7 +212,7 @@ def _disagreement(sample: Sample, readings: Sequence[Reading]) -> Iterator[Disag
         )
 
 
-def _weightiest_first(rows: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
+def _sort_by_weight(rows: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
     """Return the rows sorted: those whose score depends on the reader come first."""
     return tuple(sorted(rows, key=lambda row: not row.decides))
 
@@ -224,7 +224,7 @@ class Joint(NamedTuple):
     readings: Sequence[Reading]
 
 
-def _with_joint_metrics(job: Job, entries: Sequence[Entry], rows: Sequence[Joint]) -> list[Entry]:
+def _add_joint_metrics(job: Job, entries: Sequence[Entry], rows: Sequence[Joint]) -> list[Entry]:
     """Return `entries` with the exam's joint metrics; `rows` are in the order of the run."""
     answers: dict[str, list[str | None]] = {}
     for reading in (reading for row in rows for reading in row.readings):

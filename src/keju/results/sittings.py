@@ -277,7 +277,7 @@ def sittings_of(
         return sittings_of_run(run, reader, data_dir, datasets)
     exam = registry.get(datasets).name if datasets else None
     if _is_log(path):
-        log_exams = _scored_exams_of_log(path, datasets, reader, data_folder(data_dir))
+        log_exams = _load_log(path, datasets, reader, data_folder(data_dir))
         matching_exams = [
             sitting for sitting in log_exams if exam in (None, sitting.exam.benchmark)
         ]
@@ -289,7 +289,7 @@ def sittings_of(
     if path.is_dir():
         raise UsageError("sitting_folder", path=path)
     options = protocol, dataset_args, data_folder(data_dir)
-    return [_scored_exam_of_predictions(path, datasets, reader, gold, *options)]
+    return [_load_predictions(path, datasets, reader, gold, *options)]
 
 
 def refuse_unused(sittings: Iterable[Sitting], **options: Any) -> None:
@@ -481,7 +481,7 @@ def _is_log(path: Path) -> bool:
     return (path.is_file() or path.is_dir()) and bool(import_module(LOGS).is_log(path))
 
 
-def _scored_exams_of_log(
+def _load_log(
     path: Path, dataset: str | None, reader: str | None, data_dir: str | None
 ) -> list[Sitting]:
     """Return the scored exams of another tool's log, by way of a temporary run."""
@@ -504,7 +504,7 @@ def _scored_exams_of_log(
     return [replace(sitting, name=path.resolve().name, command="") for sitting in scored_exams]
 
 
-def _scored_exam_of_predictions(
+def _load_predictions(
     path: Path,
     dataset: str,
     reader: str | None,

@@ -384,7 +384,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         outcomes=overall.outcome_counts(),
         cut_right=overall.cut_right,
         subsets=tuple(rows),
-        groups=tuple(_group_rows(exam, cells, metrics, goldless=goldless)),
+        groups=tuple(_build_group_rows(exam, cells, metrics, goldless=goldless)),
         reference=tuple(exam.references),
         warnings=tuple(notice.text() for notice in notices),
         notices=notices,
@@ -405,7 +405,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
     )
 
 
-def _group_rows(
+def _build_group_rows(
     exam: Exam, cells: Mapping[str, Cell], metrics: Mapping[str, Metric], *, goldless: bool
 ) -> Iterator[Row]:
     """Yield the rows of means that are also categories, each with its micro accuracy.

@@ -93,17 +93,17 @@ def verify_all(data_dir: Path) -> Iterator[Verified]:
     """Score every recorded set in `data_dir`, several in parallel."""
     sets = find_sets(data_dir)
     for recorded, figures in on_all_cores(
-        _figures, sets, lambda recorded_set: recorded_set, few=0, piece=1
+        _check_figures, sets, lambda recorded_set: recorded_set, few=0, piece=1
     ):
         yield Verified(recorded, figures)
 
 
-def _figures(recorded: RecordedSet) -> list[Figure]:
+def _check_figures(recorded: RecordedSet) -> list[Figure]:
     check = registry.get(recorded.benchmark).golden
     assert check is not None  # `find_sets` rejects the others.
     golden = read_json(recorded.golden)
     try:
-        figures = list(check.figures(golden, _graded(recorded, check, golden)))
+        figures = list(check.figures(golden, _grade_rows(recorded, check, golden)))
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError("verify_shape", file=recorded.golden, problem=str(error)) from None
     if not figures:
@@ -111,7 +111,7 @@ def _figures(recorded: RecordedSet) -> list[Figure]:
     return figures
 
 
-def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -> Recorded:
+def _grade_rows(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -> Recorded:
     """Return every row of a set as graded by Keju, and the resulting scores."""
     recorded_rows = [row for _, row in read_rows(recorded.predictions)]
     recorded_settings = check.settings(golden, recorded_rows)
@@ -141,11 +141,11 @@ def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -
         data=recorded.data_dir / recorded.benchmark,
         whole=Part(entry.questions_with_reply, entry.outcomes),
         metrics={name: metric.value for name, metric in entry.metrics.items()},
-        subsets={row.name: _row_part(row) for row in entry.subsets},
-        groups={row.name: _row_part(row) for row in entry.groups},
+        subsets={row.name: _build_part(row) for row in entry.subsets},
+        groups={row.name: _build_part(row) for row in entry.groups},
     )
 
 
-def _row_part(row: Row) -> Part:
+def _build_part(row: Row) -> Part:
     micro = None if row.micro_accuracy is UNSET else row.micro_accuracy
     return Part(row.n + row.ungraded, row.outcomes, row.accuracy, micro)
