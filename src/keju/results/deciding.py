@@ -223,9 +223,9 @@ def _plan_rerun(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> 
         config_flag = f"--config {shlex.quote(typed_path(run.manifest))}"
         run_id_flag = f"--run-id {shlex.quote(folder.name)}"
         limits = [
-            f"{exam.exam.benchmark}.limit={_largest_subset_size([exam], largest_size)}"
-            for exam in sittings
-            if exam.has_exam_limit
+            f"{run_exam.exam.benchmark}.limit={_largest_subset_size([run_exam], largest_size)}"
+            for run_exam in sittings
+            if run_exam.has_exam_limit
         ]
         args = ",".join([*settings, *limits])
         flags_of_exams = f"--dataset-args {args}{question_flags}"
