@@ -439,7 +439,7 @@ def _weigh_subsets(weights: Mapping[str, float], subsets: Mapping[str, Scored]) 
 def _compute_repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric]:
     """Return pass@k, pass^k, majority votes and the agreement of repeats.
 
-    For one sample, pass@k and pass^k are the same.
+    With k = 1, pass@k and pass^k are the same.
     """
 
     def mean_chance(chance: Callable[[int, int, int], float], k: int) -> Metric:
