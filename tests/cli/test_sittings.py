@@ -43,7 +43,7 @@ def test_a_run_is_what_its_results_say(keju: Keju, sit: object) -> None:
     assert sum(known) / len(known) == pytest.approx(entry["metrics"]["accuracy"]["value"])
     assert {item.answer for item in sitting} <= {"A", None}
     assert all(item.cluster is None for item in sitting)
-    assert not sitting.taken("cost", range(len(sitting)))
+    assert not sitting.usage_of("cost", range(len(sitting)))
     assert (sitting.name, sitting.model, sitting.arm) == ("one", "scripted", "")
 
 

@@ -34,9 +34,9 @@ def diff(
     Exit codes: 0 ok, also where they are not comparable, 2 usage.
     """
     from keju.report.compare import render_unlike
-    from keju.results.compare import differing
+    from keju.results.compare import find_mismatches
 
-    found = differing(
+    found = find_mismatches(
         first,
         second,
         datasets=exam,

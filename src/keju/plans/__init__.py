@@ -1,1 +1,1 @@
-"""Plans: several models sit several exams in one go, each pair a run of its own."""
+"""Plans: evaluate several models on several exams in one command; each pair is a separate run."""

@@ -1,4 +1,4 @@
-"""A plan from beginning to end: its runs, then what they come to."""
+"""Run a plan from start to finish: its runs, then the matrix of their results."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from keju.runs.run import RESULTS
 
 
 class FinishedPlan(NamedTuple):
-    """How a plan ended."""
+    """The outcome of a plan."""
 
     matrix: Matrix
     folder: Path
     error: KejuError | None = None
-    """What ended it early, or that runs are incomplete."""
+    """The error that ended it early, or the error that runs are incomplete."""
 
     @property
     def exit_code(self) -> int:
-        """That of the command."""
+        """The exit code of the command."""
         return self.error.exit_code if self.error else 0
 
     @property
@@ -40,16 +40,16 @@ class FinishedPlan(NamedTuple):
 
 
 def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = True) -> FinishedPlan:
-    """Run all pairs of a plan, as far as they are not complete; write what they come to.
+    """Run all pairs of a plan that are not complete, and write the matrix of results.
 
-    What ends one run early ends no other, and the same call goes on with what is incomplete.
+    An error that ends one run does not end the others. The same call resumes incomplete runs.
     """
     board = board or Board()
     folder = Path(plan.task.work_dir) / plan.name
     if plan.resume and not (folder / PLAN).is_file():
         raise UsageError("plan_none", name=plan.name, work_dir=plan.task.work_dir)
     with plan_folder(folder), watching(plan.task, board):
-        stored = _stored(plan, folder)
+        stored = _load_or_create_plan(plan, folder)
 
         def note_pace(seconds: float) -> None:
             stored.seconds = round(seconds, 1)
@@ -72,8 +72,8 @@ def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = Tru
     return FinishedPlan(matrix, folder, stop)
 
 
-def _stored(plan: PlanConfig, folder: Path) -> StoredPlan:
-    """What ``plan.json`` is to hold: the pairs of today, and how long earlier sessions took."""
+def _load_or_create_plan(plan: PlanConfig, folder: Path) -> StoredPlan:
+    """Return the contents of ``plan.json``: today's pairs and the time of earlier sessions."""
     stored = StoredPlan(plan=plan.name, created=now())
     if (folder / PLAN).is_file():
         stored = StoredPlan.read(folder)

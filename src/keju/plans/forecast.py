@@ -1,4 +1,4 @@
-"""What a plan would ask, pair by pair, and what that costs; nobody is asked."""
+"""Estimate the requests and the cost of a plan, pair by pair; no model is asked."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from keju.runs.manifest import MANIFEST, Manifest
 from keju.task import rehearse
 
 BYTES_PER_TOKEN = 4
-"""A rough guide that holds for English and, at three bytes a character, for Chinese."""
+"""A rough estimate that holds for English and, at three bytes per character, for Chinese."""
 
 
 def forecast(plan: PlanConfig) -> dict[str, Any]:
-    """The plan as ``--dry-run --json`` shows it; whatever would be refused is refused.
+    """Return the plan as ``--dry-run --json`` shows it; raise the errors that a run would raise.
 
-    Input tokens are estimated from the prompts. Output is what replies to the same exam took so
-    far: of the model itself, else of the other models of the plan; unknown where there are none.
+    Input tokens are estimated from the prompts. Output tokens are the average of earlier replies to
+    the same exam by the model, or by the other models of the plan. They are unknown if there are no
+    earlier replies.
     """
-    outputs = _outputs(plan)
-    rows = [_row(pair, outputs) for pair in plan.pairs]
+    outputs = _average_outputs(plan)
+    rows = [_forecast_pair(pair, outputs) for pair in plan.pairs]
     costs = [row["cost_estimate"] for row in rows if row["cost_estimate"] is not None]
     document: dict[str, Any] = {
         "dry_run": True,
@@ -40,38 +41,40 @@ def forecast(plan: PlanConfig) -> dict[str, Any]:
     return document
 
 
-def _row(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
+def _forecast_pair(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
     rehearsal = rehearse(pair.config)
     requests = sum(job.units for job in rehearsal.jobs)
-    asked = requests - rehearsal.known
+    asked_requests = requests - rehearsal.known
     size = 0
     for job in rehearsal.jobs:
         for sample in job.exam.samples:
             prompt = job.exam.render(sample)
-            size += job.epochs * sum(len(each.content.encode()) for each in prompt.messages)
-    tokens = size * asked // max(1, requests) // BYTES_PER_TOKEN
-    each = outputs.get(pair.run, outputs.get(pair.exam))
+            size += job.epochs * sum(len(message.content.encode()) for message in prompt.messages)
+    tokens = size * asked_requests // max(1, requests) // BYTES_PER_TOKEN
+    tokens_per_request = outputs.get(pair.run, outputs.get(pair.exam))
     price, cost = pair.config.price, None
     if price is not None:
-        written = (each or 0.0) * asked * price.output
-        cost = round((tokens * price.input + written) / 1e6, 4)
+        output_tokens = (tokens_per_request or 0.0) * asked_requests * price.output
+        cost = round((tokens * price.input + output_tokens) / 1e6, 4)
     return {
         "run": pair.run,
         "model": pair.model,
         "exam": pair.exam,
         "requests": requests,
         "known": rehearsal.known,
-        "asked": asked,
+        "asked": asked_requests,
         "prompt_tokens_estimate": tokens,
-        "output_tokens_estimate": None if each is None else round(each * asked),
+        "output_tokens_estimate": None
+        if tokens_per_request is None
+        else round(tokens_per_request * asked_requests),
         "cost_estimate": cost,
         "warnings": [notice.text() for notice in rehearsal.notices],
     }
 
 
-def _outputs(plan: PlanConfig) -> dict[str, float]:
-    """Output tokens of a request so far, by run and by exam."""
-    spent: dict[str, list[tuple[int, int]]] = {}
+def _average_outputs(plan: PlanConfig) -> dict[str, float]:
+    """Return the output tokens per request so far, by run and by exam."""
+    usage_by_name: dict[str, list[tuple[int, int]]] = {}
     for pair in plan.pairs:
         folder = Path(pair.config.work_dir) / pair.run
         if not (folder / MANIFEST).is_file():
@@ -80,11 +83,14 @@ def _outputs(plan: PlanConfig) -> dict[str, float]:
             sessions = Manifest.read(folder).sessions
         except DataError:
             continue
-        own = sum(s.output_tokens for s in sessions), sum(s.requests for s in sessions)
-        if own[1]:
+        totals = (
+            sum(session.output_tokens for session in sessions),
+            sum(session.requests for session in sessions),
+        )
+        if totals[1]:
             for name in (pair.run, pair.exam):
-                spent.setdefault(name, []).append(own)
+                usage_by_name.setdefault(name, []).append(totals)
     return {
         name: sum(tokens for tokens, _ in rows) / sum(requests for _, requests in rows)
-        for name, rows in spent.items()
+        for name, rows in usage_by_name.items()
     }

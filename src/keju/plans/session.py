@@ -1,11 +1,11 @@
-"""One process working on a plan: its runs, each on a thread of its own.
+"""One process working on a plan: each of its runs has a thread.
 
-Runs at one endpoint come one after the other, in the order of the plan; those at different
-endpoints, and those of different models in this process, stand in lines of their own. The next run
-of a line begins when the one before has nothing left to begin: it gets the slots that the end of
-that one leaves free (`keju.engine.sharing`). Models in this process never work at the same time.
+Runs at the same endpoint form a queue in the order of the plan. Different endpoints have separate
+queues, and so do models in this process. The next run of a queue starts when the run before it has
+asked all its questions: it gets the slots that the last replies of that run leave free
+(`keju.engine.sharing`). Models in this process never work at the same time.
 
-What ends a run early ends no other. A run that is complete, and whose settings are the same, is not
+An error that ends one run does not end the others. A complete run with unchanged settings is not
 opened again.
 """
 
@@ -38,47 +38,48 @@ from keju.signals import REMOTE, Remote, handling
 from keju.task import Finished, run_exams
 
 MOST_AT_ONCE = 4
-"""Runs of one line that may be under way: one that asks, and the ends of those before it."""
+"""The number of runs of one queue that may be active: one that asks, and the ends of earlier
+ones."""
 PULSE = 0.2
 """Seconds between two looks at the runs."""
 KEPT_PACE = 5.0
-"""Seconds between two notes of how long the plan takes."""
+"""Seconds between two records of the plan's duration."""
 LOCAL = "local"
-"""The line of models in this process."""
+"""The queue of models in this process."""
 
 
 @dataclass(eq=False)
 class PlannedWork:
-    """One run of a plan, and how it stands."""
+    """One run of a plan and its state."""
 
     pair: Pair
     rank: int
-    line: str
-    """What it waits for its turn at."""
+    queue: str
+    """The queue in which it waits."""
     state: State = "waiting"
     progress: Progress | None = None
     asked_all: bool = False
-    """Everything that it may ask was under way at least once."""
-    opened: tuple[int, int] | None = None
-    """Answers that it has in all, and those that were there, once it is known."""
+    """Whether every question that it may ask has been sent at least once."""
+    answer_counts: tuple[int, int] | None = None
+    """The number of its answers in total and of those reused, once it is known."""
     rates: Rates = field(default_factory=Rates)
     finished: Finished | None = None
     error: KejuError | None = None
     """Why it ended early."""
-    kept: bool = False
-    """It was complete already."""
+    was_complete: bool = False
+    """Whether it was complete before the session."""
     remote: Remote = field(default_factory=Remote)
     thread: threading.Thread | None = None
     crash: BaseException | None = None
 
     @property
     def under_way(self) -> bool:
-        """Whether its thread works."""
+        """Whether its thread is working."""
         return self.state in ("running", "judging")
 
     @property
-    def line_shown(self) -> Line:
-        """The run as the board shows it."""
+    def board_line(self) -> Line:
+        """The run as a line of the board."""
         pair, error = self.pair, self.error
         line = Line(
             run=pair.run,
@@ -86,12 +87,12 @@ class PlannedWork:
             exam=pair.exam,
             state=self.state,
             why="" if error is None else error.said,
-            kept=self.kept,
+            kept=self.was_complete,
         )
-        total, known = self.opened or (0, 0)
+        total, reused_count = self.answer_counts or (0, 0)
         progress = self.progress
         if progress is None:
-            return line._replace(done=known, total=total)
+            return line._replace(done=reused_count, total=total)
         score = graded = 0.0
         for standing in progress.exams:
             score, graded = score + standing.score, graded + standing.graded
@@ -116,15 +117,15 @@ class PlannedWork:
 
 
 class _Line(Display):
-    """What a run tells the board."""
+    """Passes the progress of a run on to the board."""
 
     def __init__(self, work: PlannedWork, board: Board) -> None:
         self._work, self._board = work, board
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        if self._work.opened is None:
-            self._work.opened = total, reused
-        else:  # a second stage is that of a judge
+        if self._work.answer_counts is None:
+            self._work.answer_counts = total, reused
+        else:  # The second stage is the judge's.
             self._work.state = "judging"
 
     def update(self, snapshot: Progress) -> None:
@@ -143,7 +144,7 @@ class _Line(Display):
 
 
 class PlanSession:
-    """The runs of a plan from the first to the last."""
+    """All runs of a plan, from the first to the last."""
 
     def __init__(
         self,
@@ -154,86 +155,95 @@ class PlanSession:
         seconds: float = 0.0,
         on_pace: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """`seconds` is how long earlier sessions took; `on_pace` is told now and then how long
-        all have."""
+        """Create a session; `seconds` is the duration of earlier sessions.
+
+        `on_pace` is called from time to time with the duration of all sessions.
+        """
         self.plan, self._board, self._report = plan, board, report
         self.works = [
-            PlannedWork(pair, rank, line_of(pair.config)) for rank, pair in enumerate(plan.pairs)
+            PlannedWork(pair, rank, queue_of(pair.config)) for rank, pair in enumerate(plan.pairs)
         ]
-        self._lines: dict[str, deque[PlannedWork]] = {}
+        self._queues: dict[str, deque[PlannedWork]] = {}
         for work in self.works:
-            self._lines.setdefault(work.line, deque()).append(work)
+            self._queues.setdefault(work.queue, deque()).append(work)
         self._started = monotonic()
-        self._earlier, self._on_pace = seconds, on_pace
+        self._earlier_seconds, self._on_pace = seconds, on_pace
         self._gates = gates_of(plan)
         self._rates = {
             model: PaceRates(pace.rpm, pace.tpm) for model, pace in plan.own_pace.items()
         }
-        self._purse = Purse(plan.budget, spent_before(plan), self._all_seconds)
-        self._interrupts = self._heard = 0
+        self._purse = Purse(plan.budget, spent_before(plan), self._count_seconds)
+        self._interrupts = self._handled_interrupts = 0
 
     @property
     def interrupted(self) -> bool:
-        """Whether the user ended it."""
+        """Whether the user interrupted it."""
         return self._interrupts > 0
 
-    def _all_seconds(self) -> float:
-        return self._earlier + monotonic() - self._started
+    def _count_seconds(self) -> float:
+        return self._earlier_seconds + monotonic() - self._started
 
     def run(self) -> None:
-        """Work until every run is over, or may not begin."""
+        """Work until every run has ended or may not start."""
         size = {"models": len(self.plan.models), "exams": len(self.plan.exams)}
-        self._board.start(said("matrix.title", plan=self.plan.name, **size), self._shown())
-        noted = monotonic()
+        self._board.start(
+            said("matrix.title", plan=self.plan.name, **size), self._build_board_lines()
+        )
+        last_note = monotonic()
         ended = threading.Event()
         try:
             with handling(self._interrupt):
                 while self._step(ended):
                     ended.wait(PULSE)
                     ended.clear()
-                    self._board.update(self._shown(), monotonic() - self._started)
-                    if monotonic() - noted > KEPT_PACE:
-                        noted = monotonic()
-                        self._on_pace(self._all_seconds())
+                    self._board.update(self._build_board_lines(), monotonic() - self._started)
+                    if monotonic() - last_note > KEPT_PACE:
+                        last_note = monotonic()
+                        self._on_pace(self._count_seconds())
         finally:
-            self._board.finish(self._shown(), monotonic() - self._started)
-            self._on_pace(self._all_seconds())
+            self._board.finish(self._build_board_lines(), monotonic() - self._started)
+            self._on_pace(self._count_seconds())
         crash = next((work.crash for work in self.works if work.crash is not None), None)
         if crash is not None:
             raise crash
 
-    def _shown(self) -> list[Line]:
-        return [work.line_shown for work in self.works]
+    def _build_board_lines(self) -> list[Line]:
+        return [work.board_line for work in self.works]
 
     def _interrupt(self) -> None:
-        """The first time what is in flight comes in, the second time all stops at once."""
+        """Note an interrupt: the first waits for requests in flight, the second stops at once."""
         self._interrupts += 1
 
     def _step(self, ended: threading.Event) -> bool:
-        """Pass interrupts on, begin what may begin; whether anything is under way."""
-        while self._heard < self._interrupts:
-            self._heard += 1
+        """Pass on interrupts and start runs; return whether any run is active."""
+        while self._handled_interrupts < self._interrupts:
+            self._handled_interrupts += 1
             for work in self.works:
                 if work.under_way:
                     work.remote.interrupt()
-        for line in self._lines.values():
-            while line and self._may_begin(line[0]):
-                self._begin(line.popleft(), ended)
+        for queue in self._queues.values():
+            while queue and self._may_begin(queue[0]):
+                self._begin(queue.popleft(), ended)
         return any(work.under_way for work in self.works)
 
     def _may_begin(self, work: PlannedWork) -> bool:
         if self._interrupts:
             return False
-        before = [w for w in self.works if w.line == work.line and w.under_way]
-        if not before:
+        active_works = [
+            other_work
+            for other_work in self.works
+            if other_work.queue == work.queue and other_work.under_way
+        ]
+        if not active_works:
             return True
-        if work.line == LOCAL or len(before) >= MOST_AT_ONCE:
+        if work.queue == LOCAL or len(active_works) >= MOST_AT_ONCE:
             return False
-        return all(each.asked_all for each in before)
+        return all(earlier_work.asked_all for earlier_work in active_works)
 
     def _begin(self, work: PlannedWork, ended: threading.Event) -> None:
-        if (wanted := kept(work.pair.config)) is not None:
-            work.state, work.kept, work.opened = "complete", True, (wanted, wanted)
+        if (answer_count := kept(work.pair.config)) is not None:
+            work.state, work.was_complete = "complete", True
+            work.answer_counts = answer_count, answer_count
             return
         if (error := self._purse.exhausted()) is not None:
             work.state, work.error = "incomplete", error
@@ -248,7 +258,7 @@ class PlanSession:
             purse=self._purse if self._purse.limited else None,
         )
 
-        def sit() -> None:
+        def evaluate() -> None:
             SHARE.set(share)
             REMOTE.set(work.remote)
             WATCHER.set(watcher)
@@ -265,55 +275,59 @@ class PlanSession:
                 ended.set()
 
         work.state = "running"
-        work.thread = threading.Thread(target=sit, daemon=True, name=pair.run)
+        work.thread = threading.Thread(target=evaluate, daemon=True, name=pair.run)
         work.thread.start()
 
 
-def line_of(config: TaskConfig) -> str:
-    """Where a run waits for its turn: at its endpoints, or before the models in this process."""
+def queue_of(config: TaskConfig) -> str:
+    """Return the queue of a run: its endpoints, or the one for models in this process."""
     if is_local(config.model):
         return LOCAL
-    return " ".join(sorted(set(_places(config))))
+    return " ".join(sorted(set(_find_addresses(config))))
 
 
-def _places(config: TaskConfig) -> Iterable[str]:
-    """The addresses of a model, without credentials."""
+def _find_addresses(config: TaskConfig) -> Iterable[str]:
+    """Yield the addresses of a model, without credentials."""
     for task in endpoint_tasks(config):
         yield str(make_model(task).facts().get("endpoint", ""))
 
 
 def gates_of(plan: PlanConfig) -> dict[str, Gate]:
-    """The endpoints of a plan, each with as many slots as any of its models may use there."""
-    most: dict[str, int] = {}
+    """Return the endpoints of a plan, each with the largest number of slots of its models."""
+    slot_limits: dict[str, int] = {}
     for pair in plan.pairs:
         config = pair.config
         if is_local(config.model):
             continue
-        own = [each.concurrency for each in config.endpoints] or [None]
-        for place, slots in zip(_places(config), own, strict=True):
-            most[place] = max(slots or config.eval_batch_size, most.get(place, 0))
+        endpoint_slots = [endpoint.concurrency for endpoint in config.endpoints] or [None]
+        for place, slots in zip(_find_addresses(config), endpoint_slots, strict=True):
+            slot_limits[place] = max(slots or config.eval_batch_size, slot_limits.get(place, 0))
     pace = plan.pace
-    return {place: Gate(slots, PaceRates(pace.rpm, pace.tpm)) for place, slots in most.items()}
+    return {
+        place: Gate(slots, PaceRates(pace.rpm, pace.tpm)) for place, slots in slot_limits.items()
+    }
 
 
 def spent_before(plan: PlanConfig) -> dict[str, Amounts]:
-    """What earlier sessions of the runs have spent, by run."""
-    spent = {}
+    """Return the amounts that earlier sessions of the runs used, by run."""
+    amounts_by_run = {}
     for pair in plan.pairs:
         folder = Path(pair.config.work_dir) / pair.run
         if not (folder / MANIFEST).is_file():
             continue
         sessions = Manifest.read(folder).sessions
-        tokens = sum(each.input_tokens + each.output_tokens for each in sessions)
-        cost = sum(each.cost or 0.0 for each in sessions)
-        spent[pair.run] = Amounts(sum(each.requests for each in sessions), tokens, cost)
-    return spent
+        tokens = sum(session.input_tokens + session.output_tokens for session in sessions)
+        cost = sum(session.cost or 0.0 for session in sessions)
+        amounts_by_run[pair.run] = Amounts(
+            sum(session.requests for session in sessions), tokens, cost
+        )
+    return amounts_by_run
 
 
 def kept(config: TaskConfig) -> int | None:
-    """The answers of a run that is complete, made by this version and with these settings.
+    """Return the number of answers of a run that is complete, with this version and these settings.
 
-    None for any other run, which is opened and may have to be gone on with.
+    None for any other run, which must be opened and may have to be resumed.
     """
     folder = Path(config.work_dir) / (config.run_id or "")
     if not (folder / MANIFEST).is_file():
@@ -324,23 +338,26 @@ def kept(config: TaskConfig) -> int | None:
     except DataError:
         return None
     versions = stored.environment.get("packages", {}).get("keju")
-    asked = msgspec.json.decode(msgspec.json.encode(storable(config, run.id)))
-    complete = stored.complete and run.results_are_current and stored.config == asked
-    same = versions == environment()["packages"].get("keju")
-    return stored.wanted if complete and same else None
+    requested_config = msgspec.json.decode(msgspec.json.encode(storable(config, run.id)))
+    complete = stored.complete and run.results_are_current and stored.config == requested_config
+    is_same_version = versions == environment()["packages"].get("keju")
+    return stored.wanted if complete and is_same_version else None
 
 
 def stop_of(session: PlanSession) -> KejuError | None:
-    """What a plan ended with as a whole: nothing, an interrupt, or that runs are incomplete.
+    """Return the error that a plan ends with: none, an interrupt, or that runs are incomplete.
 
-    Where all runs failed alike, that is the reason.
+    If all runs failed with the same exit code, return the first error.
     """
     if session.interrupted:
         return Interrupted("interrupted")
-    lacking = [work for work in session.works if work.state != "complete"]
-    if not lacking:
+    incomplete_works = [work for work in session.works if work.state != "complete"]
+    if not incomplete_works:
         return None
-    errors = [work.error for work in lacking if work.error is not None]
-    if len(lacking) == len(session.works) and len({e.exit_code for e in errors}) == 1:
+    errors = [work.error for work in incomplete_works if work.error is not None]
+    if (
+        len(incomplete_works) == len(session.works)
+        and len({error.exit_code for error in errors}) == 1
+    ):
         return errors[0]
-    return RunIncomplete("plan_incomplete", part=len(lacking), whole=len(session.works))
+    return RunIncomplete("plan_incomplete", part=len(incomplete_works), whole=len(session.works))

@@ -96,7 +96,7 @@ def report_run(
         for notice in entry.notices
         if notice.code == "replies_missing"
     ]
-    lacking = len(missing) + sum(not entry.asked for entry in results.benchmarks)
+    lacking = len(missing) + sum(not entry.questions_with_reply for entry in results.benchmarks)
     return Written(path, [*said, *missing, *damage_notices(run.damaged, lacking)])
 
 

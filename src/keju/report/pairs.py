@@ -9,7 +9,15 @@ from typing import Any, Protocol
 from keju.messages import field_word, shown_p, value_word
 from keju.report.format import UNKNOWN, Labels, count
 from keju.results.gate_rows import GateRow
-from keju.results.schema import SIGNIFICANT, Change, Comparison, Flip, SubsetChange, Unlike, shown
+from keju.results.schema import (
+    SIGNIFICANT,
+    Change,
+    Comparison,
+    Flip,
+    SubsetChange,
+    Unlike,
+    quote_fact,
+)
 from keju.stats.estimate import Ends
 
 TAKEN = ("tokens", "cost", "seconds")
@@ -27,7 +35,7 @@ def pair_readers(pair: Comparison) -> str:
     """Who read the answers of a pair; both where that is why it is not comparable."""
     for own in pair.unlike:
         if own.field == "reader":
-            return f"{shown(own.first)} / {shown(own.second)}"
+            return f"{quote_fact(own.first)} / {quote_fact(own.second)}"
     return pair.reader
 
 
@@ -39,7 +47,9 @@ def field_name(own: Unlike, labels: Labels) -> str:
 
 def field_values(own: Unlike, labels: Labels) -> tuple[str, str]:
     """What each of them has there, in a few words."""
-    first, second = (value_word(shown(each), labels.language) for each in (own.first, own.second))
+    first, second = (
+        value_word(quote_fact(each), labels.language) for each in (own.first, own.second)
+    )
     return first, second
 
 

@@ -1,1 +1,1 @@
-"""From scores to numbers: tallies, aggregates, exports."""
+"""From scores to results: summaries, metrics, comparisons, exports."""

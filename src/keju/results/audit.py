@@ -1,7 +1,7 @@
-"""What may be wrong with the number of a stored run, without asking a model.
+"""Audit a stored run: find out what may be wrong with its scores, without asking a model.
 
-Its replies are read by all readers of the exam, side by side; every reply that they do not agree
-on, or that holds no answer, is listed under its likely cause (`keju.results.causes`).
+All readers of the exam read the replies. A reply is listed if readers disagree on it or if it holds
+no answer. It is listed under its likely cause (see `keju.results.causes`).
 """
 
 from __future__ import annotations
@@ -34,35 +34,38 @@ from keju.stats.options import option_bias, recall_spread
 from keju.types import CUT, LABELS, Outcome, Reading, Sample, Sign
 
 FEWEST = 4
-"""Readers that stand side by side at least."""
+"""The smallest number of readers that an audit compares."""
 FEW = 12
-"""Replies, or a hundredth if that is more, that are listed though the headline's reader only had
-to guess what they state; where there are more, the model has a wording of its own."""
+"""Up to this many replies (or 1 % of all replies, if that is more) are listed although the
+headline's reader only guessed what they state. If there are more, the model has a wording that the
+reader does not know, and one notice reports it."""
 END = 160
-"""Characters of a reply's end that are shown."""
+"""The number of characters of a reply's end that a finding shows."""
 
 
 class ReaderRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reader makes of the replies."""
+    """The result of one reader."""
 
     reader: str
     version: int
     own: bool
-    """Whether the exam or its protocol names it; else it is another tool's simple rule."""
+    """Whether the exam or its protocol defines the reader; False for a simple rule of another
+    tool."""
     accuracy: Estimate
     outcomes: dict[Outcome, int]
     apart: int
-    """Replies that it scores otherwise than the headline's reader."""
+    """The number of replies that it scores differently from the headline's reader."""
     kappa: float | None
-    """Its agreement with the headline's reader on right and wrong; None where undefined."""
+    """The agreement with the headline's reader on right and wrong (Cohen's kappa); None if
+    undefined."""
     knows_form: bool
-    """Whether it finds an answer in the form that the protocol asks for."""
+    """Whether the reader finds an answer in the form that the protocol asks for."""
     outside: bool
-    """Whether its accuracy lies more than a standard error from the headline's."""
+    """Whether its accuracy differs from the headline's by more than one standard error."""
 
 
 class ReaderPair(msgspec.Struct, frozen=True, kw_only=True):
-    """How far two readers agree on which replies are right."""
+    """The agreement of two readers on which replies are right."""
 
     first: str
     second: str
@@ -72,45 +75,45 @@ class ReaderPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply to look at."""
+    """A suspect reply."""
 
     id: str
     subset: str
     cause: str
     also: tuple[str, ...]
-    """Further causes."""
+    """Further causes that apply."""
     decides: bool
-    """Whether its score depends on which of the two readers counts, the headline's or the other."""
+    """Whether the headline's reader and the secondary reader score the reply differently."""
     target: str
     answers: dict[str, str | None]
     """By reader."""
     outcomes: dict[str, Outcome]
     end: str
     command: str
-    """Shows the whole reply."""
+    """A command that shows the whole reply."""
     epoch: int = 0
     rules: dict[str, str] = {}
-    """By reader: the rule that decided, where a reader has several."""
+    """By reader: the rule that decided, if the reader has several rules."""
     passages: dict[str, str] = {}
-    """By reader: the words in which the answer was read."""
+    """By reader: the passage that holds the answer."""
     in_reasoning: bool = False
-    """Whether the reply has no text, so that `end` is that of its reasoning."""
+    """Whether the reply has no text, so that `end` shows the end of its reasoning."""
 
 
 class CauseRow(msgspec.Struct, frozen=True, kw_only=True):
-    """How many replies are listed under a cause."""
+    """The number of replies that are listed under one cause."""
 
     cause: str
     n: int
     also: int
-    """Replies of other causes to which it applies too."""
+    """The number of replies that are listed under another cause but also have this one."""
     wrong: int
-    """Of the former, those without a score by the headline's reader that counts as right."""
+    """The number of these `n` replies that the headline's reader does not score as correct."""
     explanation: str
 
 
 class LabelRow(msgspec.Struct, frozen=True):
-    """One label: how often it is the gold answer and how often the headline's reader read it."""
+    """One label: how often it is the gold answer, and how often the headline's reader read it."""
 
     label: str
     gold: int
@@ -119,17 +122,18 @@ class LabelRow(msgspec.Struct, frozen=True):
 
 
 class LabelCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """The labels that were read against the gold ones."""
+    """The labels that were read, compared with the gold labels."""
 
     rows: tuple[LabelRow, ...]
     chi_squared: float | None
-    """None where it cannot be tested."""
+    """None if it cannot be tested."""
     df: int
     p: float | None
     rstd: float | None
-    """Standard deviation of the recall over labels."""
+    """The standard deviation of the recall over the labels."""
     rotations: dict[str, Estimate]
-    """What rotated options tell about positions, where each question was asked in several."""
+    """The accuracy by position of the right option, if each question was asked with rotated
+    options."""
 
 
 class Erratum(msgspec.Struct, frozen=True):
@@ -140,29 +144,29 @@ class Erratum(msgspec.Struct, frozen=True):
 
 
 class ExamAudit(msgspec.Struct, frozen=True, kw_only=True):
-    """The audit of one exam, in one arm."""
+    """The audit of one exam in one arm."""
 
     name: str
     arm: str
     protocol: str
     reader: str
-    """The headline's."""
+    """The headline's reader."""
     beside: str
-    """The one that it is compared with first."""
+    """The reader that it is compared with first."""
     replies: int
     flagged: int
     cap_hits: int
-    """Replies that took all tokens they were allowed."""
+    """The number of replies that used all tokens they were allowed."""
     range: Ends | None
-    """The least and the largest accuracy over the readers."""
+    """The lowest and the highest accuracy over all readers."""
     form_range: Ends | None
-    """The same over the readers that know the protocol's form."""
+    """The same over the readers that know the protocol's form of answers."""
     readers: tuple[ReaderRow, ...]
     pairs: tuple[ReaderPair, ...]
     signs: dict[Sign, int]
     causes: tuple[CauseRow, ...]
     findings: tuple[Finding, ...]
-    """Those first whose score depends on the reader, then by cause."""
+    """Findings whose score depends on the reader come first; then they are ordered by cause."""
     labels: LabelCounts | None
     errata: tuple[Erratum, ...]
     notices: tuple[Notice, ...]
@@ -171,14 +175,14 @@ class ExamAudit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to which all runs give the same wrong answer: perhaps its gold answer is wrong."""
+    """A question that all runs answer with the same wrong answer: its gold answer may be wrong."""
 
     exam: str
     id: str
     target: str
     answer: str
     known: str
-    """What is known to be wrong with it; empty if nothing is."""
+    """The known error of the question; empty if no error is known."""
 
 
 class Audit(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
@@ -188,12 +192,12 @@ class Audit(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     model: str
     exams: tuple[ExamAudit, ...]
     beside: tuple[str, ...] = ()
-    """Other runs that were looked at."""
+    """The other runs that the audit looked at."""
     failed_by_all: int = 0
-    """Questions that no run gets right."""
+    """The number of questions that no run answers correctly."""
     shared_failures: tuple[SharedFailure, ...] = ()
     notices: tuple[Notice, ...] = ()
-    """What could mislead about all exams."""
+    """The notices that concern all exams."""
     warnings: tuple[str, ...] = ()
 
 
@@ -206,29 +210,29 @@ def audit(
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> Audit:
-    """Audit a stored run; the first of `readers` takes the place of the protocol's own.
+    """Audit a stored run; the first of `readers` takes the place of the protocol's reader.
 
-    `datasets` chooses one exam of a run that sat several, which predictions beside it then answer.
-    With others `beside` it (runs, logs or predictions), the questions that all of them fail with
-    the same answer are listed.
+    `datasets` chooses one exam of a run that has several; predictions in `beside` then answer that
+    exam. If `beside` names other runs, logs or predictions, the audit lists the questions that all
+    of them answer with the same wrong answer.
     """
     stored = open_run(path_of(run), str(runs_folder(work_dir)))
     config = config_of_exam(stored, datasets, data_dir)
     jobs = make_jobs(config)
     for job in jobs:
-        first = choose_readers(job.exam, list(readers)) if readers else job.readers[:1]
-        job.read_with(_all_readers(job.exam, first), keep_answers=True)
+        preferred_readers = choose_readers(job.exam, list(readers)) if readers else job.readers[:1]
+        job.read_with(_choose_audit_readers(job.exam, preferred_readers), keep_answers=True)
     stage = judge_stage(config, jobs)
     facts = exams_of(jobs)
     changed = changed_files(stored.manifest, facts)
     name, is_judged = command_name(stored.folder), stage is not None
-    desks = {
+    collectors = {
         id(job): _Desk(job, name, is_judged, partial(doubts_of, job, stored.manifest))
         for job in jobs
     }
     replies = stored_replies(stored, JobRequests(jobs), match_keys=not changed)
     for reply, readings in read_anew(replies, jobs):
-        desks[id(reply.job)].see(reply, readings)
+        collectors[id(reply.job)].add_reply(reply, readings)
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
     if stage is not None:
@@ -237,26 +241,29 @@ def audit(
     notices += [Notice("data_changed", {"file": changed[0]})] if changed else []
     missing = sum(job.units - job.tallies[0].done for job in jobs)
     notices += damage_notices(stored.damaged, missing)
-    failed = _failures(jobs) if beside else {}
+    failed = _find_failures(jobs) if beside else {}
     names = {job.exam.benchmark for job in jobs}
     for source in beside:
-        found = _sittings(source, names, datasets, data_dir, work_dir)
-        failed = _failures_beside(found, failed)
+        scored_exams = _load_scored_exams(source, names, datasets, data_dir, work_dir)
+        failed = _find_shared_failures(scored_exams, failed)
     return Audit(
         run=stored.id,
         model=stored.manifest.model,
-        exams=tuple(desk.audited() for desk in desks.values()),
+        exams=tuple(collector.build_audit() for collector in collectors.values()),
         beside=tuple(str(path_of(source)) for source in beside),
         failed_by_all=len(failed),
-        shared_failures=tuple(_shared(jobs, failed)),
+        shared_failures=tuple(_list_shared_failures(jobs, failed)),
         notices=tuple(notices),
         warnings=tuple(notice.text() for notice in notices),
     )
 
 
-def _all_readers(exam: Exam, first: Sequence[Reader]) -> list[Reader]:
-    """The readers asked for, all others of the exam, and rules of others where these are few."""
-    readers = {reader.name: reader for reader in (*first, *exam.readers.values())}
+def _choose_audit_readers(exam: Exam, preferred_readers: Sequence[Reader]) -> list[Reader]:
+    """Return the readers that the audit compares: the requested ones and all others of the exam.
+
+    Rules of other tools are added if there are fewer than `FEWEST` readers.
+    """
+    readers = {reader.name: reader for reader in (*preferred_readers, *exam.readers.values())}
     for name, rule in available_readers(exam).items():
         if len(readers) < FEWEST:
             readers.setdefault(name, rule)
@@ -264,7 +271,7 @@ def _all_readers(exam: Exam, first: Sequence[Reader]) -> list[Reader]:
 
 
 class _Desk:
-    """Where the replies of one job are looked at, one by one."""
+    """Collects the replies of one job and lists the suspect ones."""
 
     def __init__(
         self, job: Job, run: str, judged: bool, doubts: Callable[[], Sequence[Notice]]
@@ -272,24 +279,25 @@ class _Desk:
         self._job = job
         self._doubts = doubts
         self._run = run
-        self._judged = judged
+        self._has_judge = judged
         self._forms: Forms = {}
         self._findings: dict[int, Finding] = {}
-        self._gold, self._read = (bytearray(job.units) for _ in range(2))
-        """By unit: the place of a label from 1 on, as it was shown; 0 where there is none."""
+        self._gold_labels, self._read_labels = (bytearray(job.units) for _ in range(2))
+        """By unit: the position of a label from 1 on, in the order shown; 0 if there is no
+        label."""
         self._at_cap = bytearray(job.units)
         self._guessed: dict[int, str] = {}
-        """By unit: the wording, where all that is wrong is that the headline's reader guessed."""
-        self._bearable = max(FEW, job.units // 100)
+        """By unit: the wording, if the only problem is that the headline's reader guessed."""
+        self._guess_limit = max(FEW, job.units // 100)
 
-    def see(self, stored: StoredReply, readings: tuple[Reading, ...]) -> None:
-        """Enter a stored reply as all readers read it; list it if it is suspect."""
+    def add_reply(self, stored: StoredReply, readings: tuple[Reading, ...]) -> None:
+        """Add a stored reply with the readings of all readers, and list it if it is suspect."""
         job, unit, record = self._job, stored.unit, stored.record
         sample = stored.sample
         reply = job.filtered(record.reply)
         stored.enter(readings)
-        self._note_label(self._gold, unit, sample, sample.target)
-        self._note_label(self._read, unit, sample, readings[0].answer.value)
+        self._record_label(self._gold_labels, unit, sample, sample.target)
+        self._record_label(self._read_labels, unit, sample, readings[0].answer.value)
         cap = job.sampling.max_tokens
         self._at_cap[unit] = record.reply.finish == CUT or bool(
             cap and record.reply.usage.output >= cap
@@ -303,16 +311,18 @@ class _Desk:
             readings,
             record.readings,
             record.target or None,
-            self._judged,
+            self._has_judge,
             self._forms,
             job.limits,
         )
         self._findings.pop(unit, None)
         self._guessed.pop(unit, None)
-        suspect = case.suspect
-        if not suspect and case.guessed_right:
+        is_suspect = case.is_suspect
+        if not is_suspect and case.guessed_right:
             self._guessed[unit] = case.wording
-        if not suspect and not (unit in self._guessed and len(self._guessed) <= self._bearable):
+        if not is_suspect and not (
+            unit in self._guessed and len(self._guessed) <= self._guess_limit
+        ):
             return
         cause, *also = causes_of(case)
         in_reasoning = not reply.text.strip() and bool(reply.reasoning.strip())
@@ -325,42 +335,54 @@ class _Desk:
             subset=sample.subset,
             cause=cause,
             also=tuple(also),
-            decides=case.own.score.value != case.beside.score.value,
+            decides=case.headline_reading.score.value != case.secondary_reading.score.value,
             target=sample.target,
             answers={reading.reader: reading.answer.value for reading in readings},
             outcomes={reading.reader: reading.score.outcome for reading in readings},
             end=end,
             command=f"keju show {self._run} --sample {sample.id}{arm}",
             epoch=record.epoch,
-            rules={each.reader: each.answer.rule for each in readings if each.answer.rule},
-            passages={each.reader: each.answer.passage for each in readings if each.answer.passage},
+            rules={
+                reading.reader: reading.answer.rule for reading in readings if reading.answer.rule
+            },
+            passages={
+                reading.reader: reading.answer.passage
+                for reading in readings
+                if reading.answer.passage
+            },
             in_reasoning=in_reasoning and reply.error is None,
         )
 
-    def _note_label(self, labels: bytearray, unit: int, sample: Sample, answer: str | None) -> None:
-        bare = (answer or "").strip("()")
-        labels[unit] = LABELS.index(bare) + 1 if len(bare) == 1 and bare in sample.labels else 0
+    def _record_label(
+        self, labels: bytearray, unit: int, sample: Sample, answer: str | None
+    ) -> None:
+        label = (answer or "").strip("()")
+        labels[unit] = LABELS.index(label) + 1 if len(label) == 1 and label in sample.labels else 0
 
-    def audited(self) -> ExamAudit:
-        """What the replies came to."""
+    def build_audit(self) -> ExamAudit:
+        """Return the audit of the exam."""
         job, exam = self._job, self._job.exam
-        systematic = len(self._guessed) > self._bearable
-        for unit in self._guessed if systematic else ():
+        has_unknown_wording = len(self._guessed) > self._guess_limit
+        for unit in self._guessed if has_unknown_wording else ():
             self._findings.pop(unit, None)
-        rows = self._reader_rows()
+        rows = self._build_reader_rows()
         names = [reader.name for reader in job.readers]
         place = names.index(exam.beside) if exam.beside in names else 0
         order = {code: place for place, code in enumerate(CODES)}
         findings = [self._findings[unit] for unit in sorted(self._findings)]
-        findings.sort(key=lambda each: (not each.decides, order[each.cause]))
-        notices = [*self._doubts(), *_far_readers(rows)]
+        findings.sort(key=lambda finding: (not finding.decides, order[finding.cause]))
+        notices = [*self._doubts(), *_reader_notices(rows)]
         if job.missing:
             notices += missing_notices(job.tallies[0].done, job.units)
-        if systematic:
-            (wording, most), *_ = Counter(self._guessed.values()).most_common(1)
-            counts = {"part": len(self._guessed), "whole": job.tallies[0].done, "most": most}
-            said = {"reader": job.readers[0].name, "wording": wording}
-            notices.append(Notice("audit_own_wording", {**counts, **said}))
+        if has_unknown_wording:
+            (wording, wording_count), *_ = Counter(self._guessed.values()).most_common(1)
+            counts = {
+                "part": len(self._guessed),
+                "whole": job.tallies[0].done,
+                "most": wording_count,
+            }
+            wording_values = {"reader": job.readers[0].name, "wording": wording}
+            notices.append(Notice("audit_own_wording", {**counts, **wording_values}))
         ids = exam.errata and {sample.id for sample in exam.samples if sample.id in exam.errata}
         return ExamAudit(
             name=exam.benchmark,
@@ -371,28 +393,28 @@ class _Desk:
             replies=job.tallies[0].done,
             flagged=len(findings),
             cap_hits=sum(self._at_cap),
-            range=_range(rows),
-            form_range=_range([row for row in rows if row.knows_form]),
+            range=_find_accuracy_range(rows),
+            form_range=_find_accuracy_range([row for row in rows if row.knows_form]),
             readers=tuple(rows),
-            pairs=tuple(self._pairs()),
+            pairs=tuple(self._compare_readers()),
             signs={sign: n for sign, n in job.tallies[place].sign_counts().items() if n},
-            causes=tuple(_cause_rows(findings, job.readers[0].name)),
+            causes=tuple(_count_causes(findings, job.readers[0].name)),
             findings=tuple(findings),
-            labels=self._labels(),
+            labels=self._count_labels(),
             errata=tuple(Erratum(id, exam.errata[id]) for id in sorted(ids or ())),
             notices=tuple(notices),
             warnings=tuple(notice.text() for notice in notices),
         )
 
-    def _reader_rows(self) -> list[ReaderRow]:
+    def _build_reader_rows(self) -> list[ReaderRow]:
         job = self._job
         rows: list[ReaderRow] = []
-        first = accuracy_of(job.exam, job.tallies[0])
-        knowing = readers_of_form(job.exam, job.readers)
+        headline_accuracy = accuracy_of(job.exam, job.tallies[0])
+        names_knowing_form = readers_of_form(job.exam, job.readers)
         for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
-            accuracy = accuracy_of(job.exam, tally) if place else first
-            table = self._table(0, place)
-            differ = table[0][1] + table[1][0]
+            accuracy = accuracy_of(job.exam, tally) if place else headline_accuracy
+            table = self._count_agreements(0, place)
+            differing_count = table[0][1] + table[1][0]
             rows.append(
                 ReaderRow(
                     reader=reader.name,
@@ -400,53 +422,61 @@ class _Desk:
                     own=reader.name in job.exam.readers,
                     accuracy=accuracy,
                     outcomes=tally.outcome_counts(),
-                    apart=differ,
+                    apart=differing_count,
                     kappa=cohens_kappa(table).value if place and sum(map(sum, table)) else None,
-                    knows_form=reader.name in knowing,
-                    outside=_is_outside(first, accuracy),
+                    knows_form=reader.name in names_knowing_form,
+                    outside=_is_outside(headline_accuracy, accuracy),
                 )
             )
         return rows
 
-    def _table(self, one: int, other: int) -> list[list[int]]:
-        """Replies that both readers have a grade for: right and wrong by one, and by the other."""
-        first, second = self._job.tallies[one], self._job.tallies[other]
+    def _count_agreements(self, left_place: int, right_place: int) -> list[list[int]]:
+        """Return a 2 × 2 table of the replies that both readers graded: right and wrong by each."""
+        left_tally, right_tally = self._job.tallies[left_place], self._job.tallies[right_place]
         table = [[0, 0], [0, 0]]
-        units = zip(first.outcomes, first.values, second.outcomes, second.values, strict=True)
-        for code, value, code_too, value_too in units:
-            if code in GRADED and code_too in GRADED:
-                table[value < PASS][value_too < PASS] += 1
+        units = zip(
+            left_tally.outcomes,
+            left_tally.values,
+            right_tally.outcomes,
+            right_tally.values,
+            strict=True,
+        )
+        for left_code, left_value, right_code, right_value in units:
+            if left_code in GRADED and right_code in GRADED:
+                table[left_value < PASS][right_value < PASS] += 1
         return table
 
-    def _pairs(self) -> Iterator[ReaderPair]:
-        for one, other in combinations(range(len(self._job.readers)), 2):
-            table = self._table(one, other)
+    def _compare_readers(self) -> Iterator[ReaderPair]:
+        for left_place, right_place in combinations(range(len(self._job.readers)), 2):
+            table = self._count_agreements(left_place, right_place)
             n = sum(map(sum, table))
             yield ReaderPair(
-                first=self._job.readers[one].name,
-                second=self._job.readers[other].name,
+                first=self._job.readers[left_place].name,
+                second=self._job.readers[right_place].name,
                 n=n,
                 apart=table[0][1] + table[1][0],
                 kappa=cohens_kappa(table).value if n else None,
             )
 
-    def _labels(self) -> LabelCounts | None:
-        """The labels read against the gold ones, where both are labels."""
-        pairs = Counter(zip(self._gold, self._read, strict=True))
-        gold = Counter(self._gold)
-        asked = [place for place in range(1, max(gold, default=0) + 1) if gold[place]]
-        if len(asked) < 2:
+    def _count_labels(self) -> LabelCounts | None:
+        """Return how often each label was read and how often it is the gold answer."""
+        pairs = Counter(zip(self._gold_labels, self._read_labels, strict=True))
+        gold_counts = Counter(self._gold_labels)
+        gold_places = [
+            place for place in range(1, max(gold_counts, default=0) + 1) if gold_counts[place]
+        ]
+        if len(gold_places) < 2:
             return None
-        read: Counter[int] = Counter()
-        for (right, label), n in pairs.items():
-            read[label] += n if right else 0
-        places = range(1, max((*asked, *read)) + 1)
+        read_counts: Counter[int] = Counter()
+        for (gold_place, label), n in pairs.items():
+            read_counts[label] += n if gold_place else 0
+        places = range(1, max((*gold_places, *read_counts)) + 1)
         rows = [
             LabelRow(
                 LABELS[place - 1],
-                gold[place],
-                read[place],
-                pairs[place, place] / gold[place] if gold[place] else None,
+                gold_counts[place],
+                read_counts[place],
+                pairs[place, place] / gold_counts[place] if gold_counts[place] else None,
             )
             for place in places
         ]
@@ -463,51 +493,59 @@ class _Desk:
             df=test.df if test else 0,
             p=test.p if test else None,
             rstd=recall_spread(recalls) if recalls else None,
-            rotations={name: own for name, own in rotated.items() if name.startswith("position_")},
+            rotations={
+                name: estimate for name, estimate in rotated.items() if name.startswith("position_")
+            },
         )
 
 
-def _range(rows: Sequence[ReaderRow]) -> Ends | None:
-    """The least and the largest accuracy."""
+def _find_accuracy_range(rows: Sequence[ReaderRow]) -> Ends | None:
+    """Return the lowest and the highest accuracy."""
     values = [row.accuracy.value for row in rows if row.accuracy.value is not None]
     return (min(values), max(values)) if values else None
 
 
-def _is_outside(headline: Estimate, other: Estimate) -> bool:
-    """Whether another reader's accuracy lies more than a standard error from the headline's."""
-    if headline.value is None or other.value is None or not isinstance(headline.se, float):
+def _is_outside(headline: Estimate, reader_accuracy: Estimate) -> bool:
+    """Whether the accuracies of two readers differ by more than the headline's standard error."""
+    if (
+        headline.value is None
+        or reader_accuracy.value is None
+        or not isinstance(headline.se, float)
+    ):
         return False
-    return abs(other.value - headline.value) > headline.se
+    return abs(reader_accuracy.value - headline.value) > headline.se
 
 
-def _far_readers(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
-    """Warn of readers that know the protocol's form and score otherwise than the first.
+def _reader_notices(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
+    """Yield a warning for each reader that scores differently from the headline's reader.
 
-    Where no form is known, all readers count.
+    Only readers that know the protocol's form count. If no reader knows it, all readers count.
     """
-    is_known = any(row.knows_form for row in rows)
+    some_reader_knows_form = any(row.knows_form for row in rows)
     for row in rows:
-        fits = row.knows_form or not is_known
-        if row.outside and fits and row.accuracy.value is not None:
-            first = rows[0].accuracy
+        is_relevant = row.knows_form or not some_reader_knows_form
+        if row.outside and is_relevant and row.accuracy.value is not None:
+            headline_accuracy = rows[0].accuracy
             values = {"reader": row.reader, "other": rows[0].reader, "apart": row.apart}
-            points = 100 * (row.accuracy.value - (first.value or 0.0))
-            se = 100 * first.se if isinstance(first.se, float) else 0.0
+            points = 100 * (row.accuracy.value - (headline_accuracy.value or 0.0))
+            se = 100 * headline_accuracy.se if isinstance(headline_accuracy.se, float) else 0.0
             code = "audit_reader_outside" if se else "audit_reader_otherwise"
             yield Notice(code, {**values, "points": points} | ({"se": se} if se else {}))
 
 
-def _cause_rows(findings: Sequence[Finding], reader: str) -> Iterator[CauseRow]:
-    first = Counter(each.cause for each in findings)
-    also = Counter(code for each in findings for code in each.also)
-    wrong = Counter(each.cause for each in findings if each.outcomes[reader] != "correct")
-    for code in sorted(CODES, key=lambda code: -first[code]):
-        if first[code] or also[code]:
+def _count_causes(findings: Sequence[Finding], reader: str) -> Iterator[CauseRow]:
+    primary_counts = Counter(finding.cause for finding in findings)
+    also = Counter(code for finding in findings for code in finding.also)
+    wrong_counts = Counter(
+        finding.cause for finding in findings if finding.outcomes[reader] != "correct"
+    )
+    for code in sorted(CODES, key=lambda code: -primary_counts[code]):
+        if primary_counts[code] or also[code]:
             yield CauseRow(
                 cause=code,
-                n=first[code],
+                n=primary_counts[code],
                 also=also[code],
-                wrong=wrong[code],
+                wrong=wrong_counts[code],
                 explanation=Notice(f"cause_{code}").text(),
             )
 
@@ -515,13 +553,14 @@ def _cause_rows(findings: Sequence[Finding], reader: str) -> Iterator[CauseRow]:
 # --- questions that all runs fail --------------------------------------------------------------
 
 Failures = dict[tuple[str, str], set[str]]
-"""By exam and id of each question that is never right: the wrong answers that it always got."""
+"""By exam and id of each question that was never answered correctly: the wrong answers that all
+attempts share."""
 
 
-def _failures(jobs: Sequence[Job]) -> Failures:
-    """The questions that this run never gets right, in any repeat or arm."""
+def _find_failures(jobs: Sequence[Job]) -> Failures:
+    """Return the questions that this run never answers correctly, in any repeat or arm."""
     failed: Failures = {}
-    right: set[tuple[str, str]] = set()
+    answered_correctly: set[tuple[str, str]] = set()
     for job in jobs:
         tally = job.tallies[0]
         assert tally.answers is not None
@@ -530,30 +569,33 @@ def _failures(jobs: Sequence[Job]) -> Failures:
             if code not in GRADED:
                 continue
             if value >= PASS:
-                right.add(key)
-            failed[key] = failed.get(key, answers := _answers(tally.answers[unit])) & answers
-    return {key: answers for key, answers in failed.items() if key not in right}
+                answered_correctly.add(key)
+            answers = _normalise_answer(tally.answers[unit])
+            failed[key] = failed.get(key, answers) & answers
+    return {key: answers for key, answers in failed.items() if key not in answered_correctly}
 
 
-def _failures_beside(sittings: Iterable[Sitting], failed: Failures) -> Failures:
-    """Those of the failed questions that another run, log or file of predictions fails as well."""
-    left: Failures = {}
+def _find_shared_failures(sittings: Iterable[Sitting], failed: Failures) -> Failures:
+    """Return the failed questions that another run, log or file of predictions fails as well."""
+    shared_failures: Failures = {}
     for sitting in sittings:
-        for item in sitting:
-            key = (sitting.exam.benchmark, item.id)
-            if key in failed and item.score is not None and item.score < PASS:
-                left[key] = left.get(key, failed[key]) & _answers(item.answer)
-    return left
+        for question in sitting:
+            key = (sitting.exam.benchmark, question.id)
+            if key in failed and question.score is not None and question.score < PASS:
+                shared_failures[key] = shared_failures.get(key, failed[key]) & _normalise_answer(
+                    question.answer
+                )
+    return shared_failures
 
 
-def _sittings(
+def _load_scored_exams(
     source: Source,
     exams: Collection[str],
     exam: str | None,
     data_dir: str | None,
     work_dir: str | None,
 ) -> list[Sitting]:
-    """The sittings of a source; predictions are of the one exam that is looked at."""
+    """Return the scored exams of a source; predictions are read as answers to the audited exam."""
     try:
         return sittings_of(source, datasets=exam, data_dir=data_dir, work_dir=work_dir)
     except UsageError as error:
@@ -563,11 +605,11 @@ def _sittings(
         return sittings_of(source, datasets=name, data_dir=data_dir, work_dir=work_dir)
 
 
-def _answers(value: str | None) -> set[str]:
+def _normalise_answer(value: str | None) -> set[str]:
     return set() if value is None else {value.strip("() .").casefold()}
 
 
-def _shared(jobs: Sequence[Job], failed: Failures) -> Iterator[SharedFailure]:
+def _list_shared_failures(jobs: Sequence[Job], failed: Failures) -> Iterator[SharedFailure]:
     exams = {(job.exam.benchmark, job.exam.arm): job.exam for job in jobs}
     for exam in exams.values():
         for sample in exam.samples:
@@ -577,7 +619,7 @@ def _shared(jobs: Sequence[Job], failed: Failures) -> Iterator[SharedFailure]:
                     id=sample.id,
                     target=sample.target,
                     answer=", ".join(
-                        own.upper() if len(own) == 1 else own for own in sorted(answers)
+                        answer.upper() if len(answer) == 1 else answer for answer in sorted(answers)
                     ),
                     known=exam.errata.get(sample.id, ""),
                 )

@@ -1,11 +1,16 @@
-"""Why a reply was not read, or not by everybody: the likely causes, each by a rule of its own.
+"""Find likely causes why a reply was not read, or was read differently by different readers.
 
-A reply is suspect where something went wrong before it was read; where the headline's reader, or
-the one beside it, finds nothing, or they do not find the same; where a published reader that looks
-for the same form finds something else; where another reader of the exam finds a free answer right
-that counts as wrong; or where the stored score is not today's. Only then its
-causes are looked for, in the order of `CAUSES`: what came back, the gold answer, what the reply
-says, the form of its answer. The first is the cause under which it is listed.
+A reply is suspect in these cases:
+
+- something went wrong before it was read;
+- the headline's reader or the secondary reader finds no answer, or they find different answers;
+- a published reader that looks for the same form finds a different answer;
+- a free answer counts as wrong, but another reader of the exam finds it right;
+- the stored score differs from today's score.
+
+Causes are looked for only in suspect replies, in the order of `CAUSES`: problems of the request,
+the gold answer, the content of the reply, the form of its answer. A reply is listed under the first
+cause that applies.
 """
 
 from __future__ import annotations
@@ -53,191 +58,203 @@ from keju.results.reply_traits import (
 from keju.types import CUT, FILTERED, Reading, Reply, Sample, Sampling
 
 END = 300
-"""Characters of a last line in which a number is looked for."""
+"""The number of characters of a last line that are searched for a number."""
 OUTSIDE = 0.5
-"""Share of the probability on no label above which a label was chosen among the unlikely."""
+"""A share of the probability. If more than this lies outside the labels, the choice of a label is
+unreliable."""
 
 Forms = dict[tuple[str, ...], str]
-"""By reader, subset, answer and labels: the form in which a reader finds the answer."""
+"""By reader, subset, answer and labels: the form in which the reader finds the answer."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One reply as the audit sees it."""
+    """One reply with all readings that the audit has of it."""
 
     exam: Exam
     sampling: Sampling
     sample: Sample
-    """With its options in the order in which they were shown."""
+    """The sample with its options in the order shown to the model."""
     reply: Reply
-    """As the readers were given it."""
+    """The reply as the readers received it."""
     readers: Sequence[Reader]
-    """The headline's first."""
+    """The headline's reader comes first."""
     readings: Sequence[Reading]
-    stored: Sequence[Reading] = ()
-    """What the journal says."""
+    stored_readings: Sequence[Reading] = ()
+    """The readings in the journal."""
     stored_target: str | None = None
-    judged: bool = False
-    """Whether a judge grades what no rule decides."""
-    forms: Forms = field(default_factory=dict)
-    """What is known already of the forms that readers find."""
+    has_judge: bool = False
+    """Whether a judge grades the answers that no rule decides."""
+    form_cache: Forms = field(default_factory=dict)
+    """A cache of the forms in which readers find answers."""
     limits: QuestionLimits | None = None
-    """The limits of each question, where there are any."""
+    """The limits of each question, if there are any."""
 
     @property
     def text(self) -> str:
-        """What the readers read."""
+        """The text that the readers read."""
         return self.reply.text
 
     @property
-    def own(self) -> Reading:
-        """What the headline's reader made of it."""
+    def headline_reading(self) -> Reading:
+        """The reading of the headline's reader."""
         return self.readings[0]
 
     @cached_property
-    def place(self) -> int:
-        """The place of the exam's other reader, which stands beside the headline's."""
+    def secondary_place(self) -> int:
+        """The position of the exam's secondary reader; 0 if it is not among the readers."""
         names = [reader.name for reader in self.readers]
         return names.index(self.exam.beside) if self.exam.beside in names else 0
 
     @property
-    def beside(self) -> Reading:
-        """What the reader beside it made of it."""
-        return self.readings[self.place]
+    def secondary_reading(self) -> Reading:
+        """The reading of the secondary reader."""
+        return self.readings[self.secondary_place]
 
     @property
     def value(self) -> str | None:
-        """The answer that the reply states, as far as one can tell."""
-        return self.beside.answer.value
+        """The answer that the reply states, according to the secondary reader."""
+        return self.secondary_reading.answer.value
 
-    def same(self, first: str | None, second: str | None) -> bool:
-        """Whether two answers are one: ``(B)`` is ``B``."""
-        if first is None or second is None or first == second:
-            return first == second
-        reader = self.readers[self.place]
-        if first.strip("() .").casefold() == second.strip("() .").casefold():
+    def is_same_answer(self, left_answer: str | None, right_answer: str | None) -> bool:
+        """Whether two answers are the same: ``(B)`` is the same as ``B``."""
+        if left_answer is None or right_answer is None or left_answer == right_answer:
+            return left_answer == right_answer
+        reader = self.readers[self.secondary_place]
+        if left_answer.strip("() .").casefold() == right_answer.strip("() .").casefold():
             return True
         if not isinstance(reader, RobustReader):
             return False
-        return reader.alike(first, second, self.sample) or reader.alike(second, first, self.sample)
+        return reader.alike(left_answer, right_answer, self.sample) or reader.alike(
+            right_answer, left_answer, self.sample
+        )
 
-    # --- readers that fail ---
+    # --- readers that find no answer ---
 
     @cached_property
     def traits(self) -> tuple[str, ...]:
-        """The traits of the answer's form that keep readers from finding it.
+        """The traits of the answer's form that keep a reader from finding it.
 
-        The headline's reader, or else a published one that finds it in the words that the protocol
-        asks for.
+        The reader is the headline's reader. If that one finds the answer, it is a published reader
+        that finds answers in the words that the protocol asks for.
         """
         if self.value is None:
             return ()
-        first = self.readers[0]
-        if self.guessed_right or not self.same(self.own.answer.value, self.value):
-            form = self._form_of(first) or "{}"
-            return form_traits(self.text, self._written, form, self._finds(first))
-        if self.place == 0 or not first.marked:
+        headline_reader = self.readers[0]
+        if self.guessed_right or not self.is_same_answer(
+            self.headline_reading.answer.value, self.value
+        ):
+            form = self._find_form(headline_reader) or "{}"
+            return form_traits(
+                self.text, self._expected_text, form, self._make_finder(headline_reader)
+            )
+        if self.secondary_place == 0 or not headline_reader.marked:
             return ()
         form = ""
         for place, reader in enumerate(self.readers):
-            if place in (0, self.place) or not reader.marked:
+            if place in (0, self.secondary_place) or not reader.marked:
                 continue
-            if self.same(self.readings[place].answer.value, self.value):
+            if self.is_same_answer(self.readings[place].answer.value, self.value):
                 continue
-            form = form or self._form_of(first)
+            form = form or self._find_form(headline_reader)
             if form.partition("{}")[0].rstrip("( ").casefold() not in self.text.casefold():
-                break  # the answer stands in other words, which these two understand
+                break  # The answer is announced in other words, which both readers understand.
             if self._finds_form(reader, form):
-                trait = label_trait(self.text, self._finds(reader))
+                trait = label_trait(self.text, self._make_finder(reader))
                 if trait:
                     return (trait,)
         return ()
 
-    def _finds(self, reader: Reader) -> Callable[[str], bool]:
+    def _make_finder(self, reader: Reader) -> Callable[[str], bool]:
         def finds(text: str) -> bool:
             answer = reader.read(text, self.sample)
             if self.guessed_right and answer.tier == "fallback":
                 return False
-            return self.same(answer.value, self.value)
+            return self.is_same_answer(answer.value, self.value)
 
         return finds
 
     @cached_property
     def guessed_right(self) -> bool:
-        """Whether the headline's reader found no marker, and guessed what the reply states."""
-        own = self.own.answer
+        """Whether the headline's reader found no marker but guessed the stated answer."""
+        headline_answer = self.headline_reading.answer
         return (
-            self.place > 0
-            and own.tier == "fallback"
-            and own.value is not None
-            and self.same(own.value, self.value)
+            self.secondary_place > 0
+            and headline_answer.tier == "fallback"
+            and headline_answer.value is not None
+            and self.is_same_answer(headline_answer.value, self.value)
         )
 
     @property
     def wording(self) -> str:
-        """The words before the answer where the headline's reader guessed; empty elsewhere."""
+        """The words before the answer if the headline's reader guessed it; otherwise empty."""
         return wording_of(self.text) if self.guessed_right else ""
 
-    def _form_of(self, reader: Reader) -> str:
-        """The form in which a reader finds the value, as a template: the strictest, or none."""
-        return self._known(reader.name, lambda: self._strictest_form(reader))
+    def _find_form(self, reader: Reader) -> str:
+        """Return the strictest form in which a reader finds the value, as a template.
+
+        The result is empty if there is no such form.
+        """
+        return self._cached_form(reader.name, lambda: self._strictest_form(reader))
 
     def _strictest_form(self, reader: Reader) -> str:
         tiers: dict[str, str] = {}
         for template in OWN_FORMS:
             for form in (template, template.replace("{}", "({})")):
-                answer = reader.read(form.format(self._written), self.sample)
-                if self.same(answer.value, self.value):
+                answer = reader.read(form.format(self._expected_text), self.sample)
+                if self.is_same_answer(answer.value, self.value):
                     tiers.setdefault(answer.tier, form)
         return tiers.get("strict") or tiers.get("tolerant") or ""
 
     def _finds_form(self, reader: Reader, form: str) -> bool:
-        """Whether a reader finds the value in a form, and does not guess it."""
-        answer = reader.read(form.format(self._written), self.sample)
-        found = answer.tier != "fallback" and self.same(answer.value, self.value)
-        return bool(self._known(f"{reader.name} {form}", lambda: "yes" if found else ""))
+        """Whether a reader finds the value in a form without guessing it."""
+        answer = reader.read(form.format(self._expected_text), self.sample)
+        finds_value = answer.tier != "fallback" and self.is_same_answer(answer.value, self.value)
+        return bool(
+            self._cached_form(f"{reader.name} {form}", lambda: "yes" if finds_value else "")
+        )
 
-    def _known(self, name: str, find: Callable[[], str]) -> str:
-        key = (name, self.sample.subset, self._written, self.sample.labels)
-        if (form := self.forms.get(key)) is None:
-            form = self.forms[key] = find()
+    def _cached_form(self, name: str, find: Callable[[], str]) -> str:
+        key = (name, self.sample.subset, self._expected_text, self.sample.labels)
+        if (form := self.form_cache.get(key)) is None:
+            form = self.form_cache[key] = find()
         return form
 
     @property
-    def _written(self) -> str:
-        """The value as the exam would have it written."""
+    def _expected_text(self) -> str:
+        """The value in the spelling of the gold answer, if they are the same answer."""
         value = self.value or ""
-        return self.sample.target if self.same(value, self.sample.target) else value
+        return self.sample.target if self.is_same_answer(value, self.sample.target) else value
 
-    # --- what is suspect ---
+    # --- suspect replies ---
 
     @property
-    def suspect(self) -> bool:
-        """Whether the reply is worth a look at all."""
-        own, beside = self.own, self.beside
-        if own.answer.value is None or beside.answer.value is None:
+    def is_suspect(self) -> bool:
+        """Whether the reply is suspect; the beginning of this module lists the cases."""
+        headline, secondary = self.headline_reading, self.secondary_reading
+        if headline.answer.value is None or secondary.answer.value is None:
             return True
-        outcomes = {own.score.outcome, beside.score.outcome}
+        outcomes = {headline.score.outcome, secondary.score.outcome}
         if not outcomes <= {"correct", "incorrect", "unlabelled", "ungraded"}:
             return True
-        if not self.same(own.answer.value, beside.answer.value):
+        if not self.is_same_answer(headline.answer.value, secondary.answer.value):
             return True
-        if not {"order_decides", "replayed_examples"}.isdisjoint(beside.answer.signs):
+        if not {"order_decides", "replayed_examples"}.isdisjoint(secondary.answer.signs):
             return True
-        if self.right_by_another:
+        if self.is_right_by_another_reader:
             return True
-        if self.restored or any(each.applies(self) for each in ALWAYS):
+        if self.has_stale_score or any(cause.applies(self) for cause in ALWAYS):
             return True
         return not self.guessed_right and bool(self.traits)
 
     @property
-    def right_by_another(self) -> bool:
-        """Whether a free answer counts as wrong that another reader of the exam finds right.
+    def is_right_by_another_reader(self) -> bool:
+        """Whether a free answer counts as wrong but another reader of the exam finds it right.
 
-        Of ``2 + 2 = 4`` one reader takes the whole line, another the number. Letters are not
-        looked at: a reader that guesses one is often right by chance.
+        For example, one reader takes all of ``2 + 2 = 4`` as the answer and another takes the
+        number. Letters are left out, since a reader that guesses a letter is often right by chance.
         """
-        if self.sample.choices or self.own.score.outcome != "incorrect":
+        if self.sample.choices or self.headline_reading.score.outcome != "incorrect":
             return False
         return any(
             reading.score.outcome == "correct" and reading.reader in self.exam.readers
@@ -245,132 +262,145 @@ class Case:
         )
 
     @cached_property
-    def restored(self) -> bool:
-        """Whether a stored score is not what its reader gives today."""
-        now = {reading.reader: reading for reading in self.readings}
+    def has_stale_score(self) -> bool:
+        """Whether a stored score differs from the score that its reader gives today."""
+        current_readings = {reading.reader: reading for reading in self.readings}
         return any(
-            stored.reader in now
-            and stored.score.grader == now[stored.reader].score.grader
+            stored.reader in current_readings
+            and stored.score.grader == current_readings[stored.reader].score.grader
             and (
-                stored.score.value != now[stored.reader].score.value
-                or stored.score.outcome != now[stored.reader].score.outcome
-                or not self.same(stored.answer.value, now[stored.reader].answer.value)
+                stored.score.value != current_readings[stored.reader].score.value
+                or stored.score.outcome != current_readings[stored.reader].score.outcome
+                or not self.is_same_answer(
+                    stored.answer.value, current_readings[stored.reader].answer.value
+                )
             )
-            for stored in self.stored
+            for stored in self.stored_readings
         )
 
 
 def readers_of_form(exam: Exam, readers: Sequence[Reader]) -> list[str]:
-    """The names of the readers that find a right answer in the form that the protocol asks for.
+    """Return the names of the readers that find a right answer in the protocol's form.
 
-    That is the strictest form in which the protocol's own reader finds one.
+    The form is the strictest one in which the protocol's reader finds an answer.
     """
-    own = exam.readers.get(exam.protocol.reader, readers[0])
+    protocol_reader = exam.readers.get(exam.protocol.reader, readers[0])
     sample = next((sample for sample in exam.samples if sample.target), None)
     tiers: dict[str, str] = {}
     for template in OWN_FORMS if sample else ():
         for form in (template, template.replace("{}", "({})")):
-            if (tier := _tier(own, form, sample)) is not None:
+            if (tier := _find_tier(protocol_reader, form, sample)) is not None:
                 tiers.setdefault(tier, form)
     form = tiers.get("strict") or tiers.get("tolerant") or ""
-    found = (reader for reader in readers if form and _tier(reader, form, sample) is not None)
-    return [reader.name for reader in found]
+    matching_readers = (
+        reader for reader in readers if form and _find_tier(reader, form, sample) is not None
+    )
+    return [reader.name for reader in matching_readers]
 
 
-def _tier(reader: Reader, form: str, sample: Sample | None) -> str | None:
-    """How far a reader has to go to find the target of a sample in a form; None if it does not."""
+def _find_tier(reader: Reader, form: str, sample: Sample | None) -> str | None:
+    """Return the tier at which a reader finds a sample's target in a form; None if it fails."""
     if sample is None:
         return None
-    bare = sample.target.strip("()") if "({})" in form else sample.target
+    bare_target = sample.target.strip("()") if "({})" in form else sample.target
     try:
-        answer = reader.read(form.format(bare), sample)
-        found = answer.value is not None and reader.matches(answer.value, sample)
-    except Exception:  # a reader with a bug reads nothing; the replies it fails on are faults
+        answer = reader.read(form.format(bare_target), sample)
+        is_match = answer.value is not None and reader.matches(answer.value, sample)
+    except Exception:
+        # A reader with a bug finds nothing; the replies it fails on are reported as faults.
         return None
-    return answer.tier if found and answer.tier != "fallback" else None
+    return answer.tier if is_match and answer.tier != "fallback" else None
 
 
 class Cause(NamedTuple):
-    """One cause: its code, and its rule."""
+    """One cause: its code and its rule."""
 
     code: str
     applies: Callable[[Case], bool]
     always: bool = False
-    """Whether it makes a reply suspect by itself."""
+    """Whether this cause alone makes a reply suspect."""
 
 
 def causes_of(case: Case) -> tuple[str, ...]:
-    """The causes of a suspect reply, the likeliest first; never none."""
-    found = tuple(cause.code for cause in CAUSES if cause.applies(case))
-    if found and found != ("stale_score",):
-        return found
+    """Return the causes of a suspect reply, the likeliest first; there is always at least one."""
+    codes = tuple(cause.code for cause in CAUSES if cause.applies(case))
+    if codes and codes != ("stale_score",):
+        return codes
     if case.value is None:
-        left = "one_reader_only" if case.own.answer.value is not None else "no_answer"
+        headline_answer = case.headline_reading.answer.value
+        fallback_code = "no_answer" if headline_answer is None else "one_reader_only"
     else:
-        left = "other_reading"
-    return (left, *found)
+        fallback_code = "other_reading"
+    return (fallback_code, *codes)
 
 
-# --- what came back ----------------------------------------------------------------------------
+# --- problems of the request -------------------------------------------------------------------
 
 
 def _thinking_never_ended(case: Case) -> bool:
     reply = case.reply
     if not case.text.strip():
-        return bool(reply.reasoning) and (bool(reply.raw) or _at_max_tokens(case))
+        return bool(reply.reasoning) and (bool(reply.raw) or _is_cut_at_max_tokens(case))
     return ("<" in case.text or "[" in case.text or "◁" in case.text) and split_any_thinking(
         case.text
     ).unclosed
 
 
-def _empty(case: Case) -> bool:
+def _is_empty(case: Case) -> bool:
     return not case.text.strip() and case.reply.label_logprobs is None and case.reply.fault is None
 
 
-def _cut_off(case: Case) -> bool:
-    return "truncated" in (case.own.score.outcome, case.beside.score.outcome)
+def _is_cut_off(case: Case) -> bool:
+    return "truncated" in (
+        case.headline_reading.score.outcome,
+        case.secondary_reading.score.outcome,
+    )
 
 
 CUT_BY: tuple[CutCause, ...] = ("time", "tokens", "cost", "turns", "context")
-"""What cuts a reply apart from its own limit of tokens."""
+"""The limits that can cut a reply, except for its limit of tokens."""
 
 
-def _cut_by(cause: CutCause) -> Callable[[Case], bool]:
+def _is_cut_by(cause: CutCause) -> Callable[[Case], bool]:
     return lambda case: cut_cause(case.reply, case.limits) == cause
 
 
-def _at_max_tokens(case: Case) -> bool:
+def _is_cut_at_max_tokens(case: Case) -> bool:
     return cut_cause(case.reply, case.limits) == "max_tokens"
 
 
-def _is_cut(case: Case) -> bool:
-    """Whether another limit than that of a reply's tokens has cut it."""
+def _is_cut_by_other_limit(case: Case) -> bool:
+    """Whether a limit other than the reply's token limit has cut it."""
     return cut_cause(case.reply, case.limits) in CUT_BY
 
 
-def _at_cap(case: Case) -> bool:
+def _is_at_cap(case: Case) -> bool:
     cap, reply = case.sampling.max_tokens, case.reply
-    return bool(cap) and reply.usage.output >= (cap or 0) and reply.finish != CUT and _unread(case)
+    return (
+        bool(cap) and reply.usage.output >= (cap or 0) and reply.finish != CUT and _is_unread(case)
+    )
 
 
-def _broken_off(case: Case) -> bool:
-    return case.reply.finish != CUT and _unread(case) and bool(case.text) and breaks_off(case.text)
+def _is_broken_off(case: Case) -> bool:
+    return (
+        case.reply.finish != CUT and _is_unread(case) and bool(case.text) and breaks_off(case.text)
+    )
 
 
-def _unread(case: Case) -> bool:
-    """Whether nothing can be read in a text that did come."""
+def _is_unread(case: Case) -> bool:
+    """Whether a reply has text but no readable answer."""
     return case.value is None and bool(case.text.strip()) and case.reply.fault is None
 
 
 # --- the gold answer and the labels ------------------------------------------------------------
 
 
-def _left_to_judge(case: Case) -> bool:
-    score = case.own.score
-    if case.judged:
+def _is_left_to_judge(case: Case) -> bool:
+    score = case.headline_reading.score
+    if case.has_judge:
         return False
-    waits = score.outcome == "ungraded" and score.grader != READER_FAILED
-    return waits or (
+    awaits_judge = score.outcome == "ungraded" and score.grader != READER_FAILED
+    return awaits_judge or (
         case.exam.open_answers
         and score.outcome == "incorrect"
         and score.grader in (EXACT, UNDECIDED)
@@ -378,17 +408,17 @@ def _left_to_judge(case: Case) -> bool:
 
 
 def _gold_is_no_option(case: Case) -> bool:
-    sample, reader = case.sample, case.readers[case.place]
+    sample, reader = case.sample, case.readers[case.secondary_place]
     if not sample.choices or not sample.target or case.exam.open_answers:
         return False
     return not any(reader.matches(label, sample) for label in sample.labels)
 
 
-# --- what the reply says -----------------------------------------------------------------------
+# --- the content of the reply ------------------------------------------------------------------
 
 
-def _signs(case: Case, *signs: str) -> bool:
-    return not set(signs).isdisjoint(case.beside.answer.signs)
+def _has_sign(case: Case, *signs: str) -> bool:
+    return not set(signs).isdisjoint(case.secondary_reading.answer.signs)
 
 
 def _echoes_prompt(case: Case) -> bool:
@@ -396,200 +426,213 @@ def _echoes_prompt(case: Case) -> bool:
     if len(head) < HEADS or case.sample.text.lstrip().startswith(head[:HEADS]):
         return False
     prompt = case.exam.render(case.sample)
-    shown = (*(message.content for message in prompt.messages), prompt.tail)
-    return any(each.lstrip().startswith(head) for each in shown)
+    prompt_texts = (*(message.content for message in prompt.messages), prompt.tail)
+    return any(text.lstrip().startswith(head) for text in prompt_texts)
 
 
-def _restates(case: Case) -> bool:
+def _restates_question(case: Case) -> bool:
     head = case.sample.text.strip()[: 2 * HEADS]
     return len(head) >= HEADS // 2 and head in case.text
 
 
-def _reason(case: Case, *reasons: str) -> bool:
-    return case.beside.answer.value is None and case.beside.answer.reason in reasons
+def _has_reason(case: Case, *reasons: str) -> bool:
+    return (
+        case.secondary_reading.answer.value is None
+        and case.secondary_reading.answer.reason in reasons
+    )
 
 
-def _several(case: Case) -> bool:
-    if _reason(case, "ambiguous"):
+def _names_several_answers(case: Case) -> bool:
+    if _has_reason(case, "ambiguous"):
         return True
-    return _unread(case) and names_several(case.text, case.sample.labels)
+    return _is_unread(case) and names_several(case.text, case.sample.labels)
 
 
-def _outside_options(case: Case) -> bool:
-    if _reason(case, "invalid_label"):
+def _is_outside_options(case: Case) -> bool:
+    if _has_reason(case, "invalid_label"):
         return True
-    label, labels = case.own.answer.value or "", case.sample.labels
-    strange = bool(labels) and len(label) == 1 and label.isupper() and label not in labels
-    return strange and lone_label(case.text, label)
+    label, labels = case.headline_reading.answer.value or "", case.sample.labels
+    is_unknown_label = bool(labels) and len(label) == 1 and label.isupper() and label not in labels
+    return is_unknown_label and lone_label(case.text, label)
 
 
-def _value_no_option(case: Case) -> bool:
-    """Whether the reply ends with a number where options are numbers, and none is that one."""
-    if not _unread(case) or not any(number_of(choice) for choice in case.sample.choices):
+def _number_is_no_option(case: Case) -> bool:
+    """Whether options are numbers and the reply ends with a number that is not an option."""
+    if not _is_unread(case) or not any(number_of(choice) for choice in case.sample.choices):
         return False
     end = last_line(case.text)[-END:]
     return any(number.clear for number in numbers_in(plain_numerals(end)))
 
 
-def _answer_in_reasoning(case: Case) -> bool:
+def _answers_in_reasoning(case: Case) -> bool:
     thoughts = case.reply.reasoning
-    return _unread(case) and bool(thoughts) and announces(thoughts[-2000:])
+    return _is_unread(case) and bool(thoughts) and announces(thoughts[-2000:])
 
 
-def _guessed(case: Case) -> str:
-    """The letter that the headline's reader took where the reply does not state it; empty if none.
+def _find_guessed_letter(case: Case) -> str:
+    """Return the letter that the headline's reader took although the reply does not state it.
 
-    Also one that it found and could not use, since the question has no such label.
+    This includes a letter that it found but rejected because the question has no such label. The
+    result is empty if there is no such letter.
     """
-    answer = case.own.answer
-    if answer.value is not None and case.same(answer.value, case.value):
+    answer = case.headline_reading.answer
+    if answer.value is not None and case.is_same_answer(answer.value, case.value):
         return ""
     if answer.value is None:
-        unused = answer.reason == "invalid_label" and case.beside.answer.reason != answer.reason
+        unused = (
+            answer.reason == "invalid_label"
+            and case.secondary_reading.answer.reason != answer.reason
+        )
         return next((c for c in reversed(case.text) if c.isupper()), "") if unused else ""
     label = answer.value.strip("()")
     return label if len(label) == 1 and label.isalpha() and case.sample.choices else ""
 
 
-def _letter_of_word(case: Case) -> bool:
-    letter = _guessed(case)
+def _took_letter_of_word(case: Case) -> bool:
+    letter = _find_guessed_letter(case)
     return bool(letter) and not lone_letter(case.text, letter)
 
 
-def _letter_of_prose(case: Case) -> bool:
-    letter = _guessed(case)
+def _took_letter_of_prose(case: Case) -> bool:
+    letter = _find_guessed_letter(case)
     if not letter or not lone_letter(case.text, letter):
         return False
-    return case.own.answer.tier == "fallback" or not lone_label(case.text, letter)
+    return case.headline_reading.answer.tier == "fallback" or not lone_label(case.text, letter)
 
 
-def _first_line(case: Case) -> bool:
-    """Whether the headline's reader took a line or the whole reply, which is no answer."""
-    value = case.own.answer.value
+def _takes_line_as_answer(case: Case) -> bool:
+    """Whether the headline's reader took a line or the whole reply, which is not an answer."""
+    value = case.headline_reading.answer.value
     return (
         value is not None
-        and not case.same(value, case.value)
+        and not case.is_same_answer(value, case.value)
         and len(value) > 1
         and value in (case.text.strip(), case.text.strip().casefold())
-    ) or (value is not None and case.own.answer.tier == "fallback" and len(value) > 12)
+    ) or (value is not None and case.headline_reading.answer.tier == "fallback" and len(value) > 12)
 
 
 # --- the form of the answer --------------------------------------------------------------------
 
 
-def _trait(name: str) -> Callable[[Case], bool]:
+def _has_trait(name: str) -> Callable[[Case], bool]:
     return lambda case: name in case.traits
 
 
-def _plainly(case: Case) -> bool:
-    """Whether the answer is stated, and by no announcement."""
+def _states_plainly(case: Case) -> bool:
+    """Whether the reply states the answer without announcing it."""
     if case.value is None or case.exam.open_answers:
         return False
     return bool(case.text) and not announces(case.text)
 
 
-def _in_words(case: Case) -> bool:
+def _answers_in_words(case: Case) -> bool:
     value = case.value
     if value is None:
-        return _unread(case) and bool(case.sample.choices) and _near_option(case)
+        return _is_unread(case) and bool(case.sample.choices) and _is_near_option(case)
     if not case.sample.choices or not says_in_words(case.text, value):
         return False
     return value in labels_of_texts(case.text[-TAIL:], case.sample.choices)
 
 
-def _near_option(case: Case) -> bool:
-    """Whether the end of the reply names an option, or resembles one."""
+def _is_near_option(case: Case) -> bool:
+    """Whether the end of the reply names or resembles an option."""
     end = case.text.strip().rpartition("\n")[2][-200:]
     return names_any(end, case.sample.choices) or (
         len(end) < 100 and resembles(end, case.sample.choices)
     )
 
 
-def _part_of_number(case: Case) -> bool:
-    """Whether a wrong number ends with the right one, or begins with it, or has another sign."""
-    value, target = case.value or case.own.answer.value, case.sample.target
-    if value is None or case.sample.choices or case.same(value, target):
+def _is_part_of_number(case: Case) -> bool:
+    """Whether a wrong number contains the right one, is contained in it, or differs in sign."""
+    value, target = case.value or case.headline_reading.answer.value, case.sample.target
+    if value is None or case.sample.choices or case.is_same_answer(value, target):
         return False
-    if {case.own.score.outcome, case.beside.score.outcome} != {"incorrect"}:
+    if {case.headline_reading.score.outcome, case.secondary_reading.score.outcome} != {"incorrect"}:
         return False
     if number_of(value) is None or number_of(target) is None:
         return False
-    first, second = sorted(
+    shorter, longer = sorted(
         (text.strip().replace(",", "").lstrip("+-−") for text in (value, target)), key=len
     )
-    return second.endswith(first) or (len(second) > 2 and first in second)
+    return longer.endswith(shorter) or (len(longer) > 2 and shorter in longer)
 
 
 CAUSES: tuple[Cause, ...] = (
-    # What came back.
+    # Problems of the request.
     Cause("broken_by_server", lambda c: c.reply.error is None and c.reply.fault is not None),
     Cause("request_failed", lambda c: c.reply.error is not None),
     Cause("filtered", lambda c: c.reply.finish == FILTERED),
     Cause("refused", lambda c: c.reply.refused),
     Cause("error_as_text", lambda c: is_error_text(c.text), always=True),
-    *(Cause(f"cut_by_{name}", _cut_by(name)) for name in CUT_BY),
+    *(Cause(f"cut_by_{name}", _is_cut_by(name)) for name in CUT_BY),
     Cause("thinking_never_ended", _thinking_never_ended, always=True),
-    Cause("reasoning_only", lambda c: _empty(c) and bool(c.reply.reasoning)),
-    Cause("tool_call_only", lambda c: _empty(c) and bool(c.reply.tool_calls)),
-    Cause("empty_cut", lambda c: _empty(c) and _at_max_tokens(c)),
-    Cause("empty", lambda c: _empty(c) and not _is_cut(c)),
-    Cause("loops", lambda c: (_cut_off(c) or _unread(c)) and loops(c.text)),
-    Cause("cut_off", lambda c: _cut_off(c) and not _is_cut(c)),
-    Cause("at_cap", _at_cap),
-    Cause("stop_string", lambda c: _broken_off(c) and bool(c.sampling.stop)),
+    Cause("reasoning_only", lambda c: _is_empty(c) and bool(c.reply.reasoning)),
+    Cause("tool_call_only", lambda c: _is_empty(c) and bool(c.reply.tool_calls)),
+    Cause("empty_cut", lambda c: _is_empty(c) and _is_cut_at_max_tokens(c)),
+    Cause("empty", lambda c: _is_empty(c) and not _is_cut_by_other_limit(c)),
+    Cause("loops", lambda c: (_is_cut_off(c) or _is_unread(c)) and loops(c.text)),
+    Cause("cut_off", lambda c: _is_cut_off(c) and not _is_cut_by_other_limit(c)),
+    Cause("at_cap", _is_at_cap),
+    Cause("stop_string", lambda c: _is_broken_off(c) and bool(c.sampling.stop)),
     # The gold answer, the grade and the labels.
-    Cause("reader_failed", lambda c: c.own.score.grader == READER_FAILED),
+    Cause("reader_failed", lambda c: c.headline_reading.score.grader == READER_FAILED),
     Cause("gold_no_option", _gold_is_no_option, always=True),
     Cause(
         "gold_changed",
         lambda c: c.stored_target is not None and c.stored_target != c.sample.target,
         always=True,
     ),
-    Cause("labels_missing", lambda c: c.own.answer.reason == "labels_not_in_top_logprobs"),
-    Cause("label_tie", lambda c: c.own.answer.reason == "tie", always=True),
+    Cause(
+        "labels_missing", lambda c: c.headline_reading.answer.reason == "labels_not_in_top_logprobs"
+    ),
+    Cause("label_tie", lambda c: c.headline_reading.answer.reason == "tie", always=True),
     Cause("outside_labels", lambda c: (c.reply.outside_mass or 0) > OUTSIDE, always=True),
-    # What the reply says.
-    Cause("refuses", lambda c: _unread(c) and refuses(c.text)),
-    Cause("does_not_know", lambda c: _unread(c) and gives_up(c.text)),
-    Cause("no_option_fits", lambda c: _unread(c) and no_option_fits(c.text)),
-    Cause("placeholder", lambda c: _unread(c) and leaves_placeholder(c.text)),
+    # The content of the reply.
+    Cause("refuses", lambda c: _is_unread(c) and refuses(c.text)),
+    Cause("does_not_know", lambda c: _is_unread(c) and gives_up(c.text)),
+    Cause("no_option_fits", lambda c: _is_unread(c) and no_option_fits(c.text)),
+    Cause("placeholder", lambda c: _is_unread(c) and leaves_placeholder(c.text)),
     Cause("template_tokens", lambda c: leaks_tokens(c.text)),
     Cause("prompt_echoed", _echoes_prompt),
-    Cause("replayed_examples", lambda c: _signs(c, "replayed_examples")),
-    Cause("echoed_options", lambda c: c.value is None and _signs(c, "echoed_options")),
-    Cause("restated_question", _restates),
-    Cause("runs_on", lambda c: _signs(c, "run_on") and not _signs(c, "order_decides")),
-    Cause("order_decides", lambda c: _signs(c, "order_decides")),
-    Cause("denied", lambda c: c.value is None and not _reason(c, "ambiguous") and denies(c.text)),
-    Cause("several_answers", _several),
-    Cause("two_answers", lambda c: _signs(c, "two_answers")),
-    Cause("outside_options", _outside_options),
-    Cause("value_no_option", _value_no_option),
+    Cause("replayed_examples", lambda c: _has_sign(c, "replayed_examples")),
+    Cause("echoed_options", lambda c: c.value is None and _has_sign(c, "echoed_options")),
+    Cause("restated_question", _restates_question),
+    Cause("runs_on", lambda c: _has_sign(c, "run_on") and not _has_sign(c, "order_decides")),
+    Cause("order_decides", lambda c: _has_sign(c, "order_decides")),
+    Cause(
+        "denied", lambda c: c.value is None and not _has_reason(c, "ambiguous") and denies(c.text)
+    ),
+    Cause("several_answers", _names_several_answers),
+    Cause("two_answers", lambda c: _has_sign(c, "two_answers")),
+    Cause("outside_options", _is_outside_options),
+    Cause("value_no_option", _number_is_no_option),
     Cause("hedged", lambda c: hedges(c.text), always=True),
-    Cause("answer_in_reasoning", _answer_in_reasoning),
-    Cause("echoed_and_answered", lambda c: c.value is not None and _signs(c, "echoed_options")),
-    Cause("breaks_off", lambda c: _broken_off(c) and not c.sampling.stop),
-    # The form of its answer.
+    Cause("answer_in_reasoning", _answers_in_reasoning),
+    Cause("echoed_and_answered", lambda c: c.value is not None and _has_sign(c, "echoed_options")),
+    Cause("breaks_off", lambda c: _is_broken_off(c) and not c.sampling.stop),
+    # The form of the answer.
     Cause("as_json", lambda c: bool(c.traits) and is_json(c.text)),
-    *(Cause(name, _trait(name)) for name, _ in TRAITS),
+    *(Cause(name, _has_trait(name)) for name, _ in TRAITS),
     Cause("after_hashes", lambda c: SOLVED.search(c.text) is not None),
-    Cause("option_text", _in_words),
-    Cause("other_language", _trait("other_language")),
-    Cause("in_sentence", _trait("in_sentence")),
-    Cause("plain_statement", _plainly),
-    Cause("place_for_label", lambda c: _unread(c) and names_a_place(c.text, len(c.sample.choices))),
-    Cause("other_marker", _trait("other_marker")),
-    Cause("other_spelling", _trait("other_spelling")),
-    Cause("more_than_answer", _trait("more_than_answer")),
-    Cause("letter_of_word", _letter_of_word),
-    Cause("letter_of_prose", _letter_of_prose),
-    Cause("line_as_answer", _first_line),
-    Cause("part_of_number", _part_of_number, always=True),
-    Cause("left_to_judge", _left_to_judge, always=True),
-    Cause("stale_score", lambda c: c.restored),
+    Cause("option_text", _answers_in_words),
+    Cause("other_language", _has_trait("other_language")),
+    Cause("in_sentence", _has_trait("in_sentence")),
+    Cause("plain_statement", _states_plainly),
+    Cause(
+        "place_for_label", lambda c: _is_unread(c) and names_a_place(c.text, len(c.sample.choices))
+    ),
+    Cause("other_marker", _has_trait("other_marker")),
+    Cause("other_spelling", _has_trait("other_spelling")),
+    Cause("more_than_answer", _has_trait("more_than_answer")),
+    Cause("letter_of_word", _took_letter_of_word),
+    Cause("letter_of_prose", _took_letter_of_prose),
+    Cause("line_as_answer", _takes_line_as_answer),
+    Cause("part_of_number", _is_part_of_number, always=True),
+    Cause("left_to_judge", _is_left_to_judge, always=True),
+    Cause("stale_score", lambda c: c.has_stale_score),
 )
-"""In the order in which they are told; the first that applies is the likeliest."""
+"""In the order in which they are reported; the first one that applies is the likeliest."""
 ALWAYS = tuple(cause for cause in CAUSES if cause.always)
 LAST_RESORT = ("one_reader_only", "no_answer", "other_reading")
-"""Codes of replies for which no rule has an explanation."""
+"""The codes for replies that no rule explains."""
 CODES: tuple[str, ...] = (*(cause.code for cause in CAUSES), *LAST_RESORT)

@@ -1,10 +1,12 @@
-"""Sittings compared question by question: the one place where pairs are made.
+"""Compare scored exams question by question. All paired comparisons are made here.
 
-`compare` takes runs, other tools' logs and files of predictions, `compare_arms` the arms of a run.
-Every pair is one `Comparison`: the later sitting against the earlier one, on the questions that
-have a score in both. Repeats of a question are averaged first. A question without a grade in either
-sitting is left out of the pair and counted: it says nothing of the two. Whether two sittings are
-comparable at all is asked first; those that are not are shown side by side, and not ranked.
+`compare` takes runs, logs of other tools and files of predictions. `compare_arms` takes the arms of
+one run. Each pair gives one `Comparison` of the later scored exam with the earlier one, on the
+questions that have a score in both. Repeats of a question are averaged first. A question without a
+grade in either scored exam is left out and counted.
+
+Before that, Keju checks whether two scored exams are comparable. If they are not, it shows both
+scores without ranking them.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from keju.errors import Notice, UsageError
 from keju.files import Made
 from keju.results.conditions import TOOLS
 from keju.results.metrics import accuracy_of
-from keju.results.pairs import Flips, Pairs, pairs_of, told
+from keju.results.pairs import Flips, Pairs, load_flip_texts, pairs_of
 from keju.results.predictions import Gold
 from keju.results.schema import (
     LISTED,
@@ -59,22 +61,22 @@ from keju.stats.power import (
 )
 
 PLAIN = frozenset({"model", "questions", "complete", "keju", "arm", "limit", "total", "ids"})
-"""Circumstances that need no word: what is compared, and which questions were chosen."""
+"""Circumstances that need no notice: the compared models, and the choice of questions."""
 WEIGHTS = "sha256"
 UNREAD = 0.01
-"""Share of replies in which no answer was found above which that is said."""
+"""The share of replies without a readable answer above which a notice reports it."""
 
 
 class Compared(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
-    """What ``keju compare`` finds: one comparison for each exam and pair."""
+    """The result of ``keju compare``: one comparison for each exam and pair."""
 
     comparisons: tuple[Comparison, ...]
     notices: tuple[Notice, ...] = ()
-    """What could not be compared at all."""
+    """Notices about exams that could not be compared at all."""
 
     @property
     def comparable(self) -> bool:
-        """Whether every pair is."""
+        """Whether every pair is comparable."""
         return all(pair.obstacle is None for pair in self.comparisons)
 
     @property
@@ -85,7 +87,7 @@ class Compared(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
             "comparable": self.comparable,
             "comparisons": [
                 msgspec.to_builtins(replace(pair, flips=()))
-                | ({"flips": Made(pair.flips, _bare)} if pair.flips else {})
+                | ({"flips": Made(pair.flips, _drop_texts)} if pair.flips else {})
                 | {
                     "comparable": pair.obstacle is None,
                     "verdict": pair.verdict,
@@ -99,10 +101,10 @@ class Compared(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def _bare(flip: Flip) -> dict[str, Any]:
-    """Without its texts: questions are licensed, and must not find their way everywhere."""
-    bare = replace(flip, question="", choices=(), base_reply="", arm_reply="")
-    return dict(msgspec.to_builtins(bare))
+def _drop_texts(flip: Flip) -> dict[str, Any]:
+    """Return a flip without its texts: questions are licensed and must not be copied everywhere."""
+    flip_without_texts = replace(flip, question="", choices=(), base_reply="", arm_reply="")
+    return dict(msgspec.to_builtins(flip_without_texts))
 
 
 def compare(
@@ -116,14 +118,14 @@ def compare(
     work_dir: str | None = None,
     texts: int = 0,
 ) -> Compared:
-    """Compare runs, other tools' logs and files of predictions; the first is the base.
+    """Compare runs, logs of other tools and files of predictions; the first is the base.
 
-    Of one run alone the arms are compared. `datasets` names the exam of predictions, and chooses
-    one exam of runs; `reader` reads all of them; `gold`, `protocol` and `dataset_args`, the
-    settings of the exam, say how predictions are read. So many `texts` of questions that score
-    otherwise come with them, each way.
+    For a single run, compare its arms. `datasets` names the exam of predictions and chooses one
+    exam of runs. `reader` reads all answers. `gold`, `protocol` and `dataset_args` (the settings of
+    the exam) apply to predictions only. `texts` is the number of questions with different scores,
+    in each direction, whose texts are returned.
     """
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "datasets": datasets,
         "reader": reader,
         "gold": gold,
@@ -132,14 +134,14 @@ def compare(
         "data_dir": data_dir,
         "work_dir": work_dir,
     }
-    groups = [sittings_of(source, **how) for source in sources]
-    refuse_unused(chain.from_iterable(groups), **how)
+    groups = [sittings_of(source, **options) for source in sources]
+    refuse_unused(chain.from_iterable(groups), **options)
     if len(sources) == 1:
-        found = _within(groups[0], texts=texts) if groups else []
-        if not found:
+        comparisons = _compare_within_run(groups[0], texts=texts) if groups else []
+        if not comparisons:
             levels = groups and len(groups[0]) > 1 and groups[0][0].exam.arm
             raise UsageError("compare_levels" if levels else "compare_one", source=sources[0])
-        return Compared(comparisons=tuple(found))
+        return Compared(comparisons=tuple(comparisons))
     if not sources:
         raise UsageError("compare_nothing")
     names = [str(getattr(source, "folder", source)) for source in sources]
@@ -149,78 +151,95 @@ def compare(
 def compare_sittings(
     groups: Sequence[Sequence[Sitting]], sources: Sequence[str], texts: int = 0
 ) -> Compared:
-    """Compare the sittings of several sources, which are called so where they share a name."""
-    names = [own[0].name for own in groups]
+    """Compare the exams of several sources.
+
+    `sources` names the sources if several have the same name.
+    """
+    names = [group[0].name for group in groups]
     if len(set(names)) < len(names):
         names = list(sources)
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     notices: list[Notice] = []
-    for (first, base), (second, other) in combinations(zip(names, groups, strict=True), 2):
-        pairs, alone = matched(base, other)
-        for one, two in pairs:
+    for (base_name, base_group), (arm_name, arm_group) in combinations(
+        zip(names, groups, strict=True), 2
+    ):
+        pairs, unmatched_exams = match_exams(base_group, arm_group)
+        for base, arm in pairs:
             labels = [
-                f"{name} · {own.arm}" if own.arm else name
-                for name, own in ((first, one), (second, two))
+                f"{name} · {scored_exam.arm}" if scored_exam.arm else name
+                for name, scored_exam in ((base_name, base), (arm_name, arm))
             ]
-            pair = compare_pair(one, two, *labels, detailed=True, texts=texts)
-            found.append(replace(pair, base_is_first=first == names[0]))
-        for exam in alone:
-            notices.append(Notice("compare_alone", {"exam": exam, "base": first, "arm": second}))
-    exams = dict.fromkeys(pair.exam for pair in found)
-    own = (_adjusted([pair for pair in found if pair.exam == exam]) for exam in exams)
-    return Compared(comparisons=tuple(chain.from_iterable(own)), notices=tuple(notices))
+            pair = compare_pair(base, arm, *labels, detailed=True, texts=texts)
+            comparisons.append(replace(pair, base_is_first=base_name == names[0]))
+        for exam in unmatched_exams:
+            notices.append(
+                Notice("compare_alone", {"exam": exam, "base": base_name, "arm": arm_name})
+            )
+    exams = dict.fromkeys(pair.exam for pair in comparisons)
+    adjusted = (
+        _adjust_for_pairs([pair for pair in comparisons if pair.exam == exam]) for exam in exams
+    )
+    return Compared(comparisons=tuple(chain.from_iterable(adjusted)), notices=tuple(notices))
 
 
-def matched(
-    base: Sequence[Sitting], other: Sequence[Sitting]
+def match_exams(
+    base: Sequence[Sitting], arm: Sequence[Sitting]
 ) -> tuple[list[tuple[Sitting, Sitting]], list[str]]:
-    """The sittings of two sources that are compared, and what only one of them has.
+    """Return the pairs of exams to compare, and the names of exams that only one source has.
 
-    That is the same exam in the same arm. One arm is compared with one of another name where each
-    source has no other; without an exam in common the first ones show that.
+    Exams are paired if they are the same exam in the same arm. If each source has only one arm,
+    these two are paired, even if their names differ. If the sources share no exam, their first
+    exams are paired, so that the comparison reports the difference.
     """
-    pairs, alone = [], []
-    exams = dict.fromkeys(sitting.exam.benchmark for sitting in (*base, *other))
+    pairs, unmatched_exams = [], []
+    exams = dict.fromkeys(sitting.exam.benchmark for sitting in (*base, *arm))
     for exam in exams:
-        one, two = ([own for own in each if own.exam.benchmark == exam] for each in (base, other))
-        arms = {sitting.arm: sitting for sitting in two}
-        found = [(own, arms[own.arm]) for own in one if own.arm in arms]
-        if not found and len(one) == len(two) == 1:
-            found = [(one[0], two[0])]
-        pairs += found
-        if len(found) < max(len(one), len(two)):
-            alone.append(exam)
+        base_exams, arm_exams = (
+            [scored_exam for scored_exam in group if scored_exam.exam.benchmark == exam]
+            for group in (base, arm)
+        )
+        arms = {sitting.arm: sitting for sitting in arm_exams}
+        matches = [
+            (scored_exam, arms[scored_exam.arm])
+            for scored_exam in base_exams
+            if scored_exam.arm in arms
+        ]
+        if not matches and len(base_exams) == len(arm_exams) == 1:
+            matches = [(base_exams[0], arm_exams[0])]
+        pairs += matches
+        if len(matches) < max(len(base_exams), len(arm_exams)):
+            unmatched_exams.append(exam)
     if pairs:
-        return pairs, alone
-    shown = {base[0].exam.benchmark, other[0].exam.benchmark}
-    return [(base[0], other[0])], [exam for exam in alone if exam not in shown]
+        return pairs, unmatched_exams
+    compared_exams = {base[0].exam.benchmark, arm[0].exam.benchmark}
+    return [(base[0], arm[0])], [exam for exam in unmatched_exams if exam not in compared_exams]
 
 
 def compare_arms(
     jobs: Sequence[Job], price: Price | None = None, run: str = ""
 ) -> list[Comparison]:
-    """Every pair of arms of each exam, the earlier arm as the base, under the headline's reader.
+    """Compare every pair of arms of each exam under the headline's reader.
 
-    `run` is what commands call the run that they are of.
+    The earlier arm is the base. `run` is the name of the run in suggested commands.
     """
     arms = [Sitting(name="", model="", job=job, price=price, command=run) for job in jobs]
-    return _within(arms, detailed=False)
+    return _compare_within_run(arms, detailed=False)
 
 
-def _within(
+def _compare_within_run(
     sittings: Sequence[Sitting], *, detailed: bool = True, texts: int = 0
 ) -> list[Comparison]:
-    """Every pair of arms of each exam of one run.
+    """Compare every pair of arms of each exam of one run.
 
-    Arms that an exam's own settings ask for have questions of their own: there are no pairs.
+    Arms that an exam's settings create have different questions, so they are not compared.
     """
     by_exam: dict[tuple[str, str], list[Sitting]] = {}
     for sitting in sittings:
         exam = sitting.exam
         by_exam.setdefault((exam.benchmark, exam.arm), []).append(sitting)
-    found = []
+    comparisons = []
     for arms in by_exam.values():
-        own = [
+        exam_comparisons = [
             replace(
                 compare_pair(base, arm, base.arm, arm.arm, detailed=detailed, texts=texts),
                 base_is_first=base is arms[0],
@@ -230,16 +249,16 @@ def _within(
             )
             for base, arm in combinations(arms, 2)
         ]
-        found += _adjusted(own)
-    return found
+        comparisons += _adjust_for_pairs(exam_comparisons)
+    return comparisons
 
 
-def _adjusted(pairs: Sequence[Comparison]) -> list[Comparison]:
-    """The pairs of an exam with p that allow for looking at all of them."""
-    ps = [pair.p for pair in pairs if pair.p is not None]
-    if len(ps) < 2:
+def _adjust_for_pairs(pairs: Sequence[Comparison]) -> list[Comparison]:
+    """Return the pairs of an exam with p adjusted for the number of pairs (Holm)."""
+    p_values = [pair.p for pair in pairs if pair.p is not None]
+    if len(p_values) < 2:
         return list(pairs)
-    adjusted = iter(holm(ps))
+    adjusted = iter(holm(p_values))
     return [pair if pair.p is None else replace(pair, p_holm=next(adjusted)) for pair in pairs]
 
 
@@ -252,12 +271,13 @@ def compare_pair(
     detailed: bool = False,
     texts: int = 0,
 ) -> Comparison:
-    """One sitting against another; `detailed` has every question that scores otherwise.
+    """Compare two scored exams; with `detailed`, include every question with different scores.
 
-    So many of them as `texts` says, each way, come with the question and both replies.
+    `texts` is the number of these questions, in each direction, that include the question and both
+    replies.
     """
-    unlike = unlikes(base, arm)
-    named: dict[str, Any] = {
+    exam_mismatches = unlikes(base, arm)
+    shared_fields: dict[str, Any] = {
         "exam": base.exam.benchmark,
         "headline": base.exam.other_headline,
         "reader": base.reader,
@@ -265,71 +285,81 @@ def compare_pair(
         "arm": arm_name,
         "base_model": base.model,
         "arm_model": arm.model,
-        "unlike": tuple(unlike),
+        "unlike": tuple(exam_mismatches),
     }
-    if any(own.decisive for own in unlike):
-        return _side_by_side(named, base, arm)
+    if any(mismatch.decisive for mismatch in exam_mismatches):
+        return _report_incomparable(shared_fields, base, arm)
     pairs = pairs_of(base, arm)
-    apart = paired_difference(pairs.scores, pairs.clusters)
+    difference = paired_difference(pairs.scores, pairs.clusters)
     table = Counter(pairs.scores)
     binary = all(score in (0.0, 1.0) for scores in table for score in scores)
     flips = Flips(base, arm, pairs)
     if texts:
-        flips.texts = told(base, arm, flips, texts)
-    above, below = (
-        sum(many for (own, other), many in table.items() if sign * (own - other) > 0)
+        flips.texts = load_flip_texts(base, arm, flips, texts)
+    arm_better, base_better = (
+        sum(
+            count
+            for (arm_score, base_score), count in table.items()
+            if sign * (arm_score - base_score) > 0
+        )
         for sign in (1, -1)
     )
-    gained, lost = (
-        tuple(islice((f.id for f in flips if sign * (f.arm - f.base) > 0), LISTED))
+    gained_ids, lost_ids = (
+        tuple(islice((flip.id for flip in flips if sign * (flip.arm - flip.base) > 0), LISTED))
         for sign in (1, -1)
     )
     comparison = Comparison(
-        **named,
+        **shared_fields,
         n=len(pairs.scores),
         left_out=pairs.left_out.total(),
         left_out_why=dict(pairs.left_out),
         only_in_base=pairs.only_in_base,
         only_in_arm=pairs.only_in_arm,
         bounds=pairs.bounds,
-        base_rate=mean(pairs.scores.other),
-        arm_rate=mean(pairs.scores.own),
-        difference=apart.value if apart else None,
-        ci95=_ends(apart),
-        p=apart.p if apart else None,
-        p_log10=apart.p_log10 if apart else None,
-        se=apart.se if apart else None,
-        deff=apart.deff if apart else 1.0,
-        clusters=apart.clusters if apart else None,
+        base_rate=mean(pairs.scores.base),
+        arm_rate=mean(pairs.scores.arm),
+        difference=difference.value if difference else None,
+        ci95=_interval_ends(difference),
+        p=difference.p if difference else None,
+        p_log10=difference.p_log10 if difference else None,
+        se=difference.se if difference else None,
+        deff=difference.deff if difference else 1.0,
+        clusters=difference.clusters if difference else None,
         both=table[1.0, 1.0] if binary else None,
-        arm_only=above,
-        base_only=below,
+        arm_only=arm_better,
+        base_only=base_better,
         neither=table[0.0, 0.0] if binary else None,
-        detectable=_detectable(apart, binary=binary),
-        needed=_needed(apart, binary=binary),
-        subsets=tuple(_subsets(base, pairs)),
-        gained=gained,
-        lost=lost,
+        detectable=_find_detectable_difference(difference, binary=binary),
+        needed=_count_needed_questions(difference, binary=binary),
+        subsets=tuple(_compare_subsets(base, pairs)),
+        gained=gained_ids,
+        lost=lost_ids,
         flips=flips if texts or detailed else (),
-        tokens=_change(base, arm, pairs, "tokens"),
-        cost=_change(base, arm, pairs, "cost"),
-        seconds=_change(base, arm, pairs, "seconds"),
+        tokens=_compare_usage(base, arm, pairs, "tokens"),
+        cost=_compare_usage(base, arm, pairs, "cost"),
+        seconds=_compare_usage(base, arm, pairs, "seconds"),
     )
     return replace(comparison, notices=tuple(_notices(base, arm, pairs, comparison)))
 
 
-def _side_by_side(named: dict[str, Any], base: Sitting, arm: Sitting) -> Comparison:
-    """Two scores that are not comparable: each on its own questions, and nothing beside them."""
+def _report_incomparable(shared_fields: dict[str, Any], base: Sitting, arm: Sitting) -> Comparison:
+    """Return two incomparable scores, each over all questions of its exam."""
     notices = [
         notice
-        for name, own in ((named["base"], base), (named["arm"], arm))
-        for notice in (*doubts(own, name), *unfinished(own, name))
+        for name, scored_exam in ((shared_fields["base"], base), (shared_fields["arm"], arm))
+        for notice in (*doubt_notices(scored_exam, name), *unfinished_notices(scored_exam, name))
     ]
-    if {own.field for own in named["unlike"] if own.decisive} <= {"reader", "reader version"}:
-        notices.append(Notice("compare_read_alike", {"reader": named["reader"]}))
-    rates = [accuracy_of(own.exam, own.job.tallies[own.place]).value for own in (base, arm)]
+    if {mismatch.field for mismatch in shared_fields["unlike"] if mismatch.decisive} <= {
+        "reader",
+        "reader version",
+    }:
+        notices.append(Notice("compare_read_alike", {"reader": shared_fields["reader"]}))
+    rates = [
+        accuracy_of(scored_exam.exam, scored_exam.job.tallies[scored_exam.place]).value
+        for scored_exam in (base, arm)
+    ]
     return Comparison(
-        **named,
+        **shared_fields,
         notices=tuple(notices),
         n=0,
         left_out=0,
@@ -345,155 +375,181 @@ def _side_by_side(named: dict[str, Any], base: Sitting, arm: Sitting) -> Compari
     )
 
 
-def _ends(apart: Difference | None) -> tuple[float, float] | None:
-    if apart is None or apart.interval is None:
+def _interval_ends(difference: Difference | None) -> tuple[float, float] | None:
+    if difference is None or difference.interval is None:
         return None
-    return apart.interval.low, apart.interval.high
+    return difference.interval.low, difference.interval.high
 
 
-def _detectable(apart: Difference | None, *, binary: bool) -> float | None:
-    """The smallest difference that so many questions show; by their spread where it is graded."""
-    if apart is None or not apart.first_only + apart.second_only:
+def _find_detectable_difference(difference: Difference | None, *, binary: bool) -> float | None:
+    """Return the smallest difference that this many questions can show.
+
+    For graded scores it follows from their standard error.
+    """
+    if difference is None or not difference.first_only + difference.second_only:
         return None
     if not binary:
-        return None if apart.se is None else detectable_mean(apart.se)
-    discordance = (apart.first_only + apart.second_only) / apart.n
-    return minimal_detectable_effect(apart.n, discordance, deff=apart.deff)
+        return None if difference.se is None else detectable_mean(difference.se)
+    discordance = (difference.first_only + difference.second_only) / difference.n
+    return minimal_detectable_effect(difference.n, discordance, deff=difference.deff)
 
 
-def _needed(apart: Difference | None, *, binary: bool) -> int | None:
-    """How many questions the test of a difference needs: McNemar's where it is that one."""
-    if apart is None or not apart.value:
+def _count_needed_questions(difference: Difference | None, *, binary: bool) -> int | None:
+    """Return how many questions the test of a difference needs (McNemar's test, if it applies)."""
+    if difference is None or not difference.value:
         return None
-    one, other = apart.first_only / apart.n, apart.second_only / apart.n
-    if binary and apart.clusters is None:
-        return items_needed_exactly(one, other)
-    if apart.se is None:
+    arm_share = difference.first_only / difference.n
+    base_share = difference.second_only / difference.n
+    if binary and difference.clusters is None:
+        return items_needed_exactly(arm_share, base_share)
+    if difference.se is None:
         return None
-    return planned_items(apart.value, apart.se**2 * apart.n)
+    return planned_items(difference.value, difference.se**2 * difference.n)
 
 
-def _subsets(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
-    """The same for each subset; the p are adjusted, since many subsets are looked at."""
-    exam, found = base.exam, []
+def _compare_subsets(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
+    """Yield the comparison of each subset, with p adjusted for the number of subsets."""
+    exam, tested_subsets = base.exam, []
     for subset in exam.subsets if len(exam.subsets) > 1 else ():
         ends = (bisect_left(pairs.base, place) for place in (subset.start, subset.stop))
-        inside = slice(*ends)
-        scores, clusters = pairs.scores[inside], pairs.clusters and pairs.clusters[inside]
-        if (apart := paired_difference(scores, clusters)) is not None:
-            found.append((subset.name, apart, scores))
-    adjusted = benjamini_hochberg([apart.p for _, apart, _ in found])
-    for (name, apart, scores), p in zip(found, adjusted, strict=True):
+        subset_slice = slice(*ends)
+        scores = pairs.scores[subset_slice]
+        clusters = pairs.clusters and pairs.clusters[subset_slice]
+        if (difference := paired_difference(scores, clusters)) is not None:
+            tested_subsets.append((subset.name, difference, scores))
+    adjusted = benjamini_hochberg([difference.p for _, difference, _ in tested_subsets])
+    for (name, difference, scores), p in zip(tested_subsets, adjusted, strict=True):
         binary = all(score in (0.0, 1.0) for pair in scores for score in pair)
         yield SubsetChange(
             name=name,
-            n=apart.n,
-            difference=apart.value,
-            arm_only=apart.first_only,
-            base_only=apart.second_only,
-            p=apart.p,
-            p_log10=apart.p_log10,
+            n=difference.n,
+            difference=difference.value,
+            arm_only=difference.first_only,
+            base_only=difference.second_only,
+            p=difference.p,
+            p_log10=difference.p_log10,
             p_adjusted=p,
-            base_rate=mean(scores.other),
-            arm_rate=mean(scores.own),
-            ci95=_ends(apart),
-            detectable=_detectable(apart, binary=binary),
+            base_rate=mean(scores.base),
+            arm_rate=mean(scores.arm),
+            ci95=_interval_ends(difference),
+            detectable=_find_detectable_difference(difference, binary=binary),
         )
 
 
-def _change(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Change | None:
-    """How much more an arm takes for a question, with Student's interval over the questions.
+def _compare_usage(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Change | None:
+    """Return how much more an arm uses per question, with Student's interval over the questions.
 
-    None where one of the two does not tell.
+    None if one of the two exams does not report it.
     """
-    own, other = arm.taken(name, pairs.arm), base.taken(name, pairs.base)
-    if not any(own) or not any(other):
+    arm_amounts, base_amounts = arm.usage_of(name, pairs.arm), base.usage_of(name, pairs.base)
+    if not any(arm_amounts) or not any(base_amounts):
         return None
-    apart = array("d", (one - two for one, two in zip(own, other, strict=True)))
-    middle = math.fsum(apart) / len(apart)
+    increases = array(
+        "d",
+        (
+            arm_amount - base_amount
+            for arm_amount, base_amount in zip(arm_amounts, base_amounts, strict=True)
+        ),
+    )
+    average = math.fsum(increases) / len(increases)
     ends = None
-    if len(apart) > 1:
-        spread = math.fsum((each - middle) ** 2 for each in apart) / (len(apart) - 1)
-        half = student_t_quantile(0.975, len(apart) - 1) * math.sqrt(spread / len(apart))
-        ends = (middle - half, middle + half)
-    return Change(mean(other) or 0.0, mean(own) or 0.0, middle, ends)
+    if len(increases) > 1:
+        spread = math.fsum((increase - average) ** 2 for increase in increases) / (
+            len(increases) - 1
+        )
+        half = student_t_quantile(0.975, len(increases) - 1) * math.sqrt(spread / len(increases))
+        ends = (average - half, average + half)
+    return Change(mean(base_amounts) or 0.0, mean(arm_amounts) or 0.0, average, ends)
 
 
-def unfinished(own: Sitting, name: str) -> Iterator[Notice]:
-    """That a sitting has not all its replies, and what that means for a test of a fixed size."""
-    job = own.job
-    if own.changed:
-        facts = {"file": own.changed, "part": job.tallies[0].done}
+def unfinished_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
+    """Yield notices of missing replies, and of stopping rules that a fixed-size test ignores."""
+    job = scored_exam.job
+    if scored_exam.changed_file:
+        facts = {"file": scored_exam.changed_file, "part": job.tallies[0].done}
         yield Notice("compare_data_changed", {"run": name} | facts)
-    elif job.missing and (done := job.tallies[0].done):
-        yield Notice("compare_unfinished", {"run": name, "part": done, "whole": job.units})
+    elif job.missing and (answered := job.tallies[0].done):
+        yield Notice("compare_unfinished", {"run": name, "part": answered, "whole": job.units})
     elif job.missing:
         yield Notice("compare_no_replies", {"run": name})
     if job.stopping is not None and job.stopping.early:
         yield Notice("compare_stopped", {"run": name})
 
 
-def doubts(own: Sitting, name: str) -> Iterator[Notice]:
-    """Yield the notices of a sitting that make its number doubtful, each with its name."""
-    for notice in own.doubts():
-        yield Notice("compare_doubt", {"run": name, "exam": own.exam.benchmark, "notice": notice})
+def doubt_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
+    """Yield the notices that make the score of an exam doubtful, each with the exam's name."""
+    for notice in scored_exam.find_doubts():
+        yield Notice(
+            "compare_doubt", {"run": name, "exam": scored_exam.exam.benchmark, "notice": notice}
+        )
 
 
-def unread(own: Sitting, name: str) -> Iterator[Notice]:
-    """That in many replies of a sitting no answer was found, which counts as wrong."""
-    outcomes = own.job.tallies[own.place].outcome_counts()
-    part, whole = outcomes["unparsed"], sum(outcomes.values())
-    if part > UNREAD * whole:
-        values = {"name": name, "part": part, "whole": whole, "share": part / whole}
-        if own.command:
-            yield Notice("compare_unread", values | {"run": own.command})
+def unread_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
+    """Yield a notice if many replies of an exam have no readable answer; they count as wrong."""
+    outcomes = scored_exam.job.tallies[scored_exam.place].outcome_counts()
+    part, total = outcomes["unparsed"], sum(outcomes.values())
+    if part > UNREAD * total:
+        values = {"name": name, "part": part, "whole": total, "share": part / total}
+        if scored_exam.command:
+            yield Notice("compare_unread", values | {"run": scored_exam.command})
         else:
             yield Notice("compare_unread_of_file", values)
 
 
-def differences_said(unlike: Sequence[Unlike]) -> Iterator[Notice]:
-    """In what two sittings differ, in words; the values are in `unlike` itself.
+def mismatch_notices(exam_mismatches: Sequence[Unlike]) -> Iterator[Notice]:
+    """Yield notices that list the differences between two scored exams.
 
-    Other models have other weights, and one that is behind an endpoint tells little of itself:
-    neither needs a word where the models have different names.
+    The values are in the mismatches themselves. A difference in weights is not listed if the models
+    have different names, and endpoints often report nothing about their weights.
     """
-    others = any(own.field == "model" for own in unlike)
-    told = [
-        own for own in unlike if own.field not in PLAIN and not (others and own.field == WEIGHTS)
+    models_differ = any(mismatch.field == "model" for mismatch in exam_mismatches)
+    listed_mismatches = [
+        mismatch
+        for mismatch in exam_mismatches
+        if mismatch.field not in PLAIN and not (models_differ and mismatch.field == WEIGHTS)
     ]
-    one_sided = [
-        own for own in told if own.field in FIXED_FACTS and None in (own.first, own.second)
+    one_sided_mismatches = [
+        mismatch
+        for mismatch in listed_mismatches
+        if mismatch.field in FIXED_FACTS and None in (mismatch.first, mismatch.second)
     ]
-    if both := [own.words for own in told if own not in one_sided]:
-        yield Notice("compare_otherwise", {"fields": both})
-    if one_sided and not others:
-        yield Notice("compare_known_of_one", {"fields": [own.words for own in one_sided]})
+    if differing_facts := [
+        mismatch.words for mismatch in listed_mismatches if mismatch not in one_sided_mismatches
+    ]:
+        yield Notice("compare_otherwise", {"fields": differing_facts})
+    if one_sided_mismatches and not models_differ:
+        yield Notice(
+            "compare_known_of_one",
+            {"fields": [mismatch.words for mismatch in one_sided_mismatches]},
+        )
 
 
-def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> Iterator[Notice]:
-    """What could mislead about a comparison."""
-    one_run = base.is_of(arm)
+def _notices(base: Sitting, arm: Sitting, pairs: Pairs, comparison: Comparison) -> Iterator[Notice]:
+    """Yield the notices about anything that could mislead about a comparison."""
+    one_run = base.is_same_source(arm)
     if base.name and base.arm == arm.arm and one_run:
-        yield Notice("compare_itself", {"base": found.base})
+        yield Notice("compare_itself", {"base": comparison.base})
     # Arms of one run are compared because their tools differ.
-    yield from differences_said([u for u in found.unlike if not (one_run and u.field == TOOLS)])
-    for name, own in ((found.base, base), (found.arm, arm)):
-        if own.partial:
+    yield from mismatch_notices(
+        [mismatch for mismatch in comparison.unlike if not (one_run and mismatch.field == TOOLS)]
+    )
+    for name, scored_exam in ((comparison.base, base), (comparison.arm, arm)):
+        if scored_exam.partial:
             yield Notice("compare_partly_known", {"name": name})
-        yield from doubts(own, name)
-        yield from unfinished(own, name)
-        yield from unread(own, name)
+        yield from doubt_notices(scored_exam, name)
+        yield from unfinished_notices(scored_exam, name)
+        yield from unread_notices(scored_exam, name)
     if pairs.other_gold and not varied_conditions(base, arm):
         yield Notice("compare_gold", {"n": pairs.other_gold})
-    part, whole = found.left_out, found.n + found.left_out
-    if part > MOST_UNGRADED * whole:
-        yield Notice("compare_selection", {"part": part, "whole": whole})
-    if found.clusters is not None and found.clusters < FEW_CLUSTERS:
-        yield Notice("few_clusters", {"clusters": found.clusters})
+    part, total = comparison.left_out, comparison.n + comparison.left_out
+    if part > MOST_UNGRADED * total:
+        yield Notice("compare_selection", {"part": part, "whole": total})
+    if comparison.clusters is not None and comparison.clusters < FEW_CLUSTERS:
+        yield Notice("few_clusters", {"clusters": comparison.clusters})
 
 
 class Differing(msgspec.Struct, frozen=True, kw_only=True):
-    """In what two sittings differ."""
+    """The differences between two scored exams."""
 
     exam: str
     first: str
@@ -501,11 +557,12 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
     unlike: tuple[Unlike, ...]
 
 
-def differing(first: Source, second: Source, **how: Any) -> list[Differing]:
-    """In what two sources differ, exam by exam; settings as those of `compare`."""
-    one, other = sittings_of(first, **how), sittings_of(second, **how)
-    refuse_unused((*one, *other), **how)
-    pairs, _ = matched(one, other)
+def find_mismatches(left_source: Source, right_source: Source, **options: Any) -> list[Differing]:
+    """Return the differences between two sources for each exam; `options` as for `compare`."""
+    left_exams = sittings_of(left_source, **options)
+    right_exams = sittings_of(right_source, **options)
+    refuse_unused((*left_exams, *right_exams), **options)
+    pairs, _ = match_exams(left_exams, right_exams)
     return [
         Differing(
             exam=base.exam.benchmark,

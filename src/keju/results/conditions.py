@@ -1,6 +1,6 @@
-"""The facts about a sitting: what must be alike for scores to be comparable, what may differ.
+"""The facts about a scored exam: conditions of a comparison, and circumstances that may differ.
 
-See `keju.results.sittings`, whose first lines say which is which.
+`keju.results.sittings` explains the two kinds.
 """
 
 from __future__ import annotations
@@ -23,66 +23,70 @@ from keju.runs.manifest import FIXED_FACTS, Manifest, StoredExam
 from keju.runs.sameness import CHOOSING, agree_by_subset
 
 RENDERING = ("form", "decode", "label_lead")
-"""Settings of sampling that are part of how a question is put."""
+"""Settings of sampling that are part of the prompt."""
 TOOLS = "arm tools"
-"""What an arm offers the model; two arms of one run are compared because it differs."""
+"""The tools that an arm offers to the model. Two arms of one run are compared because they
+differ."""
 DIGEST = 12
-"""Characters of a file's hash that are shown."""
+"""The number of characters of a file's hash that are shown."""
 
 
-def questions_asked(job: Job, facts: StoredExam) -> dict[str, Any]:
-    """What was asked."""
+def question_conditions(job: Job, facts: StoredExam) -> dict[str, Any]:
+    """Return the facts that identify the questions: the exam and its data."""
     files = facts.data.files
     digests = {f"{DATA}{name}": files[name][:DIGEST] for name in sorted(files)}
     return {"exam": job.exam.benchmark, **digests}
 
 
-def manner_of_asking(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
-    """How the questions were put: settings as they are understood today, or as a tool's log says.
+def protocol_key(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
+    """Return how the questions were asked: the settings as Keju understands them today.
 
-    A seed is a part of it where something is drawn.
+    For an imported run, they are the settings in the log of the other tool. The seed is included
+    only if something is drawn at random.
     """
     settings = dict(job.exam.settings)
     if manifest.imported is True:
         tool = (manifest.origin or {}).get("tool", "another tool")
         settings = facts.settings | {"prompts": f"as {tool} wrote them"}
     shuffles = bool(args_of_exam(facts, manifest).get("shuffle"))
-    draws = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
+    is_random = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
     return {
         "protocol": facts.protocol.name,
         "protocol version": str(facts.protocol.version),
         **settings,
         **{name: facts.sampling[name] for name in RENDERING if name in facts.sampling},
         "shuffle": shuffles,
-        "seed": settings.get("seed", manifest.config.get("seed") if draws else None),
+        "seed": settings.get("seed", manifest.config.get("seed") if is_random else None),
     }
 
 
-def alike(one: Any, other: Any, first: Exam, second: Exam) -> bool:
-    """Whether a setting of two sittings is the same.
+def alike(left_value: Any, right_value: Any, left_exam: Exam, right_exam: Exam) -> bool:
+    """Whether a setting has the same value in two scored exams.
 
-    One that is given for each subset, as the worked examples of an exam in a folder are, counts for
-    the subsets that both have: other subsets only choose questions.
+    A setting with a value for each subset, such as the worked examples of an exam in a folder, is
+    compared on the subsets that both exams have: other subsets only choose questions.
     """
-    if one == other:
+    if left_value == right_value:
         return True
-    pairs = ((one, first), (other, second))
+    pairs = ((left_value, left_exam), (right_value, right_exam))
     by_subset = all(
         isinstance(value, dict) and all(subset.name in value for subset in exam.subsets)
         for value, exam in pairs
     )
-    return by_subset and agree_by_subset(one, other)
+    return by_subset and agree_by_subset(left_value, right_value)
 
 
 def args_of_exam(facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
-    """The settings of one exam in a run's configuration, where it may go by another name."""
+    """Return the settings of one exam in a run's configuration, which may name it by an alias."""
     args: dict[str, dict[str, Any]] = manifest.config.get("dataset_args", {})
-    own = (given for name, given in args.items() if registry.get(name).name == facts.name)
-    return next(own, {})
+    matching_args = (
+        exam_args for name, exam_args in args.items() if registry.get(name).name == facts.name
+    )
+    return next(matching_args, {})
 
 
-def manner_of_reading(job: Job, place: int, gold: str = "current") -> dict[str, Any]:
-    """How the answers are read and graded today."""
+def reader_key(job: Job, place: int, gold: str = "current") -> dict[str, Any]:
+    """Return how the answers are read and graded today."""
     reader = job.readers[place]
     return {
         "reader": reader.name,
@@ -93,62 +97,67 @@ def manner_of_reading(job: Job, place: int, gold: str = "current") -> dict[str, 
     }
 
 
-def asked_at_a_glance(facts: StoredExam, manifest: Manifest, arm: str = "") -> dict[str, Any]:
-    """What a manifest alone tells of how an exam was put and graded, and of which questions.
+def settings_summary(facts: StoredExam, manifest: Manifest, arm: str = "") -> dict[str, Any]:
+    """Return the conditions that a manifest alone contains, without loading a question.
 
-    Scores that differ in it stand side by side and are not ranked. No question is loaded.
+    Scores with different conditions are shown together but not ranked.
     """
     config, fields = manifest.config, TaskConfig.model_fields
     args: dict[str, Any] = {}
-    with suppress(KejuError):  # an exam that is not installed here
+    with suppress(KejuError):  # The exam is not installed here.
         args = args_of_exam(facts, manifest)
-    chosen = {name: config.get(name, fields[name].default) for name in ("total", "ids", "shard")}
+    selection = {name: config.get(name, fields[name].default) for name in ("total", "ids", "shard")}
     limit, files = args.get("limit", config.get("limit")), facts.data.files
     sample = config.get("sample", fields["sample"].default)
-    picks = (limit is not None or chosen["total"] is not None) and sample != "first"
+    samples_questions = (limit is not None or selection["total"] is not None) and sample != "first"
     settings = facts.settings
-    drawn = settings.get("shuffle_choices") or settings.get("few_shot_random")
-    draws = picks or drawn or args.get("shuffle")
+    randomises_prompts = settings.get("shuffle_choices") or settings.get("few_shot_random")
+    is_random = samples_questions or randomises_prompts or args.get("shuffle")
     return {
         **settings,
         **{name: facts.sampling[name] for name in RENDERING if name in facts.sampling},
         "shuffle": bool(args.get("shuffle")),
-        "seed": settings.get("seed", config.get("seed") if draws else None),
+        "seed": settings.get("seed", config.get("seed") if is_random else None),
         "filters": facts.filters,
         "subset_list": args.get("subset_list"),
         "limit": limit,
-        **chosen,
-        "sample": sample if picks else None,
+        **selection,
+        "sample": sample if samples_questions else None,
         "questions": (facts.samples_of or {}).get(arm, facts.samples),
         "data": _digest_of(files) if files else None,
-        **judge_facts(manifest),
+        **judge_conditions(manifest),
     }
 
 
 def _digest_of(files: dict[str, str]) -> str:
-    """What tells the data of two runs apart in a few characters."""
+    """Return a short digest that identifies the data of a run."""
     return sha256(msgspec.json.encode(sorted(files.items()))).hexdigest()[:DIGEST]
 
 
-def judge_facts(manifest: Manifest) -> dict[str, Any]:
-    """Who grades what no rule decides, where somebody does."""
+def judge_conditions(manifest: Manifest) -> dict[str, Any]:
+    """Return the settings of the judge, if there is one."""
     judge = manifest.judge or {}
-    own = ("model", "strategy", "prompt", "second", "repeats")
-    return {f"judge {name}": judge[name] for name in own if name in judge}
+    judge_keys = ("model", "strategy", "prompt", "second", "repeats")
+    return {f"judge {name}": judge[name] for name in judge_keys if name in judge}
 
 
-def tools_in_words(arm: Arm) -> str | None:
-    """Which tools an arm has: ``calc (python server.py)``; None for an arm without any.
+def describe_tools(arm: Arm) -> str | None:
+    """Return a text that describes an arm's tools: ``calc (python server.py)``; None without tools.
 
-    Everything that makes the arm what it is stands in it, so that other tools have other words.
+    The text contains every setting of the tools, so that different tools have different texts.
     """
     definition = arm.identity()
     words: list[str] = [*arm.tools]
-    for server, own in zip(arm.servers, definition.get("servers", ()), strict=True):
-        command = " ".join((own.pop("command", server.way), *own.pop("args", ())))
-        own.pop("name", None)
-        rest = [f"{name} {msgspec.json.encode(value).decode()}" for name, value in own.items()]
-        words.append(f"{server.name} ({', '.join((command, *rest))})")
+    for server, server_settings in zip(arm.servers, definition.get("servers", ()), strict=True):
+        command = " ".join(
+            (server_settings.pop("command", server.way), *server_settings.pop("args", ()))
+        )
+        server_settings.pop("name", None)
+        remaining_settings = [
+            f"{name} {msgspec.json.encode(value).decode()}"
+            for name, value in server_settings.items()
+        ]
+        words.append(f"{server.name} ({', '.join((command, *remaining_settings))})")
     if arm.stub_tools:
         words.append("stub_tools")
     return ", ".join(words) or None
@@ -160,16 +169,18 @@ def has_exam_limit(args: Mapping[str, Any]) -> bool:
 
 
 def circumstances_of(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
-    """What may differ: the model, how text is drawn, which questions, with which tools."""
+    """Return the facts that may differ: the model, sampling, the choice of questions, the tools."""
     config, fields = manifest.config, TaskConfig.model_fields
-    arm = next((each for each in config.get("arms", ()) if each.get("name") == job.arm), None)
+    arm = next(
+        (settings for settings in config.get("arms", ()) if settings.get("name") == job.arm), None
+    )
     args = args_of_exam(facts, manifest)
     sampling = {key: value for key, value in facts.sampling.items() if key not in RENDERING}
     return {
         "model": manifest.model,
         **{name: manifest.endpoint[name] for name in FIXED_FACTS if name in manifest.endpoint},
         "arm": job.arm,
-        TOOLS: tools_in_words(Arm(**arm)) if arm else None,
+        TOOLS: describe_tools(Arm(**arm)) if arm else None,
         **sampling,
         "subset_list": args.get("subset_list"),
         **{name: config.get(name, fields[name].default) for name in CHOOSING},

@@ -1,8 +1,9 @@
-"""Published questions against fresh ones of the same kinds: does a model know the published ones?
+"""Compare published questions with fresh ones of the same kinds, to detect memorised questions.
 
-No question is paired: both sides have their own. Each subset is compared with its counterpart, and
-the exam over its subsets. That the two sides are put and read alike is asked first, as for pairs
-(`keju.results.compare`); worked examples are other ones by their nature, which is said.
+The two sides have different questions, so nothing is paired. Each subset is compared with its
+counterpart, and the exam is compared over its subsets. As for pairs (`keju.results.compare`), Keju
+first checks that both sides are asked and read in the same way. Their worked examples always
+differ; a notice mentions this.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.errors import Notice, UsageError
-from keju.results.compare import differences_said
+from keju.results.compare import mismatch_notices
 from keju.results.schema import DATA, SCHEMA, Unlike
 from keju.results.sittings import Sitting, Source, sittings_of
 from keju.stats.estimate import Ends
@@ -24,8 +25,10 @@ from keju.stats.intervals import Interval
 from keju.stats.paired import SIGNIFICANT, benjamini_hochberg
 from keju.stats.unpaired import Apart, Group, group_difference, stratified_difference
 
-OWN = frozenset({"exam", "seed", "difficulty", "lang", "generator", "fresh", "shuffle"})
-"""Conditions that published and fresh questions have otherwise by their nature."""
+INHERENT_DIFFERENCES = frozenset(
+    {"exam", "seed", "difficulty", "lang", "generator", "fresh", "shuffle"}
+)
+"""Conditions that always differ between published and fresh questions."""
 CHOOSING = frozenset({"subset_list", "sample", "seed", "limit", "total", "ids"})
 """Circumstances that only choose questions."""
 PUBLISHED_DIFFICULTY = 1.0
@@ -42,13 +45,13 @@ class SubsetGap(msgspec.Struct, frozen=True, kw_only=True):
     difference: float
     ci95: Ends
     p: float
-    """One-sided: Fisher's exact one where scores are right or wrong."""
+    """One-sided; from Fisher's exact test if scores are only right or wrong."""
     p_adjusted: float
-    """With the rate of false discoveries over all subsets controlled."""
+    """`p` adjusted for all subsets, so that the rate of false discoveries is controlled."""
 
 
 class Contamination(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What ``keju compare --contamination`` finds."""
+    """The result of ``keju compare --contamination``."""
 
     exam: str
     fresh_exam: str
@@ -58,31 +61,33 @@ class Contamination(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     protocol: str
     reader: str
     published: float | None
-    """The scores, with subsets weighed as in the difference."""
+    """The scores, with the same weights of subsets as in the difference."""
     fresh: float | None
     difference: float | None
     ci95: Ends | None
     p: float | None
-    """One-sided: the chance of so large a difference for a model without a memory."""
+    """One-sided: the chance of such a large difference if the model has memorised nothing."""
     subsets: tuple[SubsetGap, ...] = ()
     left_out: int = 0
-    """Questions without a grade, in subsets that both sides have."""
+    """The number of questions without a grade, in subsets that both sides have."""
     faulty: int = 0
-    """Published questions of these that are known to be faulty, and are left out."""
+    """The number of published questions in these subsets that are left out because they are
+    faulty."""
     uncompared: tuple[str, ...] = ()
-    """Subsets that only one side has."""
+    """The subsets that only one side has."""
     unlike: tuple[Unlike, ...] = ()
-    """In what the two differ beyond their nature; one that is decisive makes them incomparable."""
+    """Further differences between the two sides; a decisive one makes them incomparable."""
     notices: tuple[Notice, ...] = ()
 
     @property
     def obstacle(self) -> Unlike | None:
-        """The weightiest thing that makes them incomparable."""
-        return next((own for own in self.unlike if own.decisive), None)
+        """The most important difference that makes the sides incomparable; None if there is
+        none."""
+        return next((mismatch for mismatch in self.unlike if mismatch.decisive), None)
 
     @property
     def verdict(self) -> Literal["higher", "not shown", "nothing", "not comparable"]:
-        """Whether the published questions are shown to go better."""
+        """Whether the published questions are shown to be easier for the model."""
         if self.obstacle is not None:
             return "not comparable"
         if self.p is None:
@@ -91,7 +96,7 @@ class Contamination(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
     @property
     def by_heart(self) -> Ends | None:
-        """The share of published questions that, known by heart, would make the difference."""
+        """The share of memorised published questions that would explain the difference."""
         if self.ci95 is None or self.fresh is None or self.fresh >= 1:
             return None
         low, high = (max(0.0, min(1.0, end / (1 - self.fresh))) for end in self.ci95)
@@ -99,31 +104,31 @@ class Contamination(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
     @property
     def conclusions(self) -> tuple[Notice, ...]:
-        """What the comparison shows, and what it does not, in words."""
+        """Sentences that say what the comparison shows and what it does not show."""
         names: dict[str, Any] = {"exam": self.exam, "model": self.model}
-        if unlike := self.obstacle:
+        if obstacle := self.obstacle:
             names = {"base": self.published_run, "arm": self.fresh_run}
-            return (Notice(*unlike.told("compare_unlike", **names)),)
+            return (Notice(*obstacle.told("compare_unlike", **names)),)
         if self.difference is None or self.ci95 is None:
             return (Notice("contamination_nothing", names),)
         low, high = self.ci95
         values = names | {"points": 100 * self.difference, "p": self.p}
         values |= {"low": 100 * low, "high": 100 * high}
         code = "contamination_higher" if self.verdict == "higher" else "contamination_not_shown"
-        found = [Notice(code, values)]
+        notices = [Notice(code, values)]
         if self.verdict == "higher" and self.by_heart is not None:
-            least, most = (100 * end for end in self.by_heart)
-            found.append(Notice("contamination_by_heart", {"low": least, "high": most}))
-        found.append(Notice("contamination_meaning"))
-        return tuple(found)
+            low_share, high_share = (100 * end for end in self.by_heart)
+            notices.append(Notice("contamination_by_heart", {"low": low_share, "high": high_share}))
+        notices.append(Notice("contamination_meaning"))
+        return tuple(notices)
 
     @property
     def document(self) -> dict[str, Any]:
         """The plain document, as ``--json`` prints it."""
-        own: dict[str, Any] = msgspec.to_builtins(self)
+        fields: dict[str, Any] = msgspec.to_builtins(self)
         return {
             "schema": SCHEMA,
-            **own,
+            **fields,
             "comparable": self.obstacle is None,
             "verdict": self.verdict,
             "by_heart": self.by_heart,
@@ -141,105 +146,132 @@ def contamination(
     work_dir: str | None = None,
 ) -> Contamination:
     """Compare a model's run on a published exam with its run on fresh questions of that kind."""
-    first, second = (
+    published_exams, fresh_exams = (
         sittings_of(source, reader=reader, data_dir=data_dir, work_dir=work_dir)
         for source in (published, fresh)
     )
-    one, two = _matched(first, second, published, fresh)
-    unlike = tuple(_unlikes(one, two))
-    named: dict[str, Any] = {
-        "exam": one.exam.benchmark,
-        "fresh_exam": two.exam.benchmark,
-        "published_run": one.name,
-        "fresh_run": two.name,
-        "model": one.model,
-        "protocol": one.protocol,
-        "reader": one.reader,
-        "unlike": unlike,
+    published_exam, fresh_exam = _match_exams(published_exams, fresh_exams, published, fresh)
+    exam_mismatches = tuple(_find_mismatches(published_exam, fresh_exam))
+    shared_fields: dict[str, Any] = {
+        "exam": published_exam.exam.benchmark,
+        "fresh_exam": fresh_exam.exam.benchmark,
+        "published_run": published_exam.name,
+        "fresh_run": fresh_exam.name,
+        "model": published_exam.model,
+        "protocol": published_exam.protocol,
+        "reader": published_exam.reader,
+        "unlike": exam_mismatches,
     }
-    if any(own.decisive for own in unlike):
-        nothing: Any = dict.fromkeys(("published", "fresh", "difference", "ci95", "p"))
-        return Contamination(**named, **nothing)
-    ours, theirs = _scores(one), _scores(two)
+    if any(mismatch.decisive for mismatch in exam_mismatches):
+        empty_figures: Any = dict.fromkeys(("published", "fresh", "difference", "ci95", "p"))
+        return Contamination(**shared_fields, **empty_figures)
+    published_scores, fresh_scores = _group_scores(published_exam), _group_scores(fresh_exam)
     groups = {
-        name: (Group.of(ours.scores[name]), Group.of(theirs.scores[name]))
-        for name in ours.scores
-        if name in theirs.scores
+        name: (Group.of(published_scores.scores[name]), Group.of(fresh_scores.scores[name]))
+        for name in published_scores.scores
+        if name in fresh_scores.scores
     }
-    shared = ours.subsets & theirs.subsets
-    alone = [name for name in (*ours.scores, *theirs.scores) if name not in groups]
-    whole, rates = stratified_difference(list(groups.values())), _rates(list(groups.values()))
+    shared_subsets = published_scores.subsets & fresh_scores.subsets
+    uncompared = [
+        name for name in (*published_scores.scores, *fresh_scores.scores) if name not in groups
+    ]
+    overall, rates = stratified_difference(list(groups.values())), _average_groups(list(groups.values()))
     return Contamination(
-        **named,
+        **shared_fields,
         published=rates[0],
         fresh=rates[1],
-        difference=None if whole is None else whole.value,
-        ci95=None if whole is None else _ends(whole.interval),
-        p=None if whole is None else whole.p,
-        subsets=tuple(_gaps(groups)),
-        left_out=sum(side.left_out[name] for side in (ours, theirs) for name in shared),
-        faulty=sum(ours.faulty[name] for name in shared),
-        uncompared=tuple(dict.fromkeys(alone)),
-        notices=tuple(_notices(one, two, unlike)),
+        difference=None if overall is None else overall.value,
+        ci95=None if overall is None else _ends(overall.interval),
+        p=None if overall is None else overall.p,
+        subsets=tuple(_compare_subsets(groups)),
+        left_out=sum(
+            side.left_out[name]
+            for side in (published_scores, fresh_scores)
+            for name in shared_subsets
+        ),
+        faulty=sum(published_scores.faulty[name] for name in shared_subsets),
+        uncompared=tuple(dict.fromkeys(uncompared)),
+        notices=tuple(_notices(published_exam, fresh_exam, exam_mismatches)),
     )
 
 
-def _matched(
-    first: Sequence[Sitting], second: Sequence[Sitting], published: Source, fresh: Source
+def _match_exams(
+    published_exams: Sequence[Sitting],
+    fresh_exams: Sequence[Sitting],
+    published: Source,
+    fresh: Source,
 ) -> tuple[Sitting, Sitting]:
-    """The sitting of a published exam, and that of fresh questions of its kind as hard as those."""
+    """Return the published exam, and the fresh exam of the same kind and difficulty."""
     names = {"published": str(published), "fresh": str(fresh)}
     pairs = [
-        (one, two)
-        for one, two in product(first, second)
-        if not _is_fresh(one)
-        and _is_fresh(two)
-        and one.exam.benchmark
-        in (two.exam.benchmark, registry.get(two.exam.benchmark).fresh_of or None)
+        (published_exam, fresh_exam)
+        for published_exam, fresh_exam in product(published_exams, fresh_exams)
+        if not _is_fresh(published_exam)
+        and _is_fresh(fresh_exam)
+        and published_exam.exam.benchmark
+        in (fresh_exam.exam.benchmark, registry.get(fresh_exam.exam.benchmark).fresh_of or None)
     ]
     if not pairs:
         raise UsageError("contamination_no_pair", **names)
-    as_hard = [pair for pair in pairs if _difficulty(pair[1]) == PUBLISHED_DIFFICULTY]
-    if not as_hard:
+    equally_hard_pairs = [
+        pair for pair in pairs if _find_difficulty(pair[1]) == PUBLISHED_DIFFICULTY
+    ]
+    if not equally_hard_pairs:
         raise UsageError("contamination_difficulty", **names)
-    if len(as_hard) > 1:
-        arms = [*dict.fromkeys(own.arm for pair in as_hard for own in pair if own.arm)]
+    if len(equally_hard_pairs) > 1:
+        arms = [
+            *dict.fromkeys(
+                scored_exam.arm
+                for pair in equally_hard_pairs
+                for scored_exam in pair
+                if scored_exam.arm
+            )
+        ]
         raise UsageError("contamination_arms", arms=arms, **names)
-    return as_hard[0]
+    return equally_hard_pairs[0]
 
 
 def _is_fresh(sitting: Sitting) -> bool:
-    return _difficulty(sitting) is not None
+    return _find_difficulty(sitting) is not None
 
 
-def _difficulty(sitting: Sitting) -> float | None:
-    """How hard fresh questions are; None for published ones."""
+def _find_difficulty(sitting: Sitting) -> float | None:
+    """Return the difficulty of fresh questions; None for published ones."""
     if sitting.exam.difficulty is not None:
         return sitting.exam.difficulty
-    made: dict[str, float] = sitting.exam.settings.get("fresh") or {}
-    return made.get("difficulty")
+    fresh_settings: dict[str, float] = sitting.exam.settings.get("fresh") or {}
+    return fresh_settings.get("difficulty")
 
 
-def _unlikes(one: Sitting, two: Sitting) -> Iterator[Unlike]:
-    """In what two sittings differ beyond what makes the one published and the other fresh."""
-    partial = one.partial or two.partial
-    language = two.exam.settings.get("lang", "en")
+def _find_mismatches(published_exam: Sitting, fresh_exam: Sitting) -> Iterator[Unlike]:
+    """Yield the differences between two exams that are not due to one being fresh."""
+    partial = published_exam.partial or fresh_exam.partial
+    language = fresh_exam.exam.settings.get("lang", "en")
     if language != "en":
         yield Unlike("lang", "en", language, True)
-    for first, second, decisive in (
-        (one.conditions, two.conditions, True),
-        (one.circumstances, two.circumstances, False),
+    for published_facts, fresh_facts, decisive in (
+        (published_exam.conditions, fresh_exam.conditions, True),
+        (published_exam.circumstances, fresh_exam.circumstances, False),
     ):
-        for name in dict.fromkeys([*first, *second]):
-            known = name in first and name in second
-            if name in OWN | CHOOSING or name.startswith(DATA) or (partial and not known):
+        for name in dict.fromkeys([*published_facts, *fresh_facts]):
+            is_known_of_both = name in published_facts and name in fresh_facts
+            if (
+                name in INHERENT_DIFFERENCES | CHOOSING
+                or name.startswith(DATA)
+                or (partial and not is_known_of_both)
+            ):
                 continue
-            if first.get(name) != second.get(name):
-                yield Unlike(name, first.get(name), second.get(name), decisive or name == "model")
+            if published_facts.get(name) != fresh_facts.get(name):
+                yield Unlike(
+                    name,
+                    published_facts.get(name),
+                    fresh_facts.get(name),
+                    decisive or name == "model",
+                )
 
 
 class _Scores(msgspec.Struct):
-    """By subset: the scores, and how many questions have none or do not count."""
+    """The scores of one exam by subset, and the number of questions that do not count."""
 
     scores: dict[str, list[float]] = {}
     left_out: Counter[str] = msgspec.field(default_factory=Counter)
@@ -247,53 +279,56 @@ class _Scores(msgspec.Struct):
 
     @property
     def subsets(self) -> set[str]:
-        """Those that were asked."""
+        """The subsets with at least one question asked."""
         return {*self.scores, *self.left_out, *self.faulty}
 
 
-def _scores(sitting: Sitting) -> _Scores:
-    """The scores of a sitting by subset, without questions that are known to be faulty."""
-    found = _Scores()
-    for item in sitting:
-        if item.id in sitting.exam.errata:
-            found.faulty[item.subset] += 1
-        elif item.score is not None:
-            found.scores.setdefault(item.subset, []).append(item.score)
-        elif item.outcome is not None:
-            found.left_out[item.subset] += 1
-    return found
+def _group_scores(sitting: Sitting) -> _Scores:
+    """Return the scores of an exam by subset, without questions that are known to be faulty."""
+    subset_scores = _Scores()
+    for question in sitting:
+        if question.id in sitting.exam.errata:
+            subset_scores.faulty[question.subset] += 1
+        elif question.score is not None:
+            subset_scores.scores.setdefault(question.subset, []).append(question.score)
+        elif question.outcome is not None:
+            subset_scores.left_out[question.subset] += 1
+    return subset_scores
 
 
-def _rates(groups: Sequence[tuple[Group, Group]]) -> tuple[float | None, float | None]:
-    """The mean scores of both sides, with subsets weighed as in their difference."""
-    weights = [one.n * two.n / (one.n + two.n) for one, two in groups]
+def _average_groups(groups: Sequence[tuple[Group, Group]]) -> tuple[float | None, float | None]:
+    """Return the mean scores of both sides, with the weights of subsets used for the difference."""
+    weights = [
+        published_group.n * fresh_group.n / (published_group.n + fresh_group.n)
+        for published_group, fresh_group in groups
+    ]
     if not sum(weights):
         return None, None
-    first, second = (
+    published_rate, fresh_rate = (
         sum(weight * pair[side].mean for weight, pair in zip(weights, groups, strict=True))
         / sum(weights)
         for side in (0, 1)
     )
-    return first, second
+    return published_rate, fresh_rate
 
 
-def _gaps(groups: dict[str, tuple[Group, Group]]) -> Iterator[SubsetGap]:
-    found: dict[str, Apart] = {}
+def _compare_subsets(groups: dict[str, tuple[Group, Group]]) -> Iterator[SubsetGap]:
+    differences: dict[str, Apart] = {}
     for name, pair in groups.items():
-        if (own := group_difference(*pair)) is not None:
-            found[name] = own
-    adjusted = benjamini_hochberg([own.p for own in found.values()])
-    for (name, own), p in zip(found.items(), adjusted, strict=True):
-        one, two = groups[name]
+        if (difference := group_difference(*pair)) is not None:
+            differences[name] = difference
+    adjusted = benjamini_hochberg([difference.p for difference in differences.values()])
+    for (name, difference), p in zip(differences.items(), adjusted, strict=True):
+        published_group, fresh_group = groups[name]
         yield SubsetGap(
             name=name,
-            published_n=one.n,
-            fresh_n=two.n,
-            published=one.mean,
-            fresh=two.mean,
-            difference=own.value,
-            ci95=_ends(own.interval),
-            p=own.p,
+            published_n=published_group.n,
+            fresh_n=fresh_group.n,
+            published=published_group.mean,
+            fresh=fresh_group.mean,
+            difference=difference.value,
+            ci95=_ends(difference.interval),
+            p=difference.p,
             p_adjusted=p,
         )
 
@@ -302,11 +337,13 @@ def _ends(interval: Interval) -> Ends:
     return interval.low, interval.high
 
 
-def _notices(one: Sitting, two: Sitting, unlike: Sequence[Unlike]) -> Iterator[Notice]:
-    """What could mislead about the comparison."""
-    yield from differences_said(unlike)
-    for own in (one, two):
-        if own.partial:
-            yield Notice("compare_partly_known", {"name": own.name})
-    if one.exam.settings.get("few_shot_num"):
+def _notices(
+    published_exam: Sitting, fresh_exam: Sitting, exam_mismatches: Sequence[Unlike]
+) -> Iterator[Notice]:
+    """Yield the notices about anything that could mislead about the comparison."""
+    yield from mismatch_notices(exam_mismatches)
+    for scored_exam in (published_exam, fresh_exam):
+        if scored_exam.partial:
+            yield Notice("compare_partly_known", {"name": scored_exam.name})
+    if published_exam.exam.settings.get("few_shot_num"):
         yield Notice("contamination_examples")

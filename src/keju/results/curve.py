@@ -1,4 +1,4 @@
-"""The part of ``results.json`` that tells of accuracy against difficulty, as structs."""
+"""The structs of accuracy against difficulty, a part of ``results.json``."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: float | None
     ci95: Ends | None
     chance: float | None
-    """The score of a blind guess; None where that is not defined."""
+    """The expected score of a blind guess; None if guessing is not defined."""
 
 
 class Half(msgspec.Struct, frozen=True, kw_only=True):
-    """The difficulty at which a model has fallen to half of its way to chance.
+    """The difficulty at which the accuracy has fallen halfway to chance.
 
-    The way begins at the easiest difficulty of the curve.
+    The fall is measured from the easiest difficulty of the curve.
     """
 
     reached: Literal["reached", "beyond", "at_chance"]
-    """``beyond`` the hardest difficulty; ``at_chance`` where the easiest is not above chance, so
-    that there is nothing to fall."""
+    """``beyond``: harder than the hardest difficulty. ``at_chance``: the score at the easiest
+    difficulty is not above chance, so it cannot fall."""
     difficulty: float | None
     ci95: tuple[float | None, float | None] | None
-    """An end that is None lies beyond the hardest difficulty."""
+    """An end that is None is beyond the hardest difficulty."""
 
 
 class Curve(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Accuracy against difficulty: of an exam under one reader, or of one subset of it."""
+    """Accuracy against difficulty, for an exam under one reader or for one of its subsets."""
 
     exam: str
     protocol: str
@@ -46,19 +46,19 @@ class Curve(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     subset: str = ""
     """Empty for the whole exam."""
     points: tuple[CurvePoint, ...]
-    """The easiest first."""
+    """The easiest comes first."""
     half: Half | None
     slope: float | None
-    """How the accuracy changes with each doubling of the difficulty."""
+    """The change of the accuracy for each doubling of the difficulty."""
     p: float | None
-    """Of the test for a trend, two-sided; for the whole exam within its subsets."""
+    """The p of a two-sided test for a trend; for the whole exam, the trend within its subsets."""
     p_adjusted: float | None = None
-    """Of a subset: with the rate of false discoveries over all subsets controlled."""
+    """For a subset: `p` adjusted for all subsets (rate of false discoveries)."""
     subsets: tuple[Curve, ...] = ()
 
     @property
     def verdict(self) -> Literal["falls", "rises", "flat", "nothing"]:
-        """Whether a trend is visible."""
+        """Whether the accuracy shows a trend."""
         p = self.p if self.p_adjusted is None else self.p_adjusted
         if p is None or self.slope is None:
             return "nothing"
@@ -68,19 +68,19 @@ class Curve(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def conclusions(self) -> tuple[Notice, ...]:
-        """Whether a fall is visible, and where the model is halfway to chance, in words."""
+        """Sentences that say whether the accuracy falls and where it is halfway to chance."""
         name = self.subset or self.exam
-        found = [Notice("curve_nothing", {"name": name})]
+        notices = [Notice("curve_nothing", {"name": name})]
         if self.verdict != "nothing":
             p = self.p if self.p_adjusted is None else self.p_adjusted
             points = 100 * (self.slope or 0.0)
             values = {"name": name, "points": points, "size": abs(points), "p": p}
-            found = [Notice(f"curve_{self.verdict}", values)]
+            notices = [Notice(f"curve_{self.verdict}", values)]
         if self.half is not None:
-            found.append(self._halfway(self.half))
-        return tuple(found)
+            notices.append(self._describe_halfway(self.half))
+        return tuple(notices)
 
-    def _halfway(self, half: Half) -> Notice:
+    def _describe_halfway(self, half: Half) -> Notice:
         low, high = half.ci95 or (None, None)
         values = {"least": self.points[0].difficulty, "most": self.points[-1].difficulty}
         values |= {"value": half.difficulty or 0.0, "low": low or 0.0, "high": high or 0.0}

@@ -1,4 +1,4 @@
-"""Which limit cut the replies of an exam, as notices that name the setting that helps."""
+"""Report which limit cut the replies of an exam, in notices that name the setting to change."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _CODES: Final[dict[CutCause, str]] = {
 
 def cut_notices(job: Job, tally: Tally, notice: Notice) -> Iterator[Notice]:
     """Yield the notice of replies that were cut off, once for each cause."""
-    part, whole = notice.values["part"], notice.values["whole"]
+    part, total = notice.values["part"], notice.values["whole"]
     cut = CODE["truncated"]
     causes = Counter(cause for unit, cause in job.cuts.items() if tally.outcomes[unit] == cut)
     for cause, code in _CODES.items():
-        values = {"part": causes[cause], "whole": whole, "share": causes[cause] / whole}
+        values = {"part": causes[cause], "whole": total, "share": causes[cause] / total}
         if cause in SETTINGS:
             values["most"] = _limit(job, cause)
         if causes[cause] and values.get("most") != 0:
             part -= causes[cause]
             yield Notice(code, values)
     if part:
-        values = {"part": part, "whole": whole, "share": part / whole}
+        values = {"part": part, "whole": total, "share": part / total}
         yield _at_max_tokens(job, replace(notice, values=values))
 
 
 def _limit(job: Job, cause: CutCause) -> float:
-    """Return the amount of a limit of the job's questions; 0 where it is not known."""
+    """Return the value of a limit of the job's questions; 0 if it is not known."""
     for name in SETTINGS:
         if name == cause and job.limits is not None:
             return job.limits.most(name) or 0
@@ -49,7 +49,7 @@ def _limit(job: Job, cause: CutCause) -> float:
 
 
 def _at_max_tokens(job: Job, notice: Notice) -> Notice:
-    """Return the notice of replies that reached the limit of tokens of a single reply."""
+    """Return the notice about replies that reached the token limit of a single reply."""
     limit = job.token_limit
     if limit is None:
         return replace(notice, code="cut_replies_unbounded")
@@ -61,8 +61,8 @@ def _at_max_tokens(job: Job, notice: Notice) -> Notice:
 
 def ignored_limit_notices(job: Job) -> Iterator[Notice]:
     """Yield a notice for each limit that replies exceed without being cut."""
-    whole = job.tallies[0].done
+    total = job.tallies[0].done
     for name, part in Counter(job.ignored_limits.values()).items():
-        setting, most = f"agent.{SETTINGS[name]}", _limit(job, name)
-        values = {"part": part, "whole": whole, "share": part / whole}
-        yield Notice("limits_ignored", {**values, "setting": setting, "most": most})
+        setting, limit = f"agent.{SETTINGS[name]}", _limit(job, name)
+        values = {"part": part, "whole": total, "share": part / total}
+        yield Notice("limits_ignored", {**values, "setting": setting, "most": limit})

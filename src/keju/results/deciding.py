@@ -1,7 +1,7 @@
-"""What to do next about a gate: the commands that decide it, and why there are none.
+"""The next steps after a gate: commands that lead to a decision, or reasons why there are none.
 
-A run that is not finished is gone on with; one that asked a part of its exam asks more of it; an
-exam that is generated is sat anew with more questions.
+An unfinished run is resumed. A run that asked only a part of its exam asks more questions. An exam
+with generated questions is run again with more questions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keju.stats.gate import decide
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A command that tells more, and the label that says what it does."""
+    """A command to run next, and the label that describes it."""
 
     label: str
     command: str
@@ -34,329 +34,359 @@ class Step(msgspec.Struct, frozen=True):
 
 def is_itself(sittings: Sequence[Sitting], base: Sequence[Sitting]) -> bool:
     """Whether a run is its own baseline."""
-    return bool(base) and sittings[0].is_of(base[0])
+    return bool(base) and sittings[0].is_same_source(base[0])
 
 
 def steps(
-    own: Sequence[Sitting], base: Sequence[Sitting], rows: Sequence[GateRow]
+    run_exams: Sequence[Sitting], base: Sequence[Sitting], rows: Sequence[GateRow]
 ) -> Iterator[Step]:
-    """Commands that decide, or tell more of the runs that were gated; files and logs have none."""
-    first, sides = own[0], [own, base]
-    if not first.command or is_itself(own, base):
+    """Yield the next commands for the runs of a gate. Files and logs have no commands."""
+    first_exam, sides = run_exams[0], [run_exams, base]
+    if not first_exam.command or is_itself(run_exams, base):
         return
-    growth = _growth(sides, rows).commands
+    growth = _plan_growth(sides, rows).commands
     if any(row.verdict == "inconclusive" for row in rows):
-        for command in _rest(sides):
+        for command in _resume_commands(sides):
             if not any(grown.startswith(f"{command} ") for grown in growth):
                 yield Step("gate.resume", command)
     for command in growth:
         yield Step("gate.grow", command)
-    anew = _anew(sides, rows)
-    for command in anew.commands if anew else ():
+    rerun = _plan_rerun(sides, rows)
+    for command in rerun.commands if rerun else ():
         yield Step("gate.anew", command)
     if base and base[0].command:
-        yield Step("gate.compare", f"keju compare {base[0].command} {first.command}")
+        yield Step("gate.compare", f"keju compare {base[0].command} {first_exam.command}")
     else:
-        yield Step("gate.audit", f"keju audit {first.command}")
-    if plan := _plan(first, base, rows):
-        if anew:
-            yield Step("gate.plan", f"{plan} --dataset-args {','.join(anew.settings)}")
-        elif not [*_beyond(sides, rows)]:
+        yield Step("gate.audit", f"keju audit {first_exam.command}")
+    if plan := _plan_command(first_exam, base, rows):
+        if rerun:
+            yield Step("gate.plan", f"{plan} --dataset-args {','.join(rerun.settings)}")
+        elif not [*_find_undersized_exams(sides, rows)]:
             yield Step("gate.plan", plan)
 
 
 def reasons(
-    own: Sequence[Sitting], base: Sequence[Sitting], rows: Sequence[GateRow]
+    run_exams: Sequence[Sitting], base: Sequence[Sitting], rows: Sequence[GateRow]
 ) -> Iterator[Notice]:
-    """Why more questions do not decide, or not at once."""
-    if is_itself(own, base):
+    """Yield notices that explain why more questions do not decide, or not at once."""
+    if is_itself(run_exams, base):
         return
-    yield from _too_few([own, base], rows)
-    if len(draws := _growth([own, base], rows).draws) > 1:
-        first, second = (draw.words for draw in draws[:2])
+    yield from _too_few_notices([run_exams, base], rows)
+    if len(draws := _plan_growth([run_exams, base], rows).draws) > 1:
+        left_flags, right_flags = (draw.flags for draw in draws[:2])
         values = {
-            "run": own[0].name,
+            "run": run_exams[0].name,
             "baseline": base[0].name,
-            "first": " ".join(word for word in first if word not in second),
-            "second": " ".join(word for word in second if word not in first),
+            "first": " ".join(word for word in left_flags if word not in right_flags),
+            "second": " ".join(word for word in right_flags if word not in left_flags),
         }
         yield Notice("gate_other_draw", values)
 
 
-def _resumed(run: Sitting) -> str:
-    """The command that goes on with a run."""
+def _resume_command(run: Sitting) -> str:
+    """Return the command that resumes a run."""
     assert run.manifest is not None
     return f"keju eval --config {shlex.quote(typed_path(run.manifest))} --resume{run.key_flag}"
 
 
-def _rest(sides: Sequence[Sequence[Sitting]]) -> list[str]:
-    """The commands that go on with the runs that are not finished."""
+def _resume_commands(sides: Sequence[Sequence[Sitting]]) -> list[str]:
+    """Return the commands that resume the unfinished runs."""
     return [
-        _resumed(sittings[0])
+        _resume_command(sittings[0])
         for sittings in sides
-        if any(each.manifest and each.job.missing for each in sittings)
+        if any(scored_exam.manifest and scored_exam.job.missing for scored_exam in sittings)
     ]
 
 
 class Share(NamedTuple):
-    """The part of a sitting that a gate rests on: the subsets that its baseline asks too."""
+    """The part of an exam that a gate is based on: the subsets that the other side asks as well."""
 
     sitting: Sitting
-    others: Collection[str] | None = None
-    """The subsets of the baseline, or of the run that it is one for; None for a score alone."""
+    other_subsets: Collection[str] | None = None
+    """The subsets of the run on the other side of the gate; None for a gate on a score alone."""
 
     @property
     def subsets(self) -> list[Subset]:
-        """Those of which questions count."""
-        return [own for own in self.sitting.exam.subsets if self.counts(own.name)]
+        """The subsets whose questions count."""
+        return [subset for subset in self.sitting.exam.subsets if self.counts(subset.name)]
 
     @property
-    def asked(self) -> int:
-        """How many questions of these subsets are asked."""
+    def asked_count(self) -> int:
+        """The number of questions of these subsets that are asked."""
         return sum(map(len, self.subsets))
 
     @property
-    def whole(self) -> int:
-        """How many questions these subsets have, of which a sitting may ask a part."""
-        return sum(map(_size_of, self.subsets))
+    def total_count(self) -> int:
+        """The number of questions that these subsets have in total."""
+        return sum(map(_subset_size, self.subsets))
 
     def counts(self, subset: str) -> bool:
         """Whether the questions of a subset count."""
-        return self.others is None or subset in self.others
+        return self.other_subsets is None or subset in self.other_subsets
 
 
-def shares_of(one: Sitting, two: Sitting) -> list[Share]:
-    """What two sittings of an exam have in common, as the part of each."""
-    return [Share(one, _names_of(two)), Share(two, _names_of(one))]
+def shares_of(left_exam: Sitting, right_exam: Sitting) -> list[Share]:
+    """Return what two scored exams have in common, as a part of each."""
+    return [
+        Share(left_exam, _subset_names(right_exam)),
+        Share(right_exam, _subset_names(left_exam)),
+    ]
 
 
-def _names_of(sitting: Sitting) -> frozenset[str]:
-    """The subsets that a sitting asks, or would with a larger total."""
-    return frozenset((*(own.name for own in sitting.exam.subsets), *sitting.exam.undrawn))
+def _subset_names(sitting: Sitting) -> frozenset[str]:
+    """Return the subsets that an exam asks, or would ask with a larger total."""
+    return frozenset((*(subset.name for subset in sitting.exam.subsets), *sitting.exam.undrawn))
 
 
-def _size_of(subset: Subset) -> int:
-    """How many questions there are of a subset."""
+def _subset_size(subset: Subset) -> int:
+    """Return the number of questions that a subset has."""
     return subset.population or len(subset)
 
 
 def _shares(sides: Sequence[Sequence[Sitting]], row: GateRow) -> list[Share]:
-    """What a row rests on: the run alone, or what it and its baseline have in common."""
+    """Return the parts of exams that a row is based on: one for a score, two with a baseline."""
     sittings = [
-        each
+        scored_exam
         for side in (sides[:1] if row.gate == AT_LEAST else sides)
-        for each in side
-        if (each.exam.benchmark, each.arm) == (row.exam, row.arm)
+        for scored_exam in side
+        if (scored_exam.exam.benchmark, scored_exam.arm) == (row.exam, row.arm)
     ]
-    return shares_of(*sittings) if len(sittings) == 2 else [Share(each) for each in sittings]
+    return (
+        shares_of(*sittings)
+        if len(sittings) == 2
+        else [Share(scored_exam) for scored_exam in sittings]
+    )
 
 
-def _beyond(
+def _find_undersized_exams(
     sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]
 ) -> Iterator[tuple[GateRow, Share]]:
-    """The undecided exams that have fewer questions than would decide, each with a sitting."""
+    """Yield the undecided rows whose exams have too few questions to decide, each with its exam."""
     for row in rows:
         for share in _shares(sides, row):
-            if (row.needed or 0) > share.whole:
+            if (row.needed or 0) > share.total_count:
                 yield row, share
 
 
-def _grows(exam: str) -> str:
-    """The setting that says how many questions of an exam are made; empty where they are given."""
+def _find_size_setting(exam: str) -> str:
+    """Return the setting that makes more questions of a generated exam; empty for other exams."""
     return registry.get(exam).grows if exam in registry.names() else ""
 
 
-def _too_few(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> Iterator[Notice]:
-    """That exams have no more questions, or which setting makes more of them."""
-    whole: dict[str, int] = {}
-    parts: set[str] = set()
-    for row, share in _beyond(sides, rows):
-        whole[row.exam] = min(share.whole, whole.get(row.exam, share.whole))
+def _too_few_notices(
+    sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]
+) -> Iterator[Notice]:
+    """Yield notices of exams that have too few questions; they name the setting that makes more."""
+    totals: dict[str, int] = {}
+    partial_exams: set[str] = set()
+    for row, share in _find_undersized_exams(sides, rows):
+        totals[row.exam] = min(share.total_count, totals.get(row.exam, share.total_count))
         if any(share.sitting.circumstances.get(name) for name in ("subset_list", "ids", "total")):
-            parts.add(row.exam)  # it may have subsets that are not asked at all
-    for exam, many in whole.items():
-        values = {"exam": exam, "whole": many}
-        if setting := _grows(exam):
+            partial_exams.add(row.exam)  # The exam may have subsets that were not asked at all.
+    for exam, total in totals.items():
+        values = {"exam": exam, "whole": total}
+        if setting := _find_size_setting(exam):
             yield Notice("gate_makes_more", values | {"setting": f"{exam}.{setting}"})
         else:
-            yield Notice("gate_no_more_asked" if exam in parts else "gate_no_more", values)
+            yield Notice("gate_no_more_asked" if exam in partial_exams else "gate_no_more", values)
 
 
 class _Anew(NamedTuple):
-    """How runs of exams that are generated are sat anew with more questions, and gated."""
+    """The commands that run generated exams again with more questions, and then gate them."""
 
     settings: list[str]
     commands: list[str]
 
 
-def _anew(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Anew | None:
-    """None where more questions are not what is needed, or one of the runs cannot be sat anew."""
+def _plan_rerun(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Anew | None:
+    """Return how to run generated exams again with more questions.
+
+    None if more questions would not help, or if one of the runs cannot be run again.
+    """
     sizes: dict[str, int] = {}
-    for row, share in _beyond(sides, rows):
-        if not (_grows(row.exam) and share.subsets):
+    for row, share in _find_undersized_exams(sides, rows):
+        if not (_find_size_setting(row.exam) and share.subsets):
             return None
         size = math.ceil((row.needed or 0) / len(share.subsets))
         sizes[row.exam] = max(size, sizes.get(row.exam, 0))
     if not sizes:
         return None
-    settings = [f"{exam}.{_grows(exam)}={size}" for exam, size in sizes.items()]
+    settings = [f"{exam}.{_find_size_setting(exam)}={size}" for exam, size in sizes.items()]
     commands, names = [], []
     for sittings in filter(None, sides):
-        run, most = sittings[0], max(sizes.values())
-        asked = _all_asked(sittings, most)
-        if run.manifest is None or asked is None:
+        run, largest_size = sittings[0], max(sizes.values())
+        question_flags = _question_flags(sittings, largest_size)
+        if run.manifest is None or question_flags is None:
             return None
-        folder = run.manifest.parent.with_name(f"{run.manifest.parent.name}-{most}")
+        folder = run.manifest.parent.with_name(f"{run.manifest.parent.name}-{largest_size}")
         names.append(command_name(folder))
-        where = f"--config {shlex.quote(typed_path(run.manifest))}"
-        named = f"--run-id {shlex.quote(folder.name)}"
+        config_flag = f"--config {shlex.quote(typed_path(run.manifest))}"
+        run_id_flag = f"--run-id {shlex.quote(folder.name)}"
         limits = [
-            f"{each.exam.benchmark}.limit={_largest_subset([each], most)}"
-            for each in sittings
-            if each.has_exam_limit
+            f"{run_exam.exam.benchmark}.limit={_largest_subset_size([run_exam], largest_size)}"
+            for run_exam in sittings
+            if run_exam.has_exam_limit
         ]
         args = ",".join([*settings, *limits])
-        commands.append(f"keju eval {where} --dataset-args {args}{asked} {named}{run.key_flag}")
+        flags_of_exams = f"--dataset-args {args}{question_flags}"
+        commands.append(f"keju eval {config_flag} {flags_of_exams} {run_id_flag}{run.key_flag}")
     flags = [f"--baseline {name}" for name in names[1:]]
     for row in rows:
         flags.append(f"--{'at-least' if row.gate == AT_LEAST else 'margin'} {abs(row.limit):g}")
     return _Anew(settings, [*commands, f"keju gate {names[0]} {' '.join(dict.fromkeys(flags))}"])
 
 
-def _all_asked(sittings: Sequence[Sitting], size: int) -> str | None:
-    """Flags with which a run asks all questions of subsets of this size; None if none are known.
+def _question_flags(sittings: Sequence[Sitting], size: int) -> str | None:
+    """Return flags that make a run ask all questions of subsets of this size; None if unknown.
 
-    A limit that lets all of today's questions through would not let those through that are made
-    beside them. Of several exams a part stays a part: its limit is another for each.
+    A limit that covers all present questions would not cover the ones that are generated in
+    addition. If a run has several exams and asks only a part of them, the result is None, because
+    each exam needs a different limit.
     """
-    known = sittings[0].circumstances
-    whole = all(Share(each).asked == Share(each).whole for each in sittings)
-    if any(known.get(name) for name in ("ids", "shard")) or (len(sittings) > 1 and not whole):
+    circumstances = sittings[0].circumstances
+    asks_everything = all(
+        Share(scored_exam).asked_count == Share(scored_exam).total_count for scored_exam in sittings
+    )
+    if any(circumstances.get(name) for name in ("ids", "shard")) or (
+        len(sittings) > 1 and not asks_everything
+    ):
         return None
-    limited = [each for each in sittings if not each.has_exam_limit]
-    if not limited:  # the exams' own settings limit them all
+    limited = [scored_exam for scored_exam in sittings if not scored_exam.has_exam_limit]
+    if not limited:  # The settings of the exams limit all of them.
         return ""
     sizes = {
-        "limit": _largest_subset(limited, size),
-        "total": max(size * len(_names_of(each)) for each in limited),
+        "limit": _largest_subset_size(limited, size),
+        "total": max(size * len(_subset_names(scored_exam)) for scored_exam in limited),
     }
-    known = limited[0].circumstances
-    flags = "".join(f" --{name} {sizes[name]}" for name in sizes if known.get(name) is not None)
-    return flags if flags or whole else None
+    circumstances = limited[0].circumstances
+    flags = "".join(
+        f" --{name} {sizes[name]}" for name in sizes if circumstances.get(name) is not None
+    )
+    return flags if flags or asks_everything else None
 
 
-def _largest_subset(sittings: Sequence[Sitting], size: int) -> int:
-    """The number of questions in the largest subset, if subsets of `size` are made as well."""
-    return max(size, *(_size_of(subset) for each in sittings for subset in each.exam.subsets))
+def _largest_subset_size(sittings: Sequence[Sitting], size: int) -> int:
+    """Return the size of the largest subset, if subsets of `size` are generated as well."""
+    return max(
+        size,
+        *(_subset_size(subset) for scored_exam in sittings for subset in scored_exam.exam.subsets),
+    )
 
 
-def _plan(own: Sitting, base: Sequence[Sitting], rows: Sequence[GateRow]) -> str:
-    """The command that tells what the questions take that decide the one exam that is undecided.
+def _plan_command(run_exam: Sitting, base: Sequence[Sitting], rows: Sequence[GateRow]) -> str:
+    """Return the command that estimates the cost of deciding the one undecided exam.
 
-    Empty where `decision` finds another number, for arms and where only Holm's p are too large, and
-    for an exam of the user's own, which has a place and no name.
+    The result is empty in these cases: several exams are undecided, the row is for an arm, only the
+    adjusted p (Holm) is too large, or the exam is a folder of the user without a registered name.
     """
-    undecided = [row for row in rows if row.verdict == "inconclusive" and row.needed]
-    if len(undecided) != 1 or not (base and base[0].command):
+    undecided_rows = [row for row in rows if row.verdict == "inconclusive" and row.needed]
+    if len(undecided_rows) != 1 or not (base and base[0].command):
         return ""
-    (row,) = undecided
+    (row,) = undecided_rows
     if row.gate != NO_WORSE or row.arm or decide(row.p, row.p_fail) != "inconclusive":
         return ""
     if row.exam not in registry.names():
         return ""
-    runs = f"--pilot {own.command} --baseline {base[0].command}"
+    runs = f"--pilot {run_exam.command} --baseline {base[0].command}"
     return f"keju plan {row.exam} {runs} --margin {-row.limit:g}"
 
 
 class _Draw(NamedTuple):
-    """How a run draws its questions; two that draw alike share those of the smaller one."""
+    """The way a run draws its questions.
+
+    If two runs draw in the same way, they share the questions of the smaller one.
+    """
 
     flag: str
-    how: str
+    method: str
     seed: int | None
-    """None where nothing is left to chance."""
+    """None if nothing is random."""
 
     @property
-    def words(self) -> list[str]:
-        """The flags that say so."""
-        chance = [] if self.seed is None else [f"--seed {self.seed}"]
-        return [f"--{self.flag}", f"--sample {self.how}", *chance]
+    def flags(self) -> list[str]:
+        """The flags that draw questions in this way."""
+        seed_flags = [] if self.seed is None else [f"--seed {self.seed}"]
+        return [f"--{self.flag}", f"--sample {self.method}", *seed_flags]
 
 
 class _Growth(NamedTuple):
-    """How runs ask as many questions as would decide."""
+    """The commands that make runs ask enough questions to decide."""
 
     commands: list[str]
     draws: list[_Draw]
-    """In how many ways they draw them; there are no commands if these are several."""
+    """The ways in which the runs draw questions. If there are several, the commands are empty."""
 
 
-def _growth(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Growth:
-    """The commands that let runs ask as many questions as would decide all that is undecided.
+def _plan_growth(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Growth:
+    """Return the commands that make runs ask enough questions to decide every undecided row.
 
-    A run that asks so many already needs none. There are no commands where an exam has not so many
-    questions, where a run draws them in another way, or the runs do not draw them alike.
+    A run that already asks enough needs no command. There are no commands if an exam has too few
+    questions, if a run cannot draw more, or if the runs draw in different ways.
     """
-    undecided = [each for each in rows if each.verdict == "inconclusive"]
+    undecided_rows = [row for row in rows if row.verdict == "inconclusive"]
     grown: dict[str, int] = {}
     draws: dict[_Draw, None] = {}
-    for row, share in ((each, part) for each in undecided for part in _shares(sides, each)):
-        if row.needed is None or share.whole < row.needed:
+    for row, share in (
+        (undecided_row, part)
+        for undecided_row in undecided_rows
+        for part in _shares(sides, undecided_row)
+    ):
+        if row.needed is None or share.total_count < row.needed:
             return _Growth([], [])
-        if share.asked == share.whole:
+        if share.asked_count == share.total_count:
             continue
-        draw = _draw_of(share.sitting)
-        size = draw and _drawn_for(share, draw.flag, row.needed)
+        draw = _find_draw(share.sitting)
+        size = draw and _find_size_to_draw(share, draw.flag, row.needed)
         if draw is None or size is None:
             return _Growth([], [])
         draws[draw] = None
         if size > share.sitting.circumstances[draw.flag]:
-            command = f"{_resumed(share.sitting)} {_option(share.sitting, draw.flag)}"
+            command = f"{_resume_command(share.sitting)} {_limit_option(share.sitting, draw.flag)}"
             grown[command] = max(size, grown.get(command, 0))
-    alike = len(draws) == 1
+    is_same_draw = len(draws) == 1
     commands = [f"{command}{size}" for command, size in grown.items()]
-    return _Growth(commands if alike else [], [*draws])
+    return _Growth(commands if is_same_draw else [], [*draws])
 
 
-def _option(sitting: Sitting, flag: str) -> str:
-    """The option that sets the limit or the total of a run, up to its number.
+def _limit_option(sitting: Sitting, flag: str) -> str:
+    """Return the option that sets the limit or total of a run, without its number.
 
-    A limit in the exam's own settings outranks ``--limit``, so it is set there.
+    A limit in the exam's settings takes precedence over ``--limit``, so it is changed there.
     """
     if flag == "limit" and sitting.has_exam_limit:
         return f"--dataset-args {shlex.quote(sitting.exam.benchmark)}.limit="
     return f"--{flag} "
 
 
-def _draw_of(sitting: Sitting) -> _Draw | None:
-    """How a run that asks a part of its exam draws it; None if it cannot draw more."""
-    known = sitting.circumstances
+def _find_draw(sitting: Sitting) -> _Draw | None:
+    """Return how a run that asks a part of its exam draws it; None if it cannot draw more."""
+    circumstances = sitting.circumstances
     if sitting.manifest is None or sitting.job.stopping:
         return None
-    how = str(known.get("sample"))
-    seed = None if how == "first" else known.get("seed")
-    if known.get("total") is not None:
-        return _Draw("total", how, seed)
-    return _Draw("limit", how, seed) if type(known.get("limit")) is int else None
+    method = str(circumstances.get("sample"))
+    seed = None if method == "first" else circumstances.get("seed")
+    if circumstances.get("total") is not None:
+        return _Draw("total", method, seed)
+    return _Draw("limit", method, seed) if type(circumstances.get("limit")) is int else None
 
 
-def _drawn_for(share: Share, flag: str, many: int) -> int | None:
-    """The limit, or the total, with which so many questions that count are asked.
+def _find_size_to_draw(share: Share, flag: str, needed: int) -> int | None:
+    """Return the limit or total with which `needed` questions that count are asked.
 
-    None where a total goes to subsets too whose size is not known, since it drew none of them.
+    None if a total would also draw from subsets whose size is unknown.
     """
     exam = share.sitting.exam
-    if flag == "total" and all(map(share.counts, _names_of(share.sitting))):
-        return many
+    if flag == "total" and all(map(share.counts, _subset_names(share.sitting))):
+        return needed
     if flag == "total" and exam.undrawn:
         return None
-    sizes = [_size_of(own) for own in exam.subsets]
-    counts = [share.counts(own.name) for own in exam.subsets]
+    sizes = [_subset_size(subset) for subset in exam.subsets]
+    is_counted = [share.counts(subset.name) for subset in exam.subsets]
 
-    def asked(drawn: int) -> int:
-        """How many questions that count are among those drawn with this limit or total."""
-        limits = [drawn] * len(sizes) if flag == "limit" else split_total(sizes, drawn)
-        parts = zip(sizes, limits, counts, strict=True)
-        return sum(min(size, limit) for size, limit, counts in parts if counts)
+    def count_drawn(setting: int) -> int:
+        """Return how many drawn questions count, with this limit or total."""
+        limits = [setting] * len(sizes) if flag == "limit" else split_total(sizes, setting)
+        parts = zip(sizes, limits, is_counted, strict=True)
+        return sum(min(size, limit) for size, limit, counted in parts if counted)
 
-    return bisect_left(range(sum(sizes)), many, key=asked)
+    return bisect_left(range(sum(sizes)), needed, key=count_drawn)

@@ -1,7 +1,7 @@
-"""Accuracy against difficulty, out of the entries of an exam that is sat at several.
+"""Accuracy against difficulty, from the entries of an exam that was run at several difficulties.
 
-Every difficulty has questions of its own, so nothing is paired. Scores count as right or wrong of
-independent questions; where questions were repeated the tests are on the safe side.
+Each difficulty has different questions, so nothing is paired. The tests treat scores as right or
+wrong and questions as independent. If questions were repeated, the tests are conservative.
 """
 
 from __future__ import annotations
@@ -18,25 +18,29 @@ from keju.stats.paired import benjamini_hochberg
 
 
 def curves_of(entries: Iterable[Entry]) -> list[Curve]:
-    """A curve for each exam and reader that has entries at several difficulties."""
-    found: dict[tuple[str, str, str], dict[float, Entry]] = {}
+    """Return a curve for each exam and reader that has entries at several difficulties."""
+    entries_by_exam: dict[tuple[str, str, str], dict[float, Entry]] = {}
     for entry in entries:
         if entry.difficulty is not None and entry.arm:
-            own = found.setdefault((entry.name, entry.protocol, entry.reader), {})
-            own[entry.difficulty] = entry
+            exam_entries = entries_by_exam.setdefault(
+                (entry.name, entry.protocol, entry.reader), {}
+            )
+            exam_entries[entry.difficulty] = entry
     return [
-        _curve([levels[difficulty] for difficulty in sorted(levels)])
-        for levels in found.values()
+        _build_exam_curve([levels[difficulty] for difficulty in sorted(levels)])
+        for levels in entries_by_exam.values()
         if len(levels) > 1 and len({entry.arm for entry in levels.values()}) == len(levels)
     ]
 
 
-def _curve(entries: Sequence[Entry]) -> Curve:
-    """The curve of an exam; `entries` ascend in difficulty."""
+def _build_exam_curve(entries: Sequence[Entry]) -> Curve:
+    """Return the curve of an exam; `entries` are in ascending order of difficulty."""
     names = dict.fromkeys(row.name for entry in entries for row in entry.subsets)
-    subsets = [_with_tests(_of_subset(entries, name)) for name in names]
-    adjusted = iter(benjamini_hochberg([own.p for own in subsets if own.p is not None]))
-    subsets = [own if own.p is None else replace(own, p_adjusted=next(adjusted)) for own in subsets]
+    subsets = [_add_tests(_build_subset_curve(entries, name)) for name in names]
+    adjusted = iter(benjamini_hochberg([curve.p for curve in subsets if curve.p is not None]))
+    subsets = [
+        curve if curve.p is None else replace(curve, p_adjusted=next(adjusted)) for curve in subsets
+    ]
     points = [
         CurvePoint(
             difficulty=entry.difficulty or 0.0,
@@ -48,20 +52,20 @@ def _curve(entries: Sequence[Entry]) -> Curve:
         )
         for entry in entries
     ]
-    whole = _made(entries[0], "", points)
-    strata = [levels for own in subsets if len(levels := _levels(own.points)) > 1]
-    return replace(_with_tests(whole, strata), subsets=tuple(subsets))
+    overall = _build_curve(entries[0], "", points)
+    strata = [levels for curve in subsets if len(levels := _find_levels(curve.points)) > 1]
+    return replace(_add_tests(overall, strata), subsets=tuple(subsets))
 
 
 def _mean_chance(entry: Entry) -> float | None:
-    """What a blind guess scores over all questions; nothing where guessing is not defined."""
+    """Return the mean score of a blind guess over all questions; None if it is undefined."""
     if all(row.chance is None for row in entry.subsets):
         return None
     n = sum(row.n for row in entry.subsets)
     return math.fsum(row.n * (row.chance or 0.0) for row in entry.subsets) / n if n else None
 
 
-def _of_subset(entries: Sequence[Entry], name: str) -> Curve:
+def _build_subset_curve(entries: Sequence[Entry], name: str) -> Curve:
     points = [
         CurvePoint(
             difficulty=entry.difficulty or 0.0,
@@ -75,10 +79,10 @@ def _of_subset(entries: Sequence[Entry], name: str) -> Curve:
         for row in entry.subsets
         if row.name == name
     ]
-    return _made(entries[0], name, points)
+    return _build_curve(entries[0], name, points)
 
 
-def _made(entry: Entry, subset: str, points: Sequence[CurvePoint]) -> Curve:
+def _build_curve(entry: Entry, subset: str, points: Sequence[CurvePoint]) -> Curve:
     return Curve(
         exam=entry.name,
         protocol=entry.protocol,
@@ -91,8 +95,8 @@ def _made(entry: Entry, subset: str, points: Sequence[CurvePoint]) -> Curve:
     )
 
 
-def _levels(points: Iterable[CurvePoint]) -> list[Level]:
-    """The points that have a score, on a scale of doublings."""
+def _find_levels(points: Iterable[CurvePoint]) -> list[Level]:
+    """Return the points that have a score, with the logarithm of their difficulty to base 2."""
     return [
         Level(math.log2(point.difficulty), point.n, point.accuracy, point.chance or 0.0)
         for point in points
@@ -100,17 +104,17 @@ def _levels(points: Iterable[CurvePoint]) -> list[Level]:
     ]
 
 
-def _with_tests(curve: Curve, strata: Sequence[Sequence[Level]] | None = None) -> Curve:
-    """`curve` with its trend, within `strata` where it has some, and its halfway point."""
-    levels = _levels(curve.points)
+def _add_tests(curve: Curve, strata: Sequence[Sequence[Level]] | None = None) -> Curve:
+    """Return `curve` with its trend (within `strata`, if given) and its halfway point."""
+    levels = _find_levels(curve.points)
     if len(levels) < 2:
         return curve
-    found, half = trend([levels] if strata is None else strata), half_point(levels)
+    trend_test, half = trend([levels] if strata is None else strata), half_point(levels)
     low, high = (None if end is None else 2**end for end in (half.low, half.high))
     return replace(
         curve,
-        slope=None if found is None else found.slope,
-        p=None if found is None else found.p,
+        slope=None if trend_test is None else trend_test.slope,
+        p=None if trend_test is None else trend_test.p,
         half=Half(
             reached=half.reached,
             difficulty=None if half.place is None else 2**half.place,

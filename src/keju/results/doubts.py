@@ -1,7 +1,7 @@
-"""Faults of an endpoint that make the number of a sitting doubtful.
+"""Find faults of an endpoint that make the score of an exam doubtful.
 
-Results list them as notices. Whoever uses the number elsewhere (``keju compare``, ``keju gate``,
-``keju audit``) repeats them with the name of the run.
+Results list them as notices. Commands that use the score elsewhere (``keju compare``,
+``keju gate``, ``keju audit``) repeat them with the name of the run.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from keju.runs.manifest import Manifest
 
 
 def declared_names(manifest: Manifest) -> set[str]:
-    """Return the names that settings let endpoints of a run report for its model."""
+    """Return the model names that endpoints may report according to the settings of the run."""
     endpoints = chain.from_iterable(session.endpoints or () for session in manifest.sessions)
     return {name for endpoint in endpoints for name in endpoint.declared}
 
 
 def doubts_of(job: Job, manifest: Manifest | None = None) -> list[Notice]:
-    """Return what all replies of a job together show; a file of predictions has no manifest."""
-    asked = manifest is not None and manifest.imported is not True
+    """Return the notices that follow from all replies of a job; predictions have no manifest."""
+    asked_by_keju = manifest is not None and manifest.imported is not True
     declared = declared_names(manifest) if manifest else set()
-    found = [*job.checks.notices(asked=asked, declared=declared)]
-    if all(notice.code != "other_model" for notice in found):
-        found += several_models(job, declared)
-    return found
+    notices = [*job.checks.notices(asked=asked_by_keju, declared=declared)]
+    if all(notice.code != "other_model" for notice in notices):
+        notices += several_models(job, declared)
+    return notices
 
 
 def several_models(job: Job, declared: Collection[str]) -> Iterator[Notice]:
-    """Yield that replies came from several models, by their names."""
+    """Yield a notice if replies came from several models; it lists their names."""
     names = Counter({name: n for name, n in job.reported.items() if n and name not in declared})
     if len(names) > 1:
-        counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())
+        counts = ", ".join(f"{name} ({count})" for name, count in names.most_common())
         yield Notice("reported_models", {"models": len(names), "counts": counts})

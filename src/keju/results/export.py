@@ -1,8 +1,8 @@
-"""What leaves the house: a run as a table, or the file that the site of an exam's makers takes.
+"""Exports: a run as a table, or the submission file of a leaderboard.
 
-A table has one row a sample and epoch, in the order of the exam. Rows are written one by one, so
-that memory holds places in the journal and never replies. Question and reply texts are licensed
-data and stay out unless they are asked for.
+A table has one row for each sample and epoch, in the order of the exam. Rows are written one by
+one, so memory holds positions in the journal but no replies. Texts of questions and replies are
+licensed data; they are exported only on request.
 """
 
 from __future__ import annotations
@@ -34,32 +34,33 @@ from keju.results.samples import (
 from keju.results.samples import write_jsonl as write_jsonl
 from keju.runs.run import Run
 
-# Tables as files, written a row at a time.
+# Tables as files, written row by row.
 
 
 def write_csv(table: Table, stream: BinaryIO) -> int:
-    """Write RFC 4180: UTF-8, CRLF, quotes where they are needed; return the number of rows.
+    """Write a CSV file (RFC 4180: UTF-8, CRLF, minimal quotes); return the number of rows.
 
-    A list stands in its cell as JSON; what is not there is an empty cell; see `_inert`.
+    A list is written as JSON. A missing value is an empty cell. `_escape_formula` protects
+    spreadsheets.
     """
     writer = csv.writer(codecs.getwriter("utf-8")(stream))
     writer.writerow(table.columns)
     count = 0
     for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
-        writer.writerow(_inert(cell) for cell in row.values())
+        writer.writerow(_escape_formula(cell) for cell in row.values())
     return count
 
 
 # -5, +.5, 1e-3, 12,000.5
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""How a cell begins that a spreadsheet may take for a formula; the last ones in full width."""
+"""The characters with which a spreadsheet formula may begin; the last ones are full-width."""
 
 
-def _inert(cell: Cell) -> Cell:
-    """A cell that no spreadsheet runs: an apostrophe stands before what may be a formula.
+def _escape_formula(cell: Cell) -> Cell:
+    """Return a cell that a spreadsheet does not execute: a formula gets an apostrophe in front.
 
-    ``=HYPERLINK(…)`` becomes ``'=HYPERLINK(…)``; a number such as ``-5`` stays as it is.
+    ``=HYPERLINK(…)`` becomes ``'=HYPERLINK(…)``; a number such as ``-5`` is not changed.
     """
     if isinstance(cell, list):
         return msgspec.json.encode(cell).decode()
@@ -71,12 +72,14 @@ def write_parquet(table: Table, path: Path) -> int:
     """Write a Parquet file; return the number of rows."""
     duckdb = import_duckdb("writing Parquet")
     with TemporaryDirectory(prefix="keju-") as scratch:
-        made = Path(scratch) / "rows.parquet"
+        parquet_file = Path(scratch) / "rows.parquet"
         query, count = lines_query(table, Path(scratch))
         with duckdb.connect(":memory:", config=SETTINGS) as database:
-            database.execute(f"COPY ({query}) TO '{made}' (FORMAT parquet, COMPRESSION zstd)")
+            database.execute(
+                f"COPY ({query}) TO '{parquet_file}' (FORMAT parquet, COMPRESSION zstd)"
+            )
         with whole_file(path) as stream:
-            stream.write(made.read_bytes())
+            stream.write(parquet_file.read_bytes())
     return count
 
 
@@ -86,30 +89,33 @@ def write_parquet(table: Table, path: Path) -> int:
 def submission_of(
     run: Run, jobs: Sequence[Job], *, fill: str | None = None, partial: bool = False
 ) -> Submission:
-    """The answers of a run, as the site of the exam's makers takes them.
+    """Return the answers of a run in the format of the exam's submission site.
 
-    UsageError for an exam without such a site, and where a question has more than one answer. A
-    question that ended in an error counts as not asked.
+    Raise UsageError if the exam has no such site or a question has more than one answer. A question
+    that ended in an error counts as not asked.
     """
-    job = _only_job([job for job in jobs if job.exam.submitted])
+    job = _find_only_job([job for job in jobs if job.exam.submitted])
     submission = registry.get(job.exam.benchmark).submission if job else None
     if job is None or submission is None:
-        able = [name for name in registry.names() if registry.get(name).submission]
+        supported_exams = [name for name in registry.names() if registry.get(name).submission]
         exams = [job.exam.benchmark for job in jobs]
-        raise UsageError("submission_no_format", able=able, exams=exams)
-    return submission(job.exam, _only_answers(run, job), fill, partial=partial)
+        raise UsageError("submission_no_format", able=supported_exams, exams=exams)
+    return submission(job.exam, _read_answers(run, job), fill, partial=partial)
 
 
-def _only_job(jobs: Sequence[Job]) -> Job | None:
-    """The first of the jobs; UsageError where it has other arms beside it."""
+def _find_only_job(jobs: Sequence[Job]) -> Job | None:
+    """Return the first job; raise UsageError if its exam has several arms."""
     arms = [job.arm for job in jobs if job.exam is jobs[0].exam]
     if len(arms) > 1:
         raise UsageError("submission_arms", arms=arms)
     return jobs[0] if jobs else None
 
 
-def _only_answers(run: Run, job: Job) -> dict[str, str | None]:
-    """What was read of each question, which must have been asked once; errors are left out."""
+def _read_answers(run: Run, job: Job) -> dict[str, str | None]:
+    """Return the answer to each question; raise UsageError if questions were repeated.
+
+    Questions that ended in an error are left out.
+    """
     if job.epochs > 1 or "rotate_options" in job.exam.settings:
         raise UsageError("submission_repeats")
     return {
@@ -120,17 +126,20 @@ def _only_answers(run: Run, job: Job) -> dict[str, str | None]:
 
 
 def write_prediction_files(run: Run, jobs: Sequence[Job], form: str, folder: Path) -> list[Path]:
-    """The exam's own files with a column of predictions; UsageError where no exam has them."""
+    """Write the exam's files with a column of predictions.
+
+    Raise UsageError if the exam has no such files.
+    """
     name = form.rpartition("-")[0]
-    job = _only_job([job for job in jobs if job.exam.benchmark == name])
+    job = _find_only_job([job for job in jobs if job.exam.benchmark == name])
     make = registry.get(name).prediction_files
     if job is None or make is None:
         exams = [job.exam.benchmark for job in jobs]
         raise UsageError("submission_no_format", able=name, exams=exams)
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for file, rows in make(job.exam, _only_answers(run, job)).items():
+    written_files = []
+    for file, rows in make(job.exam, _read_answers(run, job)).items():
         with whole_file(folder / file) as stream:
             csv.writer(codecs.getwriter("utf-8")(stream)).writerows(rows)
-        written.append(folder / file)
-    return written
+        written_files.append(folder / file)
+    return written_files

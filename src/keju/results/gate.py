@@ -1,8 +1,8 @@
-"""Gates: may a run take the place of its baseline, and is its score high enough?
+"""Gates: test whether a run may replace its baseline, and whether its score is high enough.
 
-Each exam, and each arm, is gated by a one-sided test at level 0.05; of several the p are Holm's,
-and the worst verdict is that of the whole. What is not comparable is refused: a gate that cannot be
-read must not pass.
+Each exam and each arm is tested one-sided at level 0.05. If there are several tests, their p are
+adjusted (Holm), and the worst verdict counts for the run. Runs that are not comparable are
+rejected, so that a gate never passes without a valid test.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ import msgspec
 from msgspec.structs import replace
 
 from keju.errors import Hint, KejuError, Notice, UsageError
-from keju.results.compare import compare_pair, doubts, matched, unfinished, unread
+from keju.results.compare import (
+    compare_pair,
+    doubt_notices,
+    match_exams,
+    unfinished_notices,
+    unread_notices,
+)
 from keju.results.deciding import Share, Step, is_itself, reasons, shares_of, steps
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
-from keju.results.pairs import pairs_of, unanswered
+from keju.results.pairs import count_unanswered, pairs_of
 from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, Comparison, InNotebook
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
@@ -29,23 +35,25 @@ WORST: tuple[Verdict, ...] = ("fail", "inconclusive", "pass")
 
 
 class GateResult(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
-    """What ``keju gate`` finds."""
+    """The result of ``keju gate``."""
 
     run: str
     baseline: str
     rows: tuple[GateRow, ...]
     notices: tuple[Notice, ...] = ()
     steps: tuple[Step, ...] = ()
-    """What to do next."""
+    """The commands to run next."""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all."""
-        return next(each for each in WORST if any(row.verdict == each for row in self.rows))
+        """The worst verdict of all rows."""
+        return next(
+            verdict for verdict in WORST if any(row.verdict == verdict for row in self.rows)
+        )
 
     @property
     def exit_code(self) -> int:
-        """0 pass, 1 fail, 3 inconclusive."""
+        """0 for pass, 1 for fail, 3 for inconclusive."""
         return EXIT_CODES[self.verdict]
 
     @property
@@ -81,17 +89,17 @@ def gate(
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> GateResult:
-    """Whether `run` is no worse than `baseline` by more than `margin`, and its score `least`.
+    """Test whether `run` is at most `margin` worse than `baseline`, and whether it scores `least`.
 
-    UsageError where the two are not comparable; it names the field.
+    Raise UsageError if the two are not comparable; the error names the setting that differs.
     """
     if (baseline is None) != (margin is None):
         raise UsageError("gate_margin")
     if baseline is None and least is None:
         raise UsageError("gate_nothing_asked")
-    _refuse_share("--margin", margin)
-    _refuse_share("--at-least", least)
-    how: dict[str, Any] = {
+    _check_share("--margin", margin)
+    _check_share("--at-least", least)
+    options: dict[str, Any] = {
         "datasets": datasets,
         "reader": reader,
         "gold": gold,
@@ -100,84 +108,93 @@ def gate(
         "data_dir": data_dir,
         "work_dir": work_dir,
     }
-    own = sittings_of(run, **how)
+    run_exams = sittings_of(run, **options)
     base: Sequence[Sitting] = ()
     gates: list[Tested] = []
     notices: list[Notice] = []
     if baseline is not None and margin is not None:
-        base = sittings_of(baseline, **how)
-        refuse_unused((*own, *base), **how)
-        if is_itself(own, base):
-            notices.append(Notice("gate_itself", {"run": own[0].name}))
-        pairs, alone = matched(base, own)
-        lacking = {(each.exam.benchmark, each.arm) for each in base}
-        lacking -= {(each.exam.benchmark, each.arm) for each, _ in pairs}
-        if lacking:
-            exam, arm = min(lacking)
-            raise UsageError("gate_lacks", run=own[0].name, exam=f"{exam} · {arm}" if arm else exam)
-        notices += [Notice("gate_no_base", {"exam": exam}) for exam in alone]
-        for one, two in pairs:
-            tested, pair = _no_worse(one, two, margin)
+        base = sittings_of(baseline, **options)
+        refuse_unused((*run_exams, *base), **options)
+        if is_itself(run_exams, base):
+            notices.append(Notice("gate_itself", {"run": run_exams[0].name}))
+        pairs, unmatched_exams = match_exams(base, run_exams)
+        missing_arms = {(scored_exam.exam.benchmark, scored_exam.arm) for scored_exam in base}
+        missing_arms -= {(scored_exam.exam.benchmark, scored_exam.arm) for scored_exam, _ in pairs}
+        if missing_arms:
+            exam, arm = min(missing_arms)
+            raise UsageError(
+                "gate_lacks", run=run_exams[0].name, exam=f"{exam} · {arm}" if arm else exam
+            )
+        notices += [Notice("gate_no_base", {"exam": exam}) for exam in unmatched_exams]
+        for base_exam, run_exam in pairs:
+            tested, pair = _test_no_worse(base_exam, run_exam, margin)
             gates.append(tested)
-            notices += (each for each in pair.notices if each.code != "compare_itself")
+            notices += (notice for notice in pair.notices if notice.code != "compare_itself")
     else:
-        refuse_unused(own, **how)
+        refuse_unused(run_exams, **options)
     if least is not None:
-        gates += [_at_least(sitting, least) for sitting in own]
-        for each in own:
-            notices += doubts(each, each.name)
+        gates += [_test_at_least(sitting, least) for sitting in run_exams]
+        for scored_exam in run_exams:
+            notices += doubt_notices(scored_exam, scored_exam.name)
             if baseline is None:
-                notices += [*unfinished(each, each.name), *unread(each, each.name)]
-    rows = _decided(gates)
-    notices += reasons(own, base, rows)
+                notices += [
+                    *unfinished_notices(scored_exam, scored_exam.name),
+                    *unread_notices(scored_exam, scored_exam.name),
+                ]
+    rows = _decide_rows(gates)
+    notices += reasons(run_exams, base, rows)
     return GateResult(
-        run=own[0].name,
+        run=run_exams[0].name,
         baseline=base[0].name if base else "",
         rows=tuple(rows),
-        notices=tuple(each for at, each in enumerate(notices) if each not in notices[:at]),
-        steps=tuple(steps(own, base, rows)),
+        notices=tuple(notice for at, notice in enumerate(notices) if notice not in notices[:at]),
+        steps=tuple(steps(run_exams, base, rows)),
     )
 
 
 class Tested(NamedTuple):
-    """One exam before the gate, as if it were the only one."""
+    """The test of one exam, before p are adjusted for several exams."""
 
     row: GateRow
     at: Callable[[float], Gated]
-    """The same test at another level."""
+    """Run the same test at another level."""
 
 
-def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[Tested, Comparison]:
-    """One exam against its baseline, and the comparison that this rests on."""
-    pair = compare_pair(base, own, base.name, own.name)
-    if unlike := pair.obstacle:
+def _test_no_worse(
+    base_exam: Sitting, run_exam: Sitting, margin: float
+) -> tuple[Tested, Comparison]:
+    """Test one exam against its baseline; return the test and the comparison behind it."""
+    pair = compare_pair(base_exam, run_exam, base_exam.name, run_exam.name)
+    if obstacle := pair.obstacle:
         hint: Hint | str = ""
-        if base.command and own.command:
-            hint = Hint("gate_diff", baseline=base.command, run=own.command)
-        code, values = unlike.told("gate_unlike", run=own.name, baseline=base.name)
+        if base_exam.command and run_exam.command:
+            hint = Hint("gate_diff", baseline=base_exam.command, run=run_exam.command)
+        code, values = obstacle.told("gate_unlike", run=run_exam.name, baseline=base_exam.name)
         raise UsageError(code, **values, hint=hint)
-    pairs = pairs_of(base, own)
-    apart = paired_difference(pairs.scores, pairs.clusters)
+    pairs = pairs_of(base_exam, run_exam)
+    difference = paired_difference(pairs.scores, pairs.clusters)
     binary = all(score in (0.0, 1.0) for scores in set(pairs.scores) for score in scores)
 
     def at(level: float) -> Gated:
         return (
-            NOTHING if apart is None else decide_no_worse(apart, margin, binary=binary, level=level)
+            NOTHING
+            if difference is None
+            else decide_no_worse(difference, margin, binary=binary, level=level)
         )
 
-    left_out = pair.left_out + unanswered(base, own)
-    row = _row(own, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)
-    whole = min(share.whole for share in shares_of(own, base))
-    return Tested(replace(row, baseline=pair.base_rate, whole=whole), at), pair
+    left_out = pair.left_out + count_unanswered(base_exam, run_exam)
+    row = _build_row(run_exam, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)
+    question_count = min(share.total_count for share in shares_of(run_exam, base_exam))
+    return Tested(replace(row, baseline=pair.base_rate, whole=question_count), at), pair
 
 
 class Decision(NamedTuple):
-    """One exam before the gate, for those who plan how many questions decide it."""
+    """The gate's decision about one exam, used to plan the number of questions."""
 
     row: GateRow
     baseline: str
     discordance: float
-    """The share of questions on which the two score otherwise."""
+    """The share of questions on which the two score differently."""
 
 
 def decision(
@@ -189,115 +206,126 @@ def decision(
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> Decision:
-    """What ``keju gate`` decides about one exam, with its own number of questions.
+    """Return the decision of ``keju gate`` about one exam with its present number of questions.
 
     The p of all exams that both runs have are adjusted together, as ``keju gate`` does.
     """
-    _refuse_share("--margin", margin)
-    where: dict[str, Any] = {"data_dir": data_dir, "work_dir": work_dir}
-    own, base = (sittings_of(each, datasets=exam, **where) for each in (run, baseline))
-    pairs, _ = matched(base, own)
+    _check_share("--margin", margin)
+    folders: dict[str, Any] = {"data_dir": data_dir, "work_dir": work_dir}
+    run_exams, base_exams = (
+        sittings_of(source, datasets=exam, **folders) for source in (run, baseline)
+    )
+    pairs, _ = match_exams(base_exams, run_exams)
     if len(pairs) > 1:
-        raise UsageError("plan_arms", run=own[0].name)
-    tested, pair = _no_worse(*pairs[0], margin)
-    others = _other_exams(run, baseline, margin, tested.row.exam, where)
-    apart = (pair.arm_only + pair.base_only) / max(1, pair.n)
-    return Decision(_decided([tested, *others])[0], base[0].name, apart)
+        raise UsageError("plan_arms", run=run_exams[0].name)
+    tested, pair = _test_no_worse(*pairs[0], margin)
+    other_tests = _test_other_exams(run, baseline, margin, tested.row.exam, folders)
+    discordance = (pair.arm_only + pair.base_only) / max(1, pair.n)
+    return Decision(_decide_rows([tested, *other_tests])[0], base_exams[0].name, discordance)
 
 
-def _other_exams(
-    run: Source, baseline: Source, margin: float, exam: str, where: dict[str, Any]
+def _test_other_exams(
+    run: Source, baseline: Source, margin: float, exam: str, folders: dict[str, Any]
 ) -> list[Tested]:
-    """The gates of all exams but one; none where ``keju gate`` would refuse to gate them all."""
+    """Return the tests of all other exams; none if ``keju gate`` would reject one of them."""
     try:
-        own, base = (sittings_of(each, **where) for each in (run, baseline))
-        pairs, _ = matched(base, own)
-        others = [pair for pair in pairs if pair[0].exam.benchmark != exam]
-        return [_no_worse(*pair, margin)[0] for pair in others]
+        run_exams, base_exams = (sittings_of(source, **folders) for source in (run, baseline))
+        pairs, _ = match_exams(base_exams, run_exams)
+        other_pairs = [pair for pair in pairs if pair[0].exam.benchmark != exam]
+        return [_test_no_worse(*pair, margin)[0] for pair in other_pairs]
     except KejuError:
         return []
 
 
-def _refuse_share(flag: str, value: float | None) -> None:
-    """Refuse what is no share between 0 and 1."""
+def _check_share(flag: str, value: float | None) -> None:
+    """Raise UsageError unless the value is between 0 and 1."""
     if value is not None and not 0 < value < 1:
         raise UsageError("gate_share", flag=flag, value=value)
 
 
-def _at_least(own: Sitting, least: float) -> Tested:
-    """The score of one exam against the least that is asked for."""
+def _test_at_least(scored_exam: Sitting, threshold: float) -> Tested:
+    """Test whether the score of one exam is at least `threshold`."""
     scores: list[tuple[float, float]] = []
     clusters: list[str] = []
     left_out = 0
-    for item in own:
-        if item.score is not None:
-            scores.append((item.score, 0.0))
-            clusters.append(item.cluster or item.id)
-        elif item.outcome is not None or own.job.missing:  # a rule that stops chooses at random
+    for question in scored_exam:
+        if question.score is not None:
+            scores.append((question.score, 0.0))
+            clusters.append(question.cluster or question.id)
+        elif question.outcome is not None or scored_exam.job.missing:
+            # Without missing replies, a stopping rule left out the question at random.
             left_out += 1
-    mean = paired_difference(scores, clusters if own.exam.clustered else None)
+    mean = paired_difference(scores, clusters if scored_exam.exam.clustered else None)
     binary = all(score in (0.0, 1.0) for score, _ in set(scores))
 
     def at(level: float) -> Gated:
-        return NOTHING if mean is None else decide_at_least(mean, least, binary=binary, level=level)
+        return NOTHING if mean is None else decide_at_least(mean, threshold, binary=binary, level=level)
 
     score = mean.value if mean else None
-    return Tested(_row(own, AT_LEAST, at(LEVEL), len(scores), left_out, score, least), at)
-
-
-NOTHING = Gated("inconclusive", 0.0, -1.0, 1.0, 1.0, 1.0, None)
-"""What no question at all decides."""
-
-
-def _row(
-    own: Sitting, gate: str, found: Gated, n: int, left_out: int, score: float | None, limit: float
-) -> GateRow:
-    return GateRow(
-        exam=own.exam.benchmark,
-        arm=own.arm,
-        headline=own.exam.other_headline,
-        gate=gate,
-        verdict=found.verdict,
-        n=n,
-        left_out=left_out,
-        score=score,
-        value=found.value if n else None,
-        limit=limit,
-        low=found.low,
-        high=found.high,
-        p=found.p,
-        p_fail=found.p_fail,
-        p_log10=found.p_log10,
-        p_fail_log10=found.p_fail_log10,
-        needed=found.needed,
-        whole=Share(own).whole,
+    return Tested(
+        _build_row(scored_exam, AT_LEAST, at(LEVEL), len(scores), left_out, score, threshold), at
     )
 
 
-def _cautious(row: GateRow) -> GateRow:
-    """A gate that leaves out more questions than a score may: it decides nothing."""
+NOTHING = Gated("inconclusive", 0.0, -1.0, 1.0, 1.0, 1.0, None)
+"""The result for an exam without questions."""
+
+
+def _build_row(
+    scored_exam: Sitting,
+    gate: str,
+    gated: Gated,
+    n: int,
+    left_out: int,
+    score: float | None,
+    limit: float,
+) -> GateRow:
+    return GateRow(
+        exam=scored_exam.exam.benchmark,
+        arm=scored_exam.arm,
+        headline=scored_exam.exam.other_headline,
+        gate=gate,
+        verdict=gated.verdict,
+        n=n,
+        left_out=left_out,
+        score=score,
+        value=gated.value if n else None,
+        limit=limit,
+        low=gated.low,
+        high=gated.high,
+        p=gated.p,
+        p_fail=gated.p_fail,
+        p_log10=gated.p_log10,
+        p_fail_log10=gated.p_fail_log10,
+        needed=gated.needed,
+        whole=Share(scored_exam).total_count,
+    )
+
+
+def _withhold_if_selected(row: GateRow) -> GateRow:
+    """Return the row without a decision if too many of its questions are left out."""
     if not row.selected:
         return row
     unknown = {"p": 1.0, "p_fail": 1.0, "p_log10": 0.0, "p_fail_log10": 0.0}
     return replace(row, **unknown, verdict="inconclusive", needed=None)
 
 
-def _decided(gates: Sequence[Tested]) -> list[GateRow]:
-    """The rows with p that allow for gating all of them, and the verdicts that these give."""
-    rows = [_cautious(tested.row) for tested in gates]
+def _decide_rows(gates: Sequence[Tested]) -> list[GateRow]:
+    """Return the rows with p adjusted for their number (Holm), and the verdicts that follow."""
+    rows = [_withhold_if_selected(tested.row) for tested in gates]
     passes, fails = (holm([getattr(row, name) for row in rows]) for name in ("p", "p_fail"))
     decided = []
     for row, tested, p, p_fail in zip(rows, gates, passes, fails, strict=True):
         verdict = decide(p, p_fail)
-        several = {"p_holm": p, "p_fail_holm": p_fail} if len(rows) > 1 else {}
+        holm_fields = {"p_holm": p, "p_fail_holm": p_fail} if len(rows) > 1 else {}
         needed = planned = None
         if verdict == "inconclusive" and not row.selected:
             name = "p" if (row.value or 0.0) > row.limit else "p_fail"
-            # Holm holds a p against the level over the number of those that are not smaller.
-            least = getattr(row, name)
-            level = LEVEL / sum(getattr(each, name) >= least for each in rows)
-            again = tested.at(level)
-            needed, planned = again.needed, again.planned
-        open_ = {"needed": needed, "planned": planned}
-        decided.append(replace(row, verdict=verdict, **open_, **several))
+            # Holm compares a p with the level divided by the number of p that are not smaller.
+            tested_p = getattr(row, name)
+            level = LEVEL / sum(getattr(compared_row, name) >= tested_p for compared_row in rows)
+            retest = tested.at(level)
+            needed, planned = retest.needed, retest.planned
+        question_counts = {"needed": needed, "planned": planned}
+        decided.append(replace(row, verdict=verdict, **question_counts, **holm_fields))
     return decided

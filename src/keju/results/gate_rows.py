@@ -1,4 +1,4 @@
-"""What a gate finds of one exam, or of one arm of it."""
+"""The result of a gate for one exam or one arm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_WORSE, AT_LEAST = "no worse", "at least"
 
 
 class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One exam before one gate."""
+    """One exam and one gate."""
 
     exam: str
     arm: str = ""
@@ -23,53 +23,54 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     verdict: Verdict
     n: int
     left_out: int
-    """Questions without a grade, which the gate knows nothing of."""
+    """The number of questions without a grade, which the gate cannot use."""
     score: float | None
     baseline: float | None = None
     value: float | None
-    """The difference, or the score, that is gated."""
+    """The difference or the score that is tested."""
     limit: float
-    """What it must be shown to be above: minus the margin, or the least score."""
+    """The value must be shown to be above this limit: minus the margin, or the required score."""
     low: float
     high: float
-    """Both one-sided bounds at level 0.05."""
+    """The two one-sided bounds at level 0.05."""
     p: float
-    """Of the test that passes; it is never below 1e-300."""
+    """The p of the test for passing; never below 1e-300."""
     p_fail: float
     p_log10: float | None = None
-    """The logarithms of both."""
+    """The base-10 logarithms of both p."""
     p_fail_log10: float | None = None
     p_holm: float | None = None
-    """Both adjusted, where several exams are gated."""
+    """Both p adjusted for the number of tests, if there are several."""
     p_fail_holm: float | None = None
     headline: str = ""
-    """The metric of the exam's headline, where that is not the mean over questions tested here."""
+    """The exam's headline metric, if it is not the mean over questions that is tested here."""
     needed: int | None = None
-    """How many questions would decide, where these do not."""
+    """The number of questions that would decide, if these do not."""
     planned: int | None = None
-    """How many of them decide with a power of 0.8 if the true difference is the one seen."""
+    """The number of questions that decide with a power of 0.8 if the true difference is the
+    observed one."""
 
     whole: int = 0
-    """How many questions there are of the subsets asked; 0 where that is not known."""
+    """The number of questions in the subsets that were asked; 0 if unknown."""
 
     @property
     def selected(self) -> bool:
-        """Whether so many questions lack a grade that the others decide nothing."""
+        """Whether so many questions lack a grade that the remaining ones cannot decide."""
         return self.left_out > MOST_UNGRADED * (self.n + self.left_out)
 
     @property
     def conclusion(self) -> Notice:
-        """What the gate says, in a sentence."""
-        shown = ("value", "limit", "low", "high")
-        scale = {name: 100 * (getattr(self, name) or 0.0) for name in shown}
+        """A sentence that states the result of the gate."""
+        percent_fields = ("value", "limit", "low", "high")
+        scale = {name: 100 * (getattr(self, name) or 0.0) for name in percent_fields}
         name = f"{self.exam} · {self.arm}" if self.arm else self.exam
         values: dict[str, Any] = {**scale, "exam": name, "n": self.n, "needed": self.needed}
         kind = "least" if self.gate == AT_LEAST else "worse"
         if not self.n:
             return Notice("gate_nothing", values)
         if self.selected:
-            lost = {"part": self.left_out, "whole": self.n + self.left_out}
-            return Notice("gate_selection", values | lost)
+            left_out_values = {"part": self.left_out, "whole": self.n + self.left_out}
+            return Notice("gate_selection", values | left_out_values)
         if self.verdict != "inconclusive":
             return Notice(f"gate_{kind}_{self.verdict}", values)
         if self.needed is None:

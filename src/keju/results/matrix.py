@@ -1,15 +1,14 @@
-"""Models against exams: what the runs of a plan come to, side by side.
+"""The matrix of models and exams: the results of all runs of a plan.
 
-Everything is made of the stored runs. Within an exam the models are compared in pairs on the
-questions that they share (`keju.results.compare`), so that a model which is not shown to be below
-the highest one by those tests is said to tie with it. Nothing is averaged over exams: such a mean
-would be one of nothing that was asked.
+It is computed from the stored runs. Within an exam, models are compared in pairs on the questions
+that they share (`keju.results.compare`). A model ties with the highest one unless the test shows
+that it is below it. Nothing is averaged over exams, because such a mean would have no meaning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace as changed
+from dataclasses import replace as replace_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,23 +27,23 @@ from keju.types import Outcome
 
 State = Literal["complete", "incomplete", "missing"]
 Standing = Literal["highest", "tie", "below", "not comparable", ""]
-"""How a model stands to the one with the highest headline of its exam, by the paired tests of the
-mean score on the questions that both have; empty where nothing is known."""
+"""How a model compares with the highest headline of its exam, by paired tests of the mean score on
+the questions that both have; empty if unknown."""
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run took over all its sessions."""
+    """The amounts that a run used over all its sessions."""
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
-    """None where no price is known."""
+    """None if no price is known."""
     seconds: float = 0.0
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """One model in one exam, and in one arm where the run has arms."""
+    """One model in one exam, and in one arm if the run has arms."""
 
     model: str
     exam: str
@@ -57,27 +56,27 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     protocol_version: str = ""
     reader: str = ""
     metric: str = ""
-    """The headline of its protocol."""
+    """The headline metric of its protocol."""
     value: float | None = None
     ci95: tuple[float, float] | None = None
     bounds: tuple[float, float] | None = None
     n: int = 0
-    """Questions with a grade."""
+    """The number of questions with a grade."""
     ungraded: int = 0
-    """Further questions, whose replies have no grade."""
+    """The number of further questions, whose replies have no grade."""
     outcomes: dict[Outcome, int] = {}
     standing: Standing = ""
     error: Notice | None = None
-    """Why the run ended early, where it did."""
+    """Why the run ended early, if it did."""
     warnings: int = 0
-    """How many warnings its results have."""
+    """The number of warnings of its results."""
     spent: Spent = Spent()
     report: str = ""
-    """Its page, relative to the folder of the plan; empty where there is none."""
+    """Its report, relative to the folder of the plan; empty if there is none."""
 
 
 class Matrix(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plan comes to."""
+    """The results of a plan."""
 
     schema: int = SCHEMA
     plan: str
@@ -88,7 +87,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
     comparisons: tuple[Comparison, ...] = ()
     """Every pair of models of each exam; `exam` is the name of the plan's entry."""
     spent: Spent = Spent()
-    """Over all runs."""
+    """The total over all runs."""
     notices: tuple[Notice, ...] = ()
 
     @property
@@ -96,21 +95,22 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
         """The plain document, as ``--json`` prints it and ``results.json`` of a plan holds it."""
         pairs = Compared(comparisons=self.comparisons).document["comparisons"]
         document: dict[str, Any] = msgspec.to_builtins(replace(self, comparisons=()))
-        for cell, own in zip(document["cells"], self.cells, strict=True):
-            if own.error is not None:
-                cell["error"]["message"] = own.error.text()
-        slim = ("subsets", "flips", "gained", "lost")
+        for cell, stored_cell in zip(document["cells"], self.cells, strict=True):
+            if stored_cell.error is not None:
+                cell["error"]["message"] = stored_cell.error.text()
+        omitted_keys = ("subsets", "flips", "gained", "lost")
         document["comparisons"] = [
-            {name: value for name, value in pair.items() if name not in slim} for pair in pairs
+            {name: value for name, value in pair.items() if name not in omitted_keys}
+            for pair in pairs
         ]
         return document | {"warnings": [notice.text() for notice in self.notices]}
 
     def rows(self) -> list[tuple[str, str]]:
-        """Models and arms, as rows of a table."""
+        """Return the pairs of model and arm, as rows of a table."""
         return list(dict.fromkeys((cell.model, cell.arm) for cell in self.cells))
 
     def of(self, exam: str) -> list[Cell]:
-        """The cells of one exam, in the order of the models."""
+        """Return the cells of one exam, in the order of the models."""
         return [cell for cell in self.cells if cell.exam == exam]
 
 
@@ -121,25 +121,25 @@ def matrix_of(
     data_dir: str | None = None,
     compared: bool = True,
 ) -> Matrix:
-    """The matrix of the plan in `folder`; `errors` are what ended runs early, by run.
+    """Return the matrix of the plan in `folder`; `errors` are the errors that ended runs, by run.
 
-    Pairs are tested only if it is to be `compared`: that reads all replies.
+    `compared` tests all pairs of models, which requires reading all replies.
     """
-    plan, told = StoredPlan.read(folder), errors or {}
+    plan, run_errors = StoredPlan.read(folder), errors or {}
     cells: list[Cell] = []
     notices: list[Notice] = []
     for planned in plan.runs:
-        cells += _cells(planned, folder, told.get(planned.run), data_dir, notices)
+        cells += _build_cells(planned, folder, run_errors.get(planned.run), data_dir, notices)
     exams = list(dict.fromkeys(planned.exam for planned in plan.runs))
     pairs: list[Comparison] = []
     for exam in exams if compared else ():
-        own = [cell for cell in cells if cell.exam == exam]
-        found = _compared(own, folder, data_dir, notices)
-        pairs += [replace(pair, exam=exam) for pair in found]
-    cells = [cell for exam in exams for cell in _standing(exam, cells, pairs)]
+        exam_cells = [cell for cell in cells if cell.exam == exam]
+        exam_pairs = _compare_models(exam_cells, folder, data_dir, notices)
+        pairs += [replace(pair, exam=exam) for pair in exam_pairs]
+    cells = [cell for exam in exams for cell in _with_standings(exam, cells, pairs)]
     order = {planned.run: place for place, planned in enumerate(plan.runs)}
     cells.sort(key=lambda cell: order[cell.run])
-    spent = list({cell.run: cell.spent for cell in cells}.values())
+    run_amounts = list({cell.run: cell.spent for cell in cells}.values())
     return Matrix(
         plan=plan.plan,
         complete=all(cell.state == "complete" for cell in cells),
@@ -147,83 +147,85 @@ def matrix_of(
         exams=tuple(exams),
         cells=tuple(cells),
         comparisons=tuple(pairs),
-        spent=_sum(spent),
+        spent=_add_amounts(run_amounts),
         notices=tuple(notices),
     )
 
 
-def _sum(spent: Sequence[Spent]) -> Spent:
-    costs = [own.cost for own in spent if own.cost is not None]
+def _add_amounts(amounts: Sequence[Spent]) -> Spent:
+    costs = [amount.cost for amount in amounts if amount.cost is not None]
     return Spent(
-        requests=sum(own.requests for own in spent),
-        input_tokens=sum(own.input_tokens for own in spent),
-        output_tokens=sum(own.output_tokens for own in spent),
+        requests=sum(amount.requests for amount in amounts),
+        input_tokens=sum(amount.input_tokens for amount in amounts),
+        output_tokens=sum(amount.output_tokens for amount in amounts),
         cost=sum(costs) if costs else None,
-        seconds=round(sum(own.seconds for own in spent), 3),
+        seconds=round(sum(amount.seconds for amount in amounts), 3),
     )
 
 
-def _cells(
+def _build_cells(
     planned: PlannedRun,
     folder: Path,
     error: KejuError | None,
     data_dir: str | None,
     notices: list[Notice],
 ) -> Iterator[Cell]:
-    """What one run of a plan comes to: a cell for each of its arms."""
-    own = folder.parent / planned.run
-    bare = Cell(
+    """Yield the cells of one run of a plan, one for each arm."""
+    run_folder = folder.parent / planned.run
+    empty_cell = Cell(
         model=planned.model,
         exam=planned.exam,
         run=planned.run,
         state="missing",
         error=None if error is None else error.notice,
     )
-    if not (own / MANIFEST).is_file():
-        yield bare
+    if not (run_folder / MANIFEST).is_file():
+        yield empty_cell
         return
-    run = Run(own)
+    run = Run(run_folder)
     try:
         manifest, results = run.manifest, current_results(run, data_dir)
     except KejuError as problem:
         notices.append(Notice("plan_run_unread", {"run": planned.run, "problem": problem.notice}))
-        yield replace(bare, state="incomplete")
+        yield replace(empty_cell, state="incomplete")
         return
     sessions = manifest.sessions
-    costs = [each.cost for each in sessions if isinstance(each.cost, float)]
-    spent = Spent(
-        requests=sum(each.requests for each in sessions),
-        input_tokens=sum(each.input_tokens for each in sessions),
-        output_tokens=sum(each.output_tokens for each in sessions),
+    costs = [session.cost for session in sessions if isinstance(session.cost, float)]
+    run_amounts = Spent(
+        requests=sum(session.requests for session in sessions),
+        input_tokens=sum(session.input_tokens for session in sessions),
+        output_tokens=sum(session.output_tokens for session in sessions),
         cost=sum(costs) if costs else None,
-        seconds=round(sum(each.seconds for each in sessions), 3),
+        seconds=round(sum(session.seconds for session in sessions), 3),
     )
-    page = f"../{planned.run}/{REPORT}" if (own / REPORT).is_file() else ""
+    page = f"../{planned.run}/{REPORT}" if (run_folder / REPORT).is_file() else ""
     state: State = "complete" if manifest.complete else "incomplete"
-    shared = replace(bare, state=state, spent=spent, report=page, total=manifest.wanted)
-    firsts: dict[str, Entry] = {}
-    for entry in results.benchmarks:  # of several readers the first has the headline
-        firsts.setdefault(entry.arm, entry)
-    yield from (_of_entry(shared, entry, manifest) for entry in firsts.values())
-    if not firsts:
-        yield shared
+    run_cell = replace(
+        empty_cell, state=state, spent=run_amounts, report=page, total=manifest.wanted
+    )
+    headline_entries: dict[str, Entry] = {}
+    for entry in results.benchmarks:  # Of several readers, the first one gives the headline.
+        headline_entries.setdefault(entry.arm, entry)
+    yield from (_fill_cell(run_cell, entry, manifest) for entry in headline_entries.values())
+    if not headline_entries:
+        yield run_cell
 
 
-def _total(manifest: Manifest, arm: str) -> int:
-    """Answers that a run has in one arm when it is complete; it has one exam."""
+def _count_answers(manifest: Manifest, arm: str) -> int:
+    """Return the number of answers of one arm when the run, which has one exam, is complete."""
     (exam,) = manifest.benchmarks
     if stopping := (manifest.stopped or {}).get(exam.name):
         return stopping.asked * exam.epochs
     return (exam.samples_of or {}).get(arm, exam.samples) * exam.epochs
 
 
-def _of_entry(cell: Cell, entry: Entry, manifest: Manifest) -> Cell:
+def _fill_cell(cell: Cell, entry: Entry, manifest: Manifest) -> Cell:
     metric: Metric | None = entry.metrics.get(entry.headline)
     return replace(
         cell,
         arm=entry.arm,
         done=sum(entry.outcomes.values()),
-        total=_total(manifest, entry.arm),
+        total=_count_answers(manifest, entry.arm),
         protocol=entry.protocol,
         protocol_version=entry.protocol_version,
         reader=entry.reader,
@@ -238,10 +240,10 @@ def _of_entry(cell: Cell, entry: Entry, manifest: Manifest) -> Cell:
     )
 
 
-def _compared(
+def _compare_models(
     cells: Sequence[Cell], folder: Path, data_dir: str | None, notices: list[Notice]
 ) -> Sequence[Comparison]:
-    """Every pair of models of one exam, as far as they have answers."""
+    """Compare every pair of models of one exam that have answers."""
     groups: list[list[Sitting]] = []
     names: list[str] = []
     for cell in {cell.run: cell for cell in cells if cell.done}.values():
@@ -251,37 +253,41 @@ def _compared(
             values = {"run": cell.run, "problem": problem.notice}
             notices.append(Notice("plan_run_unread", values))
             continue
-        groups.append([changed(sitting, name=cell.model) for sitting in sittings])
+        groups.append([replace_dataclass(sitting, name=cell.model) for sitting in sittings])
         names.append(cell.model)
     return compare_sittings(groups, names).comparisons if len(groups) > 1 else ()
 
 
-def _standing(exam: str, cells: Sequence[Cell], pairs: Sequence[Comparison]) -> Iterator[Cell]:
-    """The cells of one exam, each with how it stands to the highest of its arm."""
-    own = [cell for cell in cells if cell.exam == exam]
+def _with_standings(
+    exam: str, cells: Sequence[Cell], pairs: Sequence[Comparison]
+) -> Iterator[Cell]:
+    """Yield the cells of one exam, each compared with the highest cell of its arm."""
+    exam_cells = [cell for cell in cells if cell.exam == exam]
     verdicts = {
-        frozenset((pair.base, pair.arm)): _against(pair) for pair in pairs if pair.exam == exam
+        frozenset((pair.base, pair.arm)): _find_standing(pair)
+        for pair in pairs
+        if pair.exam == exam
     }
-    for arm in dict.fromkeys(cell.arm for cell in own):
-        beside = [cell for cell in own if cell.arm == arm]
-        known = [cell for cell in beside if cell.value is not None]
-        best = max(known, key=lambda cell: cell.value or 0.0, default=None)
-        for cell in beside:
+    for arm in dict.fromkeys(cell.arm for cell in exam_cells):
+        arm_cells = [cell for cell in exam_cells if cell.arm == arm]
+        scored_cells = [cell for cell in arm_cells if cell.value is not None]
+        best = max(scored_cells, key=lambda cell: cell.value or 0.0, default=None)
+        for cell in arm_cells:
             standing: Standing = ""
             if best is not None and cell is not best:
                 standing = verdicts.get(frozenset((side_name(best), side_name(cell))), "")
-            elif cell is best and len(known) > 1:
+            elif cell is best and len(scored_cells) > 1:
                 standing = "highest"
             yield replace(cell, standing=standing)
 
 
 def side_name(cell: Cell) -> str:
-    """What comparisons call the model of a cell, in its arm."""
+    """Return the name of a cell's model and arm in comparisons."""
     return f"{cell.model} · {cell.arm}" if cell.arm else cell.model
 
 
-def _against(pair: Comparison) -> Standing:
-    """How the one that has the lower headline stands to the highest."""
+def _find_standing(pair: Comparison) -> Standing:
+    """Return how the lower one of a pair compares with the highest."""
     if pair.verdict == "not comparable":
         return "not comparable"
     if pair.verdict == "nothing":

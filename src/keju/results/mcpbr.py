@@ -1,4 +1,4 @@
-"""A run with arms in the shape of mcpbr's results file: `metadata`, `summary`, `tasks`."""
+"""A run with arms in the format of mcpbr's results file: `metadata`, `summary`, `tasks`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from keju.types import Record
 
 NO_TARGET = "No target answer available"
 WITHOUT_ARM = "baseline"
-"""What the only arm of a run without arms is called."""
+"""The name of the only arm of a run without arms."""
 JOINED: Mapping[str, Callable[[Any, Any], Any]] = {
     "starts": add,
     "restarts": add,
     "noise_bytes": add,
     "start_seconds": max,
 }
-"""How figures of a server are joined with those of the sessions before."""
+"""How the figures of a server are combined with those of earlier sessions."""
 
 
 def mcpbr_document(
@@ -37,7 +37,7 @@ def mcpbr_document(
     records: Iterable[Record],
     price: Price | None = None,
 ) -> dict[str, Any]:
-    """The whole file; `records` are the ones that count, graded."""
+    """Return the whole file; `records` are the graded records that count."""
     arms = {str(arm["name"]): arm for arm in manifest.config.get("arms", [])}
     tasks: dict[tuple[str, int], dict[str, Any]] = {}
     for record in records:
@@ -45,17 +45,17 @@ def mcpbr_document(
         task = tasks.setdefault((record.id, record.epoch), {"instance_id": record.id})
         if record.epoch:
             task["repeat"] = record.epoch
-        task[arm] = _task(record, price)
+        task[arm] = _describe_task(record, price)
     sessions = [session.tools for session in manifest.sessions if session.tools]
     entries = {entry.arm or WITHOUT_ARM: entry for entry in reversed(results.benchmarks)}
     summary: dict[str, Any] = {
-        name: _summary(entry, _servers([tools.get(name) or {} for tools in sessions]))
+        name: _summarise_arm(entry, _merge_servers([tools.get(name) or {} for tools in sessions]))
         for name, entry in reversed(entries.items())
     }
     if results.comparisons:
         summary["paired"] = msgspec.to_builtins(results.comparisons)
     return {
-        "metadata": _metadata(results, manifest, arms),
+        "metadata": _build_metadata(results, manifest, arms),
         "summary": summary,
         "tasks": [
             tasks[key] for key in sorted(tasks, key=lambda key: (natural_key(key[0]), key[1]))
@@ -63,45 +63,48 @@ def mcpbr_document(
     }
 
 
-def _metadata(
+def _build_metadata(
     results: Results, manifest: Manifest, arms: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     servers = {name: arm["servers"] for name, arm in arms.items() if arm.get("servers")}
-    named: dict[str, Any] = {"mcp_servers": servers}
+    server_metadata: dict[str, Any] = {"mcp_servers": servers}
     if len(servers) == 1:
-        named = {"mcp_server": next(iter(servers.values()))[0]}
+        server_metadata = {"mcp_server": next(iter(servers.values()))[0]}
     elif all(name.startswith("mcp_server_") for name in servers):
-        named = {name: own[0] for name, own in servers.items()}
+        server_metadata = {name: server_list[0] for name, server_list in servers.items()}
     return {
         "timestamp": now(),
         "config": manifest.config,
-        **(named if servers else {}),
+        **(server_metadata if servers else {}),
         "run": results.run,
         "model": results.model,
         "complete": results.complete,
     }
 
 
-def _servers(sessions: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """How the servers of an arm went, over all sessions: counts are added, the slowest start kept.
+def _merge_servers(
+    sessions: Sequence[Mapping[str, Mapping[str, Any]]],
+) -> dict[str, dict[str, Any]]:
+    """Return the figures of an arm's servers over all sessions: counts are added up.
 
-    Of what cannot be added, such as the last words, the latest counts.
+    The longest start time is kept. For values that cannot be added, such as the last output, the
+    latest one counts.
     """
     servers: dict[str, dict[str, Any]] = {}
     for session in sessions:
         for name, figures in session.items():
-            known = servers.get(name, {})
-            joined = {
-                key: join(known.get(key) or 0, figures.get(key) or 0)
+            earlier = servers.get(name, {})
+            merged = {
+                key: join(earlier.get(key) or 0, figures.get(key) or 0)
                 for key, join in JOINED.items()
                 if key in figures
             }
-            servers[name] = {**known, **figures, **joined}
+            servers[name] = {**earlier, **figures, **merged}
     return servers
 
 
-def _summary(entry: Entry, servers: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of one arm under the headline's reader; `servers` is how its servers went."""
+def _summarise_arm(entry: Entry, servers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of one arm under the headline's reader, with its servers."""
     counts = entry.outcomes
     unscored = sum(counts.get(name, 0) for name in ("error", "ungraded", "unlabelled"))
     total, resolved = sum(counts.values()), counts["correct"]
@@ -122,36 +125,36 @@ def _summary(entry: Entry, servers: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(figures["cost"], float):
         figures["cost_per_resolved"] = figures["cost"] / resolved if resolved else None
     if entry.tools is not None:
-        figures["tool_stats"] = _tool_stats(entry.tools)
+        figures["tool_stats"] = _summarise_tools(entry.tools)
         if servers:
             figures["servers"] = servers
     return figures
 
 
-def _tool_stats(stats: ToolStats) -> dict[str, Any]:
-    """How the tools were used, tool by tool under its name."""
-    told: dict[str, Any] = msgspec.to_builtins(stats)
-    told["tools"] = {row.pop("name"): row for row in told.pop("tools", ())}
-    return told | {"coverage": stats.used / stats.offered if stats.offered else None}
+def _summarise_tools(stats: ToolStats) -> dict[str, Any]:
+    """Return how the tools were used, with each tool under its name."""
+    document: dict[str, Any] = msgspec.to_builtins(stats)
+    document["tools"] = {row.pop("name"): row for row in document.pop("tools", ())}
+    return document | {"coverage": stats.used / stats.offered if stats.offered else None}
 
 
-def _task(record: Record, price: Price | None) -> dict[str, Any]:
-    """One task in one arm."""
+def _describe_task(record: Record, price: Price | None) -> dict[str, Any]:
+    """Return one task in one arm."""
     reply, reading = record.reply, record.readings[0]
     outcome, episode = reading.score.outcome, record.reply.episode
     calls = tool_use(episode).calls if episode is not None else ()
     usage = Counter(call.tool for call in calls)
     failures = Counter(call.tool for call in calls if call.kind != "ok")
-    told: dict[str, Any] = {"resolved": outcome == "correct"}
+    document: dict[str, Any] = {"resolved": outcome == "correct"}
     if outcome == "unlabelled":
-        told["error"] = NO_TARGET
+        document["error"] = NO_TARGET
     else:
-        told |= {"agent_answer": reply.text, "target": record.target}
-        told["extracted"] = reading.answer.value
+        document |= {"agent_answer": reply.text, "target": record.target}
+        document["extracted"] = reading.answer.value
     if reply.fault is not None:
-        told["error"] = reply.fault.message
+        document["error"] = reply.fault.message
     tokens = reply.usage
-    told |= {
+    document |= {
         "outcome": outcome,
         "tokens": {"input": tokens.input, "output": tokens.output},
         "iterations": reply.requests,
@@ -162,21 +165,21 @@ def _task(record: Record, price: Price | None) -> dict[str, Any]:
         "stop_reason": stop_of(reply) or reply.finish,
     }
     if reply.cut_by:
-        told["cut_by"] = reply.cut_by
+        document["cut_by"] = reply.cut_by
     meter = Meter()
     meter.add(tokens)
     if (cost := meter.cost(price)) is not None:
-        told["cost"] = cost
-    return told
+        document["cost"] = cost
+    return document
 
 
 def task_line(task: Mapping[str, Any], arms: Sequence[str]) -> str:
-    """One task in a line for people."""
+    """Return one task as a line of text."""
     parts = []
     for arm in arms:
-        told = task.get(arm)
-        if told is not None:
-            label = "run.resolved" if told["resolved"] else f"outcome.{told['outcome']}"
-            values = {"arm": arm, "outcome": said(label), "calls": told["tool_calls"]}
+        arm_result = task.get(arm)
+        if arm_result is not None:
+            label = "run.resolved" if arm_result["resolved"] else f"outcome.{arm_result['outcome']}"
+            values = {"arm": arm, "outcome": said(label), "calls": arm_result["tool_calls"]}
             parts.append(said("run.arm", **values))
     return f"{task['instance_id']}  {said('list_separator').join(parts)}"

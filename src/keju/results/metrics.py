@@ -1,10 +1,10 @@
 """The metrics of an exam: over items, over subsets and tasks, and over repeats.
 
-A tally is read by ranges of items, into counts whose size does not grow with the exam. What became
-of an item is a few small numbers: how many of its repeats are recorded, graded and right, and the
-sum of their scores. A `Cell` counts the items of each kind, so that a million questions need no
-more memory than a hundred, and every metric is a function of the kinds. The exam's own metrics are
-merged last (see `metrics_of`).
+A tally is read in ranges of items. The result is a set of counts whose size does not depend on the
+size of the exam. An item is described by a few small numbers: how many of its repeats are recorded,
+graded and right, and the sum of their scores. A `Cell` counts the items of each kind, so that a
+million questions need as little memory as a hundred. Every metric is a function of these kinds. The
+metrics that the exam defines are added last (see `metrics_of`).
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 8192
-"""Units looked at together, to bound the memory of their patterns."""
+"""The number of units that are read together, which bounds the memory of their patterns."""
 _CUT = CODE["truncated"]
 
 
 class ItemState(NamedTuple):
-    """What the repeats of one item came to."""
+    """The results of all repeats of one item."""
 
     recorded: int
-    lost: int
-    """Repeats that lack a grade."""
+    ungraded: int
+    """The number of repeats that lack a grade."""
     graded: int
     right: int
     total: float
     """The sum of the scores of graded repeats."""
     cut: float
-    """Of this sum, what replies that were cut off have."""
+    """The part of this sum that comes from replies that were cut off."""
     for_judge: int = 0
-    """Repeats that are wrong only for lack of a judge."""
+    """The number of repeats that are wrong only for lack of a judge."""
     cut_right: int = 0
-    """Repeats that were cut off and are right all the same."""
+    """The number of repeats that were cut off but are right."""
 
     @property
     def share(self) -> float | None:
@@ -68,8 +68,8 @@ class ItemState(NamedTuple):
 
     @property
     def gradable(self) -> int:
-        """Repeats that have a grade or lack one."""
-        return self.graded + self.lost
+        """The number of repeats that have a grade or lack one."""
+        return self.graded + self.ungraded
 
     @property
     def worst(self) -> float | None:
@@ -79,42 +79,42 @@ class ItemState(NamedTuple):
     @property
     def best(self) -> float | None:
         """The score if everything without a grade were right."""
-        return (self.total + self.lost) / self.gradable if self.gradable else None
+        return (self.total + self.ungraded) / self.gradable if self.gradable else None
 
     @property
     def ceiling(self) -> float | None:
-        """The best score if a judge also found everything right that is left to one."""
-        most = self.total + self.lost + self.for_judge
-        return most / self.gradable if self.gradable else None
+        """The best score if, in addition, a judge found right everything that is left to one."""
+        highest_total = self.total + self.ungraded + self.for_judge
+        return highest_total / self.gradable if self.gradable else None
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a set of items came to."""
+    """The results of a set of items."""
 
     outcomes: Counter[Outcome]
     """By unit: every repeat of every item counts."""
     states: Counter[tuple[str, ItemState]]
-    """How many items of each cluster and kind; the cluster is empty in unclustered exams."""
+    """The number of items by cluster and kind; the cluster is empty in exams without clusters."""
     clustered: bool
 
     @property
-    def items(self) -> int:
-        """Items with at least one record."""
-        return sum(many for (_, state), many in self.states.items() if state.recorded)
+    def item_count(self) -> int:
+        """The number of items with at least one record."""
+        return sum(count for (_, state), count in self.states.items() if state.recorded)
 
     @property
     def graded(self) -> int:
-        """Items with at least one record that has a grade."""
-        return sum(many for (_, state), many in self.states.items() if state.graded)
+        """The number of items with at least one record that has a grade."""
+        return sum(count for (_, state), count in self.states.items() if state.graded)
 
     @property
     def units(self) -> int:
-        """Records: items times the repeats that are in."""
+        """The number of records: items times the repeats that are recorded."""
         return sum(self.outcomes.values())
 
     def outcome_counts(self) -> dict[Outcome, int]:
-        """Counts by outcome, zeros included."""
+        """Return the number of units by outcome, including zeros."""
         return counted_outcomes(self.outcomes)
 
     @property
@@ -124,12 +124,12 @@ class Cell:
 
     @property
     def cut_right(self) -> int:
-        """Records of replies that were cut off and are right all the same."""
-        return sum(state.cut_right * many for (_, state), many in self.states.items())
+        """The number of records whose reply was cut off but is right."""
+        return sum(state.cut_right * count for (_, state), count in self.states.items())
 
     @cached_property
     def all_or_nothing(self) -> bool:
-        """Whether no answer is partly right, so that an item is so many answers of yes or no."""
+        """Whether no answer is partly right, so that the answers to an item are yes-or-no draws."""
         return all(state.total == state.right for _, state in self.states)
 
     def gather(
@@ -137,33 +137,33 @@ class Cell:
         value: Callable[[ItemState], float | None],
         draws: Callable[[ItemState], int] = attrgetter("graded"),
     ) -> Gathered:
-        """Collect a value of each item, made of `draws` answers; without items where it is None."""
+        """Collect a value of each item, based on `draws` answers; leave out items with None."""
         gathered = Gathered(clustered=self.clustered)
-        for (group, state), many in self.states.items():
-            worth = value(state)
-            if worth is not None:
+        for (group, state), count in self.states.items():
+            item_value = value(state)
+            if item_value is not None:
                 answers = draws(state) if self.all_or_nothing else 0
-                gathered.add(worth, group, count=many, draws=answers)
+                gathered.add(item_value, group, count=count, draws=answers)
         return gathered
 
     def shares(self) -> Gathered:
-        """The items' scores."""
+        """Return the scores of the items."""
         return self.gather(lambda state: state.share)
 
     def bounds(self) -> tuple[float | None, float | None]:
-        """The mean score if everything without a grade were wrong, and if it were right."""
+        """Return the mean score if everything without a grade were wrong, and if it were right."""
         ends = (self.gather(score).moments() for score in (_WORST, _BEST))
         worst, best = (moments.mean if moments else None for moments in ends)
         return worst, best
 
     def accuracy(self) -> Estimate:
-        """The mean score over items, within its bounds."""
+        """Return the mean score over items, within its bounds."""
         return self.shares().estimate().with_bounds(*self.bounds())
 
-    def minus(self, other: Cell) -> Cell:
-        """This cell without the items of `other`, which must be part of it."""
+    def minus(self, part: Cell) -> Cell:
+        """Return this cell without the items of `part`, which must be included in it."""
         return Cell(
-            self.outcomes - other.outcomes, self.states - other.states, clustered=self.clustered
+            self.outcomes - part.outcomes, self.states - part.states, clustered=self.clustered
         )
 
 
@@ -171,7 +171,7 @@ _WORST, _BEST = attrgetter("worst"), attrgetter("best")
 
 
 def join(cells: Iterable[Cell], *, clustered: bool) -> Cell:
-    """Several cells as one."""
+    """Return several cells as one."""
     outcomes: Counter[Outcome] = Counter()
     states: Counter[tuple[str, ItemState]] = Counter()
     for cell in cells:
@@ -181,7 +181,7 @@ def join(cells: Iterable[Cell], *, clustered: bool) -> Cell:
 
 
 def read_subset(exam: Exam, tally: Tally, subset: Subset) -> Cell:
-    """What the samples of one subset came to."""
+    """Return the results of the samples of one subset."""
     if exam.clustered or tally.for_judge:
         return read_items(exam, tally, range(subset.start, subset.stop))
     epochs = tally.epochs
@@ -191,53 +191,56 @@ def read_subset(exam: Exam, tally: Tally, subset: Subset) -> Cell:
     for low in range(subset.start * epochs, subset.stop * epochs, size):
         block = slice(low, min(subset.stop * epochs, low + size))
         units = zip(tally.outcomes[block], tally.values[block], strict=True)
-        for pattern, many in Counter(zip(*[units] * epochs, strict=True)).items():
-            states["", _state(pattern)] += many
-        for code, many in Counter(tally.outcomes[block]).items():
+        for pattern, count in Counter(zip(*[units] * epochs, strict=True)).items():
+            states["", _count_repeats(pattern)] += count
+        for code, count in Counter(tally.outcomes[block]).items():
             if code != PENDING:
-                outcomes[ALL_OUTCOMES[code]] += many
+                outcomes[ALL_OUTCOMES[code]] += count
     return Cell(outcomes, states, clustered=False)
 
 
-def read_items(exam: Exam, tally: Tally, items: Iterable[int]) -> Cell:
-    """What single samples came to, each with its cluster where the exam has any."""
+def read_items(exam: Exam, tally: Tally, positions: Iterable[int]) -> Cell:
+    """Return the results of single samples, each with its cluster if the exam has clusters."""
     outcomes: Counter[Outcome] = Counter()
     states: Counter[tuple[str, ItemState]] = Counter()
-    for item in items:
-        units = slice(item * tally.epochs, (item + 1) * tally.epochs)
+    for position in positions:
+        units = slice(position * tally.epochs, (position + 1) * tally.epochs)
         codes = tally.outcomes[units]
         outcomes.update(ALL_OUTCOMES[code] for code in codes if code != PENDING)
-        state = _state(zip(codes, tally.values[units], strict=True))
+        state = _count_repeats(zip(codes, tally.values[units], strict=True))
         if tally.for_judge:
-            many = len(tally.for_judge.intersection(range(units.start, units.stop)))
-            state = state._replace(for_judge=many)
-        states[cluster_of(exam, item), state] += 1
+            judge_count = len(tally.for_judge.intersection(range(units.start, units.stop)))
+            state = state._replace(for_judge=judge_count)
+        states[cluster_of(exam, position), state] += 1
     return Cell(outcomes, states, exam.clustered)
 
 
 def accuracy_of(exam: Exam, tally: Tally) -> Estimate:
-    """The mean score over the questions of an exam."""
+    """Return the mean score over the questions of an exam."""
     cells = (read_subset(exam, tally, subset) for subset in exam.subsets)
     return join(cells, clustered=exam.clustered).accuracy()
 
 
-def cluster_of(exam: Exam, item: int) -> str:
-    """The cluster of an item, empty in unclustered exams; one without a group has its own."""
+def cluster_of(exam: Exam, position: int) -> str:
+    """Return the cluster of an item; empty in exams without clusters.
+
+    An item without a group is a cluster by itself.
+    """
     if not exam.clustered:
         return ""
-    sample = exam.samples[item]
+    sample = exam.samples[position]
     return sample.group or f"\0{sample.id}"
 
 
-def _state(units: Iterable[tuple[int, float]]) -> ItemState:
-    """What repeats of one item came to: the code of the outcome and the score of each."""
-    recorded = lost = graded = right = cut_right = 0
+def _count_repeats(units: Iterable[tuple[int, float]]) -> ItemState:
+    """Return the state of one item; `units` has the outcome's code and the score of each repeat."""
+    recorded = ungraded = graded = right = cut_right = 0
     total = cut = 0.0
     for code, value in units:
         recorded += code != PENDING
-        lost += code in LOST
+        ungraded += code in LOST
         if code in GRADED:
-            # Seven digits: a score as it was before it was stored in single precision.
+            # Seven digits restore a score from before it was stored in single precision.
             score = float(f"{value:.7g}")
             graded += 1
             right += score >= PASS
@@ -245,11 +248,11 @@ def _state(units: Iterable[tuple[int, float]]) -> ItemState:
             if code == _CUT:
                 cut += score
                 cut_right += score >= PASS
-    return ItemState(recorded, lost, graded, right, total, cut, cut_right=cut_right)
+    return ItemState(recorded, ungraded, graded, right, total, cut, cut_right=cut_right)
 
 
 CHANCE_SAMPLES = 20_000
-"""The most samples looked at for the chance level; evenly spaced in a larger exam."""
+"""The largest number of samples used for the chance level; evenly spaced in a larger exam."""
 
 
 def metrics_of(
@@ -259,7 +262,7 @@ def metrics_of(
     overall: Cell,
     chances: Mapping[str, Chance],
 ) -> dict[str, Metric]:
-    """All metrics of one exam under one reader, in the order in which they are shown."""
+    """Return all metrics of one exam under one reader, in the order in which they are shown."""
     metrics = {"accuracy": overall.accuracy()}
     if any(overall.outcomes[outcome] for outcome in UNGRADED):
         for name, score in ((WORST, attrgetter("worst")), (BEST, attrgetter("best"))):
@@ -269,12 +272,12 @@ def metrics_of(
     if tally.for_judge and (value := metrics["accuracy"].value) is not None:
         worst, _ = metrics["accuracy"].bounds or (value, value)
         ceiling = overall.gather(attrgetter("ceiling")).moments()
-        assert ceiling is not None  # a value is there
+        assert ceiling is not None  # There is a value, so there is a mean.
         metrics["accuracy"] = replace(metrics["accuracy"], bounds=(worst, ceiling.mean))
     if any(state.cut for _, state in overall.states):
         cut = overall.gather(attrgetter("cut_as_wrong")).estimate()
-        metrics[CUT_AS_WRONG] = cut.with_bounds(*overall.bounds())
-    metrics |= _mean_metrics(exam, cells)
+        metrics[CUT_AS_WRONG] = cut.within(*overall.bounds())
+    metrics |= _compute_mean_metrics(exam, cells)
     if tally.epochs > 1:
         counts = [(state.graded, state.right, n) for (_, state), n in overall.states.items()]
         if parts := variance_parts(counts):
@@ -283,12 +286,14 @@ def metrics_of(
                 within_variance=parts.within,
                 between_variance=max(0.0, parts.between),
             )
-        metrics |= _repeat_metrics(exam, tally, overall)
+        metrics |= _compute_repeat_metrics(exam, tally, overall)
     if chances:
-        known = [each for each in chances.values() if each.answered] or [*chances.values()]
-        n = sum(chance.n for chance in known)
-        metrics["chance"] = Metric(sum(chance.total for chance in known) / n, None, n)
-    if not overall.all_or_nothing:  # the name that 0.1 gave it
+        counted_chances = [chance for chance in chances.values() if chance.answered] or [
+            *chances.values()
+        ]
+        n = sum(chance.n for chance in counted_chances)
+        metrics["chance"] = Metric(sum(chance.total for chance in counted_chances) / n, None, n)
+    if not overall.all_or_nothing:  # The name that version 0.1 used.
         metrics["mean_score"] = metrics["accuracy"]
     return metrics | dict(exam.metrics(tally))
 
@@ -299,88 +304,98 @@ class Chance(NamedTuple):
     total: float
     n: int
     answered: bool
-    """Whether they are those that are answered; else all, since none is answered yet."""
+    """Whether they cover the answered samples only; otherwise all, because none is answered yet."""
 
 
 def chance_levels(exam: Exam, tally: Tally) -> dict[str, Chance]:
-    """The expected score of a blind guess, for each subset that has one.
+    """Return the expected score of a blind guess, for each subset that has one.
 
-    It is that of the answered questions, and of all where none is answered yet.
+    It covers the answered questions, or all questions if none is answered yet.
     """
     stride = max(1, -(-len(exam.samples) // CHANCE_SAMPLES))
     chances: dict[str, Chance] = {}
     for subset in exam.subsets:
-        items: Iterable[int] = range(subset.start, subset.stop)
-        answered = any(map(tally.has, items))
-        if answered and tally.done < len(tally.outcomes):
-            items = (item for item in items if tally.has(item))
-        samples = (exam.samples[item] for item in islice(items, 0, None, stride))
-        levels = [level for s in samples if (level := exam.chance(s)) is not None]
+        positions: Iterable[int] = range(subset.start, subset.stop)
+        any_answered = any(map(tally.has, positions))
+        if any_answered and tally.done < len(tally.outcomes):
+            positions = (position for position in positions if tally.has(position))
+        samples = (exam.samples[position] for position in islice(positions, 0, None, stride))
+        levels = [level for sample in samples if (level := exam.chance(sample)) is not None]
         if levels:
-            chances[subset.name] = Chance(sum(levels), len(levels), answered)
+            chances[subset.name] = Chance(sum(levels), len(levels), any_answered)
     return chances
 
 
-# Means over subsets and tasks, each subset a fixed stratum.
+# Means over subsets and tasks. Each subset is a fixed stratum.
 
 
 class Scored(NamedTuple):
-    """One subset's scores."""
+    """The scores of one subset."""
 
     stratum: Stratum | None
     """None if nothing in it is graded."""
     bounds: tuple[float | None, float | None]
-    """Its mean score with everything that lacks a grade wrong, and right."""
+    """Its mean score if everything that lacks a grade were wrong, and if it were right."""
 
 
-def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
-    """The means of the exam, the first always; a macro mean; what the whole set would give."""
+def _compute_mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
+    """Return the means of the exam, a macro mean, and the mean expected on the whole set.
+
+    The exam's first mean is always included.
+    """
     subsets = {
-        s.name: Scored(cells[s.name].shares().stratum(s.population), cells[s.name].bounds())
-        for s in exam.subsets
+        subset.name: Scored(
+            cells[subset.name].shares().stratum(subset.population), cells[subset.name].bounds()
+        )
+        for subset in exam.subsets
     }
-    published = {name for mean in exam.means() for task in mean.tasks for name in task}
-    published |= subsets.keys()
+    published_subsets = {name for mean in exam.means() for task in mean.tasks for name in task}
+    published_subsets |= subsets.keys()
     metrics: dict[str, Metric] = {}
     for place, mean in enumerate(exam.means()):
-        if metric := _mean_metric(mean, subsets, main=place == 0):
+        if metric := _compute_mean(mean, subsets, main=place == 0):
             metrics[mean.name] = metric
-    if MACRO not in metrics and (macro := _mean_metric(mean_over(subsets), subsets, main=True)):
+    if MACRO not in metrics and (macro := _compute_mean(mean_over(subsets), subsets, main=True)):
         if macro.partial or any(metric.partial for metric in metrics.values()):
-            macro = replace(macro, partial=True, tasks_published=len(published))
+            macro = replace(macro, partial=True, tasks_published=len(published_subsets))
         metrics = {MACRO: macro} | metrics
-    strata = {name: own for name, scored in subsets.items() if (own := scored.stratum) is not None}
+    strata = {
+        name: stratum for name, scored in subsets.items() if (stratum := scored.stratum) is not None
+    }
     if any(stratum.population for stratum in strata.values()):
         weights = dict(zip(strata, micro_weights(list(strata.values())), strict=True))
         title = "accuracy expected on the whole set, subsets weighted by their size"
-        whole = replace(_weighted(weights, subsets), title=title).with_bounds(
-            *_bounds(weights, subsets)
+        whole_set = replace(_weigh_subsets(weights, subsets), title=title).with_bounds(
+            *_weigh_bounds(weights, subsets)
         )
-        if not published <= strata.keys():  # expected on these subsets alone
-            whole = replace(whole, partial=True, strata=len(strata))
-        metrics[WHOLE_SET] = whole
+        if not published_subsets <= strata.keys():  # The mean is expected on these subsets alone.
+            whole_set = replace(whole_set, partial=True, strata=len(strata))
+        metrics[WHOLE_SET] = whole_set
     return metrics
 
 
-def _mean_metric(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Metric | None:
-    """The metric of one mean; None if the exam lacks subsets of it.
+def _compute_mean(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Metric | None:
+    """Return the metric of one mean; None if the exam lacks some of its subsets.
 
-    The main mean is given all the same, over the tasks that are there, and says ``partial``. A
-    subset that is there without a single grade leaves the others undefined, and the main one
-    partial.
+    The main mean is always given, over the tasks that are present, and marked ``partial``. If a
+    present subset has no grade at all, the main mean is partial and other means are undefined.
     """
-    wanted = [name for task in mean.tasks for name in task]
-    if not main and any(name not in subsets for name in wanted):
+    task_subsets = [name for task in mean.tasks for name in task]
+    if not main and any(name not in subsets for name in task_subsets):
         return None
-    graded = {name for name in wanted if name in subsets and subsets[name].stratum is not None}
-    complete = len(graded) == len(set(wanted))
-    asked = {name for name in wanted if name in subsets and None not in subsets[name].bounds}
-    bounds = _bounds(_task_weights(mean, asked), subsets)
-    weights = _task_weights(mean, graded)
+    graded = {
+        name for name in task_subsets if name in subsets and subsets[name].stratum is not None
+    }
+    complete = len(graded) == len(set(task_subsets))
+    asked_subsets = {
+        name for name in task_subsets if name in subsets and None not in subsets[name].bounds
+    }
+    bounds = _weigh_bounds(_weigh_tasks(mean, asked_subsets), subsets)
+    weights = _weigh_tasks(mean, graded)
     if not weights or not (complete or main):
         return Metric(None, None, 0, title=mean.title).with_bounds(*bounds)
     tasks = sum(not graded.isdisjoint(task) for task in mean.tasks)
-    metric = replace(_weighted(weights, subsets), title=mean.title, tasks=tasks).with_bounds(
+    metric = replace(_weigh_subsets(weights, subsets), title=mean.title, tasks=tasks).with_bounds(
         *bounds
     )
     if complete:
@@ -388,8 +403,8 @@ def _mean_metric(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Me
     return replace(metric, partial=True, tasks=tasks, tasks_published=len(mean.tasks))
 
 
-def _task_weights(mean: Mean, names: Collection[str]) -> dict[str, float]:
-    """The weights of subsets: each task counts alike, and each of `names` alike inside its task."""
+def _weigh_tasks(mean: Mean, names: Collection[str]) -> dict[str, float]:
+    """Return the weights of subsets: equal for all tasks, and equal for `names` within a task."""
     tasks = [[name for name in task if name in names] for task in mean.tasks]
     tasks = [task for task in tasks if task]
     weights: dict[str, float] = {}
@@ -399,10 +414,10 @@ def _task_weights(mean: Mean, names: Collection[str]) -> dict[str, float]:
     return weights
 
 
-def _bounds(
+def _weigh_bounds(
     weights: Mapping[str, float], subsets: Mapping[str, Scored]
 ) -> tuple[float | None, float | None]:
-    """The weighted means of what the subsets come to at worst and at best."""
+    """Return the weighted means of the subsets' worst and best scores."""
     if not weights:
         return None, None
     worst, best = (
@@ -412,30 +427,35 @@ def _bounds(
     return worst, best
 
 
-def _weighted(weights: Mapping[str, float], subsets: Mapping[str, Scored]) -> Metric:
-    """The weighted mean of the subsets, with the interval that fixed strata leave."""
-    strata = [own for name in weights if (own := subsets[name].stratum) is not None]
+def _weigh_subsets(weights: Mapping[str, float], subsets: Mapping[str, Scored]) -> Metric:
+    """Return the weighted mean of the subsets, with the interval that follows from fixed strata."""
+    strata = [stratum for name in weights if (stratum := subsets[name].stratum) is not None]
     return estimate(strata, list(weights.values()))
 
 
 # Exams in which every item was asked several times.
 
 
-def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric]:
-    """pass@k, pass^k (for one sample the same), majority votes and the agreement of repeats."""
+def _compute_repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric]:
+    """Return pass@k, pass^k, majority votes and the agreement of repeats.
+
+    With k = 1, pass@k and pass^k are the same.
+    """
 
     def mean_chance(chance: Callable[[int, int, int], float], k: int) -> Metric:
-        """The mean over the items of which enough repeats are graded to know it."""
+        """Return the mean over the items that have enough graded repeats."""
         bounded = Bounded(clustered=overall.clustered)
-        for (group, state), many in overall.states.items():
+        for (group, state), count in overall.states.items():
             if state.gradable >= k:
-                right = (state.right, state.right + state.lost)
-                worst, best = (chance(state.gradable, own, k) for own in right)
+                right_counts = (state.right, state.right + state.ungraded)
+                worst, best = (
+                    chance(state.gradable, right_count, k) for right_count in right_counts
+                )
                 value = worst if worst == best else None
                 if state.graded >= k:
                     value = chance(state.graded, state.right, k)
                 draws = state.graded if overall.all_or_nothing else 0
-                bounded.add(value, (worst, best), group, count=many, draws=draws)
+                bounded.add(value, (worst, best), group, count=count, draws=draws)
         return bounded.estimate()
 
     rungs = reported_ks(tally.epochs)
@@ -446,24 +466,26 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
             lambda state: self_consistency((state.right, state.graded - state.right))
         )
         return metrics | {"agreement": agreement.estimate(of="scores")}
-    return metrics | _vote_metrics(exam, tally, tally.answers)
+    return metrics | _compute_vote_metrics(exam, tally, tally.answers)
 
 
-def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> dict[str, Metric]:
+def _compute_vote_metrics(
+    exam: Exam, tally: Tally, answers: Sequence[str | None]
+) -> dict[str, Metric]:
     epochs = tally.epochs
     sizes = [k for k in reported_ks(epochs) if 1 < k < epochs]
-    voted = {k: Bounded(clustered=exam.clustered) for k in (*sizes, epochs)}
+    votes_by_size = {k: Bounded(clustered=exam.clustered) for k in (*sizes, epochs)}
     agreement = Gathered(clustered=exam.clustered)
-    for item in range(tally.samples):
-        units = slice(item * epochs, (item + 1) * epochs)
-        sample = exam.samples[item]
+    for position in range(tally.samples):
+        units = slice(position * epochs, (position + 1) * epochs)
+        sample = exam.samples[position]
         votes: Counter[str] = Counter()
-        right: set[str] = set()
-        graded = lost = 0
+        right_options: set[str] = set()
+        graded = ungraded = 0
         for code, value, answer in zip(
             tally.outcomes[units], tally.values[units], answers[units], strict=True
         ):
-            lost += code in LOST
+            ungraded += code in LOST
             if code not in GRADED:
                 continue
             graded += 1
@@ -471,48 +493,51 @@ def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> di
                 option = option_identity(sample, answer)
                 votes[option] += 1
                 if value >= PASS:
-                    right.add(option)
+                    right_options.add(option)
         ballot = Ballot(
-            [n for option, n in votes.items() if option in right],
-            [n for option, n in votes.items() if option not in right],
+            [n for option, n in votes.items() if option in right_options],
+            [n for option, n in votes.items() if option not in right_options],
             graded - votes.total(),
         )
-        group = cluster_of(exam, item)
-        for k, bounded in voted.items():
-            # The whole vote is held among as many as there are, a smaller one only among k.
-            size, most = (k, k) if k < epochs else (graded, graded + lost)
-            if 0 < most <= graded + lost:
+        group = cluster_of(exam, position)
+        for k, bounded in votes_by_size.items():
+            # All answers vote in the full vote, however many there are; a smaller vote has only k.
+            size, full_size = (k, k) if k < epochs else (graded, graded + ungraded)
+            if 0 < full_size <= graded + ungraded:
                 share = majority_vote(*ballot, size) if 0 < size <= graded else None
-                worst, best = (majority_vote(*own, most) for own in ballot.bounds(lost))
+                worst, best = (
+                    majority_vote(*ballot_bound, full_size)
+                    for ballot_bound in ballot.bounds(ungraded)
+                )
                 bounded.add(share, (worst, best), group, draws=graded)
-        if (same := self_consistency(votes.values())) is not None:
-            agreement.add(same, group, draws=graded)
-    whole = voted.pop(epochs)
-    return {f"majority_vote@{k}": bounded.estimate() for k, bounded in voted.items()} | {
-        "majority_vote": whole.estimate(),
+        if (consistency := self_consistency(votes.values())) is not None:
+            agreement.add(consistency, group, draws=graded)
+    full_vote = votes_by_size.pop(epochs)
+    return {f"majority_vote@{k}": bounded.estimate() for k, bounded in votes_by_size.items()} | {
+        "majority_vote": full_vote.estimate(),
         "agreement": agreement.estimate(of="answers"),
     }
 
 
 class Ballot(NamedTuple):
-    """The votes for each right option, for each wrong one, and how many cast none."""
+    """The votes for each right option and for each wrong one, and the number of abstentions."""
 
     right: list[int]
     wrong: list[int]
     abstained: int
 
-    def bounds(self, lost: int) -> tuple[Ballot, Ballot]:
-        """With the votes of replies without a grade: all for one wrong option, all for a right."""
+    def bounds(self, ungraded: int) -> tuple[Ballot, Ballot]:
+        """Return the ballots if all ungraded replies voted for one wrong or one right option."""
 
-        def joined(votes: list[int]) -> list[int]:
-            first, *others = sorted(votes, reverse=True) or [0]
-            return [first + lost, *others]
+        def with_ungraded(votes: list[int]) -> list[int]:
+            largest, *smaller = sorted(votes, reverse=True) or [0]
+            return [largest + ungraded, *smaller]
 
-        worst, best = joined(self.wrong), joined(self.right)
+        worst, best = with_ungraded(self.wrong), with_ungraded(self.right)
         return self._replace(wrong=worst), self._replace(right=best)
 
 
 def option_identity(sample: Sample, answer: str) -> str:
-    """The option behind an answer, whatever letter it was shown under."""
-    shown = sample.labels.find(answer) if len(answer) == 1 else -1
-    return f"option {sample.order[shown]}" if sample.order and shown >= 0 else answer
+    """Return the option behind an answer, independent of the letter under which it was shown."""
+    label_place = sample.labels.find(answer) if len(answer) == 1 else -1
+    return f"option {sample.order[label_place]}" if sample.order and label_place >= 0 else answer

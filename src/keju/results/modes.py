@@ -1,8 +1,8 @@
-"""Knowledge or reasoning? Two runs of a model, one with a chain of thought, side by side.
+"""Compare two runs of a model, with and without a chain of thought: is it knowledge or reasoning?
 
-A subject that gains from a chain of thought is one of reasoning; one that does not, or loses, is
-one of knowledge. Only questions that both runs graded count, and they are compared one by one:
-a subject may have only a dozen questions, so the difference has an interval.
+A subject that gains from a chain of thought tests reasoning. A subject that does not gain tests
+knowledge. Only questions that both runs graded count, and they are compared one by one. A subject
+may have only a dozen questions, so each difference has an interval.
 """
 
 from __future__ import annotations
@@ -32,64 +32,66 @@ OVERALL = "all"
 
 
 class ModesRow(NamedTuple):
-    """One subject, one category or everything, sat in both modes; shares in [0, 1]."""
+    """One subject, one category or all questions, in both modes; shares are in [0, 1]."""
 
     subject: str
     title: str
-    """What a subject or category is called."""
+    """The title of the subject or category."""
     n: int
-    """Questions that both runs graded."""
+    """The number of questions that both runs graded."""
     answer_only: float
     cot: float
     difference: float
     """Chain of thought minus answer-only."""
     ci95: Interval | None
-    """Of the difference; None where it has no spread to tell by."""
+    """The interval of the difference; None if it cannot be estimated."""
     apart: bool
-    """Whether the interval leaves out 0, so that the difference is more than noise."""
+    """Whether the interval excludes 0, so that the difference is more than noise."""
     robust: ModesRow | None = None
-    """The same replies as the reader beside the headline's reads them; None if nobody did."""
+    """The same replies under the secondary reader; None if there is none."""
 
     @property
-    def by_format(self) -> bool:
+    def is_due_to_format(self) -> bool:
         """Whether the form of the answers, not ability, makes the difference.
 
-        It does where the difference is more than noise, and the other reader sees none, or the
-        opposite one.
+        This is the case if the difference is more than noise, but the secondary reader finds no
+        difference or the opposite one.
         """
-        other = self.robust
-        if other is None or not self.apart:
+        robust_row = self.robust
+        if robust_row is None or not self.apart:
             return False
-        return not other.apart or (other.difference > 0) != (self.difference > 0)
+        return not robust_row.apart or (robust_row.difference > 0) != (self.difference > 0)
 
 
 class Comparison(NamedTuple):
-    """Two runs, question by question."""
+    """Two runs compared question by question."""
 
     overall: ModesRow
     subjects: list[ModesRow]
     """In the published order."""
     categories: list[ModesRow]
-    """Means over their subjects; only those of which all subjects are there."""
+    """The means over the subjects of each category; only categories with all their subjects."""
     unread: tuple[Notice, ...] = ()
-    """Runs whose replies hold no answer that the headline's reader can find."""
+    """Notices about runs in which the headline's reader finds no answer in many replies."""
 
-    def with_robust(self, other: Comparison) -> Comparison:
-        """This comparison with that of another reader beside each of its rows."""
-        rows = {row.subject: row for row in (*other.subjects, *other.categories)}
+    def with_robust(self, robust_comparison: Comparison) -> Comparison:
+        """Return this comparison with the rows of another reader added to its rows."""
+        rows = {
+            row.subject: row for row in (*robust_comparison.subjects, *robust_comparison.categories)
+        }
         subjects, categories = (
-            [row._replace(robust=rows.get(row.subject)) for row in own]
-            for own in (self.subjects, self.categories)
+            [row._replace(robust=rows.get(row.subject)) for row in row_group]
+            for row_group in (self.subjects, self.categories)
         )
-        overall = self.overall._replace(robust=other.overall)
+        overall = self.overall._replace(robust=robust_comparison.overall)
         return Comparison(overall, subjects, categories, self.unread)
 
     def notices(self) -> list[Notice]:
-        """What could mislead about the difference."""
-        own, other = self.overall, self.overall.robust
-        if other is None or not own.by_format:
+        """Return the notices about anything that could mislead about the difference."""
+        headline_row, robust_row = self.overall, self.overall.robust
+        if robust_row is None or not headline_row.is_due_to_format:
             return [*self.unread]
-        points = {"points": 100 * own.difference, "robust": 100 * other.difference}
+        points = {"points": 100 * headline_row.difference, "robust": 100 * robust_row.difference}
         return [Notice("modes_by_format", points), *self.unread]
 
 
@@ -102,12 +104,12 @@ class ModesExam(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """The mode in which the run sat it."""
+        """The mode in which the run asked it."""
         return str(self.exam.settings.get("mode"))
 
 
 def modes_exam(manifest: Manifest) -> ModesExam | None:
-    """The first exam of a run that has two modes, if there is one."""
+    """Return the first exam of a run that has two modes, if there is one."""
     for exam in manifest.benchmarks:
         benchmark = registry.get(exam.name) if exam.name in registry.names() else None
         if benchmark and benchmark.modes:
@@ -116,28 +118,36 @@ def modes_exam(manifest: Manifest) -> ModesExam | None:
 
 
 def compare_runs(direct: Run, reasoned: Run) -> Comparison:
-    """Compare the run that answered at once with the one that reasoned; UsageError says why not."""
-    first, second = (modes_exam(run.manifest) for run in (direct, reasoned))
-    for run, own in ((direct, first), (reasoned, second)):
+    """Compare a run that answered directly with a run that reasoned; UsageError if impossible."""
+    direct_exam, reasoned_exam = (modes_exam(run.manifest) for run in (direct, reasoned))
+    for run, run_exam in ((direct, direct_exam), (reasoned, reasoned_exam)):
         if run.manifest.config.get("arms"):
             raise UsageError("modes_arms", run=run.id)
-        if own is None:
+        if run_exam is None:
             names = [n for n in registry.names() if registry.get(n).modes is not None]
             raise UsageError("modes_no_exam", run=run.id, benchmarks=names)
-        wanted = own.modes.direct if run is direct else own.modes.reasoned
-        if own.mode != wanted:
-            values = {"benchmark": own.exam.name, "mode": own.mode, "wanted": wanted}
+        expected_mode = run_exam.modes.direct if run is direct else run_exam.modes.reasoned
+        if run_exam.mode != expected_mode:
+            values = {
+                "benchmark": run_exam.exam.name,
+                "mode": run_exam.mode,
+                "wanted": expected_mode,
+            }
             raise UsageError("modes_order", run=run.id, **values)
-    assert first is not None
-    if unlike := difference_of(direct.manifest, reasoned.manifest):
-        raise UsageError("modes_differ", **unlike._asdict())
-    one, other = (_scores(run, first.exam.name) for run in (direct, reasoned))
-    comparison = compare_modes(first.modes, one.own, other.own)
-    unread = [*one.unread(direct), *other.unread(reasoned)]
+    assert direct_exam is not None
+    if difference := difference_of(direct.manifest, reasoned.manifest):
+        raise UsageError("modes_differ", **difference._asdict())
+    direct_scores, reasoned_scores = (
+        _load_scores(run, direct_exam.exam.name) for run in (direct, reasoned)
+    )
+    comparison = compare_modes(direct_exam.modes, direct_scores.headline, reasoned_scores.headline)
+    unread = [*direct_scores.unread_notices(direct), *reasoned_scores.unread_notices(reasoned)]
     comparison = comparison._replace(unread=tuple(unread))
-    if not one.beside or not other.beside:
+    if not direct_scores.secondary or not reasoned_scores.secondary:
         return comparison
-    return comparison.with_robust(compare_modes(first.modes, one.beside, other.beside))
+    return comparison.with_robust(
+        compare_modes(direct_exam.modes, direct_scores.secondary, reasoned_scores.secondary)
+    )
 
 
 class Pair(NamedTuple):
@@ -149,91 +159,105 @@ class Pair(NamedTuple):
 
 
 def counterpart(run: Run) -> Pair | None:
-    """A run and the newest complete one beside it that is alike in all but the mode."""
-    own = modes_exam(run.manifest)
-    if own is None or own.mode not in (own.modes.direct, own.modes.reasoned):
+    """Return a run and the newest complete run in the same folder that differs only in the mode."""
+    run_exam = modes_exam(run.manifest)
+    if run_exam is None or run_exam.mode not in (run_exam.modes.direct, run_exam.modes.reasoned):
         return None
-    is_direct = own.mode == own.modes.direct
-    wanted = own.modes.reasoned if is_direct else own.modes.direct
-    for other in reversed(list_runs(str(run.folder.parent))):
-        theirs = modes_exam(other.manifest) if other.manifest.complete else None
-        if theirs is None or (theirs.exam.name, theirs.mode) != (own.exam.name, wanted):
+    is_direct = run_exam.mode == run_exam.modes.direct
+    expected_mode = run_exam.modes.reasoned if is_direct else run_exam.modes.direct
+    for candidate in reversed(list_runs(str(run.folder.parent))):
+        candidate_exam = modes_exam(candidate.manifest) if candidate.manifest.complete else None
+        if candidate_exam is None or candidate_exam.mode != expected_mode:
             continue
-        if difference_of(run.manifest, other.manifest) is None:
-            return Pair(own.benchmark.title, *((run, other) if is_direct else (other, run)))
+        if candidate_exam.exam.name != run_exam.exam.name:
+            continue
+        if difference_of(run.manifest, candidate.manifest) is None:
+            direct, reasoned = (run, candidate) if is_direct else (candidate, run)
+            return Pair(run_exam.benchmark.title, direct, reasoned)
     return None
 
 
 class Difference(NamedTuple):
-    """Something other than the mode in which two runs differ."""
+    """A setting other than the mode in which two runs differ."""
 
     name: str
     first: Any
     second: Any
 
 
-def difference_of(first: Manifest, second: Manifest) -> Difference | None:
-    """The first thing beside the mode in which two runs differ."""
-    one, other = _conditions(first), _conditions(second)
-    for name in dict.fromkeys([*one, *other]):
-        if one.get(name) != other.get(name):
-            return Difference(name, one.get(name), other.get(name))
+def difference_of(left_manifest: Manifest, right_manifest: Manifest) -> Difference | None:
+    """Return the first difference between two runs other than the mode."""
+    left_conditions = _collect_conditions(left_manifest)
+    right_conditions = _collect_conditions(right_manifest)
+    for name in dict.fromkeys([*left_conditions, *right_conditions]):
+        if left_conditions.get(name) != right_conditions.get(name):
+            return Difference(name, left_conditions.get(name), right_conditions.get(name))
     return None
 
 
-def _conditions(manifest: Manifest) -> dict[str, Any]:
-    """What two runs must have in common, the weightiest first."""
-    own = modes_exam(manifest)
-    assert own is not None
-    settings = {k: value for k, value in own.exam.settings.items() if k not in own.modes.differ}
-    names = (own.exam.name, *own.benchmark.aliases)
+def _collect_conditions(manifest: Manifest) -> dict[str, Any]:
+    """Return the settings that two runs must share, the most important first."""
+    run_exam = modes_exam(manifest)
+    assert run_exam is not None
+    settings = {
+        k: value for k, value in run_exam.exam.settings.items() if k not in run_exam.modes.differ
+    }
+    names = (run_exam.exam.name, *run_exam.benchmark.aliases)
     args = manifest.config.get("dataset_args", {})
     shuffles = any(args[name].get("shuffle") for name in names if name in args)
-    draws = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
+    is_random = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
     return {
         "model": manifest.model,
         **settings,
-        "protocol": own.exam.protocol.name,
+        "protocol": run_exam.exam.protocol.name,
         "shuffle": shuffles,
-        "seed": manifest.config.get("seed") if draws else None,
+        "seed": manifest.config.get("seed") if is_random else None,
     }
 
 
 class _Scores(NamedTuple):
-    """The score of each graded question of a run: the headline's, and the reader's beside it."""
+    """The scores of each graded question of a run under the headline's and the secondary reader."""
 
-    own: dict[str, float]
-    beside: dict[str, float]
+    headline: dict[str, float]
+    secondary: dict[str, float]
     outcomes: Counter[Outcome]
-    """Of the replies, by the headline's reader."""
+    """The outcomes of the replies under the headline's reader."""
 
-    def unread(self, run: Run) -> Iterator[Notice]:
-        """The notice that answers were not found in many replies: they count as wrong."""
-        part, whole = self.outcomes["unparsed"], self.outcomes.total()
-        if part > WARN_ABOVE * whole:
-            values = {"part": part, "whole": whole, "share": part / whole}
+    def unread_notices(self, run: Run) -> Iterator[Notice]:
+        """Yield a notice if no answer was found in many replies: they count as wrong."""
+        part, total = self.outcomes["unparsed"], self.outcomes.total()
+        if part > WARN_ABOVE * total:
+            values = {"part": part, "whole": total, "share": part / total}
             yield Notice("modes_unread", {"run": command_name(run.folder), **values})
 
 
-def _scores(run: Run, benchmark: str) -> _Scores:
-    """The scores of a run; errors and what has no grade are left out."""
+def _load_scores(run: Run, benchmark: str) -> _Scores:
+    """Return the scores of a run; errors and replies without a grade are left out."""
     job = next(job for job in read_run(run).jobs if job.exam.benchmark == benchmark)
     readers = [reader.name for reader in job.readers]
-    beside = Exam.beside in readers[1:]
-    own, other = (
-        _by_question(sitting_of(job, run.manifest, name))
-        for name in (readers[0], Exam.beside if beside else readers[0])
+    has_secondary = Exam.beside in readers[1:]
+    headline, secondary = (
+        _average_rotations(sitting_of(job, run.manifest, name))
+        for name in (readers[0], Exam.beside if has_secondary else readers[0])
     )
-    return _Scores(own, other if beside else {}, Counter(job.tallies[0].outcome_counts()))
+    return _Scores(
+        headline, secondary if has_secondary else {}, Counter(job.tallies[0].outcome_counts())
+    )
 
 
-def _by_question(sitting: Sitting) -> dict[str, float]:
-    """The score of each question, the mean over its rotations: ``law_3`` and ``law_3#rot1``."""
+def _average_rotations(sitting: Sitting) -> dict[str, float]:
+    """Return the score of each question: the mean over its rotations.
+
+    ``law_3`` and ``law_3#rot1`` are rotations of one question.
+    """
     scores: dict[str, list[float]] = defaultdict(list)
-    for item in sitting:
-        if item.score is not None:
-            scores[item.id.partition("#")[0]].append(item.score)
-    return {name: sum(each) / len(each) for name, each in scores.items()}
+    for question in sitting:
+        if question.score is not None:
+            scores[question.id.partition("#")[0]].append(question.score)
+    return {
+        name: sum(rotation_scores) / len(rotation_scores)
+        for name, rotation_scores in scores.items()
+    }
 
 
 def compare_modes(
@@ -244,39 +268,47 @@ def compare_modes(
     for name, score in answer_only.items():
         if name in cot:
             pairs[modes.subject_of(name)].append((score, cot[name]))
-    shared = {name: pairs[name] for name in modes.subjects if name in pairs}
-    if not shared:
+    shared_pairs = {name: pairs[name] for name in modes.subjects if name in pairs}
+    if not shared_pairs:
         raise UsageError("modes_nothing_shared")
-    everything = [pair for own in shared.values() for pair in own]
+    everything = [pair for subject_pairs in shared_pairs.values() for pair in subject_pairs]
     return Comparison(
-        _mean_row(OVERALL, "all shared questions", [everything]),
-        [_mean_row(name, modes.subjects[name], [own]) for name, own in shared.items()],
+        _build_row(OVERALL, "all shared questions", [everything]),
         [
-            _mean_row(name, modes.titles.get(name, name), [shared[each] for each in subjects])
+            _build_row(name, modes.subjects[name], [subject_pairs])
+            for name, subject_pairs in shared_pairs.items()
+        ],
+        [
+            _build_row(
+                name, modes.titles.get(name, name), [shared_pairs[subject] for subject in subjects]
+            )
             for name, subjects in modes.groups.items()
-            if all(subject in shared for subject in subjects)
+            if all(subject in shared_pairs for subject in subjects)
         ],
     )
 
 
-def _mean_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, float]]]) -> ModesRow:
-    """The mean over `strata`, which weigh the same."""
-    before, after = (
-        math.fsum(math.fsum(pair[side] for pair in own) / len(own) for own in strata) / len(strata)
+def _build_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, float]]]) -> ModesRow:
+    """Return the mean over `strata`, which have equal weights."""
+    direct_mean, reasoned_mean = (
+        math.fsum(math.fsum(pair[side] for pair in stratum) / len(stratum) for stratum in strata)
+        / len(strata)
         for side in (0, 1)
     )
-    difference = after - before
+    difference = reasoned_mean - direct_mean
     if len(strata) == 1:
-        apart = paired_difference([(second, first) for first, second in strata[0]])
-        interval = apart.interval if apart else None
+        paired = paired_difference(
+            [(reasoned_score, direct_score) for direct_score, reasoned_score in strata[0]]
+        )
+        interval = paired.interval if paired else None
     else:
         interval = _strata_interval(difference, strata)
     return ModesRow(
         subject=name,
         title=title,
-        n=sum(len(own) for own in strata),
-        answer_only=before,
-        cot=after,
+        n=sum(len(stratum) for stratum in strata),
+        answer_only=direct_mean,
+        cot=reasoned_mean,
         difference=difference,
         ci95=interval,
         apart=interval is not None and not interval.low <= 0 <= interval.high,
@@ -286,11 +318,18 @@ def _mean_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, floa
 def _strata_interval(
     difference: float, strata: Sequence[Sequence[tuple[float, float]]]
 ) -> Interval | None:
-    """The interval of a mean difference with the standard error that fixed strata leave."""
-    spreads = [Moments.of(second - first for first, second in own) for own in strata]
-    variances = [own.variance / own.n for own in spreads if own and own.variance is not None]
+    """Return the interval of a mean difference, with the standard error of fixed strata."""
+    spreads = [
+        Moments.of(reasoned_score - direct_score for direct_score, reasoned_score in stratum)
+        for stratum in strata
+    ]
+    variances = [
+        moments.variance / moments.n
+        for moments in spreads
+        if moments and moments.variance is not None
+    ]
     if len(variances) < len(strata) or not any(variances):
         return None
     error = math.sqrt(sum(variances)) / len(strata)
-    half = error * student_t_quantile(0.975, sum(len(own) - 1 for own in strata))
+    half = error * student_t_quantile(0.975, sum(len(stratum) - 1 for stratum in strata))
     return clip_difference(Interval(difference - half, difference + half))

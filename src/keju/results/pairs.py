@@ -1,4 +1,4 @@
-"""Questions that two sittings share: their pairs, and those that score otherwise."""
+"""Pair the questions that two scored exams share, and list those with different scores."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from keju.types import Reply
 
 
 class PairedScores(Sequence[tuple[float, float]]):
-    """Scores of the arm and of the base on the same questions: sixteen bytes a pair."""
+    """The scores of the arm and of the base on the same questions; sixteen bytes per pair."""
 
-    def __init__(self, own: array[float] | None = None, other: array[float] | None = None) -> None:
-        self.own = array("d") if own is None else own
-        """Those of the arm."""
-        self.other = array("d") if other is None else other
-        """Those of the base."""
+    def __init__(self, arm: array[float] | None = None, base: array[float] | None = None) -> None:
+        self.arm = array("d") if arm is None else arm
+        """The scores of the arm."""
+        self.base = array("d") if base is None else base
+        """The scores of the base."""
 
-    def append(self, own: float, other: float) -> None:
+    def append(self, arm_score: float, base_score: float) -> None:
         """Add a question."""
-        self.own.append(own)
-        self.other.append(other)
+        self.arm.append(arm_score)
+        self.base.append(base_score)
 
     def __len__(self) -> int:
-        return len(self.own)
+        return len(self.arm)
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
-        return zip(self.own, self.other, strict=True)
+        return zip(self.arm, self.base, strict=True)
 
     @overload
     def __getitem__(self, place: int) -> tuple[float, float]: ...
@@ -44,12 +44,12 @@ class PairedScores(Sequence[tuple[float, float]]):
     def __getitem__(self, place: slice) -> PairedScores: ...
     def __getitem__(self, place: int | slice) -> tuple[float, float] | PairedScores:
         if isinstance(place, slice):
-            return PairedScores(self.own[place], self.other[place])
-        return self.own[place], self.other[place]
+            return PairedScores(self.arm[place], self.base[place])
+        return self.arm[place], self.base[place]
 
 
 class Pairs(NamedTuple):
-    """The questions that two sittings share, by their numbers in each, and what is not shared."""
+    """The questions that two scored exams share, by their numbers in each."""
 
     base: array[int]
     arm: array[int]
@@ -59,22 +59,23 @@ class Pairs(NamedTuple):
     only_in_base: int
     only_in_arm: int
     bounds: tuple[float, float] | None
-    """The difference if all that lacks a grade went against the arm, and for it."""
+    """The difference if everything that lacks a grade went against the arm, and if it went for
+    it."""
     other_gold: int
-    """Questions that the two were graded on by different gold answers."""
+    """The number of questions for which the two have different gold answers."""
 
 
 class Places:
-    """Where the questions of a sitting stand in another: mostly at the same place."""
+    """The positions of questions in another scored exam, which are mostly the same."""
 
     def __init__(self, sitting: Sitting) -> None:
         self._samples = sitting.exam.samples
         self._table: DigestTable | None = None
 
-    def find(self, id: str, likely: int) -> int:
-        """The place of a question; -1 where it is not asked."""
-        if likely < len(self._samples) and self._samples[likely].id == id:
-            return likely
+    def find(self, id: str, likely_place: int) -> int:
+        """Return the position of a question; -1 if it is not asked."""
+        if likely_place < len(self._samples) and self._samples[likely_place].id == id:
+            return likely_place
         if self._table is None:
             digests = (text_digest(sample.id) for sample in self._samples)
             self._table = DigestTable(digests, size=len(self._samples))
@@ -82,81 +83,88 @@ class Places:
 
 
 def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
-    """The questions that both have a record of, matched by id, in the order of the base."""
+    """Return the questions that both have a record of, matched by id, in the order of the base."""
     places = Places(arm)
-    numbers, others = array("I"), array("I")
+    base_numbers, arm_numbers = array("I"), array("I")
     scores = PairedScores()
     clustered = base.exam.clustered or arm.exam.clustered
     clusters: list[str] = []
     names: dict[str, str] = {}
-    """Each cluster's name once, for all its questions."""
+    """One string per cluster, shared by all its questions."""
     left_out: Counter[str] = Counter()
-    alone = shared = gradable = other_gold = 0
+    only_in_base = shared = gradable = other_gold = 0
     worst = best = 0.0
-    for number, item in enumerate(base):
-        place = places.find(item.id, number)
-        other = arm.item(place) if place >= 0 else None
-        if item.outcome is None or other is None or other.outcome is None:
-            alone += item.outcome is not None
+    for number, base_question in enumerate(base):
+        place = places.find(base_question.id, number)
+        arm_question = arm.question(place) if place >= 0 else None
+        if base_question.outcome is None or arm_question is None or arm_question.outcome is None:
+            only_in_base += base_question.outcome is not None
             continue
         shared += 1
-        other_gold += item.target != other.target
-        if item.score is not None and other.score is not None:
-            numbers.append(number)
-            others.append(place)
-            scores.append(other.score, item.score)
+        other_gold += base_question.target != arm_question.target
+        if base_question.score is not None and arm_question.score is not None:
+            base_numbers.append(number)
+            arm_numbers.append(place)
+            scores.append(arm_question.score, base_question.score)
             if clustered:
-                name = item.cluster or other.cluster or item.id
+                name = base_question.cluster or arm_question.cluster or base_question.id
                 clusters.append(names.setdefault(name, name))
         else:
-            why = item.outcome if item.score is None else other.outcome
-            left_out[why] += 1
-            if "unlabelled" in (item.outcome, other.outcome):
-                continue  # no grade is to come
-            worst += other.least - item.most
-            best += other.most - item.least
+            outcome = base_question.outcome if base_question.score is None else arm_question.outcome
+            left_out[outcome] += 1
+            if "unlabelled" in (base_question.outcome, arm_question.outcome):
+                continue  # This question never gets a grade.
+            worst += arm_question.worst - base_question.best
+            best += arm_question.best - base_question.worst
         gradable += 1
     bounds = None
     if gradable > len(scores):
-        seen = math.fsum(own - other for own, other in scores)
-        bounds = ((seen + worst) / gradable, (seen + best) / gradable)
+        total_difference = math.fsum(arm_score - base_score for arm_score, base_score in scores)
+        bounds = ((total_difference + worst) / gradable, (total_difference + best) / gradable)
     return Pairs(
-        numbers,
-        others,
+        base_numbers,
+        arm_numbers,
         scores,
         clusters if clustered else None,
         left_out,
-        alone,
+        only_in_base,
         arm.recorded - shared,
         bounds,
         other_gold,
     )
 
 
-def unanswered(base: Sitting, arm: Sitting) -> int:
-    """Questions of both that one has no record of, since it was interrupted; they are no lot."""
+def count_unanswered(base: Sitting, arm: Sitting) -> int:
+    """Return how many questions of both exams lack a record in one that was interrupted.
+
+    These questions are not a random sample.
+    """
     if not (base.job.missing or arm.job.missing):
         return 0
     places = Places(arm)
-    found = ((item, places.find(item.id, number)) for number, item in enumerate(base))
+    matched_questions = (
+        (question, places.find(question.id, number)) for number, question in enumerate(base)
+    )
     return sum(
-        (item.outcome is None and base.job.missing > 0)
-        or (arm.item(place).outcome is None and arm.job.missing > 0)
-        for item, place in found
+        (question.outcome is None and base.job.missing > 0)
+        or (arm.question(place).outcome is None and arm.job.missing > 0)
+        for question, place in matched_questions
         if place >= 0
     )
 
 
 class Flips(Sequence[Flip]):
-    """The questions that score otherwise, in the order of the base; made when they are looked at.
+    """The questions with different scores, in the order of the base; built on access.
 
-    `texts` has those of them that come with their question and both replies, by id.
+    `texts` has those of them that include the question and both replies, by id.
     """
 
     def __init__(self, base: Sitting, arm: Sitting, pairs: Pairs) -> None:
         self._base, self._arm, self._pairs = base, arm, pairs
         scores = enumerate(pairs.scores)
-        self._places = array("I", (place for place, (own, other) in scores if own != other))
+        self._places = array(
+            "I", (place for place, (arm_score, base_score) in scores if arm_score != base_score)
+        )
         self.texts: Mapping[str, Flip] = {}
 
     def __len__(self) -> int:
@@ -168,65 +176,72 @@ class Flips(Sequence[Flip]):
     def __getitem__(self, index: slice) -> list[Flip]: ...
     def __getitem__(self, index: int | slice) -> Flip | list[Flip]:
         if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         place = self._places[index]
-        own, other = self._pairs.scores[place]
-        first = self._base.item(self._pairs.base[place])
-        second = self._arm.item(self._pairs.arm[place])
-        assert first.outcome is not None
-        assert second.outcome is not None
+        arm_score, base_score = self._pairs.scores[place]
+        base_question = self._base.question(self._pairs.base[place])
+        arm_question = self._arm.question(self._pairs.arm[place])
+        assert base_question.outcome is not None
+        assert arm_question.outcome is not None
         flip = Flip(
-            id=first.id,
-            subset=first.subset,
-            target=first.target,
-            base=other,
-            arm=own,
-            base_answer=first.answer,
-            arm_answer=second.answer,
-            base_outcome=first.outcome,
-            arm_outcome=second.outcome,
+            id=base_question.id,
+            subset=base_question.subset,
+            target=base_question.target,
+            base=base_score,
+            arm=arm_score,
+            base_answer=base_question.answer,
+            arm_answer=arm_question.answer,
+            base_outcome=base_question.outcome,
+            arm_outcome=arm_question.outcome,
         )
         return self.texts.get(flip.id, flip)
 
 
-def told(base: Sitting, arm: Sitting, flips: Sequence[Flip], most: int) -> dict[str, Flip]:
-    """`most` flips each way, of all subsets, with the question and both replies, by id."""
-    up, down = (_spread(flips, most, sign) for sign in (1, -1))
-    wanted = {flip.id: flip for own in (up, down) for flip in own}
-    numbers = {id: n for n, id in enumerate(_ids(base)) if id in wanted}
-    places = {id: n for n, id in enumerate(_ids(arm)) if id in wanted}
-    first, second = base.said(set(numbers.values())), arm.said(set(places.values()))
-    nothing = Said(Reply())
+def load_flip_texts(
+    base: Sitting, arm: Sitting, flips: Sequence[Flip], limit: int
+) -> dict[str, Flip]:
+    """Return up to `limit` flips in each direction, over all subsets, with their texts, by id."""
+    gained_flips, lost_flips = (_spread_over_subsets(flips, limit, sign) for sign in (1, -1))
+    flips_by_id = {
+        flip.id: flip for direction_flips in (gained_flips, lost_flips) for flip in direction_flips
+    }
+    numbers = {id: n for n, id in enumerate(_sample_ids(base)) if id in flips_by_id}
+    places = {id: n for n, id in enumerate(_sample_ids(arm)) if id in flips_by_id}
+    base_answers = base.read_answers(set(numbers.values()))
+    arm_answers = arm.read_answers(set(places.values()))
+    empty_answer = Said(Reply())
 
     def with_texts(flip: Flip) -> Flip:
         number, place = numbers[flip.id], places[flip.id]
-        own, other = first.get(number, nothing), second.get(place, nothing)
-        sample = restore_order(base.exam.samples[number], own.order)
-        shown = () if any(not text for text in sample.choices) else sample.choices
-        if own.order != other.order or all(text in sample.text for text in shown):
-            shown = ()  # each was shown another order, or the question holds them
+        base_answer = base_answers.get(number, empty_answer)
+        arm_answer = arm_answers.get(place, empty_answer)
+        sample = restore_order(base.exam.samples[number], base_answer.order)
+        choices = () if any(not text for text in sample.choices) else sample.choices
+        if base_answer.order != arm_answer.order or all(text in sample.text for text in choices):
+            # The two runs showed different orders, or the question includes the options.
+            choices = ()
         return replace(
             flip,
             question=sample.text,
-            choices=shown,
-            base_reply=own.reply.text,
-            arm_reply=other.reply.text,
+            choices=choices,
+            base_reply=base_answer.reply.text,
+            arm_reply=arm_answer.reply.text,
         )
 
-    return {id: with_texts(flip) for id, flip in wanted.items()}
+    return {id: with_texts(flip) for id, flip in flips_by_id.items()}
 
 
-def _ids(sitting: Sitting) -> Iterator[str]:
+def _sample_ids(sitting: Sitting) -> Iterator[str]:
     return (sample.id for sample in sitting.exam.samples)
 
 
-def _spread(flips: Iterable[Flip], most: int, sign: int) -> Iterator[Flip]:
-    """The first of each subset, then the second of each, and so on, `most` of one direction."""
+def _spread_over_subsets(flips: Iterable[Flip], limit: int, sign: int) -> Iterator[Flip]:
+    """Yield up to `limit` flips of one direction: first one of each subset, then a second."""
     subsets: dict[str, list[Flip]] = {}
     for flip in flips:
         if sign * (flip.arm - flip.base) > 0:
-            own = subsets.setdefault(flip.subset, [])
-            if len(own) < most:
-                own.append(flip)
+            subset_flips = subsets.setdefault(flip.subset, [])
+            if len(subset_flips) < limit:
+                subset_flips.append(flip)
     rounds = chain.from_iterable(zip_longest(*subsets.values()))
-    return islice((flip for flip in rounds if flip is not None), most)
+    return islice((flip for flip in rounds if flip is not None), limit)

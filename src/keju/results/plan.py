@@ -1,7 +1,7 @@
-"""How many questions a decision needs, which difference they show, and what they take.
+"""Plan an evaluation: how many questions a decision needs, and what they cost.
 
-What replies take is measured in a pilot, a stored run of some random questions; without one it is
-a guess from the lengths of the prompts, and says so.
+The cost of replies is measured in a pilot, which is a stored run of some random questions. Without
+a pilot it is estimated from the lengths of the prompts; the plan says so.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from keju.stats.power import (
 )
 
 PILOT = 30
-"""Random questions that tell what replies take."""
+"""The number of random questions that a pilot needs."""
 FEWEST_REPLIES = 2
-"""Fewer tell nothing of how much replies differ."""
+"""The smallest number of replies from which their variation can be estimated."""
 BYTES_PER_TOKEN, UNSURE = 4.0, 1.4
-"""A guess of what a prompt takes: bytes of a token, and by which factor it may be wrong."""
+"""An assumption about prompts: bytes per token, and the factor by which this may be wrong."""
 REPLY, REPLY_LEAST, REPLY_MOST = 300.0, 50.0, 1500.0
-"""A guess of the tokens of a reply, and the range within which most models stay."""
+"""An assumption about the tokens of a reply, and the range for most models."""
 ALIKE = 0.2
-"""A guess of the correlation of questions that share a context."""
+"""An assumption about the correlation of questions that share a context."""
 SIZES = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 
 Goal = Literal["mde", "max_cost", "limit", "margin", "all"]
-"""What decides how many questions are asked."""
+"""The goal that determines the number of questions."""
 Known = Literal["given", "assumed", "measured"]
-"""Where a number comes from."""
+"""The source of a number."""
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -66,53 +66,53 @@ class Range(msgspec.Struct, frozen=True):
     high: float
 
     def times(self, factor: float) -> Range:
-        """So many times as much."""
+        """Return this forecast multiplied by a factor."""
         return Range(self.value * factor, self.low * factor, self.high * factor)
 
-    def plus(self, other: Range) -> Range:
-        """Both together."""
-        return Range(self.value + other.value, self.low + other.low, self.high + other.high)
+    def plus(self, addend: Range) -> Range:
+        """Return the sum of two forecasts."""
+        return Range(self.value + addend.value, self.low + addend.low, self.high + addend.high)
 
 
 class PlanRow(msgspec.Struct, frozen=True):
-    """One size of the exam."""
+    """One possible number of questions."""
 
     questions: int
     effect: float
-    """The smallest difference that so many questions show with a power of 0.8."""
+    """The smallest difference that this number of questions shows with a power of 0.8."""
     cost: Range | None
     seconds: Range | None
 
 
 class Plan(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
-    """What to ask, what it shows and what it takes."""
+    """A plan: how many questions to ask, what they show, and what they cost."""
 
     exam: str
     protocol: str
     goal: Goal
     whole: int
-    """Questions of the exam."""
+    """The number of questions of the exam."""
     questions: int
-    """Questions to ask."""
+    """The number of questions to ask."""
     questions_in_general: int | None = None
-    """With `mde`: how many show it for questions like these, as ``keju compare`` tests it. With
-    `margin`: how many decide with a power of 0.8, as ``keju gate`` tests it."""
+    """With `mde`: the number that shows it for questions like these, as ``keju compare`` tests it.
+    With `margin`: the number that decides with a power of 0.8, as ``keju gate`` tests it."""
     questions_on_set: int | None = None
-    """With `mde`: how many show it where only this very set counts."""
+    """With `mde`: the number that shows it if only this exact set of questions counts."""
     effect: float
-    """The smallest difference of two models that so many questions show, in general."""
+    """The smallest difference of two models that this number of questions shows, in general."""
     effect_on_set: float | None = None
-    """The same on this very set, of which a part is asked."""
+    """The same for this exact set, of which only a part is asked."""
     power: float = POWER
     level: float = LEVEL
     discordance: float
     """The share of questions on which exactly one of the two is right."""
     discordance_from: Known
     deff: float = 1.0
-    """What shared contexts do to the number of questions."""
+    """The factor by which shared contexts increase the number of questions."""
     repeats: int = 1
     requests: float
-    """With those that are repeated after a failure."""
+    """The number of requests, including those that are repeated after a failure."""
     input_tokens: Range
     output_tokens: Range
     cost: Range | None = None
@@ -120,36 +120,36 @@ class Plan(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     seconds: Range | None = None
     """None without a pilot."""
     at_once: int = 0
-    """Requests in flight behind the time."""
+    """The number of parallel requests that the time assumes."""
     pilot: str = ""
-    """The run that the forecasts come from; empty where they are guesses."""
+    """The run that the forecasts are based on; empty if they are assumptions."""
     measured: int = 0
-    """Replies of the pilot that were measured."""
+    """The number of measured replies of the pilot."""
     baseline: str = ""
-    """With `margin`: the run that the pilot is to be no worse than."""
+    """With `margin`: the run that the pilot must not be worse than."""
     margin: float | None = None
     seen: float | None = None
-    """With `margin`: the difference between the two that the number of questions rests on."""
+    """With `margin`: the observed difference that the number of questions is based on."""
     sizes: tuple[PlanRow, ...] = ()
     notices: tuple[Notice, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 class Taken(NamedTuple):
-    """What one question takes, on average, in one reply."""
+    """The average usage of one reply to a question."""
 
     input: Range
     output: Range
     cost: Range | None
     seconds: Range | None
     attempts: float = 1.0
-    """Requests for a reply."""
+    """The number of requests per reply."""
     measured: int = 0
     counted: bool = False
     """Whether tokens are measured too."""
 
     def row(self, questions: int, effect: float, repeats: int, at_once: int) -> PlanRow:
-        """What so many questions show and take."""
+        """Return what this number of questions shows and costs."""
         requests = questions * repeats * self.attempts
         cost = self.cost and self.cost.times(requests)
         return PlanRow(
@@ -176,49 +176,59 @@ def plan(
     work_dir: str | None = None,
     seed: int = 42,
 ) -> Plan:
-    """Plan an exam for one goal: a difference to show, money to spend, a limit, or a gate to
-    decide; else all of it.
+    """Plan an exam for one goal; without a goal, plan the whole exam.
 
-    `limit` is that of each subset, as for an exam that is sat; `pilot` a stored run of the exam,
-    whose protocol and data count where none are named. `margin` asks how many questions decide
-    whether the pilot is no worse than `baseline`, as ``keju gate`` does; then its settings count
-    too.
+    A goal is a difference to show (`mde`), money to spend (`max_cost`), a `limit`, or a gate to
+    decide (`margin`).
+
+    `limit` applies to each subset, as in ``keju eval``. `pilot` is a stored run of the exam; its
+    protocol and data are used unless others are given. `margin` asks how many questions decide
+    whether the pilot is no worse than `baseline`, as ``keju gate`` does; then the settings of the
+    pilot apply too.
     """
     share = LIKE_SIZE if discordance is None else discordance
-    goal = _goal(share, mde=mde, max_cost=max_cost, limit=limit, margin=margin)
-    gated = _gated(name, pilot, baseline, margin, data_dir=data_dir, work_dir=work_dir)
+    goal = _choose_goal(share, mde=mde, max_cost=max_cost, limit=limit, margin=margin)
+    gated = _decide_gate(name, pilot, baseline, margin, data_dir=data_dir, work_dir=work_dir)
     if repeats < 1 or at_once < 1:
         raise UsageError("plan_counts")
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
-    manner = protocol or _protocol_of(run, name)
-    where = _where(run, data_dir) if run else {"data_dir": data_folder(data_dir)}
+    protocol_name = protocol or _find_protocol(run, name)
+    data_options = (
+        _find_data_settings(run, data_dir) if run else {"data_dir": data_folder(data_dir)}
+    )
     if run:
-        kept = _settings_of(run, name)
+        stored_settings = _find_stored_settings(run, name)
         if not gated or dataset_args:
-            kept = {} if data_dir else _place_of(kept)
-        dataset_args = kept | (dataset_args or {})
-    exam, _ = prepare_exam(name, dataset_args, protocol=manner, seed=seed, **where)
-    job = _pilot_job(run, exam, data_dir) if run else None
+            stored_settings = {} if data_dir else _keep_local_path(stored_settings)
+        dataset_args = stored_settings | (dataset_args or {})
+    exam, _ = prepare_exam(name, dataset_args, protocol=protocol_name, seed=seed, **data_options)
+    job = _load_pilot_job(run, exam, data_dir) if run else None
     price = run.manifest.price if price is None and run else price
-    own_price = Price(**price) if isinstance(price, Mapping) else price
-    taken = _measured(exam, job, own_price) if job is not None else _guessed(exam, own_price)
-    known: Known = "assumed" if discordance is None else "given"
+    effective_price = Price(**price) if isinstance(price, Mapping) else price
+    usage = (
+        _measure_usage(exam, job, effective_price)
+        if job is not None
+        else _guess_usage(exam, effective_price)
+    )
+    discordance_source: Known = "assumed" if discordance is None else "given"
     if discordance is None and gated and gated.discordance:
-        share, known = gated.discordance, "measured"
-    ground = Ground(exam, run, job, taken, share, known, _design_effect(exam, job), gated)
-    wanted = _wanted(ground, goal, mde or max_cost or limit, repeats)
-    return _forecast(ground, wanted, repeats, _in_flight(run, at_once))
+        share, discordance_source = gated.discordance, "measured"
+    ground = Ground(
+        exam, run, job, usage, share, discordance_source, _estimate_design_effect(exam, job), gated
+    )
+    sample_size = _choose_sample_size(ground, goal, mde or max_cost or limit, repeats)
+    return _build_plan(ground, sample_size, repeats, _count_parallel_requests(run, at_once))
 
 
 class Ground(NamedTuple):
-    """What a plan rests on."""
+    """Everything that a plan is based on."""
 
     exam: Exam
     run: Run | None
-    """The pilot."""
+    """The pilot run."""
     job: Job | None
-    """The exam as the pilot sat it."""
-    taken: Taken
+    """The exam as it was run in the pilot."""
+    usage: Taken
     discordance: float
     discordance_from: Known
     deff: float
@@ -226,79 +236,84 @@ class Ground(NamedTuple):
     """The gate that is to be decided."""
 
     def effect(self, questions: int) -> float:
-        """The smallest difference that so many questions show."""
+        """Return the smallest difference that this number of questions shows."""
         return minimal_detectable_effect(questions, self.discordance, deff=self.deff)
 
     def effect_on_set(self, questions: int) -> float | None:
-        """The same where only this set of questions counts; None where all of it is asked."""
+        """Return the same if only this set of questions counts; None if all of it is asked."""
         unasked = 1 - questions / len(self.exam.samples)
         return self.effect(round(questions / unasked)) if unasked else None
 
     def needed(self, effect: float, population: int = 0) -> int:
-        """How many questions show a difference with the test that ``keju compare`` makes."""
+        """Return how many questions show a difference with the test of ``keju compare``."""
         shares = ((self.discordance + sign * effect) / 2 for sign in (1, -1))
         n = self.deff * items_needed_exactly(*shares)
         return max(1, math.ceil(n / (1 + n / population) if population else n))
 
 
 class Wanted(NamedTuple):
-    """How many questions a goal asks for."""
+    """The number of questions that a goal requires."""
 
     goal: Goal
     questions: int
     in_general: int | None = None
-    """With `mde`: how many show it for questions like these. With `margin`: how many decide."""
+    """With `mde`: the number that shows it for questions like these. With `margin`: the number that
+    decides."""
     on_set: int | None = None
-    """With `mde`: how many show it where only this very set counts."""
+    """With `mde`: the number that shows it if only this exact set of questions counts."""
 
 
-def _wanted(ground: Ground, goal: Goal, value: float | None, repeats: int) -> Wanted:
-    """How many questions a goal of this value asks for, at most those of the exam."""
-    whole = len(ground.exam.samples)
+def _choose_sample_size(ground: Ground, goal: Goal, value: float | None, repeats: int) -> Wanted:
+    """Return how many questions a goal requires, at most all questions of the exam."""
+    exam_size = len(ground.exam.samples)
     if goal == "mde" and value is not None:
-        general = ground.needed(value)
-        return Wanted(goal, min(whole, general), general, ground.needed(value, whole))
+        general_size = ground.needed(value)
+        return Wanted(
+            goal, min(exam_size, general_size), general_size, ground.needed(value, exam_size)
+        )
     if ground.gated is not None:
         row = ground.gated.row
         decides = row.planned if row.verdict == "inconclusive" else row.n
-        return Wanted(goal, min(whole, decides or whole), decides)
+        return Wanted(goal, min(exam_size, decides or exam_size), decides)
     if goal == "max_cost" and value is not None:
-        return Wanted(goal, min(whole, _affordable(ground.taken, value, repeats) or whole))
-    return Wanted(goal, _limited(ground.exam, value))
+        return Wanted(
+            goal, min(exam_size, _find_affordable_size(ground.usage, value, repeats) or exam_size)
+        )
+    return Wanted(goal, _apply_limit(ground.exam, value))
 
 
-def _forecast(ground: Ground, wanted: Wanted, repeats: int, at_once: int) -> Plan:
-    """What the questions that are wanted, and other numbers of them, show and take."""
-    exam, run, taken, questions = ground.exam, ground.run, ground.taken, wanted.questions
-    whole, units = len(exam.samples), questions * repeats * taken.attempts
+def _build_plan(ground: Ground, sample_size: Wanted, repeats: int, at_once: int) -> Plan:
+    """Return the plan for this number of questions, and for other numbers of them."""
+    exam, run, usage, questions = ground.exam, ground.run, ground.usage, sample_size.questions
+    exam_size, units = len(exam.samples), questions * repeats * usage.attempts
     rows = {
-        n: taken.row(n, ground.effect(n), repeats, at_once)
-        for n in sorted({*(n for n in SIZES if n < whole), questions, whole})
+        n: usage.row(n, ground.effect(n), repeats, at_once)
+        for n in sorted({*(n for n in SIZES if n < exam_size), questions, exam_size})
     }
-    chosen = rows[questions]
-    notices, gated = tuple(_notices(ground, wanted)), ground.gated
+    planned_row = rows[questions]
+    notices, gated = tuple(_notices(ground, sample_size)), ground.gated
     return Plan(
         exam=exam.benchmark,
         protocol=exam.protocol.name,
-        goal=wanted.goal,
-        whole=whole,
+        goal=sample_size.goal,
+        whole=exam_size,
         questions=questions,
-        questions_in_general=wanted.in_general,
-        questions_on_set=wanted.on_set,
-        effect=chosen.effect,
+        questions_in_general=sample_size.in_general,
+        questions_on_set=sample_size.on_set,
+        effect=planned_row.effect,
         effect_on_set=ground.effect_on_set(questions),
         discordance=ground.discordance,
         discordance_from=ground.discordance_from,
         deff=ground.deff,
         repeats=repeats,
         requests=units,
-        input_tokens=taken.input.times(units),
-        output_tokens=taken.output.times(units),
-        cost=chosen.cost,
-        seconds=chosen.seconds,
-        at_once=at_once if chosen.seconds else 0,
+        input_tokens=usage.input.times(units),
+        output_tokens=usage.output.times(units),
+        cost=planned_row.cost,
+        seconds=planned_row.seconds,
+        at_once=at_once if planned_row.seconds else 0,
         pilot=run.id if run else "",
-        measured=taken.measured,
+        measured=usage.measured,
         baseline=gated.baseline if gated else "",
         margin=-gated.row.limit if gated else None,
         seen=gated.row.value if gated else None,
@@ -308,160 +323,181 @@ def _forecast(ground: Ground, wanted: Wanted, repeats: int, at_once: int) -> Pla
     )
 
 
-def _in_flight(pilot: Run | None, at_once: int) -> int:
-    """How many requests go at once: no more than a pilot's model has slots."""
+def _count_parallel_requests(pilot: Run | None, at_once: int) -> int:
+    """Return the number of parallel requests: not more than the slots of the pilot's model."""
     slots = pilot.manifest.endpoint.get("slots") if pilot is not None else None
     return min(at_once, slots) if isinstance(slots, int) and slots > 0 else at_once
 
 
-def _goal(share: float, **goals: float | None) -> Goal:
-    """The one goal that is named, all questions where there is none; UsageError for a wrong one."""
+def _choose_goal(share: float, **goals: float | None) -> Goal:
+    """Return the one goal that is set, or all questions; raise UsageError if it is invalid."""
     if not 0 < share <= 1:
         raise UsageError("plan_discordance")
-    named = [goal for goal, value in goals.items() if value is not None]
-    if len(named) > 1:
-        raise UsageError("plan_two_goals", first=named[0], second=named[1])
+    named_goals = [goal for goal, value in goals.items() if value is not None]
+    if len(named_goals) > 1:
+        raise UsageError("plan_two_goals", first=named_goals[0], second=named_goals[1])
     mde, max_cost = goals["mde"], goals["max_cost"]
     if mde is not None and not 0 < mde <= share:
         raise UsageError("plan_mde", discordance=share)
     if max_cost is not None and not 0 < max_cost < math.inf:
         raise UsageError("plan_max_cost")
-    return cast(Goal, named[0]) if named else "all"
+    return cast(Goal, named_goals[0]) if named_goals else "all"
 
 
-def _affordable(taken: Taken, max_cost: float, repeats: int) -> int | None:
-    """How many questions the money pays for, where they cost any; UsageError if not one."""
-    if taken.cost is None:
+def _find_affordable_size(usage: Taken, max_cost: float, repeats: int) -> int | None:
+    """Return how many questions the money pays for; None if they cost nothing.
+
+    Raise UsageError if it does not pay for one.
+    """
+    if usage.cost is None:
         raise UsageError("plan_without_price")
-    each = taken.cost.high * taken.attempts * repeats
-    if not each:
+    question_cost = usage.cost.high * usage.attempts * repeats
+    if not question_cost:
         return None
-    if each > max_cost:
-        raise UsageError("plan_too_little", max_cost=max_cost, each=each)
-    return int(max_cost / each)
+    if question_cost > max_cost:
+        raise UsageError("plan_too_little", max_cost=max_cost, each=question_cost)
+    return int(max_cost / question_cost)
 
 
-def _limited(exam: Exam, limit: float | None) -> int:
-    """How many questions a limit of each subset keeps."""
+def _apply_limit(exam: Exam, limit: float | None) -> int:
+    """Return how many questions a limit of each subset keeps."""
     try:
-        most = question_limit(limit)
+        subset_limit = question_limit(limit)
     except Invalid as error:
         raise UsageError("plan_limit", problem=error) from None
     sizes = [len(subset) for subset in exam.subsets]
-    if most is None:
+    if subset_limit is None:
         return sum(sizes)
-    return sum(min(n, most if isinstance(most, int) else math.ceil(n * most)) for n in sizes)
+    return sum(
+        min(n, subset_limit if isinstance(subset_limit, int) else math.ceil(n * subset_limit))
+        for n in sizes
+    )
 
 
-def _gated(
+def _decide_gate(
     name: str,
     pilot: Source | None,
     baseline: Source | None,
     margin: float | None,
-    **where: str | None,
+    **folders: str | None,
 ) -> Decision | None:
-    """The gate that is to be decided, where one is asked about."""
+    """Return the gate that is to be decided, if there is one."""
     if margin is None and baseline is None:
         return None
     if margin is None or baseline is None:
         raise UsageError("gate_margin")
     if pilot is None:
         raise UsageError("plan_margin_without_pilot")
-    return decision(pilot, baseline, margin, name, **where)
+    return decision(pilot, baseline, margin, name, **folders)
 
 
-def _settings_of(run: Run, name: str) -> dict[str, Any]:
-    """The exam's own settings in a pilot."""
+def _find_stored_settings(run: Run, name: str) -> dict[str, Any]:
+    """Return the settings of the exam in a pilot."""
     stored = run.manifest.config.get("dataset_args") or {}
     exam = registry.get(name)
-    named = [own for own in (name, exam.name, *exam.aliases) if own in stored]
-    own = named[0] if named else meant(name, [*stored])
-    return {} if own is None else cast(dict[str, Any], stored[own])
+    stored_names = [alias for alias in (name, exam.name, *exam.aliases) if alias in stored]
+    stored_name = stored_names[0] if stored_names else meant(name, [*stored])
+    return {} if stored_name is None else cast(dict[str, Any], stored[stored_name])
 
 
-def _place_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Of an exam's settings the one that says where its files lie."""
+def _keep_local_path(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return only the setting with the folder of the exam's files."""
     return {name: value for name, value in settings.items() if name == "local_path"}
 
 
-def _where(pilot: Run, data_dir: str | None) -> dict[str, Any]:
-    """Where a pilot found its exams, unless a flag names another folder."""
+def _find_data_settings(pilot: Run, data_dir: str | None) -> dict[str, Any]:
+    """Return where a pilot found its exams, unless a flag names another folder."""
     config = pilot.config(data_dir)
     return {"data_dir": config.data_dir, "hub": config.dataset_hub, "offline": config.offline}
 
 
-def _protocol_of(run: Run | None, name: str) -> str | None:
-    """The protocol by which a pilot sat the exam; None if it did not, or the name implies one."""
+def _find_protocol(run: Run | None, name: str) -> str | None:
+    """Return the protocol of the exam in a pilot.
+
+    None if the pilot did not run the exam, or if the exam's name implies a protocol.
+    """
     exam = registry.get(name)
     if run is None or name in exam.alias_protocols:
         return None
-    sat = (each.protocol.name for each in run.manifest.benchmarks if each.name == exam.name)
-    return next(sat, None) or None
+    protocols = (
+        stored_exam.protocol.name
+        for stored_exam in run.manifest.benchmarks
+        if stored_exam.name == exam.name
+    )
+    return next(protocols, None) or None
 
 
-def _other_manner(exam: Exam, pilot: Exam, run: str) -> Iterator[Notice]:
-    """That the pilot's questions were put in another way than those that are planned."""
-    ours, theirs = ({"protocol": own.protocol.name, **own.settings} for own in (exam, pilot))
-    for name in ours:
-        if not alike(ours[name], theirs.get(name), exam, pilot):
-            values = {"name": name, "theirs": theirs.get(name), "ours": ours[name]}
+def _protocol_mismatch_notices(exam: Exam, pilot: Exam, run: str) -> Iterator[Notice]:
+    """Yield a notice if the pilot asked its questions in a different way than planned."""
+    planned_settings, pilot_settings = (
+        {"protocol": side.protocol.name, **side.settings} for side in (exam, pilot)
+    )
+    for name in planned_settings:
+        if not alike(planned_settings[name], pilot_settings.get(name), exam, pilot):
+            values = {
+                "name": name,
+                "theirs": pilot_settings.get(name),
+                "ours": planned_settings[name],
+            }
             yield Notice("plan_other_manner", {"pilot": run} | values)
             return
 
 
-def _pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
-    """The exam as the pilot sat it; UsageError if it did not, or has no reply."""
+def _load_pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
+    """Return the exam as it was run in the pilot; raise UsageError if it has no reply."""
     jobs = [
         job for job in read_run(run, None, data_dir).jobs if job.exam.benchmark == exam.benchmark
     ]
     if not jobs:
         raise UsageError("plan_pilot_other", pilot=run.id, name=exam.benchmark)
-    if len(_replied(jobs[0])) < FEWEST_REPLIES:
+    if len(_find_measured_units(jobs[0])) < FEWEST_REPLIES:
         raise UsageError("plan_pilot_empty", pilot=run.id)
     return jobs[0]
 
 
-def _replied(job: Job) -> list[int]:
-    """The units whose replies took something: time, or tokens where nothing was waited for."""
+def _find_measured_units(job: Job) -> list[int]:
+    """Return the units whose replies used time, or tokens if they were not waited for."""
     assert job.ledger is not None
     tokens = job.ledger.tokens
     return [unit for unit, seconds in enumerate(job.seconds) if seconds > 0 or tokens(unit) > 0]
 
 
-def _bytes(exam: Exam, item: int) -> int:
-    prompt = exam.render(exam.samples[item])
+def _count_prompt_bytes(exam: Exam, position: int) -> int:
+    prompt = exam.render(exam.samples[position])
     return sum(len(message.content.encode()) for message in prompt.messages)
 
 
-def _mean_bytes(exam: Exam) -> float:
-    return sum(_bytes(exam, item) for item in range(len(exam.samples))) / len(exam.samples)
+def _average_prompt_bytes(exam: Exam) -> float:
+    return sum(_count_prompt_bytes(exam, position) for position in range(len(exam.samples))) / len(
+        exam.samples
+    )
 
 
-def _measured(exam: Exam, job: Job, price: Price | None) -> Taken:
-    """What the replies of a pilot took; its prompts are put in relation to those of the exam."""
+def _measure_usage(exam: Exam, job: Job, price: Price | None) -> Taken:
+    """Return the usage of a pilot's replies, scaled from its prompts to the prompts of the exam."""
     assert job.ledger is not None
-    replied = _replied(job)
-    ledger, most = job.ledger, job.sampling.max_tokens
-    times = [job.seconds[unit] for unit in replied]
-    seconds = Range(*cautious_mean(times)) if any(times) else None
+    replied = _find_measured_units(job)
+    ledger, max_tokens = job.ledger, job.sampling.max_tokens
+    durations = [job.seconds[unit] for unit in replied]
+    seconds = Range(*cautious_mean(durations)) if any(durations) else None
     attempts = max(1.0, job.meter.requests / max(1, job.meter.replies))
-    if not any(map(ledger.tokens, replied)):  # the endpoint does not count them
-        guess = _guessed(exam, price)
+    if not any(map(ledger.tokens, replied)):  # The endpoint does not count tokens.
+        guess = _guess_usage(exam, price)
         return guess._replace(seconds=seconds, attempts=attempts, measured=len(replied))
     inputs = [ledger.of(unit, "input") for unit in replied]
     outputs = [ledger.of(unit, "output") for unit in replied]
-    lengths = [_bytes(job.exam, unit // job.epochs) for unit in replied]
-    # Tokens go with the length of the prompt, which is known of all questions.
-    rate, known = math.fsum(inputs) / sum(lengths), _mean_bytes(exam)
-    beside = [own - rate * length for own, length in zip(inputs, lengths, strict=True)]
-    half = student_interval(beside)[1]
-    cap = math.inf if most is None else float(most)
+    lengths = [_count_prompt_bytes(job.exam, unit // job.epochs) for unit in replied]
+    # Tokens are proportional to the length of the prompt, which is known for all questions.
+    rate, mean_bytes = math.fsum(inputs) / sum(lengths), _average_prompt_bytes(exam)
+    residuals = [tokens - rate * length for tokens, length in zip(inputs, lengths, strict=True)]
+    half = student_interval(residuals)[1]
+    cap = math.inf if max_tokens is None else float(max_tokens)
     cost = None
     if price is not None:
-        dearest = (max(inputs) * price.input + cap * price.output) / 1e6
-        cost = Range(*cautious_mean([ledger.cost(unit, price) for unit in replied], dearest))
+        largest_cost = (max(inputs) * price.input + cap * price.output) / 1e6
+        cost = Range(*cautious_mean([ledger.cost(unit, price) for unit in replied], largest_cost))
     return Taken(
-        Range(rate * known, max(0.0, rate * known - half), rate * known + half),
+        Range(rate * mean_bytes, max(0.0, rate * mean_bytes - half), rate * mean_bytes + half),
         Range(*cautious_mean(outputs, cap)),
         cost,
         seconds,
@@ -471,58 +507,65 @@ def _measured(exam: Exam, job: Job, price: Price | None) -> Taken:
     )
 
 
-def _guessed(exam: Exam, price: Price | None) -> Taken:
-    """What replies take by assumption: prompts by their length, replies as those of most models."""
-    tokens = _mean_bytes(exam) / BYTES_PER_TOKEN
-    asked = Range(tokens, tokens / UNSURE, tokens * UNSURE)
+def _guess_usage(exam: Exam, price: Price | None) -> Taken:
+    """Return an assumed usage: prompts by their length, replies as long as those of most models."""
+    tokens = _average_prompt_bytes(exam) / BYTES_PER_TOKEN
+    prompt_tokens = Range(tokens, tokens / UNSURE, tokens * UNSURE)
     reply = Range(REPLY, REPLY_LEAST, REPLY_MOST)
     if exam.protocol.decode == "labels":
         reply = Range(1.0, 1.0, 1.0)
-    elif (most := exam.protocol.max_tokens) is not None:
-        reply = Range(*(min(own, float(most)) for own in (reply.value, reply.low, reply.high)))
+    elif (max_tokens := exam.protocol.max_tokens) is not None:
+        reply = Range(
+            *(min(bound, float(max_tokens)) for bound in (reply.value, reply.low, reply.high))
+        )
     cost = None
     if price is not None:
-        cost = asked.times(price.input / 1e6).plus(reply.times(price.output / 1e6))
-    return Taken(asked, reply, cost, None)
+        cost = prompt_tokens.times(price.input / 1e6).plus(reply.times(price.output / 1e6))
+    return Taken(prompt_tokens, reply, cost, None)
 
 
-def _design_effect(exam: Exam, job: Job | None) -> float:
-    """By how much shared contexts raise the number of questions: as measured, or by assumption."""
+def _estimate_design_effect(exam: Exam, job: Job | None) -> float:
+    """Return the factor by which shared contexts increase the number of questions.
+
+    It is measured in the pilot or assumed.
+    """
     if not exam.clustered:
         return 1.0
     if job is not None:
         score = accuracy_of(job.exam, job.tallies[0])
         if (score.clusters or 0) >= FEW_CLUSTERS and isinstance(score.deff, float):
             return max(1.0, score.deff)
-    sizes = Counter(cluster_of(exam, item) for item in range(len(exam.samples))).values()
+    sizes = Counter(cluster_of(exam, position) for position in range(len(exam.samples))).values()
     return 1 + ALIKE * (sum(size * size for size in sizes) / sum(sizes) - 1)
 
 
-def _notices(ground: Ground, wanted: Wanted) -> Iterator[Notice]:
-    """What could mislead about a plan."""
-    whole, taken, general = len(ground.exam.samples), ground.taken, wanted.in_general
+def _notices(ground: Ground, sample_size: Wanted) -> Iterator[Notice]:
+    """Yield the notices about anything that could mislead about a plan."""
+    exam_size, usage, general_size = len(ground.exam.samples), ground.usage, sample_size.in_general
     if ground.gated is not None:
         row = ground.gated.row
         yield row.conclusion
         if row.needed is not None and row.planned is not None:
             values = {"planned": row.planned, "needed": row.needed, "power": POWER}
             yield Notice("plan_gate_power", values)
-        if general is not None and general > whole:
-            yield Notice("plan_too_few", {"exam": ground.exam.benchmark, "whole": whole})
-    elif general is not None and general > whole:
-        most = 100 * ground.effect(whole)
-        yield Notice("plan_beyond", {"whole": whole, "needed": general, "points": most})
+        if general_size is not None and general_size > exam_size:
+            yield Notice("plan_too_few", {"exam": ground.exam.benchmark, "whole": exam_size})
+    elif general_size is not None and general_size > exam_size:
+        effect_points = 100 * ground.effect(exam_size)
+        yield Notice(
+            "plan_beyond", {"whole": exam_size, "needed": general_size, "points": effect_points}
+        )
     if ground.run is None:
-        yield Notice("plan_guessed", {"reply": round(taken.output.value), "pilot": PILOT})
+        yield Notice("plan_guessed", {"reply": round(usage.output.value), "pilot": PILOT})
         return
     pilot = ground.run.manifest
-    if not taken.counted:
-        yield Notice("plan_uncounted", {"reply": round(taken.output.value), "pilot": pilot.run})
-    if taken.measured < PILOT:
-        yield Notice("plan_few", {"measured": taken.measured, "pilot": PILOT})
+    if not usage.counted:
+        yield Notice("plan_uncounted", {"reply": round(usage.output.value), "pilot": pilot.run})
+    if usage.measured < PILOT:
+        yield Notice("plan_few", {"measured": usage.measured, "pilot": PILOT})
     config = pilot.config
     part = any(config.get(name) for name in ("limit", "total", "ids"))
     if part and config.get("sample", "first") == "first":
         yield Notice("plan_first", {"pilot": pilot.run})
     if ground.job is not None:
-        yield from _other_manner(ground.exam, ground.job.exam, ground.run.id)
+        yield from _protocol_mismatch_notices(ground.exam, ground.job.exam, ground.run.id)

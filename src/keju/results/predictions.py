@@ -1,4 +1,4 @@
-"""Files of predictions: recorded outputs, read as if they were replies to an exam."""
+"""Read files of predictions: recorded outputs, treated as replies to an exam."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ MIXED = "mixed"
 
 
 class Read(NamedTuple):
-    """A file of predictions, read: the part of the exam that it answers, and what it scores."""
+    """A file of predictions after reading: the part of the exam that it answers, and its scores."""
 
     job: Job
     golds: Golds
     missing: int
-    """Questions of the exam that the file has no row for."""
-    whole: int
+    """The number of questions of the exam without a row in the file."""
+    exam_size: int
     several: bool
-    """Whether several readers were asked for."""
+    """Whether several readers were requested."""
     replies: Callable[[Container[int]], Iterator[tuple[int, Reply]]]
-    """Reads the file once more, for the replies to some of the questions."""
+    """Reads the file again and returns the replies to some of the questions."""
 
 
 def read_predictions(
@@ -58,14 +58,14 @@ def read_predictions(
     gold: Gold | None = None,
     seed: int = 42,
     detailed: bool = False,
-    see: Callable[[int, Sample, Sequence[Reading]], None] = lambda *_: None,
+    on_row: Callable[[int, Sample, Sequence[Reading]], None] = lambda *_: None,
 ) -> Read:
     """Read a file of recorded outputs as if they were replies to this exam.
 
-    `gold` says which target counts where a row carries its own; by default the recorded one
-    where the row also carries its own choices, else the current one. Where several readers
-    are asked for, `see` is told the unit of each row, its question as it was graded, and what they
-    made of it. What is `detailed` has the first reader alone, and can be compared.
+    `gold` says which target counts if a row has its own target. By default, the recorded target
+    counts if the row also has its own choices; otherwise the current one counts. If several readers
+    are requested, `on_row` is called with the unit of each row, its question as it was graded, and
+    all readings. With `detailed`, only the first reader is used and the result can be compared.
     """
     exam, args = prepare_exam(
         dataset, dataset_args, data_dir=data_dir, protocol=protocol, seed=seed
@@ -84,24 +84,26 @@ def read_predictions(
     part = restrict(exam, rows)
     readers = readers or args.reader
     several = bool(readers and len(readers) > 1)
-    chosen = choose_readers(part, readers)[: 1 if detailed else None]
-    job = Job(part, Sampling(), chosen, model="", filters=args.filters, detailed=detailed)
+    job_readers = choose_readers(part, readers)[: 1 if detailed else None]
+    job = Job(part, Sampling(), job_readers, model="", filters=args.filters, detailed=detailed)
     golds = Golds(part, job.readers)
 
     def question_of(place: int, row: Mapping[str, Any]) -> tuple[Sample, Gold]:
         counts = gold or ("recorded" if exam.carries_gold(row) else "current")
         return exam.as_recorded(exam.samples[place], row, gold=counts == "recorded"), counts
 
-    def read(sent: tuple[int, Mapping[str, Any]]) -> tuple[Reading, ...] | None:
-        """None where the row is not one of the exam's: it is refused at its turn."""
+    def grade_row(located_row: tuple[int, Mapping[str, Any]]) -> tuple[Reading, ...] | None:
+        """Return None if the row is not one of the exam's; it is rejected when its turn comes."""
         try:
-            sample, _ = question_of(*sent)
+            sample, _ = question_of(*located_row)
         except DataError:
             return None
-        reply = job.filtered(recorded_reply(sent[1], letter))
+        reply = job.filtered(recorded_reply(located_row[1], letter))
         return tuple(exam.grade(reply, sample, reader) for reader in job.readers)
 
-    for (place, row, where), graded in on_all_cores(read, located, lambda each: each[:2]):
+    for (place, row, where), graded in on_all_cores(
+        grade_row, located, lambda located_row: located_row[:2]
+    ):
         unit = bisect_left(rows, place)
         try:
             sample, counts = question_of(place, row)
@@ -110,21 +112,21 @@ def read_predictions(
         assert graded is not None
         reply = job.filtered(recorded_reply(row, letter))
         job.enter_readings(unit, reply, (), graded)
-        golds.see(unit, row, reply, sample, graded, counts)
+        golds.add(unit, row, reply, sample, graded, counts)
         if several:
-            see(unit, sample, graded)
-    job.meter = Meter()  # nobody was asked
+            on_row(unit, sample, graded)
+    job.meter = Meter()  # No model was asked.
 
-    def replies(items: Container[int]) -> Iterator[tuple[int, Reply]]:
+    def replies(units: Container[int]) -> Iterator[tuple[int, Reply]]:
         for place, row, _ in located:
-            if (unit := bisect_left(rows, place)) in items:
+            if (unit := bisect_left(rows, place)) in units:
                 yield unit, recorded_reply(row, letter)
 
     return Read(job, golds, len(exam.samples) - len(rows), len(exam.samples), several, replies)
 
 
 class Golds:
-    """Scores every prediction with both gold answers where a row carries its own."""
+    """Scores every prediction with both gold answers if a row has its own."""
 
     def __init__(self, exam: Exam, readers: Sequence[Reader]) -> None:
         self._exam = exam
@@ -132,10 +134,10 @@ class Golds:
         self._used: set[Gold] = set()
         self._differences = 0
         self.targets: dict[int, str] = {}
-        """The gold answers that counted, by unit, where they are not those of the exam."""
+        """The gold answers that counted, by unit, if they differ from the exam's gold answers."""
         self._tallies = {gold: [Tally(len(exam.samples)) for _ in readers] for gold in GOLDS}
 
-    def see(
+    def add(
         self,
         unit: int,
         row: Mapping[str, Any],
@@ -144,69 +146,75 @@ class Golds:
         readings: Sequence[Reading],
         counts: Gold,
     ) -> None:
-        """Enter one prediction as it counts; `counts` is the gold that was asked for."""
+        """Add one prediction; `counts` is the requested gold."""
         carried = recorded_gold(row)[1] is not None
         self._used.add(counts if carried else "current")
         if sample.target != self._exam.samples[unit].target:
             self.targets[unit] = sample.target
         targets = set()
         for gold in GOLDS:
-            view, own = sample, readings
+            graded_sample, gold_readings = sample, readings
             if carried:
-                asked = self._exam.samples[unit]
+                exam_sample = self._exam.samples[unit]
                 try:
-                    view = self._exam.as_recorded(asked, row, gold=gold == "recorded")
+                    graded_sample = self._exam.as_recorded(
+                        exam_sample, row, gold=gold == "recorded"
+                    )
                 except DataError:
-                    continue  # that gold is not a label of the recorded options
-                targets.add(view.target)
-            if view.target != sample.target:
-                own = [self._exam.grade(reply, view, reader) for reader in self._readers]
-            for tally, reading in zip(self._tallies[gold], own, strict=True):
+                    continue  # This gold is not a label of the recorded options.
+                targets.add(graded_sample.target)
+            if graded_sample.target != sample.target:
+                gold_readings = [
+                    self._exam.grade(reply, graded_sample, reader) for reader in self._readers
+                ]
+            for tally, reading in zip(self._tallies[gold], gold_readings, strict=True):
                 tally.add(unit, reading)
         self._differences += len(targets) > 1
 
     @property
-    def used(self) -> str:
-        """Which gold counted."""
-        (first, *others) = sorted(self._used)
-        return MIXED if others else first
+    def used_gold(self) -> str:
+        """The gold that counted."""
+        (gold, *further_golds) = sorted(self._used)
+        return MIXED if further_golds else gold
 
     def annotate(self, entry: Entry) -> Entry:
-        """`entry` with which gold counted and, where they differ, what the other gives."""
-        used = self.used
-        entry = replace(entry, gold=used, gold_differs=self._differences)
+        """Return `entry` with the gold that counted; if golds differ, add the accuracy with the
+        other."""
+        used_gold = self.used_gold
+        entry = replace(entry, gold=used_gold, gold_differs=self._differences)
         if not self._differences:
             return entry
         place = [reader.name for reader in self._readers].index(entry.reader)
         exam, metrics = self._exam, {}
         for gold, tallies in self._tallies.items():
-            if gold != used:
+            if gold != used_gold:
                 metrics[f"accuracy_{gold}_gold"] = accuracy_of(exam, tallies[place])
         return entry.with_metrics(metrics)
 
 
 class Prediction(NamedTuple):
-    """A row of a predictions file, the position of its sample, and the line it stands in."""
+    """A row of a predictions file, the position of its sample, and its line in the file."""
 
     place: int
     row: dict[str, Any]
-    where: str
+    location: str
 
 
 class Predictions:
-    """The rows of a predictions file in its order; read anew each time, so that none are held."""
+    """The rows of a predictions file in order; read again each time, never held in memory."""
 
     def __init__(self, exam: Exam, path: Path, letter: str = "") -> None:
-        """A row must have the ``output``, or what was read out of it under the key `letter`."""
+        """Expect rows with ``output``, or with the letter that was read from it in the key
+        `letter`."""
         self._exam = exam
         self._path = path
         self._letter = letter
         self._places = DigestTable(text_digest(sample.id) for sample in exam.samples)
         self._held = None if path.is_file() else list(read_rows(path))
-        """The rows of what can be read only once, such as a pipe."""
+        """The rows of a file that can be read only once, such as a pipe."""
 
     def __iter__(self) -> Iterator[Prediction]:
-        seen = bytearray(len(self._exam.samples))
+        has_row = bytearray(len(self._exam.samples))
         for number, row in self._held or read_rows(self._path):
             where = Place(self._path, number)
             try:
@@ -226,17 +234,17 @@ class Predictions:
             has_output = "output" in row and isinstance(row["output"], str | None)
             if not has_output and self._letter not in row:
                 raise DataError("score_row_no_output", where=where)
-            if seen[place]:
+            if has_row[place]:
                 raise DataError("score_row_again", where=where, id=sample_id)
-            seen[place] = 1
+            has_row[place] = 1
             yield Prediction(place, row, where)
 
 
 def recorded_reply(row: Mapping[str, Any], letter: str) -> Reply:
-    """The recorded output of a row as the reply it was, or the letter that was read out of it."""
+    """Return the recorded output of a row as a reply, or the letter that was read from it."""
     if "output" not in row:
-        read = str(row[letter] or "")
-        return Reply(label_logprobs={read: 0.0} if read else {})
+        read_letter = str(row[letter] or "")
+        return Reply(label_logprobs={read_letter: 0.0} if read_letter else {})
     facts = {
         "finish": finish_of(row.get("finish_reason")),
         "refusal": str(row.get("refusal") or ""),

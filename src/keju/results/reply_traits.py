@@ -1,10 +1,10 @@
-"""What is odd about a reply, whatever it answers: it refuses, hedges, loops, breaks off, leaks; and
-in which form an answer stands, where a reader that looks for another form does not find it.
+"""Detect traits of a reply (it refuses, hedges, loops, breaks off, leaks tokens) and of the form of
+its answer.
 
-Nothing here reads an answer. An audit asks these when readers found none, or not the same one. A
-trait of the form is to blame if the reader finds the answer once it is taken away: ``ANSWER: b`` is
-a small letter, since ``ANSWER: B`` is read. So every trait is a rewriting of the reply, and no
-reader has to tell why it failed.
+Nothing here reads an answer. An audit uses these functions if readers found no answer or different
+ones. A trait of the form is the cause if the reader finds the answer once the trait is removed:
+``ANSWER: b`` has a lower-case label, because ``ANSWER: B`` is read. Each trait is therefore a
+rewriting of the reply, and readers need not explain why they failed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from keju.answers.sentences import CJK, clauses
 from keju.answers.wordings import CHINESE, FIELD, TOLERANT, announcements, normal_chinese
 
 TAIL = 2000
-"""Characters at the end of a reply in which a loop, or a word that it gives up, is looked for."""
+"""The number of characters at the end of a reply that are searched for a loop or for giving up."""
 NEAR = 120
-"""Characters at the end of a reply that are its last words."""
+"""The number of characters at the end of a reply that count as its last words."""
 
 # `I'm sorry, but I can't help with that`, `As an AI language model`, `violates our guidelines`;
 # `抱歉，我无法回答`, `作为一个人工智能`. Not `I cannot determine`, `the patient refused`.
@@ -42,7 +42,7 @@ _REFUSES = re.compile(
 
 
 def refuses(text: str) -> bool:
-    """Whether a reply declines to answer in its own words."""
+    """Whether a reply declines to answer."""
     return _REFUSES.search(text[:TAIL]) is not None or _REFUSES.search(text[-TAIL:]) is not None
 
 
@@ -77,7 +77,7 @@ def no_option_fits(text: str) -> bool:
     return _NONE_FITS.search(text[-TAIL:]) is not None
 
 
-# `[LETTER]`, `<your answer>`, `答案：X`: what a prompt asks to be filled in.
+# `[LETTER]`, `<your answer>`, `答案：X`: placeholders that a prompt asks to fill in.
 _PLACEHOLDER = re.compile(
     r"\[(?:LETTER|ANSWER|OPTION|NUMBER)\]|\$LETTER\b|<(?:your )?(?:answer|letter|option)>(?!.*</)"
     r"|(?:ANSWER: |答案：)(?:X|\$)(?![A-Za-z0-9])"
@@ -85,7 +85,7 @@ _PLACEHOLDER = re.compile(
 
 
 def leaves_placeholder(text: str) -> bool:
-    """Whether the place of the answer was not filled in."""
+    """Whether a reply still has the placeholder of the answer."""
     return _PLACEHOLDER.search(text.rstrip()[-NEAR:]) is not None
 
 
@@ -93,10 +93,12 @@ _LABEL = re.compile(r"(?<![A-Za-z0-9])([A-Z])(?![A-Za-z0-9'’])")
 
 
 def names_several(text: str, labels: str) -> bool:
-    """Whether the last words name two or three options, and decide for none of them."""
-    last = text.rstrip()[-2 * NEAR :]
-    named = {label for label in _LABEL.findall(last) if label in labels and lone_label(last, label)}
-    return 2 <= len(named) <= 3
+    """Whether the last words name two or three options without deciding for one of them."""
+    ending = text.rstrip()[-2 * NEAR :]
+    named_labels = {
+        label for label in _LABEL.findall(ending) if label in labels and lone_label(ending, label)
+    }
+    return 2 <= len(named_labels) <= 3
 
 
 # `I'm not sure`, `just a guess`, `might be wrong`; `不太确定`. Not `make sure`, `certainly`.
@@ -115,40 +117,40 @@ def hedges(text: str) -> bool:
 
 
 TURNS, LEAST = 4, 160
-"""How often the end must repeat itself, and over how many characters, to be a loop."""
+"""A loop repeats itself at least this many times, over at least this many characters."""
 
 
 def loops(text: str) -> bool:
-    """Whether the reply ends in a loop, perhaps in the middle of a turn."""
+    """Whether the reply ends in a loop; its last repetition may be incomplete."""
     tail = text.rstrip()[-4 * TAIL :]
     seed = tail[-24:]
-    before = tail.rfind(seed, 0, len(tail) - 1)
-    if before < 0:
+    repetition_start = tail.rfind(seed, 0, len(tail) - 1)
+    if repetition_start < 0:
         return False
-    period = len(tail) - len(seed) - before
+    period = len(tail) - len(seed) - repetition_start
     span = max(TURNS * period, LEAST)
     if span > len(tail) or not seed.strip():
         return False
     return tail[-span + period :] == tail[-span:-period]
 
 
-# The end of what was said: `.`, `**`, `)`, a label or a number.
+# The end of a complete statement: `.`, `**`, `)`, a label or a number.
 _ENDED = re.compile(r"[.!?。！？)\]}>）】」*\"'”’`$|✅✔✓~…:：]\Z|(?<![A-Za-z])[A-Z]\Z|\d\Z")
-# What no sentence ends with: `the answer is`, `So the`, `because of`, `答案是`.
+# Endings that no complete sentence has: `the answer is`, `So the`, `because of`, `答案是`.
 _GOES_ON = re.compile(
     r"(?:[:：,，、(（]|\b(?:the|an?|is|are|was|of|to|and|or|but|that|because|since|so|with|for|in|if"
     r"|we|I|as|answer|option)|[是为的和与或则即因])\s*\Z"
 )
 LONG = 240
-"""Characters from which on a reply without a final full stop counts as broken off."""
+"""A reply of at least this many characters without a final full stop counts as broken off."""
 
 
 def breaks_off(text: str) -> bool:
     """Whether a reply ends in the middle of a sentence."""
-    bare = text.rstrip()
-    if _GOES_ON.search(bare[-20:]):
+    stripped = text.rstrip()
+    if _GOES_ON.search(stripped[-20:]):
         return True
-    return len(bare) >= LONG and _ENDED.search(bare[-2:]) is None
+    return len(stripped) >= LONG and _ENDED.search(stripped[-2:]) is None
 
 
 # `<|im_end|>`, `<｜end▁of▁sentence｜>`, `[INST]`, `<</SYS>>`, `</s>`, `<end_of_turn>`, `[EOS]`.
@@ -159,21 +161,21 @@ _TOKENS = re.compile(
 
 
 def leaks_tokens(text: str) -> bool:
-    """Whether tokens of a chat template stand in a reply as text."""
+    """Whether a reply contains tokens of a chat template as text."""
     return _TOKENS.search(text) is not None
 
 
 def lone_label(text: str, label: str) -> bool:
-    """Whether a letter stands in a text as a label could: ``(B)``, ``B.``, not ``Because``.
+    """Whether a text contains a letter in the form of a label: ``(B)``, ``B.``, not ``Because``.
 
-    The article and the pronoun are no labels: ``A dog``, ``I hope``.
+    The article and the pronoun are not labels: ``A dog``, ``I hope``.
     """
     prose = r"(?!\s+[a-z’'])(?!['’])" if label in "AI" else "(?!['’])"
     return re.search(rf"(?<![A-Za-z0-9]){label}(?![A-Za-z0-9]){prose}", text) is not None
 
 
 def lone_letter(text: str, letter: str) -> bool:
-    """Whether a capital stands in a text as a word of its own."""
+    """Whether a text contains a capital letter as a separate word."""
     return re.search(rf"(?<![A-Za-z0-9]){letter}(?![A-Za-z0-9])", text) is not None
 
 
@@ -183,7 +185,7 @@ _WIDE = {wide: wide - 0xFEE0 for wide in (*range(0xFF10, 0xFF1A), *range(0xFF21,
 _WIDE |= {wide: wide - 0xFF41 + 0x41 for wide in range(0xFF41, 0xFF5B)}
 
 # A small label at the end of its line, after a marker or alone, (2) or in brackets (3):
-# `ANSWER: b`, `答案：(b)`; not the article of `is a`.
+# `ANSWER: b`, `答案：(b)`; not the article in `is a`.
 _SMALL = re.compile(
     r"((?:[:：=是为选]|\bis\b|\A)[\s*_(\[（【{$\"'“]*+)([a-z])(?=[\s)\]）】}$\"'”.。!,，*_]*+(?:\n|\Z))"
     r"|(?<=[(\[（【])([a-z])(?=[)\]）】])",
@@ -194,30 +196,30 @@ _MARKS = re.compile(r"\*\*|__|`+|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 _QUOTES = re.compile("[\"“”„‟「」『』«»]|(?<![A-Za-z])['‘’]|['‘’](?![A-Za-z])")
 
 
-def _narrow(text: str) -> str:
+def _narrow_letters(text: str) -> str:
     return text.translate(_WIDE)
 
 
-def _capital(text: str) -> str:
+def _capitalise_labels(text: str) -> str:
     return _SMALL.sub(lambda match: (match[1] or "") + (match[2] or match[3]).upper(), text)
 
 
-def _unmarked(text: str) -> str:
+def _strip_markup(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def _unboxed(text: str) -> str:
+def _strip_boxes(text: str) -> str:
     return unwrap_latex(text).replace("$", "") if "\\" in text or "$" in text else text
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     return _QUOTES.sub("", text)
 
 
-def _on_one_line(text: str) -> str:
-    """The text with each answer on the line of the marker that announces it."""
+def _join_marker_lines(text: str) -> str:
+    """Return the text with each answer on the same line as the marker that announces it."""
     parts, position = [], 0
-    for _, end in _announced(text):
+    for _, end in _find_announcements(text):
         gap = _GAP.match(text, end)
         if gap and "\n" in gap[0]:
             parts += [text[position:end], " "]
@@ -228,21 +230,21 @@ def _on_one_line(text: str) -> str:
 _GAP = re.compile(r"[*_]*+\s*+")
 
 
-def _closed(text: str) -> str:
+def _close_answer_tag(text: str) -> str:
     opened = text.rfind("<answer>")
     return text + "</answer>" if opened > text.rfind("</answer>") else text
 
 
 TRAITS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
-    ("full_width", _narrow),
-    ("lower_case", _capital),
-    ("bold", _unmarked),
-    ("boxed", _unboxed),
-    ("quoted", _unquoted),
-    ("next_line", _on_one_line),
-    ("open_tag", _closed),
+    ("full_width", _narrow_letters),
+    ("lower_case", _capitalise_labels),
+    ("bold", _strip_markup),
+    ("boxed", _strip_boxes),
+    ("quoted", _strip_quotes),
+    ("next_line", _join_marker_lines),
+    ("open_tag", _close_answer_tag),
 )
-"""By name: the reply without the trait."""
+"""By name: a function that returns the reply without the trait."""
 
 # --- the wording -------------------------------------------------------------------------------
 
@@ -255,88 +257,94 @@ OWN_FORMS: Final = (
     "<answer>{}</answer>",
     "{}",
 )
-"""Forms in which protocols ask for an answer, the most telling first."""
+"""The forms in which protocols ask for an answer, the most specific first."""
 _LAST = 3
-"""Announcements at the end of a reply that are looked at."""
+"""The number of announcements at the end of a reply that are rewritten."""
 
 
-def _announced(text: str) -> list[tuple[int, int]]:
-    """Where a reply announces answers; Chinese in normal form."""
+def _find_announcements(text: str) -> list[tuple[int, int]]:
+    """Return the spans in which a reply announces answers; Chinese must be in normal form."""
     return announcements(text, CHINESE if CJK.search(text) else TOLERANT)
 
 
 def form_traits(text: str, value: str, form: str, reads: Callable[[str], bool]) -> tuple[str, ...]:
-    """Why a reader that asks for `form` does not find `value`, which the reply states.
+    """Return why a reader that asks for `form` does not find `value`, which the reply states.
 
-    `reads` says whether the reader finds it in a text. One trait whose absence is enough is told
-    alone, else the fewest that have to go together. Empty where no rewriting helps.
+    `reads` says whether the reader finds the value in a text. If removing one trait is enough, only
+    this trait is returned; otherwise the smallest set of traits that must be removed together. The
+    result is empty if no rewriting helps.
     """
-    if one := label_trait(text, reads):
-        return (one,)
-    for name, other in _reworded(text, value, form):
-        if reads(other):
+    if single_trait := label_trait(text, reads):
+        return (single_trait,)
+    for name, rewritten in _reword(text, value, form):
+        if reads(rewritten):
             return (name,)
     present = [(name, rewrite) for name, rewrite in TRAITS if rewrite(text) != text]
-    plain = _without(text, present)
-    for wording, other in (("", plain), *_reworded(plain, value, form)):
-        if not reads(other):
+    plain = _remove_traits(text, present)
+    for wording, rewritten in (("", plain), *_reword(plain, value, form)):
+        if not reads(rewritten):
             continue
         for trait in list(present):
-            fewer = [each for each in present if each is not trait]
-            rest = _without(text, fewer)
-            again = [("", rest)] if not wording else _reworded(rest, value, form)
-            if any(reads(each) for name, each in again if name == wording):
+            fewer = [candidate for candidate in present if candidate is not trait]
+            reduced_text = _remove_traits(text, fewer)
+            attempts = [("", reduced_text)] if not wording else _reword(reduced_text, value, form)
+            if any(reads(attempt) for name, attempt in attempts if name == wording):
                 present = fewer
         return (*(name for name, _ in present), *([wording] if wording else []))
     return ()
 
 
 def label_trait(text: str, reads: Callable[[str], bool]) -> str:
-    """The one trait without which the reader finds the answer in the same words; empty if none."""
+    """Return the one trait whose removal makes the reader find the answer; may be empty."""
     for name, rewrite in TRAITS:
-        if (other := rewrite(text)) != text and reads(other):
+        if (rewritten := rewrite(text)) != text and reads(rewritten):
             return name
     return ""
 
 
-def _without(text: str, traits: Iterable[tuple[str, Callable[[str], str]]]) -> str:
+def _remove_traits(text: str, traits: Iterable[tuple[str, Callable[[str], str]]]) -> str:
     for _, rewrite in traits:
         text = rewrite(text)
     return text
 
 
-def _reworded(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
-    """The reply with one of its last announcements in the reader's own form, then with nothing but
-    the value in it."""
+def _reword(text: str, value: str, form: str) -> Iterator[tuple[str, str]]:
+    """Yield the reply with one of its last announcements in the reader's form.
+
+    For each announcement, the last version has only the value in this form.
+    """
     text = normal_chinese(text) if CJK.search(text) else text
-    spans = _announced(text)
-    own_is_chinese = CJK.search(form) is not None
+    spans = _find_announcements(text)
+    form_is_chinese = CJK.search(form) is not None
     if form == "{}":
         if value in text:
             yield "in_sentence", value
         return
     for number in range(len(spans) - 1, max(-1, len(spans) - 1 - _LAST), -1):
         start, end = spans[number]
-        said = segment_at(text, spans, number).text
+        announced_text = segment_at(text, spans, number).text
         marker = text[start:end]
         name = "other_marker"
         if not marker:
-            name = "boxed"  # a box announces itself
+            name = "boxed"  # A box is an announcement by itself.
         elif FIELD.search(text, max(0, start - 2), end):
             name = "as_json"
-        elif (CJK.search(marker) is not None) != own_is_chinese:
+        elif (CJK.search(marker) is not None) != form_is_chinese:
             name = "other_language"
-        before = text[: text.rfind("\n", 0, start) + 1]
-        bare = said.rstrip(".。 ")
-        yield name, before + form.format(bare)
-        yield name, before + form.format(f"({bare})")
-        short = len(bare) <= 2 * len(value) + 12
-        yield ("other_spelling" if short else "more_than_answer"), before + form.format(value)
+        preceding_lines = text[: text.rfind("\n", 0, start) + 1]
+        bare_answer = announced_text.rstrip(".。 ")
+        yield name, preceding_lines + form.format(bare_answer)
+        yield name, preceding_lines + form.format(f"({bare_answer})")
+        short = len(bare_answer) <= 2 * len(value) + 12
+        yield (
+            ("other_spelling" if short else "more_than_answer"),
+            preceding_lines + form.format(value),
+        )
 
 
 def announces(text: str) -> bool:
     """Whether a reply announces an answer in any wording."""
-    return bool(_announced(normal_chinese(text) if CJK.search(text) else text))
+    return bool(_find_announcements(normal_chinese(text) if CJK.search(text) else text))
 
 
 def is_json(text: str) -> bool:
@@ -345,15 +353,15 @@ def is_json(text: str) -> bool:
 
 
 def denies(text: str) -> bool:
-    """Whether a reply says of an answer that it is not the one."""
+    """Whether a reply says that an answer is not the right one."""
     text = normal_chinese(text) if CJK.search(text) else text
-    return any(standing_of(text, start) == "denied" for start, _ in _announced(text))
+    return any(standing_of(text, start) == "denied" for start, _ in _find_announcements(text))
 
 
 def wording_of(text: str) -> str:
-    """The words that announce the last answer, without their dressing; a dash if none do."""
+    """Return the words that announce the last answer, without markup; a dash if there are none."""
     text = normal_chinese(text) if CJK.search(text) else text
-    spans = _announced(text)
+    spans = _find_announcements(text)
     if not spans:
         return "-"
     start, end = spans[-1]
@@ -365,14 +373,16 @@ _DRESSING = re.compile(r"[*_`\"'“”:：]")
 
 def says_in_words(text: str, label: str) -> bool:
     """Whether a reply whose answer is the option `label` never writes that letter as a label."""
-    text = _capital(_narrow(text))
+    text = _capitalise_labels(_narrow_letters(text))
     if len(label) != 1 or lone_label(text, label):
         return False
-    named = re.compile(rf"(?:option|choice|answer|letter|选项?)\W{{0,4}}{label}\b", re.IGNORECASE)
-    return named.search(text) is None
+    label_pattern = re.compile(
+        rf"(?:option|choice|answer|letter|选项?)\W{{0,4}}{label}\b", re.IGNORECASE
+    )
+    return label_pattern.search(text) is None
 
 
-# `Answer: 2`, `the second option`, `第三个`: the place of an option in place of its label.
+# `Answer: 2`, `the second option`, `第三个`: the position of an option instead of its label.
 _PLACE = re.compile(
     r"(?:\b(?:answer|option|choice)\b(?: is)?(?: number)?|答案|选项?)\s?[:：#]?\s?(?:是|为)?\s?"
     r"\(?(\d{1,2})(?![\d.,%])"
@@ -383,6 +393,6 @@ _PLACE = re.compile(
 
 
 def names_a_place(text: str, options: int) -> bool:
-    """Whether the end of a reply names an option by its place among `options`."""
+    """Whether the end of a reply names an option by its position among `options`."""
     places = list(_PLACE.finditer(text[-400:]))
     return bool(places) and (places[-1][1] is None or 1 <= int(places[-1][1]) <= options)

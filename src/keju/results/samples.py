@@ -1,7 +1,7 @@
-"""The answers of a run as rows: what ``keju export`` writes and what ``run.samples()`` gives.
+"""The answers of a run as rows, for ``keju export`` and ``run.samples()``.
 
-A row is one question in one epoch and arm. Which record it is of says the rule in `keju.runs.run`.
-Rows are made one by one, so that memory holds places in the journal and never replies.
+A row is one question in one epoch and arm. `keju.runs.run` defines which record of it counts. Rows
+are built one by one, so memory holds positions in the journal but no replies.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ COLUMNS: dict[str, str] = {
     "error_message": "VARCHAR",
     "at": "DOUBLE",
 }
-"""Column to its type in SQL."""
+"""The type of each column in SQL."""
 
 TEXTS: dict[str, str] = {
     "question": "VARCHAR",
@@ -71,24 +71,25 @@ TEXTS: dict[str, str] = {
     "reply": "VARCHAR",
     "reasoning": "VARCHAR",
 }
-"""The columns that hold texts of the data set and of the model."""
+"""The columns with texts of the data set and of the model."""
 
 ACTING: dict[str, str] = {"stop_reason": "VARCHAR", "tool_calls": "BIGINT"}
-"""The columns of runs in which a model may use tools; ``transcript`` is a text of theirs."""
+"""The columns of runs in which a model may use tools; ``transcript`` is a further column with
+text."""
 
 LONGEST_ROW = 1 << 26
-"""Bytes of one row as JSON: replies may be long."""
+"""The largest size of one row as JSON, in bytes; replies may be long."""
 
 _UNREAD = Reading("", Answer(), Score(0.0, "ungraded"))
 
 
 class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer, and what the headline's reader made of it; None where something is not known."""
+    """One answer with its reading by the headline's reader; a value is None if it is not known."""
 
     run: str
     benchmark: str
     subset: str | None
-    """None where the exam's data is not at hand, as for `index`, `group` and `question`."""
+    """None if the exam's data is not available, as for `index`, `group` and `question`."""
     id: str
     index: int | None
     group: str | None
@@ -98,7 +99,7 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
     answer: str | None
     tier: str | None
     reason: str | None
-    """Why nothing was read."""
+    """Why no answer was read."""
     signs: str | None
     outcome: Outcome
     score: float | None
@@ -123,22 +124,25 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
     reply: str
     reasoning: str | None = None
     readings: tuple[Reading, ...] = ()
-    """What every reader made of it, the headline's first."""
+    """The readings of all readers, the headline's first."""
 
     @property
     def correct(self) -> bool:
-        """Whether the headline's reader found it right."""
+        """Whether the headline's reader found it correct."""
         return self.outcome == "correct"
 
     def cells(self, columns: Iterable[str], beside: Iterable[str]) -> Row:
-        """What stands under these columns; `beside` are the readers beside the headline's."""
-        others: Row = {}
+        """Return the cells of these columns; `beside` names the readers after the headline's."""
+        reader_cells: Row = {}
         by_name = {reading.reader: reading for reading in self.readings[1:]}
         for name in beside:
-            other = by_name.get(name)
-            others[f"answer_{name}"] = other.answer.value if other else None
-            others[f"outcome_{name}"] = other.score.outcome if other else None
-        return {name: others[name] if name in others else getattr(self, name) for name in columns}
+            reading = by_name.get(name)
+            reader_cells[f"answer_{name}"] = reading.answer.value if reading else None
+            reader_cells[f"outcome_{name}"] = reading.score.outcome if reading else None
+        return {
+            name: reader_cells[name] if name in reader_cells else getattr(self, name)
+            for name in columns
+        }
 
 
 class Table(NamedTuple):
@@ -149,10 +153,11 @@ class Table(NamedTuple):
 
 
 class Samples:
-    """The answers of a run, a row each, read from its journal whenever they are gone through.
+    """The answers of a run, one row each; every iteration reads them from the journal.
 
-    In the order of the exams. Where their data is not at hand, or not what the run was asked, which
-    `problem` explains, rows are sorted by id and lack what only the exam knows.
+    Rows are in the order of the exams. If the exams' data is not available, or has changed since
+    the run, `problem` says so; then rows are sorted by id and lack the fields that only the exam
+    knows.
     """
 
     def __init__(
@@ -163,7 +168,7 @@ class Samples:
         load: bool = True,
         keep: Callable[[SampleRow], bool] | None = None,
     ) -> None:
-        """With ``load=False`` the data is not looked for; `keep` chooses among the rows."""
+        """With ``load=False``, do not look for the data; `keep` filters the rows."""
         self._run = run
         self._data_dir = data_dir
         self._load = load
@@ -180,24 +185,24 @@ class Samples:
 
     @property
     def requests(self) -> JobRequests | None:
-        """The requests of the run's exams; None where their data is not at hand."""
+        """The requests of the run's exams; None if their data is not available."""
         return self._loaded[0]
 
     @property
     def problem(self) -> UsageError | None:
-        """Why the data of the exams is not at hand, or not that of the run."""
+        """Why the data of the exams is not available, or is not the data of the run."""
         return self._loaded[1]
 
     def __iter__(self) -> Iterator[SampleRow]:
         answers = exported_answers(self._run, self.requests)
-        rows = (_row(self._run.id, sample, record) for sample, record in answers)
+        rows = (_build_row(self._run.id, sample, record) for sample, record in answers)
         return rows if self._keep is None else filter(self._keep, rows)
 
     def __repr__(self) -> str:
         return f"<samples of run {self._run.id}>"
 
     def _repr_html_(self) -> str:
-        """The first rows as a table, by a room that stands above this one."""
+        """Return the first rows as a table, by a module of a higher package."""
         return str(import_module("keju.report.notebook").html_of(self))
 
     def only(
@@ -208,55 +213,59 @@ class Samples:
         outcome: Outcome | None = None,
         arm: str | None = None,
     ) -> Samples:
-        """Those that `keep` accepts, of this subset, outcome and arm."""
-        wanted = {"subset": subset, "outcome": outcome, "arm": arm}
-        asked = {name: value for name, value in wanted.items() if value is not None}
-        before = self._keep
+        """Return the answers that `keep` accepts, of this subset, outcome and arm."""
+        filters = {"subset": subset, "outcome": outcome, "arm": arm}
+        active_filters = {name: value for name, value in filters.items() if value is not None}
+        earlier_filter = self._keep
 
-        def kept(row: SampleRow) -> bool:
+        def is_selected(row: SampleRow) -> bool:
             return (
-                (before is None or before(row))
-                and all(getattr(row, name) == value for name, value in asked.items())
+                (earlier_filter is None or earlier_filter(row))
+                and all(getattr(row, name) == value for name, value in active_filters.items())
                 and (keep is None or bool(keep(row)))
             )
 
-        chosen = Samples(self._run, self._data_dir, load=self._load, keep=kept)
+        selected = Samples(self._run, self._data_dir, load=self._load, keep=is_selected)
         if "_loaded" in self.__dict__:
-            chosen.__dict__["_loaded"] = self._loaded
-        return chosen
+            selected.__dict__["_loaded"] = self._loaded
+        return selected
 
     @property
     def failures(self) -> Samples:
-        """Those that are not correct."""
+        """The answers that are not correct."""
         return self.only(lambda row: not row.correct)
 
     def table(self, *, full_text: bool = False) -> Table:
-        """The same as a table; with `full_text` also the texts of questions and replies."""
+        """Return the answers as a table; `full_text` adds the texts of questions and replies."""
         exams, rows = self._run.manifest.benchmarks, iter(self)
-        beside = list(dict.fromkeys(name for exam in exams for name in list(exam.readers)[1:]))
-        first = next(rows, None)
-        acts = bool(self._run.manifest.config.get("arms")) or bool(first and first.stop_reason)
-        if first is None and self._keep is None:
+        other_readers = list(
+            dict.fromkeys(name for exam in exams for name in list(exam.readers)[1:])
+        )
+        first_row = next(rows, None)
+        uses_tools = bool(self._run.manifest.config.get("arms")) or bool(
+            first_row and first_row.stop_reason
+        )
+        if first_row is None and self._keep is None:
             raise UsageError("export_nothing", run=self._run.id)
         columns = dict(COLUMNS)
-        for reader in beside:
+        for reader in other_readers:
             columns |= {f"answer_{reader}": "VARCHAR", f"outcome_{reader}": "VARCHAR"}
-        columns |= ACTING if acts else {}
+        columns |= ACTING if uses_tools else {}
         if full_text:
-            columns |= TEXTS | ({"transcript": "VARCHAR"} if acts else {})
-        found = rows if first is None else chain([first], rows)
-        return Table(columns, (row.cells(columns, beside) for row in found))
+            columns |= TEXTS | ({"transcript": "VARCHAR"} if uses_tools else {})
+        all_rows = rows if first_row is None else chain([first_row], rows)
+        return Table(columns, (row.cells(columns, other_readers) for row in all_rows))
 
-    # As tables of other libraries.
+    # Tables of other libraries.
 
     def to_pandas(self, *, full_text: bool = True) -> pandas.DataFrame:
-        """A frame of pandas, whole numbers and texts among them with missing values."""
+        """Return a pandas frame; its columns of whole numbers and texts may have missing values."""
         try:
             import pandas
         except ImportError:
             raise MissingExtra("a frame of pandas", "frames") from None
         kinds = {"VARCHAR": "string", "BIGINT": "Int64", "DOUBLE": "Float64"}
-        columns, values = self._columns(full_text)
+        columns, values = self._values_by_column(full_text)
         series = {
             name: pandas.Series(values[name], dtype=kinds.get(kind, "object"))
             for name, kind in columns.items()
@@ -264,7 +273,7 @@ class Samples:
         return pandas.DataFrame(series, columns=list(columns))
 
     def to_polars(self, *, full_text: bool = True) -> polars.DataFrame:
-        """A frame of polars."""
+        """Return a polars frame."""
         try:
             import polars
         except ImportError:
@@ -276,10 +285,10 @@ class Samples:
             "BIGINT[]": polars.List(polars.Int64),
             "VARCHAR[]": polars.List(polars.String),
         }
-        columns, values = self._columns(full_text)
+        columns, values = self._values_by_column(full_text)
         return polars.DataFrame(values, {name: kinds[kind] for name, kind in columns.items()})
 
-    def _columns(self, full_text: bool) -> tuple[dict[str, str], dict[str, list[Cell]]]:
+    def _values_by_column(self, full_text: bool) -> tuple[dict[str, str], dict[str, list[Cell]]]:
         columns, rows = self.table(full_text=full_text)
         values: dict[str, list[Cell]] = {name: [] for name in columns}
         for row in rows:
@@ -294,7 +303,10 @@ class Samples:
         *,
         full_text: bool = True,
     ) -> duckdb.DuckDBPyRelation:
-        """A table called `name` of `connection`, or of a new database in memory; made anew."""
+        """Return a table `name` of `connection` or of a new database in memory.
+
+        An existing table of this name is replaced.
+        """
         connection = connection or import_duckdb("a table of DuckDB").connect(
             ":memory:", config=SETTINGS
         )
@@ -309,11 +321,11 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "threads": 1,
 }
-"""Settings of DuckDB: it opens no socket."""
+"""Settings of DuckDB, which opens no socket with them."""
 
 
 def import_duckdb(what: str) -> Any:
-    """The module; MissingExtra says what it is needed for."""
+    """Return the module; raise MissingExtra with the purpose `what` if it is not installed."""
     try:
         import duckdb
     except ImportError:
@@ -322,25 +334,25 @@ def import_duckdb(what: str) -> Any:
 
 
 def lines_query(table: Table, folder: Path) -> tuple[str, int]:
-    """Write a table into `folder` as JSON Lines; DuckDB's query that reads it, and its rows."""
+    """Write a table into `folder` as JSON Lines; return DuckDB's query for it, and its rows."""
     lines = folder / "rows.jsonl"
-    types = ", ".join(f"{_text(name)}: '{kind}'" for name, kind in table.columns.items())
+    types = ", ".join(f"{_quote_sql(name)}: '{kind}'" for name, kind in table.columns.items())
     with lines.open("wb") as stream:
         count = write_jsonl(table, stream)
     query = (
-        f"SELECT * FROM read_json({_text(str(lines))}, format='newline_delimited', "
+        f"SELECT * FROM read_json({_quote_sql(str(lines))}, format='newline_delimited', "
         f"maximum_object_size={LONGEST_ROW}, columns={{{types}}})"
     )
     return query, count
 
 
-def _text(text: str) -> str:
-    """A text in SQL."""
+def _quote_sql(text: str) -> str:
+    """Return a text quoted for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def write_jsonl(table: Table, stream: BinaryIO) -> int:
-    """Write one JSON object a line; return the number of rows."""
+    """Write one JSON object per line; return the number of rows."""
     encoder = msgspec.json.Encoder()
     count = 0
     for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
@@ -351,20 +363,20 @@ def write_jsonl(table: Table, stream: BinaryIO) -> int:
 def exported_answers(
     run: Run, requests: JobRequests | None
 ) -> Iterator[tuple[Sample | None, Record]]:
-    """The records that count, each after its question as it was shown, where that is known."""
+    """Yield the records that count, each with its question as it was shown, if that is known."""
     if requests is None:
-        yield from ((None, record) for record in _sorted_by_id(run))
+        yield from ((None, record) for record in _sort_by_id(run))
         return
     for sample, record in answers_of(run, requests):
         yield sample and restore_order(sample, record.order), record
 
 
-def _sorted_by_id(run: Run) -> Iterator[Record]:
-    """The records that count by exam, id in natural order, arm and epoch.
+def _sort_by_id(run: Run) -> Iterator[Record]:
+    """Yield the records that count, sorted by exam, id in natural order, arm and epoch.
 
-    The sort keys are bytes that end in the record's number, since a million tuples would not fit
-    into memory. A number in an id follows the count of its digits, so that ``q2`` (one digit)
-    stands before ``q10`` (two).
+    Each sort key is a byte string that ends in the record's number, because a million tuples would
+    not fit into memory. A number in an id follows the count of its digits, so that ``q2`` (one
+    digit) comes before ``q10`` (two digits).
     """
     exams = {exam.name: number for number, exam in enumerate(run.manifest.benchmarks)}
     starts, keys = array("q"), list[bytes]()
@@ -385,11 +397,13 @@ def _sorted_by_id(run: Run) -> Iterator[Record]:
     yield from graded(run.folder, run.records.at(in_order))
 
 
-def _row(run: str, sample: Sample | None, record: Record) -> SampleRow:
+def _build_row(run: str, sample: Sample | None, record: Record) -> SampleRow:
     readings: Sequence[Reading] = record.readings or (_UNREAD,)
     reply, reading = record.reply, readings[0]
     answer, score, episode = reading.answer, reading.score, reply.episode
-    signs = dict.fromkeys(sign for each in record.readings for sign in each.answer.signs)
+    signs = dict.fromkeys(
+        sign for stored_reading in record.readings for sign in stored_reading.answer.signs
+    )
     return SampleRow(
         run=run,
         benchmark=record.bench,

@@ -1,8 +1,8 @@
-"""The shape of ``results.json``: structs whose encoding is the document, schema 1.
+"""The structure of ``results.json``: structs whose encoding is the document, schema 1.
 
-Nobody edits a document: whoever has something to add makes a new struct of an old one
-(`msgspec.structs.replace`). `to_document` and `from_document` are the only ways out and in.
-A key that may be absent has a default; one that may also be null has `UNSET`.
+Structs are never changed in place; to add something, make a new struct from an old one
+(`msgspec.structs.replace`). `to_document` and `from_document` are the only ways to write and read a
+document. A key that may be absent has a default; one that may also be null has `UNSET`.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from keju.types import OUTCOMES, UNGRADED, Outcome, Sign
 SCHEMA = 1
 ACCURACY, MACRO = "accuracy", "macro_accuracy"
 WHOLE_SET = "accuracy_whole_set"
-"""The accuracy with subsets weighted by their size in the whole set, of which a part was drawn."""
+"""The accuracy with subsets weighted by their size in the whole set, if only a part was drawn."""
 WORST, BEST = "accuracy_worst", "accuracy_best"
 CUT_AS_WRONG = "accuracy_cut_as_wrong"
 WITHOUT_JUDGE = "accuracy_without_judge"
-"""What the reader of an exam with closed answers gives, where a judge took its place."""
+"""The accuracy by the reader of an exam with closed answers, if a judge replaced it."""
 NO_GOLD = "none"
-"""What `Entry.gold` says where nothing could be scored for lack of gold answers."""
+"""The value of `Entry.gold` if nothing could be scored for lack of gold answers."""
 
 INCONCLUSIVE = 0.5
-"""Share of replies without a grade above which results say nothing."""
+"""The share of replies without a grade above which results are inconclusive."""
 
 Metric = Estimate
 
 
 LONGEST_FACT = 60
-"""Characters of a fact that a sentence quotes."""
+"""The number of characters of a fact that a sentence quotes."""
 DATA = "data "
-"""Stands before the name of a file whose hash is a condition of a comparison."""
+"""The prefix of the condition that holds the hash of a data file."""
 LISTED = 100
-"""Questions that an entry lists by id."""
+"""The number of questions that an entry lists by id."""
 
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -56,54 +56,57 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     name: str
     n: int
-    """Questions with a grade, of which the accuracy is the mean; all questions with a reply where
-    the exam has no gold answers."""
+    """The number of questions with a grade, which is the denominator of the accuracy; the number of
+    all questions with a reply if the exam has no gold answers."""
     accuracy: float | None
-    """Of a group: the mean of its subsets."""
+    """For a group: the mean of its subsets."""
     ci95: Ends | None
     outcomes: dict[Outcome, int]
     chance: float | None = None
     title: str = ""
     population: int = 0
-    """Rows of the published subset, where fewer were drawn from it."""
+    """The number of rows of the published subset, if fewer were drawn from it."""
     micro_accuracy: float | UnsetType | None = UNSET
-    """Of a group: the mean over its questions."""
+    """For a group: the mean over its questions."""
     micro_ci95: Ends | UnsetType | None = UNSET
     subsets: tuple[str, ...] = ()
     partial: bool = False
-    """Of a group: whether subsets of it were not asked, or have no grade; its accuracy is unknown
-    then, and `micro_accuracy` is over the questions that were asked."""
+    """For a group: whether some of its subsets were not asked or have no grade. Its accuracy is
+    then unknown, and `micro_accuracy` is over the questions that were asked."""
     bounds: Ends | None = None
-    """The accuracy with all replies that lack a grade wrong, and right; None if none lacks one."""
+    """The accuracy if all replies that lack a grade were wrong, and if they were right; None if no
+    reply lacks a grade."""
     withheld: str = ""
-    """Why an accuracy that is known has no interval: the code of a notice."""
+    """Why a known accuracy has no interval: the code of a notice."""
     cut_right: int = 0
-    """Of the truncated replies, those whose score is that of a right answer all the same: published
-    readers score what they find in a reply that was cut off."""
+    """The number of truncated replies that are scored as right: published readers score the answer
+    that they find in a reply that was cut off."""
     ungraded: int = 0
-    """Further questions, whose replies have no grade. Up to version 1.0 they were part of `n`."""
+    """The number of further questions, whose replies have no grade. Up to version 1.0 they were
+    part of `n`."""
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What the requests behind some results took."""
+    """The usage of the requests behind some results."""
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Of the input, what came from the prefix cache."""
+    """The part of the input that came from the prefix cache."""
     reasoning_tokens: int = 0
-    """Of the output, hidden reasoning."""
+    """The part of the output that is hidden reasoning."""
     written_tokens: int | msgspec.UnsetType = msgspec.UNSET
-    """Of the input, what the prefix cache has kept for later requests, where it tells."""
+    """The part of the input that the prefix cache stored for later requests, if the endpoint
+    reports it."""
     retries: int | msgspec.UnsetType = msgspec.UNSET
-    """Of the requests, those that followed a failed attempt."""
+    """The number of requests that followed a failed attempt."""
     cost: float | msgspec.UnsetType = msgspec.UNSET
-    """Money, where a price is known."""
+    """Money, if a price is known."""
 
 
 class Timing(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How long a run took, and its replies, in seconds."""
+    """The duration of a run and of its replies, in seconds."""
 
     seconds: float
     latency_p50: float | None = None
@@ -112,25 +115,25 @@ class Timing(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Errors(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why samples have no usable reply: counts by kind, and one of the commonest."""
+    """Why samples have no usable reply: counts by kind, and an example of the most common kind."""
 
     kinds: dict[str, int]
     example: str
-    """Of the commonest kind."""
+    """An example of the most common kind."""
     examples: dict[str, str] = {}
-    """One of each kind."""
+    """An example of each kind."""
 
 
 class Errata(msgspec.Struct, frozen=True):
-    """How many of the questions asked are known to be faulty, and which."""
+    """The number of asked questions that are known to be faulty, and their ids."""
 
     n: int
     ids: tuple[str, ...] = ()
-    """The first of them; none in older files."""
+    """The first of them; empty in older files."""
 
 
 class LabelledCost(msgspec.Struct, frozen=True):
-    """What it took to measure a judge on labelled answers."""
+    """The cost of measuring a judge on labelled answers."""
 
     usage: Usage
     cost: float | None
@@ -147,7 +150,7 @@ class SecondJudge(msgspec.Struct, frozen=True):
 
 
 class Agreement(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far the verdicts agree: repeats of one judge, and two judges."""
+    """How far verdicts agree: repeats of one judge, and two judges."""
 
     self_consistency: float | UnsetType | None = UNSET
     second: SecondJudge | None = None
@@ -164,7 +167,7 @@ class Quality(msgspec.Struct, frozen=True):
 
 
 class Judge(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who judged the answers, what came of it, and what it cost."""
+    """The judge, its verdicts and its cost."""
 
     model: str
     strategy: str
@@ -178,11 +181,12 @@ class Judge(msgspec.Struct, frozen=True, omit_defaults=True):
     verdicts: dict[str, int] = {}
     repeats: int = 1
     ties: int = 0
-    """Answers on which the repeats are split evenly, so that the first verdict decided."""
+    """The number of answers on which the repeats are split evenly, so that the first verdict
+    decided."""
     doubts: int = 0
-    """Verdicts beside which the judge's reply has others."""
+    """The number of verdicts whose reply contains other verdicts as well."""
     failed_replies: dict[str, int] = {}
-    """Replies without a verdict, by reason."""
+    """The number of replies without a verdict, by reason."""
     agreement: Agreement | None = None
     quality: Quality | None = None
 
@@ -193,14 +197,14 @@ class ToolRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     calls: int
     samples: int
-    """Episodes with at least one call of it."""
+    """The number of episodes with at least one call of it."""
     kinds: dict[str, int]
-    """Calls by how they ended."""
+    """The number of calls by how they ended."""
     seconds_p50: float | None
     seconds_p95: float | None
     seconds_max: float | None
     queued: float
-    """Seconds that its calls waited for their turn, all together."""
+    """The total time in seconds that its calls waited for their turn."""
     result_chars: int
 
 
@@ -209,39 +213,41 @@ class ToolStats(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     offered: int
     used: int
-    """Of the tools offered, those that were called at least once."""
+    """The number of offered tools that were called at least once."""
     episodes: int
     with_calls: int
-    """Episodes with at least one call."""
+    """The number of episodes with at least one call."""
     calls: int
     failed: int
-    """Calls that did not end well, whosever fault it was."""
+    """The number of calls that did not end well, for any reason."""
     requests: int
     stops: dict[str, int]
     """Why the episodes ended."""
     unknown: int = 0
-    """Calls of tools that do not exist."""
+    """The number of calls of tools that do not exist."""
     tools: tuple[ToolRow, ...] = ()
     score_with_calls: float | None = None
-    """Accuracy of the episodes that called a tool; descriptive, as harder questions call more."""
+    """The accuracy of the episodes that called a tool. It is only descriptive, since harder
+    questions call more tools."""
     score_without_calls: float | None = None
     schema_tokens: int | None = None
-    """Tokens that the tools' definitions add to each request."""
+    """The number of tokens that the tools' definitions add to each request."""
     schema_tokens_from: str = ""
-    """Who says so: the ``endpoint``, or an ``estimate``."""
+    """The source of this number: the ``endpoint``, or an ``estimate``."""
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What one reader makes of one exam."""
+    """The results of one reader on one exam."""
 
     name: str
     protocol: str
     protocol_version: str
     reader: str
     headline: str
-    """Name of the metric that the protocol's publication reports."""
+    """The name of the metric that the protocol's publication reports."""
     n: int
-    """Questions with a grade; all questions with a reply where there are no gold answers."""
+    """The number of questions with a grade; the number of all questions with a reply if there are
+    no gold answers."""
     metrics: dict[str, Metric]
     outcomes: dict[Outcome, int]
     subsets: tuple[Row, ...]
@@ -253,66 +259,69 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     usage: Usage
     timing: Timing
     gold: str = ""
-    """Which gold answers counted, where there was a choice; `NO_GOLD` if there are none."""
+    """The gold answers that counted, if there was a choice; `NO_GOLD` if there are none."""
     grader: str = ""
-    """``exact`` where open answers that no rule decides had to be the target's very text for lack
-    of a judge: the accuracy is a lower bound then; its `bounds` end at what a judge may find."""
+    """``exact`` if, for lack of a judge, open answers that no rule decides had to match the
+    target exactly. The accuracy is then a lower bound; its `bounds` end at the best score that a
+    judge could give."""
     arm: str = ""
-    """Where the run has arms: with which tools, by the name of the arm."""
+    """The name of the arm, if the run has arms."""
     tools: ToolStats | None = None
     """How the tools of the arm were used."""
     difficulty: float | None = None
-    """How hard its questions are, where that can be chosen; 1 is as published."""
+    """The difficulty of its questions, if it can be chosen; 1 is the published difficulty."""
     repeats: int = 1
     signs: dict[Sign, int] = {}
-    """How many replies show what `robust`, where it stands beside, or the reader itself noticed."""
+    """The number of replies with each sign that `robust`, if it is the secondary reader, or else
+    the reader found."""
     order_decides: tuple[str, ...] = ()
-    """The questions where nothing but the order of two answers decides, up to `LISTED`."""
+    """The questions that only the order of two answers decides, up to `LISTED`."""
     errata: Errata | None = None
     errors: Errors | None = None
     judge: Judge | None = None
     stopping: Stopping | None = None
-    """How a rule ended the asking, where one did."""
+    """How a stopping rule ended the run, if it did."""
     gold_differs: int = 0
-    """How many predictions carry another gold answer than the current one."""
+    """The number of predictions whose gold answer differs from the current one."""
     cut_right: int = 0
-    """Of the truncated replies, those whose score is that of a right answer all the same: published
-    readers score what they find in a reply that was cut off."""
+    """The number of truncated replies that are scored as right: published readers score the answer
+    that they find in a reply that was cut off."""
     ungraded: int = 0
-    """Further questions, whose replies have no grade. Up to version 1.0 they were part of `n`."""
+    """The number of further questions, whose replies have no grade. Up to version 1.0 they were
+    part of `n`."""
 
     @property
-    def asked(self) -> int:
-        """Questions with a reply."""
+    def questions_with_reply(self) -> int:
+        """The number of questions with a reply."""
         return self.n + self.ungraded
 
     @property
     def inconclusive(self) -> bool:
-        """Whether most replies have no grade, so that the range says next to nothing."""
-        lost = sum(self.outcomes[outcome] for outcome in UNGRADED)
-        whole = sum(self.outcomes[outcome] for outcome in OUTCOMES)
-        return self.gold != NO_GOLD and lost > INCONCLUSIVE * whole
+        """Whether most replies have no grade, so that the possible scores have a wide range."""
+        ungraded = sum(self.outcomes[outcome] for outcome in UNGRADED)
+        total = sum(self.outcomes[outcome] for outcome in OUTCOMES)
+        return self.gold != NO_GOLD and ungraded > INCONCLUSIVE * total
 
     @property
     def full_name(self) -> str:
-        """The exam and, where it has one, the arm, e.g. ``bbh · calc``."""
+        """The exam and, if it has one, the arm, e.g. ``bbh · calc``."""
         return f"{self.name} · {self.arm}" if self.arm else self.name
 
     def with_notices(self, notices: Iterable[Notice]) -> Entry:
-        """This entry with further notices."""
-        more = tuple(notices)
+        """Return this entry with further notices."""
+        new_notices = tuple(notices)
         return msgspec.structs.replace(
             self,
-            notices=self.notices + more,
-            warnings=self.warnings + tuple(notice.text() for notice in more),
+            notices=self.notices + new_notices,
+            warnings=self.warnings + tuple(notice.text() for notice in new_notices),
         )
 
     def told_of(self, run: str, *, is_file: bool = False, alone: bool = True) -> Entry:
-        """This entry with the name of its run in the commands that its notices give.
+        """Return this entry with the name of its run in the commands that its notices suggest.
 
-        A file of predictions is named by its flags, which no command takes but ``keju score``.
-        Where the exam is not `alone` in its run, ``keju score`` is told which one to read: the
-        others may lack its readers.
+        A file of predictions is named by its flags, which only ``keju score`` accepts. If the run
+        has other exams, so that this one is not `alone`, the command for ``keju score`` names the
+        exam: the others may lack its readers.
         """
         of_score = run if alone else f"{run} --datasets {quote(self.name)}"
         templates = catalogue("en")
@@ -322,20 +331,20 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             code = of_file if is_file and of_file in templates else notice.code
             template = templates.get(code, "")
             scored = "keju score {run}" in template
-            named = scored or (not is_file and "{run}" in template)
-            told = {"run": of_score if scored else run} if named else {}
-            values = told | dict(notice.values)
+            names_run = scored or (not is_file and "{run}" in template)
+            run_values = {"run": of_score if scored else run} if names_run else {}
+            values = run_values | dict(notice.values)
             notices.append(msgspec.structs.replace(notice, code=code, values=values))
-        bare = msgspec.structs.replace(self, notices=(), warnings=())
-        return bare.with_notices(notices)
+        without_notices = msgspec.structs.replace(self, notices=(), warnings=())
+        return without_notices.with_notices(notices)
 
     def with_metrics(self, metrics: Mapping[str, Metric]) -> Entry:
-        """This entry with further metrics."""
+        """Return this entry with further metrics."""
         return msgspec.structs.replace(self, metrics=self.metrics | dict(metrics))
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What a question takes in two arms on average, and how much more in the later one."""
+    """The average usage of a question in two arms, and how much more the later arm uses."""
 
     base: float
     arm: float
@@ -345,7 +354,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class SubsetChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Two sittings on the questions of one subset."""
+    """The comparison of two scored exams on one subset."""
 
     name: str
     n: int
@@ -354,28 +363,28 @@ class SubsetChange(msgspec.Struct, frozen=True, kw_only=True):
     base_only: int
     p: float
     p_adjusted: float
-    """The same p with the rate of false discoveries over all subsets controlled."""
+    """`p` adjusted for all subsets, so that the rate of false discoveries is controlled."""
     p_log10: float | None = None
-    """The logarithm of `p`, which itself is never below 1e-300."""
+    """The base-10 logarithm of `p`, which itself is never below 1e-300."""
     base_rate: float | None = None
     arm_rate: float | None = None
     ci95: Ends | None = None
     detectable: float | None = None
-    """The smallest difference that so many questions show with a power of 0.8, about."""
+    """The smallest difference that this number of questions shows with a power of about 0.8."""
 
 
 class Unlike(msgspec.Struct, frozen=True):
-    """Something that two sittings have otherwise."""
+    """A fact that differs between two scored exams."""
 
     field: str
     first: Any
     second: Any
     decisive: bool
-    """Whether it makes their scores incomparable."""
+    """Whether the difference makes their scores incomparable."""
 
     @property
     def name(self) -> Notice | str:
-        """What it is, in words; a setting by its own name."""
+        """The name of the fact as a notice; a setting keeps its own name."""
         if self.field.startswith(DATA):
             return Notice("fact_data", {"file": self.field.removeprefix(DATA)})
         code = f"fact_{self.field.replace(' ', '_')}"
@@ -383,40 +392,46 @@ class Unlike(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> Notice:
-        """The same with both values where they tell something: ``temperature (0, 0.7)``."""
-        if (bare := self.bare) is not None:
-            return bare
-        values = {"first": shown(self.first), "second": shown(self.second)}
+        """The name with both values, if they are informative: ``temperature (0, 0.7)``."""
+        if (plain_name := self.plain_name) is not None:
+            return plain_name
+        values = {"first": quote_fact(self.first), "second": quote_fact(self.second)}
         return Notice("fact_with_values", {"fact": self.name, **values})
 
     @property
-    def bare(self) -> Notice | None:
-        """The name of what has values that tell nobody anything, such as hashes; else None."""
+    def plain_name(self) -> Notice | None:
+        """The name alone, if the values are not informative, such as hashes; otherwise None."""
         name, values = self.name, (self.first, self.second)
         if isinstance(name, Notice) and self.field not in ("dtype", "attention", "api_version"):
             return name
-        if any((isinstance(v, Mapping) and v) or shown(v).endswith("…") for v in values):
+        if any(
+            (isinstance(value, Mapping) and value) or quote_fact(value).endswith("…")
+            for value in values
+        ):
             return Notice("fact_setting", {"name": self.field})
         return None
 
     def told(self, code: str, **names: str) -> tuple[str, dict[str, Any]]:
-        """A sentence that says so: `code` with both values, or its plain sister without them."""
-        if (fact := self.bare) is not None:
+        """Return the code and values of a sentence about it.
+
+        The code is `code` with both values, or ``CODE_plainly`` without values.
+        """
+        if (fact := self.plain_name) is not None:
             return f"{code}_plainly", {**names, "fact": fact}
-        values = {"first": shown(self.first), "second": shown(self.second)}
+        values = {"first": quote_fact(self.first), "second": quote_fact(self.second)}
         return code, {**names, "field": self.field, **values}
 
 
 class InNotebook:
-    """Shown as tables and pictures in a notebook, and in a few lines elsewhere.
+    """Displays an object as tables and pictures in a notebook, and as a few lines elsewhere.
 
-    The room that makes them stands above this one, and is named by text.
+    The module that does this is in a higher package, so it is named by text.
     """
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """The conclusions alone; all of it is in the fields."""
+        """Return the conclusions only; the fields hold everything."""
         return str(import_module("keju.report.notebook").text_of(self))
 
     def _repr_html_(self) -> str:
@@ -424,7 +439,7 @@ class InNotebook:
 
 
 class Flip(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A question that scores otherwise in two sittings, with both answers."""
+    """A question that is scored differently in two scored exams, with both answers."""
 
     id: str
     subset: str
@@ -436,7 +451,7 @@ class Flip(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     base_outcome: Outcome
     arm_outcome: Outcome
     question: str = ""
-    """The texts, where they were asked for."""
+    """The texts are present only if they were requested."""
     choices: tuple[str, ...] = ()
     base_reply: str = ""
     arm_reply: str = ""
@@ -446,9 +461,9 @@ Verdict = Literal["above", "below", "tie", "nothing", "not comparable"]
 
 
 class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Two sittings of one exam on the questions that both have a score for; arm minus base.
+    """Two scored exams on the questions that have a score in both; differences are arm minus base.
 
-    They are two arms of one run, or of two: two runs, logs or files of predictions.
+    They are two arms of one run, or come from two runs, logs or files of predictions.
     """
 
     exam: str
@@ -457,53 +472,57 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     arm: str
     base_model: str = ""
     arm_model: str = ""
-    """Where they are not arms of one run."""
+    """Present if they are not arms of one run."""
     unlike: tuple[Unlike, ...] = ()
-    """In what they differ, the weightiest first; one that is decisive makes them incomparable."""
+    """The differences between their settings, the most important first. A decisive one makes them
+    incomparable."""
     n: int
     left_out: int
-    """Questions that lack a grade in either arm."""
+    """The number of questions that lack a grade in either arm."""
     left_out_why: dict[str, int] = {}
-    """The same by the outcome that has no grade."""
+    """The same number by the outcome that has no grade."""
     only_in_base: int = 0
-    """Questions that only one of them has a record of."""
+    """The number of questions that only one of them has a record of."""
     only_in_arm: int = 0
     bounds: Ends | None = None
-    """The difference with those that are left out, if all went against the arm, or for it."""
+    """The difference including the left-out questions, if all of them went against the arm, and if
+    all went for it."""
     base_is_first: bool = True
-    """Whether the base is the first arm of its exam, which the others are tried against."""
+    """Whether the base is the first arm of its exam, with which the others are compared."""
     base_rate: float | None
     arm_rate: float | None
     difference: float | None
     ci95: Ends | None
     p: float | None
-    """McNemar's exact p for yes-or-no scores of independent questions, else a permutation's."""
+    """McNemar's exact p for right-or-wrong scores of independent questions; otherwise the p of a
+    permutation test."""
     p_log10: float | None = None
-    """The logarithm of `p`, which itself is never below 1e-300."""
+    """The base-10 logarithm of `p`, which itself is never below 1e-300."""
     p_holm: float | None = None
-    """The same adjusted for all pairs of the exam, where there are several."""
+    """The same p adjusted for all pairs of the exam (Holm), if there are several."""
     both: int | None
-    """Questions that both arms get right; None where scores are graded, as `neither`."""
+    """The number of questions that both arms get right; None if scores are graded. The same applies
+    to `neither`."""
     arm_only: int
-    """Questions on which the arm scores more than the base."""
+    """The number of questions on which the arm scores more than the base."""
     base_only: int
     neither: int | None
     clusters: int | None = None
     detectable: float | None = None
-    """The smallest difference that so many questions show with a power of 0.8, about."""
+    """The smallest difference that this number of questions shows with a power of about 0.8."""
     needed: int | None = None
-    """How many questions show a difference as large as the one seen, with a power of 0.8."""
+    """The number of questions that show a difference of the observed size with a power of 0.8."""
     subsets: tuple[SubsetChange, ...] = ()
     gained: tuple[str, ...] = ()
     """The questions of `arm_only`, up to `LISTED`."""
     lost: tuple[str, ...] = ()
     flips: Sequence[Flip] = ()
-    """All questions that score otherwise, where they were asked for."""
+    """All questions with different scores, if they were requested."""
     notices: tuple[Notice, ...] = ()
-    """What could mislead about the comparison."""
+    """Notices about anything that could mislead about the comparison."""
     se: float | None = None
     headline: str = ""
-    """The metric of the exam's headline, where that is not the mean over questions."""
+    """The metric of the exam's headline, if it is not the mean over questions."""
     deff: float = 1.0
     tokens: Change | None = None
     cost: Change | None = None
@@ -511,14 +530,14 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def obstacle(self) -> Unlike | None:
-        """The weightiest thing that makes them incomparable."""
-        return next((own for own in self.unlike if own.decisive), None)
+        """The most important difference that makes them incomparable; None if there is none."""
+        return next((mismatch for mismatch in self.unlike if mismatch.decisive), None)
 
     @property
     def verdict(self) -> Verdict:
-        """Which one is better; a tie unless both the interval and p say that one is.
+        """Which one is better; a tie unless both the interval and p show a difference.
 
-        Where several pairs are compared p is Holm's.
+        If several pairs are compared, p is adjusted (Holm).
         """
         if self.obstacle is not None:
             return "not comparable"
@@ -531,10 +550,10 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def conclusion(self) -> Notice:
-        """What the comparison shows, and what would be needed to show more."""
+        """A sentence that says what the comparison shows, and how many questions show more."""
         names: dict[str, Any] = {"arm": self.arm, "base": self.base, "n": self.n}
-        if unlike := self.obstacle:
-            return Notice(*unlike.told("compare_unlike", base=self.base, arm=self.arm))
+        if mismatch := self.obstacle:
+            return Notice(*mismatch.told("compare_unlike", base=self.base, arm=self.arm))
         if self.difference is None or self.p is None:
             return Notice("arms_not_compared", names)
         if self.ci95 is None:
@@ -550,10 +569,10 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             return Notice(f"compare_{self.verdict}", values)
         if self.verdict == "tie":
             return Notice("arms_undecided" if self.needed else "arms_even", values)
-        above = self.difference > 0
+        is_above = self.difference > 0
         if self.base_is_first:
-            return Notice("arms_better" if above else "arms_worse", values)
-        return Notice("arms_above" if above else "arms_below", values)
+            return Notice("arms_better" if is_above else "arms_worse", values)
+        return Notice("arms_above" if is_above else "arms_below", values)
 
 
 class Disagreement(msgspec.Struct, frozen=True):
@@ -574,27 +593,29 @@ class Disagreement(msgspec.Struct, frozen=True):
 
 
 class EndpointUse(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What one endpoint of several was asked and told, over all sessions of a run."""
+    """The use of one endpoint over all sessions of a run."""
 
     address: str
     """Without credentials."""
     requests: int
     replies: int
     mean_seconds: float | None
-    """Seconds of a reply, on average."""
+    """The average duration of a reply, in seconds."""
     input_tokens: int
     cached_tokens: int
     cached_share: float | None
     """The share of the input that came from its prefix cache."""
     output_tokens: int
     moved: int = 0
-    """Questions that went from it to another endpoint."""
+    """The number of questions that were moved from it to another endpoint."""
     outages: int = 0
     down_seconds: float = 0.0
     other_models: dict[str, int] = {}
-    """Other names that it gave its model, and how many replies were not used because of that."""
+    """Other model names that it reported, and the number of replies that were not used because of
+    them."""
     odd_wait: str = ""
-    """A Retry-After that it sent and that Keju did not keep: too long, or not readable."""
+    """A Retry-After that it sent but Keju did not follow, because it was too long or not
+    readable."""
     lost: Notice | None = None
     """Why it could not be used any more, or not at all."""
 
@@ -607,30 +628,30 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     model: str
     benchmarks: tuple[Entry, ...]
     complete: bool | None = None
-    """Whether everything was asked and graded; None where nothing was to be asked."""
+    """Whether everything was asked and graded; None if nothing had to be asked."""
     stopped: str = ""
     """Why a run ended early, in English."""
     stop: Notice | None = None
-    """The same as a code and values, for other languages."""
+    """The same as a code with values, for other languages."""
     created: str = ""
-    """When the run was begun."""
+    """When the run was started."""
     version: str = ""
     """The version of Keju that made this document."""
     folder: str = ""
     """Where the run is stored."""
     settings: dict[str, Any] = {}
-    """The settings of the run; no secret is among them."""
+    """The settings of the run, without secrets."""
     disagreements: tuple[Disagreement, ...] | None = None
-    """Where several readers were asked for and do not agree."""
+    """Present if several readers were requested and they disagree."""
     comparisons: tuple[Comparison, ...] = ()
-    """Every pair of arms, where the run has several."""
+    """Every pair of arms, if the run has several."""
     endpoints: tuple[EndpointUse, ...] = ()
-    """What each endpoint was asked and told, where the run had several."""
+    """The use of each endpoint, if the run had several."""
     curves: tuple[Curve, ...] = ()
-    """Accuracy against difficulty, where an exam is sat at several."""
+    """Accuracy against difficulty, if an exam was run at several difficulties."""
 
     def is_level(self, entry: Entry) -> bool:
-        """Whether an entry is one difficulty of a curve, so that its arm says only that."""
+        """Whether an entry is one difficulty of a curve; then its arm only names the difficulty."""
         return any(
             (curve.exam, curve.reader, point.arm) == (entry.name, entry.reader, entry.arm)
             for curve in self.curves
@@ -638,13 +659,13 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         )
 
 
-# A digest as hexadecimal digits, such as a SHA-256: its first digits tell it from others.
+# A digest in hexadecimal digits, such as a SHA-256. Its first digits identify it.
 _HASH = re.compile(r"[0-9a-f]{32,}")
 _HASH_SHOWN = 12
 
 
-def shown(value: Any) -> str:
-    """A fact in a few words: ``0.7``, ``Q: {question}…``, or ``none`` where there is none."""
+def quote_fact(value: Any) -> str:
+    """Return a short text for a fact: ``0.7``, ``Q: {question}…``, or ``none`` for None."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     text = "none" if value is None else text
     if _HASH.fullmatch(text):
@@ -656,7 +677,7 @@ _FIELDS = frozenset(Metric.__struct_fields__)
 
 
 def to_document(results: Results) -> dict[str, Any]:
-    """The plain document, as it is printed, written and handed to callers of Python."""
+    """Return the plain document, as it is printed, written and returned to callers of Python."""
     document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(results))
     for entry in document["benchmarks"]:
         for metric in entry["metrics"].values():
@@ -665,14 +686,15 @@ def to_document(results: Results) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Results:
-    """The results that a document holds; those of 0.1 have sentences in place of notices.
+    """Return the results that a document contains.
 
-    DataError if it is no results document.
+    Documents of version 0.1 have sentences instead of notices. Raise DataError if it is not a
+    results document.
     """
     try:
         entries = []
         for entry in document["benchmarks"]:
-            metrics = {  # keys that only one metric has become its details
+            metrics = {  # Keys that only one metric has go into its details.
                 name: {key: value for key, value in metric.items() if key in _FIELDS}
                 | {"details": {key: value for key, value in metric.items() if key not in _FIELDS}}
                 for name, metric in entry["metrics"].items()

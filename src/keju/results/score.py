@@ -1,4 +1,4 @@
-"""Scoring what is already there: stored runs and files of predictions. No model is called."""
+"""Score stored runs and files of predictions. No model is called."""
 
 from __future__ import annotations
 
@@ -30,33 +30,34 @@ def score_run(
     data_dir: str | None = None,
     exam: str | None = None,
 ) -> Results:
-    """Read a stored run anew, with the readers asked for or those it was made with.
+    """Read a stored run again, with the requested readers or with the readers of the run.
 
-    Of a run that sat several exams only `exam` where it is named. What a judge has said about the
-    answers counts as it did; it is not asked again.
+    If the run has several exams, `exam` can select one of them. Verdicts of a judge are kept; the
+    judge is not asked again.
     """
     config = config_of_exam(run, exam, data_dir)
-    if readers:  # they count for all exams, whichever the run named for one of them
-        kept = {
+    if readers:
+        # They apply to all exams, even if the run names other readers for one of them.
+        dataset_args = {
             name: {key: value for key, value in args.items() if key != "reader"}
             for name, args in config.dataset_args.items()
         }
-        config = config.model_copy(update={"reader": readers, "dataset_args": kept})
-    jobs = _jobs_read_by(config, run)
+        config = config.model_copy(update={"reader": readers, "dataset_args": dataset_args})
+    jobs = _make_jobs_with_readers(config, run)
     stage = judge_stage(config, jobs)
     facts = exams_of(jobs)
     changed = changed_files(run.manifest, facts)
     several = bool(readers and len(readers) > 1)
     disagreements: list[Disagreement] = []
-    joint: list[dict[int, Joint]] = [{} for _ in jobs]
+    readings_by_unit: list[dict[int, Joint]] = [{} for _ in jobs]
     requests = JobRequests(jobs)
     replies = stored_replies(run, requests, match_keys=not changed)
     for reply, readings in read_anew(replies, jobs):
         reply.enter(readings)
         if several:
             sample = reply.sample
-            disagreements += _disagreement(sample, readings)
-            joint[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
+            disagreements += _find_disagreement(sample, readings)
+            readings_by_unit[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
     if stage is not None:
         stage.grade(run.folder, None)
     for job in jobs:
@@ -67,12 +68,12 @@ def score_run(
         for job in jobs
         for entry in entries_of(
             job,
-            beside=not several,
+            secondary_as_metric=not several,
             stage=stage,
             price=price,
             tools=tools_of(run.manifest, job),
             declared=declared_names(run.manifest),
-            asked=run.manifest.imported is not True,
+            asked_by_keju=run.manifest.imported is not True,
         )
     ]
     if changed and not any(job.tallies[0].done for job in jobs):
@@ -83,22 +84,22 @@ def score_run(
     missing = sum(job.missing for job in jobs)
     notices += damage_notices(run.damaged, missing)
     name = command_name(run.folder)
-    alone = len(run.manifest.benchmarks) == 1
-    entries = [entry.with_notices(notices).told_of(name, alone=alone) for entry in entries]
-    for job, rows in zip(jobs, joint, strict=True):
-        entries = _with_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
+    is_only_exam = len(run.manifest.benchmarks) == 1
+    entries = [entry.with_notices(notices).told_of(name, alone=is_only_exam) for entry in entries]
+    for job, rows in zip(jobs, readings_by_unit, strict=True):
+        entries = _add_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
     return results_of(
         run.manifest,
         run.folder,
         jobs,
         entries,
         complete=_is_complete(run, missing, data_changed=bool(changed)),
-        disagreements=_weightiest_first(disagreements) if several else None,
+        disagreements=_sort_by_weight(disagreements) if several else None,
     )
 
 
 def _is_complete(run: Run, missing: int, *, data_changed: bool) -> bool | None:
-    """Whether the run answered all its questions; None where the log of another tool was imported.
+    """Whether the run answered all its questions; None if the log of another tool was imported.
 
     If the data has changed, questions without a reply were added later, so the manifest decides.
     """
@@ -107,8 +108,11 @@ def _is_complete(run: Run, missing: int, *, data_changed: bool) -> bool | None:
     return bool(run.manifest.complete) if data_changed else not missing
 
 
-def _jobs_read_by(config: TaskConfig, run: Run) -> list[Job]:
-    """The jobs of a run; where its exams do not share the readers, one that has them is named."""
+def _make_jobs_with_readers(config: TaskConfig, run: Run) -> list[Job]:
+    """Return the jobs of a run.
+
+    If its exams do not share the requested readers, the error suggests an exam that has them.
+    """
     try:
         return make_jobs(config)
     except ConfigError as error:
@@ -119,14 +123,16 @@ def _jobs_read_by(config: TaskConfig, run: Run) -> list[Job]:
                 (job, *_) = make_jobs(config.model_copy(update={"datasets": [name]}))
             except ConfigError:
                 continue
-            own, names = shlex.quote(job.exam.benchmark), ",".join(config.reader or ())
-            command = f"keju score {command_name(run.folder)} --datasets {own} --reader {names}"
+            exam_name, names = shlex.quote(job.exam.benchmark), ",".join(config.reader or ())
+            command = (
+                f"keju score {command_name(run.folder)} --datasets {exam_name} --reader {names}"
+            )
             raise ConfigError("score_one_exam", problem=error, command=command) from None
         raise
 
 
 def current_results(run: Run, data_dir: str | None = None) -> Results:
-    """What ``results.json`` holds, or the run scored anew where it grew after that, or has none."""
+    """Return the contents of ``results.json``; score the run if the file is out of date."""
     if run.results_are_current:
         return from_document(read_json(run.folder / RESULTS))
     return score_run(run, data_dir=data_dir)
@@ -145,17 +151,17 @@ def score_predictions(
 ) -> Results:
     """Score a file of recorded outputs as if they were replies to this exam.
 
-    `gold` says which target counts where a row carries its own; by default the recorded one
-    where the row also carries its own choices, else the current one.
+    `gold` says which target counts if a row has its own target. By default, the recorded target
+    counts if the row also has its own choices; otherwise the current one counts.
     """
     disagreements: dict[int, list[Disagreement]] = {}
-    joint: list[Joint] = []
+    joint_readings: list[Joint] = []
 
-    def see(unit: int, sample: Sample, graded: Sequence[Reading]) -> None:
-        disagreements[unit] = list(_disagreement(sample, graded))
-        joint.append(Joint(sample.target, graded))
+    def collect_row(unit: int, sample: Sample, graded: Sequence[Reading]) -> None:
+        disagreements[unit] = list(_find_disagreement(sample, graded))
+        joint_readings.append(Joint(sample.target, graded))
 
-    read = read_predictions(
+    recorded = read_predictions(
         dataset,
         predictions,
         protocol=protocol,
@@ -164,32 +170,37 @@ def score_predictions(
         dataset_args=dataset_args,
         gold=gold,
         seed=seed,
-        see=see,
+        on_row=collect_row,
     )
     flags = f"--datasets {dataset} --predictions {shlex.quote(str(predictions))}"
     entries = [
         entry.told_of(flags, is_file=True)
-        for entry in entries_of(read.job, beside=not read.several)
+        for entry in entries_of(recorded.job, secondary_as_metric=not recorded.several)
     ]
-    entries = [read.golds.annotate(e) for e in _with_joint_metrics(read.job, entries, joint)]
-    if read.missing:
-        notice = Notice("missing_predictions", {"missing": read.missing, "whole": read.whole})
+    entries = [
+        recorded.golds.annotate(entry)
+        for entry in _add_joint_metrics(recorded.job, entries, joint_readings)
+    ]
+    if recorded.missing:
+        notice = Notice(
+            "missing_predictions", {"missing": recorded.missing, "whole": recorded.exam_size}
+        )
         entries = [entry.with_notices([notice]) for entry in entries]
     return Results(
         schema=SCHEMA,
         run=predictions.name,
         model=predictions.name,
         benchmarks=tuple(entries),
-        disagreements=_weightiest_first(
+        disagreements=_sort_by_weight(
             row for unit in sorted(disagreements) for row in disagreements[unit]
         )
-        if read.several
+        if recorded.several
         else None,
     )
 
 
-def _disagreement(sample: Sample, readings: Sequence[Reading]) -> Iterator[Disagreement]:
-    """The row, if its outcome depends on the reader."""
+def _find_disagreement(sample: Sample, readings: Sequence[Reading]) -> Iterator[Disagreement]:
+    """Yield a row if its outcome depends on the reader."""
     if len({reading.score.outcome for reading in readings}) > 1:
         yield Disagreement(
             sample.id,
@@ -201,26 +212,28 @@ def _disagreement(sample: Sample, readings: Sequence[Reading]) -> Iterator[Disag
         )
 
 
-def _weightiest_first(rows: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
-    """Those first whose score depends on the reader, each in the order of the exam."""
+def _sort_by_weight(rows: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
+    """Return the rows sorted: those whose score depends on the reader come first."""
     return tuple(sorted(rows, key=lambda row: not row.decides))
 
 
 class Joint(NamedTuple):
-    """What several readers made of one reply, for metrics that need all of them."""
+    """The readings of one reply by several readers, for metrics that need all of them."""
 
     target: str
     readings: Sequence[Reading]
 
 
-def _with_joint_metrics(job: Job, entries: Sequence[Entry], rows: Sequence[Joint]) -> list[Entry]:
-    """`entries` with the exam's joint metrics; `rows` are in the order of the file or run."""
+def _add_joint_metrics(job: Job, entries: Sequence[Entry], rows: Sequence[Joint]) -> list[Entry]:
+    """Return `entries` with the exam's joint metrics; `rows` are in the order of the run."""
     answers: dict[str, list[str | None]] = {}
     for reading in (reading for row in rows for reading in row.readings):
         answers.setdefault(reading.reader, []).append(reading.answer.value)
     metrics = job.exam.joint_metrics(answers, [row.target for row in rows]) if rows else {}
-    own = (job.exam.benchmark, job.arm)
+    job_key = (job.exam.benchmark, job.arm)
     return [
-        entry.with_metrics(metrics.get(entry.reader, {}) if (entry.name, entry.arm) == own else {})
+        entry.with_metrics(
+            metrics.get(entry.reader, {}) if (entry.name, entry.arm) == job_key else {}
+        )
         for entry in entries
     ]

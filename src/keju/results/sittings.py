@@ -1,14 +1,17 @@
-"""A sitting: one exam of one source under one reader, question by question.
+"""A scored exam: one exam of one source under one reader, question by question.
 
-A source is a stored run, another tool's log, or a file of predictions; an arm of a run is a sitting
-of its own. Whatever is compared is compared as sittings, so that pairs of questions are made in one
-place (`keju.results.compare`).
+A source is a stored run, a log of another tool, or a file of predictions. Each arm of a run is a
+separate scored exam. All comparisons use scored exams, so that questions are paired in one place
+(`keju.results.compare`).
 
-Of the facts about a sitting some are its *conditions*: two scores under different ones are not
-comparable, as those of two protocols. The others are *circumstances*: what may well be compared
-(two models, two temperatures), and what only chooses the questions (a limit), since pairs are made
-of those that both have. What one of two sittings does not know is not held against them: of a file
-of predictions nobody knows how its questions were put, and another tool's log tells a part of it.
+Some facts about a scored exam are its *conditions*. Two scores under different conditions are not
+comparable, for example scores by two protocols. Other facts are *circumstances*. They may differ,
+for example two models, two temperatures, or a limit that only chooses questions: only questions in
+both are compared.
+
+A fact that is unknown for one of two scored exams is not counted as a difference. A file of
+predictions does not say how its questions were asked, and the log of another tool says only a part
+of it.
 """
 
 from __future__ import annotations
@@ -44,10 +47,10 @@ from keju.results.conditions import (
     args_of_exam,
     circumstances_of,
     has_exam_limit,
-    judge_facts,
-    manner_of_asking,
-    manner_of_reading,
-    questions_asked,
+    judge_conditions,
+    protocol_key,
+    question_conditions,
+    reader_key,
 )
 from keju.results.doubts import doubts_of
 from keju.results.metrics import cluster_of
@@ -60,14 +63,15 @@ from keju.runs.sameness import changed_files
 from keju.types import ALL_OUTCOMES, Outcome, Reply
 
 LOGS = "keju.interop.imports.building"
-"""The module that reads other tools' logs; named by text, since it stands above this room."""
+"""The module that reads logs of other tools. It is named by text, since it is in a higher
+package."""
 
-# What a file of predictions is called beside its own name: ``mistral_predictions.jsonl.gz``.
+# The part of a predictions file's name that is not its title: ``mistral_predictions.jsonl.gz``.
 _PREDICTIONS = re.compile(r"([_-]predictions)?\.jsonl(\.gz)?$")
 
 
 class Stored(Protocol):
-    """Something that lies in a run's folder: a run, or its results."""
+    """Something stored in a run's folder: a run, or its results."""
 
     @property
     def folder(self) -> Path: ...
@@ -77,39 +81,39 @@ Source = str | Path | Stored
 
 
 def path_of(source: Source) -> str | Path:
-    """Where a source lies: what names it, or the folder of what is open already."""
+    """Return the path or id of a source, or the folder of an open run."""
     return source if isinstance(source, str | Path) else source.folder
 
 
 class Item(NamedTuple):
-    """One question of a sitting."""
+    """One question of a scored exam."""
 
     id: str
     subset: str
     cluster: str | None
-    """What it shares with other questions; None where questions are independent."""
+    """The context that it shares with other questions; None if questions are independent."""
     score: float | None
-    """The mean over its repeats; None unless every one of them has a grade."""
-    least: float
-    most: float
-    """The score with all repeats that lack a grade wrong, and right."""
+    """The mean over its repeats; None unless every repeat has a grade."""
+    worst: float
+    best: float
+    """The score if all repeats that lack a grade were wrong, and if they were right."""
     outcome: Outcome | None
-    """Of the first repeat; None where nothing is recorded of the question."""
+    """The outcome of the first repeat; None if nothing is recorded for the question."""
     answer: str | None
-    """What was read out of the first repeat."""
+    """The answer that was read from the first repeat."""
     target: str
 
 
 Taken = Literal["tokens", "cost", "seconds"]
-"""What a question takes of the model's time and money."""
+"""The amounts of time and money that a question uses."""
 
 
 class Said(NamedTuple):
-    """What was said to a question."""
+    """The reply to a question."""
 
     reply: Reply
     order: tuple[int, ...] = ()
-    """The order in which its options were shown, where it is another than the exam's."""
+    """The order in which its options were shown, if it differs from the exam's order."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -121,84 +125,92 @@ class Sitting:
     model: str
     job: Job
     place: int = 0
-    """Of the reader, among those of the job."""
+    """The position of the reader among the readers of the job."""
     price: Price | None = None
     conditions: Mapping[str, Any] = field(default_factory=dict)
-    """What must be alike for two scores to be comparable, the weightiest first."""
+    """Facts that must be the same for two scores to be comparable, the most important first."""
     circumstances: Mapping[str, Any] = field(default_factory=dict)
-    """What may differ, and is said."""
+    """Facts that may differ; a notice reports them."""
     partial: bool = False
-    """Whether not all of these are known."""
+    """Whether some of these facts are unknown."""
     targets: Mapping[int, str] = field(default_factory=dict)
-    """The gold answers that counted where they are not those of the exam."""
+    """The gold answers that counted, if they differ from the exam's gold answers."""
     file: Path | None = None
     """The file of predictions that it was read from."""
     command: str = ""
-    """What commands call the run; empty for what is none."""
+    """The name of the run in commands; empty if the source is not a run."""
     manifest: Path | None = None
-    """Of a run that lies here and can be gone on with."""
+    """The manifest of a local run that can be resumed."""
     key_flag: str = ""
-    """What a command that goes on with the run has to say about its key; never the key itself."""
+    """The flag for the key in a command that resumes the run; never the key itself."""
     has_exam_limit: bool = False
-    """Whether the exam's own settings limit its questions, not ``--limit``."""
-    changed: str = ""
-    """The file of its data that is not what it was, so that replies to other questions are left
-    out; empty where none is."""
-    doubts: Callable[[], Sequence[Notice]] = tuple
-    """Returns what makes the number doubtful, as the results list it; nothing for an arm of a run
-    whose results are being made."""
-    said: Callable[[Collection[int]], dict[int, Said]] = lambda _: {}
-    """Reads the source once more, for what was said to some questions."""
+    """Whether the exam's settings limit its questions, not ``--limit``."""
+    changed_file: str = ""
+    """The data file that has changed since the run, so that replies to changed questions are left
+    out; empty if no file has changed."""
+    find_doubts: Callable[[], Sequence[Notice]] = tuple
+    """Returns the notices that make the score doubtful, as the results list them. It returns
+    nothing for an arm of a run whose results are being built."""
+    read_answers: Callable[[Collection[int]], dict[int, Said]] = lambda _: {}
+    """Reads the source again and returns the replies to some questions."""
 
     @property
     def exam(self) -> Exam:
-        """The exam, with the questions of this sitting alone."""
+        """The exam with the questions of this source only."""
         return self.job.exam
 
     @property
     def protocol(self) -> str:
-        """How the questions were put; empty where that is not known."""
+        """The protocol by which the questions were asked; empty if it is not known."""
         return str(self.conditions.get("protocol", ""))
 
     @property
     def reader(self) -> str:
-        """Who read the answers."""
+        """The name of the reader."""
         return self.job.readers[self.place].name
 
     @property
     def arm(self) -> str:
-        """With which tools; empty where the run has no arms."""
+        """The arm of the run; empty if the run has no arms."""
         return self.job.arm
 
-    def is_of(self, other: Sitting) -> bool:
+    def is_same_source(self, other_exam: Sitting) -> bool:
         """Whether both are read from the same run or file."""
-        if self.command or other.command:
-            return self.command == other.command
-        return self.file is not None and other.file is not None and self.file.samefile(other.file)
+        if self.command or other_exam.command:
+            return self.command == other_exam.command
+        return (
+            self.file is not None
+            and other_exam.file is not None
+            and self.file.samefile(other_exam.file)
+        )
 
     def __len__(self) -> int:
         return len(self.exam.samples)
 
     def __iter__(self) -> Iterator[Item]:
-        """All questions in the order of the exam, those without a record among them."""
-        return map(self.item, range(len(self)))
+        """Yield all questions in the order of the exam, including those without a record."""
+        return map(self.question, range(len(self)))
 
-    def item(self, number: int) -> Item:
-        """One question."""
+    def question(self, number: int) -> Item:
+        """Return one question."""
         exam, job, epochs = self.exam, self.job, self.job.epochs
         tally, sample = job.tallies[self.place], self.exam.samples[number]
-        first = number * epochs
-        units = range(first, first + epochs)
-        graded = [_exact(tally.values[u]) for u in units if tally.outcomes[u] in GRADED]
-        least = math.fsum(graded) / epochs
+        first_unit = number * epochs
+        units = range(first_unit, first_unit + epochs)
+        graded = [
+            _restore_precision(tally.values[unit])
+            for unit in units
+            if tally.outcomes[unit] in GRADED
+        ]
+        worst_score = math.fsum(graded) / epochs
         recorded = [unit for unit in units if tally.outcomes[unit] != PENDING]
         return Item(
             sample.id,
             sample.subset,
             cluster_of(exam, number) if exam.clustered else None,
-            least if len(graded) == epochs else None,
-            least,
-            least + (epochs - len(graded)) / epochs,
+            worst_score if len(graded) == epochs else None,
+            worst_score,
+            worst_score + (epochs - len(graded)) / epochs,
             ALL_OUTCOMES[tally.outcomes[recorded[0]]] if recorded else None,
             tally.answers[recorded[0]] if tally.answers and recorded else None,
             self.targets.get(number, sample.target),
@@ -206,35 +218,38 @@ class Sitting:
 
     @property
     def recorded(self) -> int:
-        """How many questions have a record."""
+        """The number of questions that have a record."""
         outcomes, epochs = self.job.tallies[self.place].outcomes, self.job.epochs
-        firsts = range(0, len(outcomes), epochs)
-        return sum(any(c != PENDING for c in outcomes[n : n + epochs]) for n in firsts)
+        first_units = range(0, len(outcomes), epochs)
+        return sum(any(code != PENDING for code in outcomes[n : n + epochs]) for n in first_units)
 
-    def taken(self, name: Taken, numbers: Iterable[int]) -> array[float]:
-        """What one repeat of each of these questions took on average; 0 where that is unknown."""
+    def usage_of(self, name: Taken, numbers: Iterable[int]) -> array[float]:
+        """Return the average usage of one repeat of each of these questions; 0 if it is unknown."""
         job, epochs, ledger = self.job, self.job.epochs, self.job.ledger
-        of: Callable[[int], float]
+        unit_amount: Callable[[int], float]
         if name == "seconds":
-            of = job.seconds.__getitem__
+            unit_amount = job.seconds.__getitem__
         elif ledger is None:
             return array("d")
         elif name == "tokens":
-            of = ledger.tokens
+            unit_amount = ledger.tokens
         elif self.price is None:
             return array("d")
         else:
-            of = partial(ledger.cost, price=self.price)
+            unit_amount = partial(ledger.cost, price=self.price)
         if epochs == 1:
-            return array("d", map(of, numbers))
+            return array("d", map(unit_amount, numbers))
         return array(
             "d",
-            (math.fsum(map(of, range(n * epochs, (n + 1) * epochs))) / epochs for n in numbers),
+            (
+                math.fsum(map(unit_amount, range(n * epochs, (n + 1) * epochs))) / epochs
+                for n in numbers
+            ),
         )
 
 
-def _exact(value: float) -> float:
-    """A score as it was before it was stored in single precision."""
+def _restore_precision(value: float) -> float:
+    """Return a score as it was before it was stored in single precision."""
     return value if value in (0.0, 1.0) else float(f"{value:.7g}")
 
 
@@ -249,11 +264,11 @@ def sittings_of(
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> list[Sitting]:
-    """The sittings of a run (its folder or id), of another tool's log, or of predictions.
+    """Return the scored exams of a run, of another tool's log, or of predictions.
 
-    A file of predictions needs `datasets`, the exam that it answers; of the others only this exam
-    is taken where it is given. `gold`, `protocol` and `dataset_args`, the settings of the exam, say
-    how predictions are read.
+    `source` is the folder or id of a run, or the path of a file. `datasets` names the exam that a
+    file of predictions answers; it selects one exam of other sources. `gold`, `protocol` and
+    `dataset_args` (the settings of the exam) apply to predictions only.
     """
     source = path_of(source)
     path, folder = Path(source), runs_folder(work_dir)
@@ -262,29 +277,35 @@ def sittings_of(
         return sittings_of_run(run, reader, data_dir, datasets)
     exam = registry.get(datasets).name if datasets else None
     if _is_log(path):
-        found = _of_log(path, datasets, reader, data_folder(data_dir))
-        own = [sitting for sitting in found if exam in (None, sitting.exam.benchmark)]
-        if not own:
-            raise _other_exam(source, exam, [sitting.exam.benchmark for sitting in found])
-        return own
+        log_exams = _load_log(path, datasets, reader, data_folder(data_dir))
+        matching_exams = [
+            sitting for sitting in log_exams if exam in (None, sitting.exam.benchmark)
+        ]
+        if not matching_exams:
+            raise _other_exam_error(source, exam, [sitting.exam.benchmark for sitting in log_exams])
+        return matching_exams
     if datasets is None:
         raise UsageError("sitting_needs_exam", path=path)
     if path.is_dir():
         raise UsageError("sitting_folder", path=path)
-    how = protocol, dataset_args, data_folder(data_dir)
-    return [_of_predictions(path, datasets, reader, gold, *how)]
+    options = protocol, dataset_args, data_folder(data_dir)
+    return [_load_predictions(path, datasets, reader, gold, *options)]
 
 
-def refuse_unused(sittings: Iterable[Sitting], **how: Any) -> None:
-    """Refuse settings that say how predictions are read where there are none."""
-    given = [name for name in ("gold", "protocol", "dataset_args") if how.get(name) is not None]
-    if given and not any(sitting.file for sitting in sittings):
-        flag = f"--{given[0].replace('_', '-')}"
+def refuse_unused(sittings: Iterable[Sitting], **options: Any) -> None:
+    """Raise UsageError for settings of predictions if no source is a file of predictions."""
+    unused_settings = [
+        name for name in ("gold", "protocol", "dataset_args") if options.get(name) is not None
+    ]
+    if unused_settings and not any(sitting.file for sitting in sittings):
+        flag = f"--{unused_settings[0].replace('_', '-')}"
         raise UsageError("sitting_unused", flag=flag)
 
 
-def _other_exam(source: Source, exam: str | None, sat: Iterable[str]) -> UsageError:
-    names = list(dict.fromkeys(sat))
+def _other_exam_error(
+    source: Source, exam: str | None, available_exams: Iterable[str]
+) -> UsageError:
+    names = list(dict.fromkeys(available_exams))
     values = {"source": source, "exam": exam, "sat": names}
     return UsageError("sitting_other_exam", **values, hint=did_you_mean(exam or "", names))
 
@@ -292,34 +313,34 @@ def _other_exam(source: Source, exam: str | None, sat: Iterable[str]) -> UsageEr
 def sittings_of_run(
     run: Run, reader: str | None = None, data_dir: str | None = None, exam: str | None = None
 ) -> list[Sitting]:
-    """The sittings of a stored run under a reader, by default the headline's of each exam.
+    """Return the scored exams of a stored run under a reader, by default the headline's.
 
-    With `exam` those of this exam alone; UsageError if the run did not sit it.
+    `exam` selects one exam; raise UsageError if the run does not have it.
     """
-    read = read_run(run, reader, data_dir, exam)
-    own = not is_fetched(run.folder) and run.manifest.imported is not True
+    loaded_run = read_run(run, reader, data_dir, exam)
+    is_local = not is_fetched(run.folder) and run.manifest.imported is not True
     return [
         replace(
             sitting_of(job, run.manifest, reader),
             name=run.id,
             command=command_name(run.folder),
-            manifest=run.folder / MANIFEST if own and not read.changed else None,
-            changed=read.changed,
+            manifest=run.folder / MANIFEST if is_local and not loaded_run.changed_file else None,
+            changed_file=loaded_run.changed_file,
             key_flag=key_flag(
                 run.manifest.config.get("model"), has_key=bool(run.manifest.endpoint.get("has_key"))
             ),
-            doubts=partial(doubts_of, job, run.manifest),
-            said=partial(read.said, place),
+            find_doubts=partial(doubts_of, job, run.manifest),
+            read_answers=partial(loaded_run.read_answers, place),
         )
-        for place, job in enumerate(read.jobs)
+        for place, job in enumerate(loaded_run.jobs)
     ]
 
 
 def sitting_of(job: Job, manifest: Manifest, reader: str | None = None) -> Sitting:
-    """A job of the run that a manifest describes, under one of the job's readers."""
+    """Return a job of a run under one of its readers, described by the run's manifest."""
     stored = {exam.name: exam for exam in manifest.benchmarks}
     facts = stored.get(job.exam.benchmark) or job.facts()
-    names = [each.name for each in job.readers]
+    names = [job_reader.name for job_reader in job.readers]
     place = names.index(reader) if reader else 0
     return Sitting(
         name=manifest.run,
@@ -327,10 +348,10 @@ def sitting_of(job: Job, manifest: Manifest, reader: str | None = None) -> Sitti
         job=job,
         place=place,
         price=manifest.price,
-        conditions=questions_asked(job, facts)
-        | manner_of_asking(job, facts, manifest)
-        | manner_of_reading(job, place)
-        | judge_facts(manifest),
+        conditions=question_conditions(job, facts)
+        | protocol_key(job, facts, manifest)
+        | reader_key(job, place)
+        | judge_conditions(manifest),
         circumstances=circumstances_of(job, facts, manifest),
         has_exam_limit=has_exam_limit(args_of_exam(facts, manifest)),
         partial=manifest.imported is True,
@@ -338,66 +359,68 @@ def sitting_of(job: Job, manifest: Manifest, reader: str | None = None) -> Sitti
 
 
 class ReadRun(NamedTuple):
-    """A stored run with its replies entered on the scoreboards of its jobs."""
+    """A stored run whose replies have been added to the tallies of its jobs."""
 
     run: Run
     requests: JobRequests
-    changed: str
-    """The first file of the data that is not what it was; empty where none is."""
+    changed_file: str
+    """The first data file that has changed since the run; empty if no file has changed."""
 
     @property
     def jobs(self) -> Sequence[Job]:
-        """Its exams, each in each arm."""
+        """The jobs of the run, one for each exam and arm."""
         return self.requests.jobs
 
-    def said(self, position: int, items: Collection[int]) -> dict[int, Said]:
-        """The first replies to some questions of the job at this position."""
-        chosen = sorted(items)
-        requests = FirstRequests(self.jobs[position], chosen)
+    def read_answers(self, position: int, positions: Collection[int]) -> dict[int, Said]:
+        """Return the first replies to some questions of the job at this position."""
+        sorted_positions = sorted(positions)
+        requests = FirstRequests(self.jobs[position], sorted_positions)
         return {
-            chosen[number]: Said(record.reply, record.order)
-            for number, _, record in self.run.counting(requests, match_keys=not self.changed)
+            sorted_positions[number]: Said(record.reply, record.order)
+            for number, _, record in self.run.counting(requests, match_keys=not self.changed_file)
         }
 
 
 class FirstRequests(Requests):
-    """The first requests of some questions of a job; tables of all would be large."""
+    """The first requests of some questions of a job; tables of all requests would be large."""
 
-    def __init__(self, job: Job, items: Sequence[int]) -> None:
-        self._job, self._items = job, items
+    def __init__(self, job: Job, positions: Sequence[int]) -> None:
+        self._job, self._positions = job, positions
 
     @property
     def by_hash(self) -> DigestTable:
         """The numbers of the requests by hash."""
         job = self._job
-        hashes = (job.request(item * job.epochs).hash for item in self._items)
+        hashes = (job.request(position * job.epochs).hash for position in self._positions)
         return DigestTable(map(bytes.fromhex, hashes))
 
     @property
     def by_key(self) -> DigestTable:
         """The numbers of the requests by key."""
         exam, arm = self._job.exam, self._job.arm
-        ids = (exam.samples[item].id for item in self._items)
+        ids = (exam.samples[position].id for position in self._positions)
         return DigestTable(key_digest(exam.benchmark, id, arm, 0) for id in ids)
 
 
 def read_run(
     run: Run, reader: str | None = None, data_dir: str | None = None, exam: str | None = None
 ) -> ReadRun:
-    """The jobs of a stored run with its replies entered, and the judges' verdicts on them.
+    """Return the jobs of a stored run with its replies and the judges' verdicts.
 
-    Stored scores are taken where they are what reading anew would give. `reader` is among the
-    readers of every job: the run's own, or else this one in their place. `exam` leaves out the jobs
-    of all others.
+    Stored scores are used if reading the replies again would give the same. Every job has `reader`
+    among its readers: one of the run's readers, or otherwise `reader` replaces them. `exam` selects
+    one exam.
     """
     config = config_of_exam(run, exam, data_dir)
     jobs = make_jobs(config, detailed=True)
-    if reader and any(reader not in [each.name for each in job.readers] for job in jobs):
-        kept = {
+    if reader and any(
+        reader not in [job_reader.name for job_reader in job.readers] for job in jobs
+    ):
+        dataset_args = {
             name: {key: value for key, value in args.items() if key != "reader"}
             for name, args in config.dataset_args.items()
         }
-        config = config.model_copy(update={"reader": [reader], "dataset_args": kept})
+        config = config.model_copy(update={"reader": [reader], "dataset_args": dataset_args})
         jobs = make_jobs(config, detailed=True)
     for job in jobs:
         job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
@@ -419,32 +442,32 @@ def read_run(
 
 
 def config_of_exam(run: Run, exam: str | None, data_dir: str | None = None) -> TaskConfig:
-    """The settings of a run, of one of its exams alone where it is named.
+    """Return the settings of a run, reduced to one of its exams if `exam` is given.
 
-    The name is the one in the run's results, or any by which the exam can be sat: its path, an
-    alias. UsageError if the run did not sit it.
+    `exam` is the name in the run's results, or any other name of the exam: its path or an alias.
+    Raise UsageError if the run does not have it.
     """
     config = run.config(data_dir)
     if exam is None:
         return config
-    sat = [stored.name for stored in run.manifest.benchmarks]
+    run_exams = [stored.name for stored in run.manifest.benchmarks]
     try:
-        own = exam if exam in sat else registry.get(exam).name
+        exam_name = exam if exam in run_exams else registry.get(exam).name
     except ConfigError as error:
         if error.code != "unknown_benchmark":
             raise
-        own = ""
-    if own not in sat:
-        raise _other_exam(run.id, exam, sat)
-    named = [name for name in config.datasets if registry.get(name).name == own]
-    return config.model_copy(update={"datasets": named})
+        exam_name = ""
+    if exam_name not in run_exams:
+        raise _other_exam_error(run.id, exam, run_exams)
+    dataset_names = [name for name in config.datasets if registry.get(name).name == exam_name]
+    return config.model_copy(update={"datasets": dataset_names})
 
 
 def _is_run(path: Path, folder: Path, *, predictions: bool) -> bool:
-    """Whether a source can only be a run, in `folder` where it is named by its id.
+    """Whether a source can only be a run; `folder` is where runs are found by their ids.
 
-    What else lies at the path goes before an id if it is a source too: a log or, where they can be
-    read, `predictions`. The folder of an exam is none.
+    Another source at the path takes precedence over an id: a log or, if they can be read,
+    `predictions`. The folder of an exam is not a source.
     """
     if not path.exists() or (path / MANIFEST).is_file():
         return True
@@ -454,16 +477,16 @@ def _is_run(path: Path, folder: Path, *, predictions: bool) -> bool:
 
 
 def _is_log(path: Path) -> bool:
-    """Whether a tool is known that could have written what lies there."""
+    """Whether another tool could have written this file or folder."""
     return (path.is_file() or path.is_dir()) and bool(import_module(LOGS).is_log(path))
 
 
-def _of_log(
+def _load_log(
     path: Path, dataset: str | None, reader: str | None, data_dir: str | None
 ) -> list[Sitting]:
-    """The sittings of another tool's log, through a run that is thrown away."""
+    """Return the scored exams of another tool's log, by way of a temporary run."""
     module, folder = import_module(LOGS), mkdtemp(prefix="keju-log-")
-    wishes = module.Wishes(
+    import_options = module.Wishes(
         dataset=dataset,
         data_dir=data_dir,
         work_dir=folder,
@@ -471,16 +494,17 @@ def _of_log(
         readers=[reader] if reader else None,
     )
     try:
-        run = Run(module.import_log(path, wishes, report=False).folder)
-        found = sittings_of_run(run, reader, data_dir)
+        run = Run(module.import_log(path, import_options, report=False).folder)
+        scored_exams = sittings_of_run(run, reader, data_dir)
     except BaseException:
         rmtree(folder, ignore_errors=True)
         raise
-    finalize(run, rmtree, folder, ignore_errors=True)  # its sittings may be read once more
-    return [replace(sitting, name=path.resolve().name, command="") for sitting in found]
+    # The folder lives as long as the run, because the replies may be read again.
+    finalize(run, rmtree, folder, ignore_errors=True)
+    return [replace(sitting, name=path.resolve().name, command="") for sitting in scored_exams]
 
 
-def _of_predictions(
+def _load_predictions(
     path: Path,
     dataset: str,
     reader: str | None,
@@ -489,8 +513,8 @@ def _of_predictions(
     dataset_args: dict[str, Any] | None,
     data_dir: str | None,
 ) -> Sitting:
-    """A file of predictions as a sitting; how its questions were put is not known."""
-    read = read_predictions(
+    """Return a file of predictions as a scored exam; it does not say how questions were asked."""
+    predictions = read_predictions(
         dataset,
         path,
         protocol=protocol,
@@ -500,47 +524,57 @@ def _of_predictions(
         gold=gold,
         detailed=True,
     )
-    job, name = read.job, _PREDICTIONS.sub("", path.name) or path.name
+    job, name = predictions.job, _PREDICTIONS.sub("", path.name) or path.name
     return Sitting(
         name=name,
         model=name,
         job=job,
-        conditions=questions_asked(job, job.facts()) | manner_of_reading(job, 0, read.golds.used),
+        conditions=question_conditions(job, job.facts())
+        | reader_key(job, 0, predictions.golds.used_gold),
         circumstances={"questions": len(job.exam.samples)},
         partial=True,
-        targets=read.golds.targets,
+        targets=predictions.golds.targets,
         file=path,
-        doubts=partial(doubts_of, job),
-        said=lambda items: {item: Said(reply) for item, reply in read.replies(items)},
+        find_doubts=partial(doubts_of, job),
+        read_answers=lambda positions: {
+            position: Said(reply) for position, reply in predictions.replies(positions)
+        },
     )
 
 
-def unlikes(first: Sitting, second: Sitting) -> list[Unlike]:
-    """In what two sittings differ, the weightiest first; a decisive one makes them incomparable."""
-    partial = first.partial or second.partial
-    varied = varied_conditions(first, second)
-    found: list[Unlike] = []
-    for one, other, decisive in (
-        (first.conditions, second.conditions, True),
-        (first.circumstances, second.circumstances, False),
+def unlikes(left_exam: Sitting, right_exam: Sitting) -> list[Unlike]:
+    """Return the differences between two scored exams, the most important first.
+
+    A decisive one makes them incomparable.
+    """
+    partial = left_exam.partial or right_exam.partial
+    varied = varied_conditions(left_exam, right_exam)
+    exam_mismatches: list[Unlike] = []
+    for left_facts, right_facts, decisive in (
+        (left_exam.conditions, right_exam.conditions, True),
+        (left_exam.circumstances, right_exam.circumstances, False),
     ):
-        for name in dict.fromkeys([*one, *other]):
-            known = name in one and name in other
-            if not known and (partial or name.startswith(DATA)):
-                continue  # new subsets bring new files
-            same = alike(one.get(name), other.get(name), first.exam, second.exam)
-            if not same and not any(own.field == name for own in found):
+        for name in dict.fromkeys([*left_facts, *right_facts]):
+            is_known_of_both = name in left_facts and name in right_facts
+            if not is_known_of_both and (partial or name.startswith(DATA)):
+                continue  # New subsets have new files.
+            is_equal = alike(
+                left_facts.get(name), right_facts.get(name), left_exam.exam, right_exam.exam
+            )
+            if not is_equal and not any(mismatch.field == name for mismatch in exam_mismatches):
                 decides = decisive and name not in varied
-                found.append(Unlike(name, one.get(name), other.get(name), decides))
-    return sorted(found, key=lambda own: not own.decisive)
+                exam_mismatches.append(
+                    Unlike(name, left_facts.get(name), right_facts.get(name), decides)
+                )
+    return sorted(exam_mismatches, key=lambda mismatch: not mismatch.decisive)
 
 
-def varied_conditions(first: Sitting, second: Sitting) -> set[str]:
-    """Conditions that two sittings have otherwise since they ask the same in another form."""
+def varied_conditions(left_exam: Sitting, right_exam: Sitting) -> set[str]:
+    """Return the conditions that differ because the exams ask the same in another form."""
     return {
         name
-        for setting, along in first.exam.varied.items()
-        if first.exam.benchmark == second.exam.benchmark
-        and first.conditions.get(setting) != second.conditions.get(setting)
-        for name in (setting, *along)
+        for setting, dependent_settings in left_exam.exam.varied.items()
+        if left_exam.exam.benchmark == right_exam.exam.benchmark
+        and left_exam.conditions.get(setting) != right_exam.conditions.get(setting)
+        for name in (setting, *dependent_settings)
     }

@@ -1,7 +1,7 @@
-"""From the scoreboards of a run to its results.
+"""Turn the tallies of a run into its results.
 
-Errors of infrastructure and answers without a grade leave the denominator of every score, are
-counted beside it, and the worst and best they could have made of it are shown.
+Errors of infrastructure and answers without a grade leave the denominator of every score. They are
+counted separately, and the results show the worst and best scores they could lead to.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ if TYPE_CHECKING:
     from keju.judges.stage import JudgeStage
 
 WARN_ABOVE = 0.01
-"""Share of truncated or unparsed replies above which a result carries a warning."""
+"""A result has a warning if more than this share of replies is truncated or unparsed."""
 MUCH_OUTSIDE = 0.5
-"""Share of the probability that lies on no label above which a result carries a warning."""
+"""A result has a warning if more than this share of the probability is outside the labels."""
 NOISE, A_POINT = 0.05, 0.01
-"""From which p, and from which difference on, two readers of the same replies differ."""
+"""Two readers of the same replies differ below this p, or from this difference on."""
 QUANTILE_SAMPLE = 100_000
-"""Latency quantiles are taken over at most this many units."""
+"""Quantiles of latency are taken over at most this many units."""
 
 
 def build_results(
@@ -80,13 +80,13 @@ def build_results(
     stage: JudgeStage | None = None,
     notices: Sequence[Notice] = (),
 ) -> Results:
-    """The results of a run, from the scoreboards of its jobs; `notices` stand on each entry.
+    """Return the results of a run from the tallies of its jobs; `notices` are added to each entry.
 
-    What a solver has to tell stands on the entries of its own arm alone.
+    Notices of a solver are added only to the entries of its arm.
     """
     price = file.manifest.price
     entries = [
-        entry.with_notices([*notices, *_notices_of_solver(job, file)]).told_of(
+        entry.with_notices([*notices, *_solver_notices(job, file)]).told_of(
             command_name(file.home), alone=len(file.manifest.benchmarks) == 1
         )
         for job in jobs
@@ -97,7 +97,7 @@ def build_results(
             price=price,
             tools=tools_of(file.manifest, job),
             declared=declared_names(file.manifest),
-            asked=file.manifest.imported is not True,
+            asked_by_keju=file.manifest.imported is not True,
         )
     ]
     return results_of(
@@ -112,18 +112,24 @@ def build_results(
 
 
 def results_of(
-    manifest: Manifest, folder: Path, jobs: Sequence[Job], entries: Sequence[Entry], **more: Any
+    manifest: Manifest,
+    folder: Path,
+    jobs: Sequence[Job],
+    entries: Sequence[Entry],
+    **further_fields: Any,
 ) -> Results:
-    """The results of a run out of its entries; `more` are further fields.
+    """Return the results of a run, built from its entries; `further_fields` are added.
 
-    They can stand alone: they say when, by which version, where and with what they were made.
+    The results are self-contained: they include the time, the version, the folder and the settings.
     """
     if any(job.arm for job in jobs):
         from keju.results.compare import compare_arms
         from keju.results.difficulty import curves_of
 
-        more["comparisons"] = tuple(compare_arms(jobs, manifest.price, command_name(folder)))
-        more["curves"] = tuple(curves_of(entries))
+        further_fields["comparisons"] = tuple(
+            compare_arms(jobs, manifest.price, command_name(folder))
+        )
+        further_fields["curves"] = tuple(curves_of(entries))
     stored = [session.endpoints or () for session in manifest.sessions]
     is_group = any(len(endpoints) > 1 for endpoints in stored)
     if is_group or any(endpoint.odd_wait for endpoints in stored for endpoint in endpoints):
@@ -131,7 +137,7 @@ def results_of(
 
         uses = endpoints_of(manifest)
         if is_group:
-            more["endpoints"] = uses
+            further_fields["endpoints"] = uses
         entries = [entry.with_notices([*endpoint_notices(uses)]) for entry in entries]
     return Results(
         schema=SCHEMA,
@@ -142,19 +148,19 @@ def results_of(
         version=metadata.version("keju"),
         folder=str(folder),
         settings=manifest.config,
-        **more,
+        **further_fields,
     )
 
 
-def _notices_of_solver(job: Job, file: ManifestFile) -> Iterator[Notice]:
-    """What could mislead about an arm with tools beyond its replies."""
+def _solver_notices(job: Job, file: ManifestFile) -> Iterator[Notice]:
+    """Yield notices about an arm with tools that do not depend on its replies."""
     yield from job.solver.notices
     if file.broken_off and tools_of(file.manifest, job):
         yield Notice("episodes_broken_off", {"episodes": file.broken_off})
 
 
 def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
-    """What a manifest tells of the tools of a job's arm, and whether it is a placebo."""
+    """Return the tools of a job's arm from a manifest, and whether the arm is a placebo."""
     arms: Mapping[str, Mapping[str, Any]] = manifest.arms or {}
     stubs = [arm["name"] for arm in manifest.config.get("arms", ()) if arm.get("stub_tools")]
     return {**arms.get(job.arm, {}), **({"placebo": True} if job.arm in stubs else {})}
@@ -164,19 +170,20 @@ def entries_of(
     job: Job,
     *,
     seconds: float = 0.0,
-    beside: bool = True,
+    secondary_as_metric: bool = True,
     stage: JudgeStage | None = None,
     price: Price | None = None,
     tools: Mapping[str, Any] | None = None,
     declared: Collection[str] = (),
-    asked: bool = False,
+    asked_by_keju: bool = False,
 ) -> list[Entry]:
-    """One entry for each reader; with `beside` the second stands as a metric of the first.
+    """Return one entry for each reader.
 
-    `asked` says that Keju asked for the replies, so that the job's settings were in force.
+    With `secondary_as_metric`, the second reader's accuracy becomes a metric of the first entry.
+    `asked_by_keju` says that Keju asked for the replies, so that the job's settings were in effect.
 
-    The headline is the protocol's own reader. What the reader beside it (nearly always `robust`)
-    makes of the same replies is printed next to it, so that a misread format never passes for a
+    The headline is the accuracy by the protocol's reader. The accuracy by the secondary reader
+    (nearly always `robust`) is printed next to it, so that a misread format is not mistaken for a
     lack of ability.
     """
     meter = job.meter
@@ -193,17 +200,19 @@ def entries_of(
     )
     step = max(1, len(job.seconds) // QUANTILE_SAMPLE)
     spans = array("f", sorted(value for value in job.seconds[::step] if value > 0))
-    quantiles = [round(quantile(spans, q) or 0.0, 4) for q in (0.5, 0.95, 1.0) if spans]
+    quantiles = [
+        round(quantile(spans, fraction) or 0.0, 4) for fraction in (0.5, 0.95, 1.0) if spans
+    ]
     timing = Timing(round(seconds, 3), *quantiles)
     early = job.stopping is not None and job.stopping.early
     exam = mark_as_drawn(job.exam) if early else job.exam
-    faults = [*job.checks.notices(asked=asked, declared=declared)]
+    faults = [*job.checks.notices(asked=asked_by_keju, declared=declared)]
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)
-        if asked:
+        if asked_by_keju:
             entry = replace(entry, notices=(), warnings=()).with_notices(
-                _why_cut(job, tally, entry)
+                _explain_cuts(job, tally, entry)
             )
         entry = replace(entry, stopping=job.stopping, arm=job.arm)
         if job.uses:
@@ -216,10 +225,11 @@ def entries_of(
             entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))
         if job.sampling.temperature == 0 and job.epochs > 1:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
-        if (asked_n := entry.asked) and sum(job.outside) > MUCH_OUTSIDE * asked_n * job.epochs:
-            share = sum(job.outside) / (asked_n * job.epochs)
+        reply_count = entry.questions_with_reply * job.epochs
+        if reply_count and sum(job.outside) > MUCH_OUTSIDE * reply_count:
+            share = sum(job.outside) / reply_count
             entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
-        entry = entry.with_notices(_notices_of_run(job, declared))
+        entry = entry.with_notices(_run_notices(job, declared))
         entry = entry.with_notices(faults)
         judgement = None
         if stage is not None:
@@ -229,23 +239,25 @@ def entries_of(
             entry = entry.with_notices(judgement.notices).with_metrics(judgement.metrics)
             entry = replace(entry, judge=msgspec.convert(judgement.judge, Judge))
             if judgement.by_rule is not None:
-                alone = accuracy_of(job.exam, judgement.by_rule)
+                accuracy_by_rule = accuracy_of(job.exam, judgement.by_rule)
                 title = f"accuracy by the reader '{reader.name}' alone, without the judge"
-                entry = entry.with_metrics({WITHOUT_JUDGE: replace(alone, title=title)})
+                entry = entry.with_metrics({WITHOUT_JUDGE: replace(accuracy_by_rule, title=title)})
         entries.append(entry)
     for place in range(1, len(entries)):
-        entries[0] = entries[0].with_notices(_readers_apart(job, place))
+        entries[0] = entries[0].with_notices(_reader_difference_notices(job, place))
     name = job.exam.beside
-    if beside and len(entries) == 2 and entries[1].reader == name:
-        own, robust = entries
-        other = replace(robust.metrics["accuracy"], title=f"accuracy as read by '{name}'")
-        entry = replace(own, signs=robust.signs, order_decides=robust.order_decides)
-        return [entry.with_metrics({f"accuracy_{name}": other})]
+    if secondary_as_metric and len(entries) == 2 and entries[1].reader == name:
+        headline_entry, robust = entries
+        secondary_accuracy = replace(
+            robust.metrics["accuracy"], title=f"accuracy as read by '{name}'"
+        )
+        entry = replace(headline_entry, signs=robust.signs, order_decides=robust.order_decides)
+        return [entry.with_metrics({f"accuracy_{name}": secondary_accuracy})]
     return entries
 
 
-def _why_cut(job: Job, tally: Tally, entry: Entry) -> Iterator[Notice]:
-    """The notices of an entry; that of replies cut off says what cut them by the job's settings."""
+def _explain_cuts(job: Job, tally: Tally, entry: Entry) -> Iterator[Notice]:
+    """Yield the notices of an entry; the notice of cut replies names the setting that cut them."""
     for notice in entry.notices:
         if notice.code == CUT_REPLIES:
             yield from cut_notices(job, tally, notice)
@@ -255,54 +267,54 @@ def _why_cut(job: Job, tally: Tally, entry: Entry) -> Iterator[Notice]:
 
 
 def examples_of(faults: Iterable[Fault]) -> dict[str, str]:
-    """What the first fault of each kind says."""
+    """Return the message of the first fault of each kind."""
     examples: dict[str, str] = {}
     for fault in faults:
         examples.setdefault(fault.kind, fault.message)
     return examples
 
 
-def _readers_apart(job: Job, place: int) -> Iterator[Notice]:
-    """Whether the headline depends on its reader: the one at `place` scores otherwise.
+def _reader_difference_notices(job: Job, place: int) -> Iterator[Notice]:
+    """Yield a notice if the headline depends on its reader: the one at `place` scores differently.
 
-    It does where the replies that only one of them finds right are not even by chance, or where
-    the two scores are a point apart. A reader that does not know the protocol's form of answers
-    says nothing about a score by one that does.
+    This is the case if the replies that only one of them finds right are unevenly distributed
+    beyond chance, or if the two scores differ by a percentage point. A reader that does not know
+    the protocol's form of answers is ignored if the headline's reader knows it.
     """
     pair = job.readers[0], job.readers[place]
     if readers_of_form(job.exam, pair) == [pair[0].name]:
         return
     exam, tallies = job.exam, (job.tallies[0], job.tallies[place])
-    alone = job.epochs == 1 and not exam.clustered
+    is_independent = job.epochs == 1 and not exam.clustered
     pairs: list[tuple[float, float]] = []
     groups: list[str] = []
     for unit, codes in enumerate(zip(*(tally.outcomes for tally in tallies), strict=True)):
         if all(code in GRADED for code in codes):
             pairs.append((tallies[0].values[unit], tallies[1].values[unit]))
-            if not alone:
-                item = unit // job.epochs
-                groups.append(cluster_of(exam, item) or str(item))
-    if all(first == second for first, second in pairs):
+            if not is_independent:
+                position = unit // job.epochs
+                groups.append(cluster_of(exam, position) or str(position))
+    if all(headline_score == other_score for headline_score, other_score in pairs):
         return
     from keju.stats.paired import paired_difference
 
-    apart = paired_difference(pairs, None if alone else groups)
-    if apart is None or (apart.p >= NOISE and abs(apart.value) < A_POINT):
+    difference = paired_difference(pairs, None if is_independent else groups)
+    if difference is None or (difference.p >= NOISE and abs(difference.value) < A_POINT):
         return
     values = {
         "reader": job.readers[0].name,
         "other": job.readers[place].name,
-        "points": 100 * apart.value,
-        "whole": apart.n,
-        "first_only": apart.first_only,
-        "second_only": apart.second_only,
-        "p": apart.p,
+        "points": 100 * difference.value,
+        "whole": difference.n,
+        "first_only": difference.first_only,
+        "second_only": difference.second_only,
+        "p": difference.p,
     }
     yield Notice("readers_apart", values)
 
 
-def _notices_of_run(job: Job, declared: Collection[str]) -> Iterator[Notice]:
-    """What could mislead about the replies of an exam, whoever reads them."""
+def _run_notices(job: Job, declared: Collection[str]) -> Iterator[Notice]:
+    """Yield notices about anything that could mislead about the replies, under any reader."""
     if job.stopping is not None:
         yield job.stopping.notice
     if job.missing:
@@ -316,29 +328,29 @@ def _notices_of_run(job: Job, declared: Collection[str]) -> Iterator[Notice]:
 
 
 def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Timing) -> Entry:
-    """The entry of one exam under one reader.
+    """Return the entry of one exam under one reader.
 
-    Units without a record are not counted anywhere, so a run can be summarised while it goes on.
-    Memory does not grow with the number of samples unless they are clustered.
+    Units without a record are not counted, so a run can be summarised while it is running. Memory
+    does not grow with the number of samples unless they are clustered.
     """
     cells = {subset.name: read_subset(exam, tally, subset) for subset in exam.subsets}
     overall = join(cells.values(), clustered=exam.clustered)
     chances = chance_levels(exam, tally)
     metrics = metrics_of(exam, tally, cells, overall, chances)
-    lost = sum(overall.outcomes[outcome] for outcome in UNGRADED)
+    ungraded = sum(overall.outcomes[outcome] for outcome in UNGRADED)
     unlabelled = overall.outcomes["unlabelled"]
-    goldless = bool(unlabelled) and lost + unlabelled == overall.units
-    if goldless:  # an error has no score there either
-        lost = 0
+    goldless = bool(unlabelled) and ungraded + unlabelled == overall.units
+    if goldless:  # Without gold answers, an error has no score either.
+        ungraded = 0
         metrics = {
-            name: Metric(None, None, 0, title=own.title)
-            for name, own in metrics.items()
+            name: Metric(None, None, 0, title=metric.title)
+            for name, metric in metrics.items()
             if name not in (WORST, BEST)
         }
     numbered = enumerate(exam.samples) if exam.errata else ()
-    if faulty := [item for item, sample in numbered if sample.id in exam.errata]:
-        rest = overall.minus(read_items(exam, tally, faulty))
-        metrics["accuracy_without_errata"] = rest.accuracy()
+    if faulty := [position for position, sample in numbered if sample.id in exam.errata]:
+        without_errata = overall.minus(read_items(exam, tally, faulty))
+        metrics["accuracy_without_errata"] = without_errata.accuracy()
     rows = []
     for subset in exam.subsets:
         cell, chance = cells[subset.name], chances.get(subset.name)
@@ -346,8 +358,8 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         rows.append(
             Row(
                 name=subset.name,
-                n=cell.items if goldless else cell.graded,
-                ungraded=0 if goldless else cell.items - cell.graded,
+                n=cell.item_count if goldless else cell.graded,
+                ungraded=0 if goldless else cell.item_count - cell.graded,
                 accuracy=share.value,
                 ci95=share.ci95,
                 outcomes=cell.outcome_counts(),
@@ -359,20 +371,20 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
                 cut_right=cell.cut_right,
             )
         )
-    notices = (*_notices(exam, overall, lost, metrics["accuracy"], goldless), *exam.warnings)
+    notices = (*_notices(exam, overall, ungraded, metrics["accuracy"], goldless), *exam.warnings)
     return Entry(
         name=exam.benchmark,
         protocol=exam.protocol.name,
         protocol_version=exam.protocol.version,
         reader=reader,
         headline=exam.protocol.headline,
-        n=overall.items if goldless else overall.graded,
-        ungraded=0 if goldless else overall.items - overall.graded,
+        n=overall.item_count if goldless else overall.graded,
+        ungraded=0 if goldless else overall.item_count - overall.graded,
         metrics=metrics,
         outcomes=overall.outcome_counts(),
         cut_right=overall.cut_right,
         subsets=tuple(rows),
-        groups=tuple(_group_rows(exam, cells, metrics, goldless=goldless)),
+        groups=tuple(_build_group_rows(exam, cells, metrics, goldless=goldless)),
         reference=tuple(exam.references),
         warnings=tuple(notice.text() for notice in notices),
         notices=notices,
@@ -387,34 +399,37 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
             exam.samples[unit // tally.epochs].id
             for unit in islice(tally.showing("order_decides"), LISTED)
         ),
-        errata=Errata(len(faulty), tuple(exam.samples[item].id for item in faulty[:LISTED]))
+        errata=Errata(len(faulty), tuple(exam.samples[position].id for position in faulty[:LISTED]))
         if faulty
         else None,
     )
 
 
-def _group_rows(
+def _build_group_rows(
     exam: Exam, cells: Mapping[str, Cell], metrics: Mapping[str, Metric], *, goldless: bool
 ) -> Iterator[Row]:
-    """The means that are also categories; the micro accuracy of their rows stands beside.
+    """Yield the rows of means that are also categories, each with its micro accuracy.
 
-    A category of which a draw of questions takes no question of some subsets has no mean of
-    subsets, and says ``partial``. Where the user has chosen some of its subsets it has no row.
+    If the drawn questions miss some subsets of a category, its mean over subsets is unknown and the
+    row is marked ``partial``. If the user selected only some of its subsets, the category has no
+    row.
     """
     for mean in exam.means():
-        wanted = dict.fromkeys(name for task in mean.tasks for name in task)
-        names = [name for name in wanted if name in cells]
-        is_asked = wanted.keys() <= {*names, *exam.undrawn}
+        category_subsets = dict.fromkeys(name for task in mean.tasks for name in task)
+        names = [name for name in category_subsets if name in cells]
+        is_asked = category_subsets.keys() <= {*names, *exam.undrawn}
         if not mean.group or not names or not is_asked:
             continue
-        is_whole = len(names) == len(wanted) and all(cells[name].is_graded for name in names)
+        is_whole = len(names) == len(category_subsets) and all(
+            cells[name].is_graded for name in names
+        )
         cell = join((cells[name] for name in names), clustered=exam.clustered)
         micro, metric = cell.accuracy(), metrics.get(mean.name, Metric(None, None, 0))
         yield Row(
             name=mean.name,
             title=mean.title,
-            n=cell.items if goldless else cell.graded,
-            ungraded=0 if goldless else cell.items - cell.graded,
+            n=cell.item_count if goldless else cell.graded,
+            ungraded=0 if goldless else cell.item_count - cell.graded,
             accuracy=metric.value,
             ci95=metric.ci95,
             micro_accuracy=micro.value,
@@ -429,35 +444,39 @@ def _group_rows(
 
 
 def _is_part(exam: Exam) -> bool:
-    """Whether not all published questions of an exam are asked."""
-    asked = {subset.name for subset in exam.subsets}
-    published = {name for mean in exam.means() for task in mean.tasks for name in task}
-    return not published <= asked or any(subset.population for subset in exam.subsets)
+    """Whether only a part of the published questions of an exam is asked."""
+    asked_subsets = {subset.name for subset in exam.subsets}
+    published_subsets = {name for mean in exam.means() for task in mean.tasks for name in task}
+    return not published_subsets <= asked_subsets or any(
+        subset.population for subset in exam.subsets
+    )
 
 
 def _notices(
-    exam: Exam, overall: Cell, lost: int, accuracy: Metric, goldless: bool
+    exam: Exam, overall: Cell, ungraded: int, accuracy: Metric, goldless: bool
 ) -> Iterator[Notice]:
-    """What could mislead about the scores of an exam."""
-    whole = overall.units
+    """Yield notices about anything that could mislead about the scores of an exam."""
+    total = overall.units
 
     def share(code: str, part: int) -> Notice:
-        return Notice(code, {"part": part, "whole": whole, "share": part / whole})
+        return Notice(code, {"part": part, "whole": total, "share": part / total})
 
     if goldless:
         part = "no_gold_partial" if _is_part(exam) else "no_gold_submission"
         yield Notice(part if exam.submitted else "no_gold")
-    elif whole and lost == whole:
-        yield Notice("nothing_graded", {"whole": whole})
-    elif lost:
-        yield share("ungraded_replies" if accuracy.value is not None else "ungraded_share", lost)
+    elif total and ungraded == total:
+        yield Notice("nothing_graded", {"whole": total})
+    elif ungraded:
+        yield share(
+            "ungraded_replies" if accuracy.value is not None else "ungraded_share", ungraded
+        )
     if overall.outcomes["unlabelled"] and not goldless:
         yield share("unlabelled_questions", overall.outcomes["unlabelled"])
-    if overall.outcomes["truncated"] > WARN_ABOVE * whole:
+    if overall.outcomes["truncated"] > WARN_ABOVE * total:
         yield share(CUT_REPLIES, overall.outcomes["truncated"])
-    if overall.outcomes["refused"] > WARN_ABOVE * whole:
+    if overall.outcomes["refused"] > WARN_ABOVE * total:
         yield share("refused_replies", overall.outcomes["refused"])
-    if overall.outcomes["unparsed"] > WARN_ABOVE * whole:
+    if overall.outcomes["unparsed"] > WARN_ABOVE * total:
         yield share("unread_replies", overall.outcomes["unparsed"])
     if accuracy.withheld == FEW_QUESTIONS:
         yield Notice(FEW_QUESTIONS, {"fewest": FEWEST})

@@ -1,4 +1,4 @@
-"""How the tools of an arm were used: counts by tool, times, errors, and what they cost."""
+"""Statistics of the tools of an arm: counts by tool, times, errors and costs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from keju.results.schema import ToolRow, ToolStats
 from keju.stats.intervals import mean, quantile
 
 RARELY = 0.05
-"""Share of episodes with a call below which tools that were offered hardly matter."""
+"""If the share of episodes with a call is below this, the offered tools hardly matter."""
 MANY_FAIL, FEWEST_CALLS = 0.5, 5
-"""Share of failed calls above which, and calls from which on, tools seem not to work."""
+"""Tools seem broken if more than this share of at least this many calls failed."""
 UNKNOWN = "unknown_tool"
-"""The kind of calls of tools that do not exist; they are counted, and no row of a tool has them."""
+"""The kind of calls of tools that do not exist. They are counted, but belong to no row of a
+tool."""
 
 
 def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
-    """How the tools of an arm that has any were used.
+    """Return how the tools of an arm were used.
 
-    `facts` is what the manifest tells of the arm: the names of its tools, what they cost.
+    `facts` comes from the manifest of the run: the names of the arm's tools and their costs.
     """
     offered = [str(name) for name in facts.get("tools", ())]
     uses = job.uses.values()
@@ -34,7 +35,7 @@ def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
         for call in use.calls:
             by_tool[call.tool].append(call)
         users.update({call.tool for call in use.calls})
-    known = [name for name in by_tool if name in offered or not offered]
+    used_tools = [name for name in by_tool if name in offered or not offered]
     with_calls = sum(bool(use.calls) for use in uses)
     tally = job.tallies[0]
     scores: dict[bool, list[float]] = {True: [], False: []}
@@ -43,7 +44,7 @@ def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
             scores[bool(use.calls)].append(tally.values[unit])
     return ToolStats(
         offered=len(offered),
-        used=len(known),
+        used=len(used_tools),
         episodes=len(job.uses),
         with_calls=with_calls,
         calls=sum(len(use.calls) for use in uses),
@@ -51,7 +52,9 @@ def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
         requests=sum(use.requests for use in uses),
         stops=dict(Counter(use.stop for use in uses).most_common()),
         unknown=sum(call.kind == UNKNOWN for calls in by_tool.values() for call in calls),
-        tools=tuple(_row(name, by_tool.get(name, []), users[name]) for name in offered or known),
+        tools=tuple(
+            _tool_row(name, by_tool.get(name, []), users[name]) for name in offered or used_tools
+        ),
         score_with_calls=mean(scores[True]),
         score_without_calls=mean(scores[False]),
         schema_tokens=facts.get("schema_tokens"),
@@ -60,7 +63,10 @@ def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
 
 
 def tool_notices(job: Job, stats: ToolStats, facts: Mapping[str, Any]) -> Iterator[Notice]:
-    """What could mislead about an arm with tools; calls of a placebo are meant to fail."""
+    """Yield notices about anything that could mislead about an arm with tools.
+
+    Calls of a placebo are meant to fail, so they cause no notice.
+    """
     if stats.offered and stats.with_calls < RARELY * stats.episodes:
         yield Notice("tools_hardly_used", {"part": stats.with_calls, "whole": stats.episodes})
     if facts.get("placebo"):
@@ -73,7 +79,7 @@ def tool_notices(job: Job, stats: ToolStats, facts: Mapping[str, Any]) -> Iterat
         yield Notice("tools_failing", values)
 
 
-def _row(name: str, calls: Sequence[Call], users: int) -> ToolRow:
+def _tool_row(name: str, calls: Sequence[Call], users: int) -> ToolRow:
     spans = sorted(call.seconds for call in calls)
     return ToolRow(
         name=name,

@@ -1,8 +1,9 @@
-"""When enough has been asked: ``--until-ci`` and ``--until-decided``.
+"""Stopping rules: ``--until-ci`` and ``--until-decided``.
 
-Both hold whenever they stop, however often they look (`keju.stats.sequential`): the interval of
-the one holds the truth at all looks at once with 95 %, and the other calls two equal systems
-different in at most 5 % of all runs. What may be looked at, and when, says `keju.engine.queue`.
+Both rules are valid at every time they stop, however often they look (`keju.stats.sequential`). The
+interval of ``--until-ci`` contains the true value at all looks at once with 95 % probability.
+``--until-decided`` calls two equal systems different in at most 5 % of all runs.
+`keju.engine.queue` decides when a rule may look, and at which questions.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ if TYPE_CHECKING:
     from keju.judges.stage import JudgeStage
 
 TIGHTEST = 1000
-"""Pairs at which the interval of a difference is tightest."""
+"""The number of pairs at which the interval of a difference is tightest."""
 
 
 def make_rule(
     config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
 ) -> Rule:
-    """The rule that a task names; refuses what no rule can work with."""
+    """Return the rule that the configuration names; raise an error if the jobs do not allow it."""
     if stage is not None:
         raise ConfigError("until_with_judge")
     for job in jobs:
@@ -59,8 +60,8 @@ def make_rule(
     if config.until_ci is not None:
         return UntilKnown(config.until_ci, config.seed)
     assert config.until_decided is not None
-    rivals = {job: _rival(config.until_decided, job, config, manifest) for job in jobs}
-    return UntilDecided(rivals, config.seed)
+    baselines = {job: _load_rival(config.until_decided, job, config, manifest) for job in jobs}
+    return UntilDecided(baselines, config.seed)
 
 
 class UntilKnown:
@@ -71,27 +72,27 @@ class UntilKnown:
         self._seed = seed
 
     def items(self, job: Job) -> Sequence[int]:
-        """All samples."""
+        """Return all samples."""
         return range(len(job.exam.samples))
 
-    def look(self, job: Job, seen: Sequence[int], whole: int, looks: int) -> Stopping:
-        """Whether the headline of what was seen is known well enough."""
+    def look(self, job: Job, positions: Sequence[int], total: int, look_count: int) -> Stopping:
+        """Return the state of the rule, which is met if the headline is known precisely enough."""
         exam = mark_as_drawn(job.exam)
-        name, metric = headline_of(exam, job.tallies[0].only(seen))
-        share = len(seen) / sum(subset.population for subset in exam.subsets)
+        name, metric = headline_of(exam, job.tallies[0].only(positions))
+        share = len(positions) / sum(subset.population for subset in exam.subsets)
         interval = anytime_interval(metric, self._half, share)
-        met = (
+        is_met = (
             interval is not None
             and metric.value is not None
-            and len(seen) >= min(EARLIEST, whole)
+            and len(positions) >= min(EARLIEST, total)
             and max(metric.value - interval.low, interval.high - metric.value) <= self._half
         )
         return Stopping(
             rule="until_ci",
-            met=met,
-            asked=len(seen),
-            whole=whole,
-            looks=looks,
+            met=is_met,
+            asked=len(positions),
+            whole=total,
+            looks=look_count,
             seed=self._seed,
             level=LEVEL,
             value=metric.value,
@@ -102,9 +103,9 @@ class UntilKnown:
 
 
 def headline_of(exam: Exam, tally: Tally) -> tuple[str, Metric]:
-    """The name of the headline, and its estimate from what was drawn at random.
+    """Return the name of the headline, and its estimate from the questions drawn at random.
 
-    Where it is the mean over all questions, it is what the whole set would give.
+    If the headline is the mean over all questions, the estimate is for the whole set.
     """
     cells = {subset.name: read_subset(exam, tally, subset) for subset in exam.subsets}
     metrics = metrics_of(exam, tally, cells, join(cells.values(), clustered=exam.clustered), {})
@@ -113,16 +114,16 @@ def headline_of(exam: Exam, tally: Tally) -> tuple[str, Metric]:
 
 
 def anytime_interval(metric: Metric, half_width: float, share: float) -> Interval | None:
-    """The interval of a metric stretched so that it holds at all looks at once.
+    """Return the interval of a metric, widened so that it holds at all looks at once.
 
-    It is tightest where the half-width will be reached at the latest. `share` is that of the
-    questions that were asked.
+    It is tightest at the latest look at which the half-width is reached. `share` is the share of
+    the questions that were asked.
     """
     if metric.value is None or metric.ci95 is None:
         return None
     units = metric.clusters or metric.n
-    seen = units / (1 - share) if metric.finite_population and share < 1 else units
-    stretch = anytime_stretch(seen, tightest_item_count(half_width) * units / metric.n)
+    effective_units = units / (1 - share) if metric.finite_population and share < 1 else units
+    stretch = anytime_stretch(effective_units, tightest_item_count(half_width) * units / metric.n)
     low, high = (metric.value + stretch * (end - metric.value) for end in metric.ci95)
     return Interval(low, high).clip()
 
@@ -134,31 +135,34 @@ class Rival(NamedTuple):
     scores: Mapping[int, float]
 
 
-def _rival(source: str, job: Job, config: TaskConfig, manifest: Manifest) -> Rival:
-    """The scores of the baseline on the questions of a job; refuses one that is not comparable."""
+def _load_rival(source: str, job: Job, config: TaskConfig, manifest: Manifest) -> Rival:
+    """Return the baseline's scores on the questions of a job.
+
+    Raise UsageError if the baseline is not comparable.
+    """
     exam = job.exam
-    asked = {registry.get(name).name: name for name in config.datasets}
-    found = sittings_of(
+    dataset_names = {registry.get(name).name: name for name in config.datasets}
+    baselines = sittings_of(
         source,
-        datasets=asked[exam.benchmark],
+        datasets=dataset_names[exam.benchmark],
         reader=job.readers[0].name,
         protocol=exam.protocol.name,
         data_dir=config.data_dir,
         work_dir=config.work_dir,
     )
-    if len(found) > 1:
-        arms = [sitting.arm for sitting in found]
+    if len(baselines) > 1:
+        arms = [sitting.arm for sitting in baselines]
         raise UsageError("until_baseline_arms", baseline=source, arms=arms)
-    (baseline,) = found
-    first = next(iter(unlikes(sitting_of(job, manifest), baseline)), None)
-    if first is not None and first.decisive:
-        code, values = first.told("until_baseline_unlike", baseline=str(source))
+    (baseline,) = baselines
+    worst_mismatch = next(iter(unlikes(sitting_of(job, manifest), baseline)), None)
+    if worst_mismatch is not None and worst_mismatch.decisive:
+        code, values = worst_mismatch.told("until_baseline_unlike", baseline=str(source))
         raise UsageError(code, **values)
     places = {sample.id: place for place, sample in enumerate(exam.samples)}
     scores = {
-        places[item.id]: item.score
-        for item in baseline
-        if item.score is not None and item.id in places
+        places[question.id]: question.score
+        for question in baseline
+        if question.score is not None and question.id in places
     }
     if not scores:
         raise UsageError("until_baseline_empty", baseline=source, name=exam.benchmark)
@@ -168,91 +172,99 @@ def _rival(source: str, job: Job, config: TaskConfig, manifest: Manifest) -> Riv
 class UntilDecided:
     """Stops when the evidence that the model differs from its baseline is strong enough."""
 
-    def __init__(self, rivals: Mapping[Job, Rival], seed: int) -> None:
-        self._rivals = rivals
+    def __init__(self, baselines: Mapping[Job, Rival], seed: int) -> None:
+        self._baselines = baselines
         self._seed = seed
-        self._evidence: dict[Job, list[float]] = {job: [] for job in rivals}
+        self._evidence: dict[Job, list[float]] = {job: [] for job in baselines}
 
     def items(self, job: Job) -> Sequence[int]:
-        """The samples that the baseline has a score for."""
-        return sorted(self._rivals[job].scores)
+        """Return the samples that the baseline has a score for."""
+        return sorted(self._baselines[job].scores)
 
-    def look(self, job: Job, seen: Sequence[int], whole: int, looks: int) -> Stopping:
-        """Whether the pairs that were seen decide."""
-        rival = self._rivals[job]
-        apart = differences(job, seen, rival.scores)
+    def look(self, job: Job, positions: Sequence[int], total: int, look_count: int) -> Stopping:
+        """Return the state of the rule, which is met if the recorded pairs decide."""
+        baseline = self._baselines[job]
+        score_differences = differences(job, positions, baseline.scores)
         evidence = self._evidence[job]
-        evidence.append(evidence_of(bunched(apart, largest_cluster(job, self.items(job)))))
-        value, interval = anytime_difference(apart)
+        evidence.append(
+            evidence_of(sum_by_cluster(score_differences, largest_cluster(job, self.items(job))))
+        )
+        value, interval = anytime_difference(score_differences)
         return Stopping(
             rule="until_decided",
             met=evidence[-1] >= 1 / LEVEL,
-            asked=len(seen),
-            whole=whole,
-            looks=looks,
+            asked=len(positions),
+            whole=total,
+            looks=look_count,
             seed=self._seed,
             level=LEVEL,
             value=value,
             interval=interval,
-            baseline=rival.name,
-            wins=sum(own > 0 for _, own in apart),
-            losses=sum(own < 0 for _, own in apart),
-            left_out=len(seen) - len(apart),
+            baseline=baseline.name,
+            wins=sum(difference > 0 for _, difference in score_differences),
+            losses=sum(difference < 0 for _, difference in score_differences),
+            left_out=len(positions) - len(score_differences),
             e_value=evidence[-1],
             p=always_valid_p(evidence),
         )
 
 
 def differences(
-    job: Job, seen: Sequence[int], baseline: Mapping[int, float]
+    job: Job, positions: Sequence[int], baseline: Mapping[int, float]
 ) -> list[tuple[str, float]]:
-    """Own score minus that of the baseline, with the cluster, of samples that have both."""
-    cells = ((item, read_items(job.exam, job.tallies[0], [item])) for item in seen)
-    shares = ((item, next(iter(cell.states))[1].share) for item, cell in cells)
+    """Return the score minus the baseline's, with its cluster, for samples that have both."""
+    cells = ((position, read_items(job.exam, job.tallies[0], [position])) for position in positions)
+    shares = ((position, next(iter(cell.states))[1].share) for position, cell in cells)
     return [
-        (cluster_of(job.exam, item), own - baseline[item])
-        for item, own in shares
-        if own is not None
+        (cluster_of(job.exam, position), score - baseline[position])
+        for position, score in shares
+        if score is not None
     ]
 
 
-def largest_cluster(job: Job, items: Sequence[int]) -> int:
-    """How many samples share a context at most."""
+def largest_cluster(job: Job, positions: Sequence[int]) -> int:
+    """Return the largest number of samples that share a context."""
     if not job.exam.clustered:
         return 1
-    return max(Counter(cluster_of(job.exam, item) for item in items).values())
+    return max(Counter(cluster_of(job.exam, position) for position in positions).values())
 
 
-def bunched(apart: Sequence[tuple[str, float]], largest: int) -> Counter[float]:
-    """Differences by their count; those of one cluster together, as a part of the largest."""
+def sum_by_cluster(score_differences: Sequence[tuple[str, float]], largest: int) -> Counter[float]:
+    """Return the differences and their counts; the ones of a cluster are summed and scaled.
+
+    The sum of a cluster is divided by the size of the largest one.
+    """
     if largest == 1:
-        return Counter(round(own, 9) for _, own in apart)
+        return Counter(round(difference, 9) for _, difference in score_differences)
     sums: dict[str, float] = {}
-    for cluster, own in apart:
-        sums[cluster] = sums.get(cluster, 0.0) + own / largest
-    return Counter(round(own, 9) for own in sums.values())
+    for cluster, difference in score_differences:
+        sums[cluster] = sums.get(cluster, 0.0) + difference / largest
+    return Counter(round(cluster_sum, 9) for cluster_sum in sums.values())
 
 
-def evidence_of(differences: Counter[float]) -> float:
-    """The e-value of differences by their count."""
-    if differences.keys() <= {-1.0, 0.0, 1.0}:
-        return e_value(differences[1.0], differences[-1.0], LIKELY)
-    return graded_e_value(differences, LIKELY)
+def evidence_of(difference_counts: Counter[float]) -> float:
+    """Return the e-value of differences and their counts."""
+    if difference_counts.keys() <= {-1.0, 0.0, 1.0}:
+        return e_value(difference_counts[1.0], difference_counts[-1.0], LIKELY)
+    return graded_e_value(difference_counts, LIKELY)
 
 
 def anytime_difference(
-    apart: Sequence[tuple[str, float]],
+    score_differences: Sequence[tuple[str, float]],
 ) -> tuple[float | None, Interval | None]:
-    """The mean difference, and its interval for all looks at once from `EARLIEST` pairs on."""
+    """Return the mean difference and its interval at all looks from `EARLIEST` pairs on."""
     sums: dict[str, list[float]] = {}
-    for place, (cluster, own) in enumerate(apart):
-        sums.setdefault(cluster or str(place), []).append(own)
-    moments = Moments.of(own for _, own in apart)
+    for place, (cluster, difference) in enumerate(score_differences):
+        sums.setdefault(cluster or str(place), []).append(difference)
+    moments = Moments.of(difference for _, difference in score_differences)
     if moments is None:
         return None, None
-    n, size, value = len(apart), len(sums), moments.mean
+    n, size, value = len(score_differences), len(sums), moments.mean
     if n < EARLIEST or size < 2:
         return value, None
-    squares = math.fsum((math.fsum(own) - len(own) * value) ** 2 for own in sums.values())
+    squares = math.fsum(
+        (math.fsum(cluster_differences) - len(cluster_differences) * value) ** 2
+        for cluster_differences in sums.values()
+    )
     half = anytime_factor(size, TIGHTEST) * math.sqrt(size / (size - 1) * squares) / n
     return value, clip_difference(Interval(value - half, value + half))

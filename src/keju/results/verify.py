@@ -1,8 +1,9 @@
-"""Does this installation give the numbers that are known? Recorded outputs are scored again.
+"""Verify this installation: score recorded outputs again and compare with the known scores.
 
 A recorded set is a pair of files in ``DATA/golden/BENCHMARK``: ``NAME_predictions.jsonl`` (or
-``.jsonl.gz``) with what a model said, and ``NAME_golden.json`` with the scores it must give. Sets
-are found by these names, so that another model's pair is verified as soon as it lies there.
+``.jsonl.gz``) with the outputs of a model, and ``NAME_golden.json`` with the scores they must give.
+Sets are found by these names, so the pair of a new model is verified as soon as it is in the
+folder.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PREDICTIONS = ("_predictions.jsonl", "_predictions.jsonl.gz")
 
 
 class RecordedSet(NamedTuple):
-    """What a model said, and the scores it must give."""
+    """The outputs of a model, and the scores they must give."""
 
     benchmark: str
     name: str
@@ -41,7 +42,7 @@ class RecordedSet(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The set as messages call it, e.g. ``mmlu_pro/Mistral-7B-v0.1``."""
+        """The name of the set in messages, e.g. ``mmlu_pro/Mistral-7B-v0.1``."""
         return f"{self.benchmark}/{self.name}"
 
 
@@ -53,18 +54,18 @@ class Verified(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether every figure is the known one."""
+        """Whether every figure equals the known one."""
         return all(check.ok for check in self.checks)
 
 
 def find_sets(data_dir: Path) -> list[RecordedSet]:
-    """The recorded sets below `data_dir`; DataError if there is none, or half of one."""
-    top = data_dir / FOLDER
-    if not top.is_dir():
+    """Return the recorded sets in `data_dir`; raise DataError if none or only a part exists."""
+    golden_folder = data_dir / FOLDER
+    if not golden_folder.is_dir():
         raise DataError("verify_no_folder", data_dir=data_dir, folder=FOLDER)
     able = [name for name in registry.names() if registry.get(name).golden is not None]
     sets = []
-    for folder in sorted(path for path in top.iterdir() if path.is_dir()):
+    for folder in sorted(path for path in golden_folder.iterdir() if path.is_dir()):
         files = {path.name for path in folder.iterdir()}
         goldens = {name.removesuffix(GOLDEN) for name in files if name.endswith(GOLDEN)}
         outputs = {
@@ -75,32 +76,34 @@ def find_sets(data_dir: Path) -> list[RecordedSet]:
         }
         for name in sorted({*goldens, *outputs}):
             golden, output = name + GOLDEN, outputs.get(name, name + PREDICTIONS[0])
-            for there, other in ((golden, output), (output, golden)):
-                if other not in files:
-                    raise DataError("verify_half", file=folder / there, other=other)
+            for present, counterpart in ((golden, output), (output, golden)):
+                if counterpart not in files:
+                    raise DataError("verify_half", file=folder / present, other=counterpart)
             if folder.name not in able:
                 hint = did_you_mean(folder.name, able)
                 raise DataError("verify_no_rule", folder=folder, exam=folder.name, hint=hint)
             sets.append(RecordedSet(folder.name, name, folder / output, folder / golden, data_dir))
     if not sets:
-        shown = f"NAME{PREDICTIONS[0]} and NAME{GOLDEN}"
-        raise DataError("verify_nothing", folder=top, shown=shown)
+        expected_names = f"NAME{PREDICTIONS[0]} and NAME{GOLDEN}"
+        raise DataError("verify_nothing", folder=golden_folder, shown=expected_names)
     return sets
 
 
 def verify_all(data_dir: Path) -> Iterator[Verified]:
-    """Score every recorded set below `data_dir`, several at a time."""
+    """Score every recorded set in `data_dir`, several in parallel."""
     sets = find_sets(data_dir)
-    for recorded, figures in on_all_cores(_figures, sets, lambda each: each, few=0, piece=1):
+    for recorded, figures in on_all_cores(
+        _check_figures, sets, lambda recorded_set: recorded_set, few=0, piece=1
+    ):
         yield Verified(recorded, figures)
 
 
-def _figures(recorded: RecordedSet) -> list[Figure]:
+def _check_figures(recorded: RecordedSet) -> list[Figure]:
     check = registry.get(recorded.benchmark).golden
-    assert check is not None  # `find_sets` refuses the others
+    assert check is not None  # `find_sets` rejects the others.
     golden = read_json(recorded.golden)
     try:
-        figures = list(check.figures(golden, _graded(recorded, check, golden)))
+        figures = list(check.figures(golden, _grade_rows(recorded, check, golden)))
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError("verify_shape", file=recorded.golden, problem=str(error)) from None
     if not figures:
@@ -108,41 +111,41 @@ def _figures(recorded: RecordedSet) -> list[Figure]:
     return figures
 
 
-def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -> Recorded:
-    """Every row of a set as a sitting grades it, and the scores that this makes."""
-    listed = [row for _, row in read_rows(recorded.predictions)]
-    sitting = check.settings(golden, listed)
+def _grade_rows(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -> Recorded:
+    """Return every row of a set as graded by Keju, and the resulting scores."""
+    recorded_rows = [row for _, row in read_rows(recorded.predictions)]
+    recorded_settings = check.settings(golden, recorded_rows)
     exam, _ = prepare_exam(
         recorded.benchmark,
-        dict(sitting.args),
+        dict(recorded_settings.args),
         data_dir=str(recorded.data_dir),
-        protocol=sitting.protocol,
+        protocol=recorded_settings.protocol,
     )
-    names = list(sitting.readers or [exam.protocol.reader])
+    names = list(recorded_settings.readers or [exam.protocol.reader])
     readers = choose_readers(exam, names)[: len(names)]
     job = Job(exam, Sampling(), readers, model="")
     rows = []
     for index, row, _ in Predictions(exam, recorded.predictions, check.letter):
         sample = exam.samples[index]
-        shown = exam.as_recorded(sample, row, gold=True)
+        recorded_sample = exam.as_recorded(sample, row, gold=True)
         reply = recorded_reply(row, check.letter)
-        graded = shown if check.recorded_gold else sample
+        graded = recorded_sample if check.recorded_gold else sample
         readings = tuple(exam.grade(reply, graded, reader) for reader in readers)
         job.enter_readings(index, reply, (), readings)
         by_reader = {reading.reader: reading for reading in readings}
-        rows.append(Answered(row, sample, shown, by_reader))
+        rows.append(Answered(row, sample, recorded_sample, by_reader))
     entry = entries_of(job)[0]
     return Recorded(
         exam=exam,
         rows=rows,
         data=recorded.data_dir / recorded.benchmark,
-        overall=Part(entry.asked, entry.outcomes),
+        overall=Part(entry.questions_with_reply, entry.outcomes),
         metrics={name: metric.value for name, metric in entry.metrics.items()},
-        subsets={row.name: _part(row) for row in entry.subsets},
-        groups={row.name: _part(row) for row in entry.groups},
+        subsets={row.name: _build_part(row) for row in entry.subsets},
+        groups={row.name: _build_part(row) for row in entry.groups},
     )
 
 
-def _part(row: Row) -> Part:
+def _build_part(row: Row) -> Part:
     micro = None if row.micro_accuracy is UNSET else row.micro_accuracy
     return Part(row.n + row.ungraded, row.outcomes, row.accuracy, micro)

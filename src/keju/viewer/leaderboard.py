@@ -9,7 +9,7 @@ import msgspec
 
 from keju.messages import field_word, value_word
 from keju.report.format import Labels
-from keju.results.schema import LONGEST_FACT, shown
+from keju.results.schema import LONGEST_FACT, quote_fact
 from keju.runs.sameness import agree_by_subset
 from keju.viewer.summary import Glance
 
@@ -69,7 +69,7 @@ def _differing(tables: Sequence[Sequence[Glance]], labels: Labels) -> list[list[
 
 def _whole(value: Any) -> str:
     """A fact as `shown` has it, but not cut: a title has room for a whole prompt."""
-    words = shown(value)
+    words = quote_fact(value)
     if len(words) <= LONGEST_FACT:
         return words
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -11,7 +11,7 @@ from keju.benchmarks.grading import PASS
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.meaning import chance_words
-from keju.results.conditions import asked_at_a_glance
+from keju.results.conditions import settings_summary
 from keju.results.schema import Entry, Metric, Results, Row
 from keju.stats.estimate import Bounded
 from keju.types import ALL_OUTCOMES, UNGRADED, UNSCORED, Outcome, counted_outcomes
@@ -163,7 +163,7 @@ def asked_of(stored: Stored, part: Part) -> dict[str, Any]:
     """How an exam was put in one arm; nothing where the manifest does not have it."""
     for exam in stored.manifest.benchmarks:
         if exam.name == part.exam:
-            return asked_at_a_glance(exam, stored.manifest, part.arm)
+            return settings_summary(exam, stored.manifest, part.arm)
     return {}
 
 

@@ -55,10 +55,10 @@ def test_a_difference_that_the_robust_reader_does_not_see_is_one_of_format() -> 
     own = compare_modes(MODES, scores(law=direct), scores(law=missed))
     both = own.with_robust(compare_modes(MODES, scores(law=direct), scores(law=read)))
     assert both.overall.apart
-    assert both.overall.by_format
+    assert both.overall.is_due_to_format
     assert [notice.code for notice in both.notices()] == ["modes_by_format"]
     assert not own.notices()
-    assert not own.with_robust(own).overall.by_format
+    assert not own.with_robust(own).overall.is_due_to_format
 
 
 def test_categories_are_means_over_their_subjects() -> None:
