@@ -28,12 +28,12 @@ def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool)
     Exit codes: 0 ok, 2 usage, 4 a run has ended incomplete.
     """
     from keju.config.load import runs_folder
-    from keju.report.board import OVER, Board, make_board
+    from keju.report.board import ENDED_STATES, Board, make_board
     from keju.viewer.following import Following
 
     following = Following(followed, str(runs_folder(work_dir)))
     lines, began = following.read_lines(), time.monotonic()
-    watched = {line.run for line in lines if line.state not in OVER}
+    watched = {line.run for line in lines if line.state not in ENDED_STATES}
     if once or not (watched or following.is_continuing):
         return Output(_document(lines), lambda: _show(lines))
     board: Board = make_board(sys.stderr if as_json else sys.stdout)
@@ -44,7 +44,7 @@ def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool)
         ):
             time.sleep(PULSE)
             lines = following.read_lines()
-            watched |= {line.run for line in lines if line.state not in OVER}
+            watched |= {line.run for line in lines if line.state not in ENDED_STATES}
             board.update(lines, time.monotonic() - began)
     finally:
         board.finish(lines, time.monotonic() - began)
@@ -54,9 +54,9 @@ def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool)
 
 
 def _document(lines: list[Line]) -> dict[str, object]:
-    from keju.report.board import OVER
+    from keju.report.board import ENDED_STATES
 
-    running = {line.run for line in lines if line.state not in (*OVER, "waiting")}
+    running = {line.run for line in lines if line.state not in (*ENDED_STATES, "waiting")}
     return {"running": len(running), "runs": [line.document for line in lines]}
 
 

@@ -36,8 +36,8 @@ def arm_table(results: Results, labels: Labels) -> Table:
     if not fmt.answered_rows(entries):
         return Table(titles, [])
     rows = [_arm_row(entry, labels) for entry in entries]
-    priced = any(row[-1] != UNKNOWN for row in rows)
-    end = len(titles) if priced else -2
+    has_prices = any(row[-1] != UNKNOWN for row in rows)
+    end = len(titles) if has_prices else -2
     titles, rows = titles[:end], [row[:end] for row in rows]
     if _has_several_readers(results):
         titles.insert(1, labels.word("reader"))
@@ -49,7 +49,7 @@ def arm_table(results: Results, labels: Labels) -> Table:
 def _arm_row(entry: Entry, labels: Labels) -> Line:
     metric, tools, usage = entry.metrics[entry.headline], entry.tools, entry.usage
     accuracy = entry.metrics["accuracy"]
-    solved = (accuracy.value or 0.0) * accuracy.n
+    correct_answers = (accuracy.value or 0.0) * accuracy.n
     cost = None if usage.cost is UNSET else usage.cost
     replies = max(1, sum(entry.outcomes.values()))
     return [
@@ -62,7 +62,7 @@ def _arm_row(entry: Entry, labels: Labels) -> Line:
         labels.duration(entry.timing.latency_p50),
         count(round((usage.input_tokens + usage.output_tokens) / replies)),
         UNKNOWN if cost is None else money(cost),
-        UNKNOWN if cost is None or not solved else money(cost / solved),
+        UNKNOWN if cost is None or not correct_answers else money(cost / correct_answers),
     ]
 
 
@@ -123,10 +123,10 @@ def pair_lines(results: Results, labels: Labels) -> Iterator[str]:
         yield pair.conclusion.text(labels.language)
         if edge := explain_borderline(pair, labels):
             yield edge
-        clear = [subset for subset in pair.subsets if subset.p_adjusted < 0.05]
-        if clear:
+        significant_subsets = [subset for subset in pair.subsets if subset.p_adjusted < 0.05]
+        if significant_subsets:
             listed = labels("list_separator").join(
-                f"{subset.name} {100 * subset.difference:+.1f}" for subset in clear
+                f"{subset.name} {100 * subset.difference:+.1f}" for subset in significant_subsets
             )
             yield labels("arms.subsets", listed=listed)
         if pair.left_out:

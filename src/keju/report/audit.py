@@ -13,11 +13,11 @@ from keju.results.audit import Audit, ExamAudit, Finding
 from keju.stats.estimate import Ends
 from keju.types import SIGNS
 
-SHOWN = 3
+EXAMPLES_SHOWN = 3
 """The number of replies that are shown for each cause."""
-SHARED = 10
+SHARED_FAILURES_SHOWN = 10
 """The number of shown questions that all runs fail with the same answer."""
-_END, _ANSWER = 100, 30
+_END_LENGTH, _ANSWER = 100, 30
 
 
 def render_audit(audit: Audit, *, file: TextIO | None = None, width: int | None = None) -> None:
@@ -40,9 +40,9 @@ def _print_exam(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
         return
     if exam.range is not None:
         line = accuracy_range(exam, exam.range, labels)
-        knowing = sum(row.knows_form for row in exam.readers)
-        if exam.form_range is not None and 1 < knowing < len(exam.readers):
-            line += labels("audit.form_range", n=knowing, ends=_ends(exam.form_range, labels))
+        reader_count = sum(row.knows_form for row in exam.readers)
+        if exam.form_range is not None and 1 < reader_count < len(exam.readers):
+            line += labels("audit.form_range", n=reader_count, ends=_ends(exam.form_range, labels))
         screen.line(line, style="bold green", indent=2)
     _print_warnings(screen, exam.notices, labels)
     screen.line()
@@ -147,8 +147,10 @@ def _print_findings(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
     decides = sum(finding.decides for finding in exam.findings)
     values = {"flagged": count(exam.flagged), "replies": count(exam.replies), "decides": decides}
     part = percent(exam.flagged / max(1, exam.replies))
-    alone = exam.beside == exam.reader  # without a second reader no other score exists
-    title = "audit.flagged_alone" if alone else "audit.flagged"
+    has_no_second_reader = (
+        exam.beside == exam.reader
+    )  # without a second reader no other score exists
+    title = "audit.flagged_alone" if has_no_second_reader else "audit.flagged"
     screen.line(labels(title, share=part, beside=exam.beside, **values), style="bold")
     columns = [
         Column(labels("audit.cause")),
@@ -191,7 +193,7 @@ def _print_examples(
             "audit.listed", cause=name, n=count(len(cause_findings)), explanation=meaning
         )
         screen.line(listed, indent=2)
-        examples = first_of(cause_findings, SHOWN)
+        examples = first_of(cause_findings, EXAMPLES_SHOWN)
         for finding in examples:
             names = dict.fromkeys((exam.reader, exam.beside))
             readings = " · ".join(
@@ -201,7 +203,7 @@ def _print_examples(
             )
             target = shorten(finding.target, _ANSWER)
             screen.line(f"{finding.id} · {labels('audit.gold')} {target} · {readings}", indent=4)
-            end = f"… {' '.join(finding.end.split())[-_END:]}"
+            end = f"… {' '.join(finding.end.split())[-_END_LENGTH:]}"
             if finding.in_reasoning:
                 end = labels("audit.in_reasoning", end=end)
             screen.line(end, indent=6, style="dim")
@@ -231,7 +233,7 @@ def _print_shared_failures(screen: Screen, audit: Audit, labels: Labels) -> None
         [failure.id, failure.target, failure.answer, failure.known]
         for failure in audit.shared_failures
     ]
-    visible_rows = first_of(rows, SHARED)
+    visible_rows = first_of(rows, SHARED_FAILURES_SHOWN)
     values = {"failed": count(audit.failed_by_all), "same": count(len(rows))}
     runs = labels("list_separator").join(audit.beside)
     screen.line(labels("audit.shared", runs=runs, **values), style="bold")

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from keju.report.table import Column
 
 State = Literal["waiting", "running", "judging", "complete", "incomplete", "failed"]
-OVER: tuple[State, ...] = ("complete", "incomplete", "failed")
-FRAME = 6
+ENDED_STATES: tuple[State, ...] = ("complete", "incomplete", "failed")
+RESERVED_LINES = 6
 """The number of terminal lines that are not available for runs."""
 
 
-INSIDE = ("oldest", "pause", "why", "was_complete", "part")
+PRIVATE_FIELDS = ("oldest", "pause", "why", "was_complete", "part")
 """Fields that only the process of the run knows, and the part of a line's name."""
 
 
@@ -80,7 +80,9 @@ class Line(NamedTuple):
     @property
     def document(self) -> dict[str, Any]:
         """The fields of ``keju watch --json``, which can be known for a run of another process."""
-        fields = {name: value for name, value in self._asdict().items() if name not in INSIDE}
+        fields = {
+            name: value for name, value in self._asdict().items() if name not in PRIVATE_FIELDS
+        }
         ends = fields.pop("ends")
         return fields | {"ci95": list(ends) if ends else None}
 
@@ -97,9 +99,9 @@ class Whole(NamedTuple):
     answered: int
     total: int
     """The replies of the runs whose size is known."""
-    sized: bool
+    is_size_known: bool
     """Whether the size of every unfinished run is known."""
-    over: int
+    ended: int
     runs: int
     errors: int
     speed: float
@@ -117,15 +119,15 @@ def add_up(lines: Sequence[Line]) -> Whole:
     costs = [line.cost for line in lines if line.cost is not None]
     sizes = {line.exam: line.total for line in lines}
     sizes |= {line.exam: line.total for line in lines if line.total}
-    totals = [line.total if line.state in OVER else sizes[line.exam] for line in lines]
+    totals = [line.total if line.state in ENDED_STATES else sizes[line.exam] for line in lines]
     answered, total = sum(line.done for line in lines), sum(totals)
     speed = sum(line.speed or 0.0 for line in lines)
-    is_size_known = all(totals[n] for n, line in enumerate(lines) if line.state not in OVER)
+    is_size_known = all(totals[n] for n, line in enumerate(lines) if line.state not in ENDED_STATES)
     return Whole(
         answered=answered,
         total=total,
-        sized=is_size_known,
-        over=sum(line.state in OVER for line in lines),
+        is_size_known=is_size_known,
+        ended=sum(line.state in ENDED_STATES for line in lines),
         runs=len(lines),
         errors=sum(line.errors for line in lines),
         speed=speed,
@@ -137,8 +139,8 @@ def add_up(lines: Sequence[Line]) -> Whole:
 def describe_all(lines: Sequence[Line], elapsed: float | None) -> str:
     """Describe all runs together in one line."""
     totals, labels = add_up(lines), Labels(spoken())
-    words = [said("board.runs", over=totals.over, runs=totals.runs)]
-    code = "board.answers" if totals.sized else "board.answers_least"
+    words = [said("board.runs", over=totals.ended, runs=totals.runs)]
+    code = "board.answers" if totals.is_size_known else "board.answers_least"
     words.append(said(code, done=count(totals.answered), total=count(totals.total)))
     if totals.speed:
         words.append(said("board.speed", n=compact(totals.speed)))
@@ -179,8 +181,8 @@ def cells_of(line: Line) -> list[str]:
         state = said(f"board.pause.{line.pause}")
     if line.state == "running" and line.oldest >= SLOW_SECONDS:
         state += said("in_brackets", text=said("live.oldest", time=labels.duration(line.oldest)))
-    alive = line.state in ("running", "judging")
-    speed = line.speed if alive else None
+    is_active = line.state in ("running", "judging")
+    speed = line.speed if is_active else None
     return [
         line.name,
         state,
@@ -188,8 +190,8 @@ def cells_of(line: Line) -> list[str]:
         score,
         UNKNOWN if speed is None else labels("board.per_second", n=compact(speed)),
         count(line.errors) if line.errors else UNKNOWN,
-        count(line.in_flight) if alive else UNKNOWN,
-        labels.duration(line.left) if alive and line.left is not None else UNKNOWN,
+        count(line.in_flight) if is_active else UNKNOWN,
+        labels.duration(line.left) if is_active and line.left is not None else UNKNOWN,
         money(line.cost) if line.cost is not None else UNKNOWN,
     ]
 
@@ -263,7 +265,7 @@ class _Noted(Board):
         while not self._notes.empty():
             news.append(self._notes.get())
         for line in lines:
-            if line.state in OVER and line.name not in self._over:
+            if line.state in ENDED_STATES and line.name not in self._over:
                 self._over.add(line.name)
                 news += [] if line.was_complete else [describe_end(line)]
         return news
@@ -285,7 +287,7 @@ class LogBoard(_Noted):
         for line in self._collect_news(lines):
             write_line(self._stream, line)
         totals = add_up(lines)
-        step = totals.over * LOG_STEPS // max(1, totals.runs)
+        step = totals.ended * LOG_STEPS // max(1, totals.runs)
         if elapsed >= self._next or step > self._step:
             shortest, longest = LOG_SECONDS
             self._next = elapsed + min(longest, max(shortest, elapsed / 20))
@@ -345,7 +347,7 @@ class LiveBoard(_Noted):
         from rich.text import Text
 
         size = self._console.size
-        visible_lines, table = render_lines(lines, size.width, size.height - FRAME)
+        visible_lines, table = render_lines(lines, size.width, size.height - RESERVED_LINES)
         parts: list[RenderableType] = [Text(self._title), *table]
         if len(visible_lines) < len(lines):
             parts.append(Text(said("board.more", n=len(lines) - len(visible_lines)), style="dim"))
@@ -384,13 +386,13 @@ def render_lines(
 def _style(line: Line) -> str:
     if line.pause not in (None, "stopping"):
         return "yellow"
-    return "dim" if line.state in ("waiting", *OVER) else ""
+    return "dim" if line.state in ("waiting", *ENDED_STATES) else ""
 
 
-def select_visible(lines: Sequence[Line], room: int) -> list[Line]:
+def select_visible(lines: Sequence[Line], limit: int) -> list[Line]:
     """Select as many lines as there is space for, running ones first, and keep their order."""
-    if len(lines) <= max(1, room):
+    if len(lines) <= max(1, limit):
         return list(lines)
     order = {"running": 0, "judging": 0, "waiting": 1}
-    prioritized_lines = sorted(lines, key=lambda line: order.get(line.state, 2))[: max(1, room)]
+    prioritized_lines = sorted(lines, key=lambda line: order.get(line.state, 2))[: max(1, limit)]
     return [line for line in lines if line in prioritized_lines]

@@ -37,9 +37,11 @@ def draw(
         return histogram(kind, sources, language)
     if kind == "difference":
         compared = compare(*runs, data_dir=data_dir)
-        unlike = next((pair for pair in compared.comparisons if pair.obstacle is not None), None)
-        if unlike is not None:
-            raise UsageError("plot_not_comparable", problem=unlike.conclusion)
+        incomparable_pair = next(
+            (pair for pair in compared.comparisons if pair.obstacle is not None), None
+        )
+        if incomparable_pair is not None:
+            raise UsageError("plot_not_comparable", problem=incomparable_pair.conclusion)
         return differences(compared.comparisons, language)
     results = [current_results(run, data_dir) for run in runs]
     drawings = {"forest": forest, "curve": curves_of_runs, "outcomes": outcomes}
@@ -63,7 +65,7 @@ class _Found(NamedTuple):
     @classmethod
     def overall(cls, entry: Entry, labels: Labels) -> _Found:
         """Return the headline of an entry."""
-        metric, chance = fmt.shown_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
+        metric, chance = fmt.display_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
         level = chance.value if chance else None
         return cls(metric.value, metric.ci95, metric.bounds, level, metric.n)
 
@@ -72,7 +74,7 @@ class _Found(NamedTuple):
         """Return the result of a subset."""
         return cls(row.accuracy, row.ci95, row.bounds, row.chance, row.n)
 
-    def words(self, labels: Labels) -> str:
+    def describe(self, labels: Labels) -> str:
         """Describe the result in words."""
         ends = labels("in_brackets", text=interval(self.ends, 1)) if self.ends else ""
         figure = f"{share(self.value, self.bounds)}{ends}"
@@ -95,21 +97,25 @@ def forest(results: Sequence[Results], language: Language = "en") -> Figure:
     labels = Labels(language)
     sheet = Sheet(labels("plot.forest"), _subtitle(results, labels), labels)
     sheet.legend([_run_title(run_results) for run_results in results])
-    for title, entries in _shared(results).items():
+    for title, entries in _entries_by_title(results).items():
         sheet.heading(title)
         first_entry = next(entry for entry in entries if entry is not None)
         headlines = [_Found.overall(entry, labels) if entry else _ABSENT for entry in entries]
-        title = fmt.shown_metrics(first_entry, labels)[0].title
+        title = fmt.display_metrics(first_entry, labels)[0].title
         rows = [_row(title, headlines, labels, strong=True)]
         names: dict[str, str] = {}
-        parts: list[dict[str, _Found]] = []
+        figures_by_subset: list[dict[str, _Found]] = []
         for entry in entries:
             answered = fmt.answered_rows(entry.subsets) if entry else []
             names |= {row.name: labels.row(row) for row in answered}
-            parts.append({row.name: _Found.subset(row) for row in answered})
+            figures_by_subset.append({row.name: _Found.subset(row) for row in answered})
         for name, label in names.items():
             rows.append(
-                _row(label, [subset_figures.get(name, _ABSENT) for subset_figures in parts], labels)
+                _row(
+                    label,
+                    [subset_figures.get(name, _ABSENT) for subset_figures in figures_by_subset],
+                    labels,
+                )
             )
         sheet.rows(rows, _PERCENTS, 0.0)
     return sheet.figure()
@@ -119,21 +125,20 @@ def _row(
     label: str, figures: Sequence[_Found], labels: Labels, *, strong: bool = False
 ) -> SheetRow:
     marks = [figure.mark(place) for place, figure in enumerate(figures)]
-    words = [fmt.UNKNOWN if figure is _ABSENT else figure.words(labels) for figure in figures]
+    words = [fmt.UNKNOWN if figure is _ABSENT else figure.describe(labels) for figure in figures]
     return SheetRow(label, marks, words, strong)
 
 
-def _shared(results: Sequence[Results]) -> dict[str, list[Entry | None]]:
-    """Group the entries of the runs by exam, protocol, reader and arm; None if a run has no
-    entry."""
-    shared: dict[str, list[Entry | None]] = {}
+def _entries_by_title(results: Sequence[Results]) -> dict[str, list[Entry | None]]:
+    """Group the entries by exam, protocol, reader and arm; None if a run has no entry."""
+    entries_by_title: dict[str, list[Entry | None]] = {}
     for place, run_results in enumerate(results):
         for entry in run_results.benchmarks:
             title = f"{entry.full_name} · {fmt.protocol_line(entry)} · {entry.reader}"
-            shared.setdefault(title, [None] * len(results))[place] = entry
-    if not shared:
+            entries_by_title.setdefault(title, [None] * len(results))[place] = entry
+    if not entries_by_title:
         raise UsageError("plot_nothing")
-    return shared
+    return entries_by_title
 
 
 def _run_title(results: Results) -> str:
@@ -155,25 +160,25 @@ CHARTS_PER_ROW = 3
 def curves_of_runs(results: Sequence[Results], language: Language = "en") -> Figure:
     """Draw accuracy against difficulty of runs on one scale: the whole exam, then each subset."""
     labels = Labels(language)
-    shared: dict[tuple[str, str, str], list[Curve | None]] = {}
+    curves_by_key: dict[tuple[str, str, str], list[Curve | None]] = {}
     for place, run_results in enumerate(results):
         for curve in run_results.curves:
             key = (curve.exam, curve.protocol, curve.reader)
-            shared.setdefault(key, [None] * len(results))[place] = curve
-    if not shared:
+            curves_by_key.setdefault(key, [None] * len(results))[place] = curve
+    if not curves_by_key:
         raise UsageError("plot_no_curve")
-    alone = len(results) == 1
-    under = labels("curve.legend" if alone else "curve.legend_several")
-    sheet = Sheet(labels("curve.title"), under, labels)
+    is_single = len(results) == 1
+    subtitle = labels("curve.legend" if is_single else "curve.legend_several")
+    sheet = Sheet(labels("curve.title"), subtitle, labels)
     sheet.legend([_run_title(run_results) for run_results in results])
-    for key, run_curves in shared.items():
-        sheet.heading(" · ".join([*key, *([_run_title(results[0])] if alone else [])]))
-        drawn = [curve for curve in run_curves if curve]
-        levels = [point.difficulty for curve in drawn for point in curve.points]
-        scale = Scale.of(drawn)
+    for key, run_curves in curves_by_key.items():
+        sheet.heading(" · ".join([*key, *([_run_title(results[0])] if is_single else [])]))
+        curves = [curve for curve in run_curves if curve]
+        levels = [point.difficulty for curve in curves for point in curve.points]
+        scale = Scale.of(curves)
         ticks = [(scale.place(level), f"{level:g}") for level in sorted(set(levels))]
         sheet.curves([_chart(run_curves, scale, labels)], ticks, top=scale.top, per_row=1)
-        names = dict.fromkeys(subset.subset for curve in drawn for subset in curve.subsets)
+        names = dict.fromkeys(subset.subset for curve in curves for subset in curve.subsets)
         charts = []
         for name in names if len(names) > 1 else ():
             parts = [_subset(curve, name) if curve else None for curve in run_curves]
@@ -281,7 +286,7 @@ def histogram(
     sheet = Sheet(labels(f"plot.{kind}"), labels("plot.histogram_legend"), labels)
     for place, (name, values) in enumerate(runs_with_amounts):
         spread = spread_of(values, top)
-        title = labels("named", name=name, text=spread.words(labels))
+        title = labels("named", name=name, text=spread.describe(labels))
         sheet.heading(title)
         sheet.columns(spread.heights, spread.places, spread.ticks, title, series(place))
     return sheet.figure()

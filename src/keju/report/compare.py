@@ -15,12 +15,11 @@ from keju.report.table import Cell, Column, Screen
 from keju.results.compare import Compared, Differing
 from keju.results.schema import Comparison
 
-SHOWN, SHOWN_OF_MANY = 10, 3
+FLIPS_SHOWN, FLIPS_SHOWN_OF_MANY = 10, 3
 """The number of gains and of losses that the table shows; ``--json`` has all of them."""
 _ANSWER_WIDTH = 30
-_SPARED = {"arm_only": 3, "base_only": 3, "detectable": 2, "interval": 1}
-"""Columns that a narrow table of subsets can drop, the largest number first. The adjusted p
-stays."""
+_SPARE_COLUMNS = {"arm_only": 3, "base_only": 3, "detectable": 2, "interval": 1}
+"""Columns of the subset table that a narrow screen can drop, the largest number first."""
 
 
 def render_compared(
@@ -29,11 +28,13 @@ def render_compared(
     """Print comparisons to `file` (stdout by default), and the command that shows what differs."""
     labels, screen = Labels(spoken()), Screen(file, width)
     _print_pairs(screen, compared_runs.comparisons, labels)
-    several = len(compared_runs.comparisons) > 1
-    flip_limit = SHOWN_OF_MANY if several else SHOWN
+    has_several_pairs = len(compared_runs.comparisons) > 1
+    flip_limit = FLIPS_SHOWN_OF_MANY if has_several_pairs else FLIPS_SHOWN
     for pair in compared_runs.comparisons:
         if pair.obstacle is None:
-            _print_subsets(screen, pair, labels, pair_title(pair, labels) if several else "")
+            _print_subsets(
+                screen, pair, labels, pair_title(pair, labels) if has_several_pairs else ""
+            )
             _print_flips(screen, pair, labels, flip_limit)
     _print_resources(screen, compared_runs.comparisons, labels)
     _print_notes_and_conclusions(screen, compared_runs, labels)
@@ -53,9 +54,9 @@ def _print_notes_and_conclusions(screen: Screen, compared_runs: Compared, labels
         for line in words.comparison_notes(pair, labels):
             titles_by_note.setdefault(line, []).append(pair_title(pair, labels))
     for line, titles in titles_by_note.items():
-        of_all = len(titles) == len(compared_runs.comparisons)
+        applies_to_all = len(titles) == len(compared_runs.comparisons)
         names = labels("list_separator").join(titles)
-        screen.line(line if of_all else labels("named", name=names, text=line))
+        screen.line(line if applies_to_all else labels("named", name=names, text=line))
     notices = [notice for pair in compared_runs.comparisons for notice in pair.notices]
     for text in dict.fromkeys(
         warning.text(labels.language) for warning in (*notices, *compared_runs.notices)
@@ -116,7 +117,7 @@ def _print_subsets(screen: Screen, pair: Comparison, labels: Labels, title: str)
     if not pair.subsets:
         return
     names = "subset", "n", "base_rate", "arm_rate", "points", "interval", "p_adjusted"
-    columns = _columns(labels, *names, "arm_only", "base_only", "detectable", spared=_SPARED)
+    columns = _columns(labels, *names, "arm_only", "base_only", "detectable", spared=_SPARE_COLUMNS)
     columns[-1] = replace(columns[-1], meaning=labels("compare.detectable_means"))
     rows: list[list[Cell]] = [
         [

@@ -25,8 +25,7 @@ from keju.results.sittings import Source
 from keju.types import LABELS
 
 QUESTIONS_SHOWN = 40
-"""The number of gains and of losses whose replies a page shows; there are fewer for several
-pairs."""
+"""The number of gains and of losses whose replies a page shows; fewer for several pairs."""
 QUESTIONS_SHOWN_OF_MANY = 8
 MOST_PAIRS = 12
 """The largest number of pairs for which the page shows replies."""

@@ -53,14 +53,16 @@ def _title(contamination: Contamination, labels: Labels) -> str:
 
 def _notes(contamination: Contamination, labels: Labels) -> Iterator[str]:
     """Yield notes about the difference: the subsets that differ, and the questions left out."""
-    clear = [row.name for row in contamination.subsets if row.p_adjusted < SIGNIFICANT]
-    if clear:
+    significant_subsets = [
+        row.name for row in contamination.subsets if row.p_adjusted < SIGNIFICANT
+    ]
+    if significant_subsets:
         values = {
-            "n": len(clear),
+            "n": len(significant_subsets),
             "whole": len(contamination.subsets),
-            "listed": labels("list_separator").join(clear),
+            "listed": labels("list_separator").join(significant_subsets),
         }
-        key = "subsets" if len(clear) < len(contamination.subsets) else "all_subsets"
+        key = "subsets" if len(significant_subsets) < len(contamination.subsets) else "all_subsets"
         yield labels(f"contamination.{key}", **values)
     elif contamination.subsets:
         yield labels("contamination.no_subsets")

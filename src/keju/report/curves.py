@@ -12,14 +12,13 @@ from keju.report.format import UNKNOWN, Labels, count, interval, percent
 from keju.results.curve import Curve, CurvePoint
 from keju.results.schema import Results
 
-STRIP = 41
+STRIP_WIDTH = 41
 """The number of characters of the scale from 0 to 100 % in a terminal."""
-FINE, PLAIN = ("├", "─", "┤", "●", "┊", "·"), ("|", "-", "|", "o", ":", ".")
-"""Low end, line and high end of an interval, the point, chance, and the background; then in
-ASCII."""
+UNICODE_MARKS, ASCII_MARKS = ("├", "─", "┤", "●", "┊", "·"), ("|", "-", "|", "o", ":", ".")
+"""Low end, line and high end of an interval, point, chance, background; then in ASCII."""
 MARGIN = 0.07
 """The share of a chart's width on each side of its points."""
-TOPS = (20, 40, 100)
+TOP_PERCENTS = (20, 40, 100)
 """Percent at the top of a chart; the smallest one that fits is used, and its quarters are round."""
 
 
@@ -39,13 +38,13 @@ def level_table(curve: Curve, labels: Labels) -> Table:
     return Table([labels(f"curve.{name}") for name in names], rows)
 
 
-def strip(point: CurvePoint, *, plain: bool = False) -> str:
+def strip(point: CurvePoint, *, is_ascii: bool = False) -> str:
     """Draw a point with its interval and chance on a line of characters."""
-    low_end, line, high_end, dot, chance, background = PLAIN if plain else FINE
-    cells = [background] * STRIP
+    low_end, line, high_end, dot, chance, background = ASCII_MARKS if is_ascii else UNICODE_MARKS
+    cells = [background] * STRIP_WIDTH
 
     def place(share: float) -> int:
-        return min(STRIP - 1, max(0, round(share * (STRIP - 1))))
+        return min(STRIP_WIDTH - 1, max(0, round(share * (STRIP_WIDTH - 1))))
 
     if point.ci95 is not None:
         low, high = map(place, point.ci95)
@@ -60,8 +59,7 @@ def strip(point: CurvePoint, *, plain: bool = False) -> str:
 
 
 def subset_table(curve: Curve, labels: Labels) -> Table:
-    """Return a row for each subset: its accuracy at every difficulty, its trend, its halfway
-    point."""
+    """Return a row for each subset: its accuracy at each difficulty, trend, halfway point."""
     levels = [point.difficulty for point in curve.points]
     titles = [labels("curve.subset"), *(f"{level:g}" for level in levels)]
     titles += [labels(f"curve.{name}") for name in ("chance", "slope", "p_adjusted", "half")]
@@ -105,8 +103,7 @@ def curve_lines(curve: Curve, labels: Labels) -> Iterator[str]:
 
 
 class Spot(NamedTuple):
-    """A point of a chart; its coordinates are shares of the width, and of the height from the
-    top."""
+    """A point of a chart; x is a share of the width, y a share of the height from the top."""
 
     x: float
     y: float
@@ -140,7 +137,7 @@ class Scale(NamedTuple):
         levels = [point.difficulty for point in points]
         shares = [value for p in points for value in (p.accuracy, p.chance, *(p.ci95 or ()))]
         highest = max((100 * value for value in shares if value is not None), default=100.0)
-        top = next((top for top in TOPS if highest <= top), TOPS[-1])
+        top = next((top for top in TOP_PERCENTS if highest <= top), TOP_PERCENTS[-1])
         return cls(min(levels), max(levels), top)
 
     def height(self, share: float) -> float:

@@ -29,13 +29,13 @@ FORMATS = (".svg", ".png", ".pdf")
 
 SERIES = 4
 """The number of runs that have distinct colours."""
-WIDTH, MARGIN, GAP = 800, 20, 14
-LINE, TALL = 20, 110
+WIDTH, MARGIN, COLUMN_GAP = 800, 20, 14
+ROW_HEIGHT, HISTOGRAM_HEIGHT = 20, 110
 """The heights of a row and of a histogram."""
-LEAST_PLOT = 240
-AXIS = 42
+MIN_PLOT_WIDTH = 240
+AXIS_WIDTH = 42
 """The width of the numbers at a vertical axis."""
-LONGEST_LABEL = 44
+MAX_LABEL_LENGTH = 44
 RESOLUTION = 2.0
 """Pixels of a PNG per unit of the drawing."""
 
@@ -102,22 +102,23 @@ def style(*, dark: bool) -> str:
     sheet = files("keju.report").joinpath("templates/report.css").read_text("utf-8")
     marks = sheet.partition("/* Marks")[2].partition("*/")[2].partition("/* End of marks")[0]
     # The first two blocks of the sheet: ``--page: #fdfdfc;`` in light mode, and again in dark mode.
-    light, night = (
+    light_colours, dark_colours = (
         dict(re.findall(r"--([\w-]+):\s*([^;]+);", block))
         for block in re.findall(r":root \{(.*?)\}", sheet, re.DOTALL)[:2]
     )
-    rules = marks + _TEXT_STYLE.replace("FONTS", light["sans"])
+    rules = marks + _TEXT_STYLE.replace("FONTS", light_colours["sans"])
 
     if not dark:
-        light["page"] = "#ffffff"  # the colour of paper
+        light_colours["page"] = "#ffffff"  # the colour of paper
 
     def plain(colours: dict[str, str]) -> str:
         return re.sub(r"var\(--([\w-]+)\)", lambda name: colours[name[1]], rules)
 
     light_and_dark = (
-        plain(light) + f"@media (prefers-color-scheme: dark) {{ {plain(light | night)} }}"
+        plain(light_colours)
+        + f"@media (prefers-color-scheme: dark) {{ {plain(light_colours | dark_colours)} }}"
     )
-    return " ".join((light_and_dark if dark else plain(light)).split())
+    return " ".join((light_and_dark if dark else plain(light_colours)).split())
 
 
 class _Text(NamedTuple):
@@ -146,8 +147,7 @@ class SheetRow(NamedTuple):
 
 
 class CurveChart(NamedTuple):
-    """A chart of shares against a scale: its name, its description, and a drawing for each
-    series."""
+    """A chart of shares against a scale, with a description and a drawing for each series."""
 
     title: str
     label: str
@@ -197,24 +197,24 @@ class Sheet:
         self, rows: Sequence[SheetRow], ticks: Sequence[tuple[float, str]], zero: float
     ) -> None:
         """Draw rows on one scale; `zero` is the place of its reference line."""
-        row_labels = [fmt.shorten(row.label, LONGEST_LABEL) for row in rows]
+        row_labels = [fmt.shorten(row.label, MAX_LABEL_LENGTH) for row in rows]
         label_width = max((_width(label) for label in row_labels), default=0.0)
         words_width = max((_width(word) for row in rows for word in row.words), default=0.0)
-        start = MARGIN + label_width + GAP
-        width = max(LEAST_PLOT, WIDTH - start - words_width - GAP - MARGIN)
+        start = MARGIN + label_width + COLUMN_GAP
+        width = max(MIN_PLOT_WIDTH, WIDTH - start - words_width - COLUMN_GAP - MARGIN)
         top = self._y
         for row, label in zip(rows, row_labels, strict=True):
             class_ = "strong" if row.strong else "label"
-            middle = LINE * len(row.marks) / 2 + 4
+            middle = ROW_HEIGHT * len(row.marks) / 2 + 4
             self._y += middle
-            self._text(start - GAP, label, class_, "end")
+            self._text(start - COLUMN_GAP, label, class_, "end")
             self._y -= middle
             for drawn, words in zip(row.marks, row.words, strict=True):
                 title = clean(self._labels("named", name=row.label, text=words))
-                self._draw(start, self._y + 3, width, LINE - 6, title, drawn)
+                self._draw(start, self._y + 3, width, ROW_HEIGHT - 6, title, drawn)
                 self._y += 14
-                self._text(start + width + GAP, words, "soft")
-                self._y += LINE - 14
+                self._text(start + width + COLUMN_GAP, words, "soft")
+                self._y += ROW_HEIGHT - 14
             self._y += 6 if len(row.marks) > 1 else 0
         for place, text in ticks:
             x = round(start + place * width, 1)
@@ -232,8 +232,8 @@ class Sheet:
         """Draw a histogram: columns of these heights, and lines at these places."""
         width = WIDTH - 2 * MARGIN
         drawn = {"kind": "columns", "heights": heights, "places": places, "class_": class_}
-        self._draw(MARGIN, self._y, width, TALL, clean(title), drawn)
-        self._y += TALL
+        self._draw(MARGIN, self._y, width, HISTOGRAM_HEIGHT, clean(title), drawn)
+        self._y += HISTOGRAM_HEIGHT
         y = round(self._y, 1)
         self._rules.append(_Rule(MARGIN, y, MARGIN + width, y, "zero"))
         self._y += 16
@@ -254,13 +254,13 @@ class Sheet:
 
         Each row has `per_row` charts; a single chart is taller.
         """
-        width = (WIDTH - 2 * MARGIN - (per_row - 1) * GAP) / per_row - AXIS
-        height = TALL if per_row > 1 else 2 * TALL
+        width = (WIDTH - 2 * MARGIN - (per_row - 1) * COLUMN_GAP) / per_row - AXIS_WIDTH
+        height = HISTOGRAM_HEIGHT if per_row > 1 else 2 * HISTOGRAM_HEIGHT
         for row_start in range(0, len(charts), per_row):
             row_top = self._y
             for column, chart in enumerate(charts[row_start : row_start + per_row]):
                 self._y = row_top
-                x = MARGIN + column * (width + AXIS + GAP) + AXIS
+                x = MARGIN + column * (width + AXIS_WIDTH + COLUMN_GAP) + AXIS_WIDTH
                 if per_row > 1:
                     self._y += 14
                     self._text(x, fmt.shorten_name(clean(chart.title), int(width / 7)))

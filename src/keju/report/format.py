@@ -71,12 +71,12 @@ def compact(value: float) -> str:
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
-def moment(stamp: str) -> str:
+def moment(timestamp: str) -> str:
     """Format a time in local time, e.g. ``2026-11-17 16:00``."""
     try:
-        return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
+        return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError):  # a manifest that was written by hand
-        return stamp
+        return timestamp
 
 
 def money(value: float) -> str:
@@ -106,8 +106,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def shorten_name(name: str, limit: int) -> str:
-    """Shorten a name in its middle: similar names differ late
-    (``tracking_shuf…_seven_objects``)."""
+    """Shorten a name in its middle: similar names often differ at the end."""
     name = printable(name, one_line=True)
     if len(name) <= limit:
         return name
@@ -134,21 +133,19 @@ class Labels:
         self._texts = labels(language)
 
     def __call__(self, key: str, **values: Any) -> str:
-        """Return the label `key` with its placeholders filled; an unknown key is a programming
-        error."""
+        """Return the label `key` with its placeholders filled; raise KeyError if it is unknown."""
         return fill(self._texts[key], values) if values else self._texts[key]
 
     def word(self, key: str) -> str:
         """Return the label `key` in lower case, for use inside a line."""
         return self(key).lower()
 
-    def get(self, key: str, otherwise: str) -> str:
+    def get(self, key: str, default: str) -> str:
         """Return the label `key` if the catalogue has it, otherwise the default."""
-        return self._texts.get(key, otherwise)
+        return self._texts.get(key, default)
 
     def metric(self, name: str, title: str) -> str:
-        """Return the kind of mean of a metric: its English title, or the translation of the
-        catalogue."""
+        """Return the title of a metric: in English its own title, otherwise from the catalogue."""
         if title and self.language == "en":
             return title
         attempts = _ATTEMPTS.fullmatch(name)
@@ -216,13 +213,11 @@ class Labels:
         return self("span.hours", hours=rounded // 3600, minutes=rounded % 3600 // 60)
 
     def reason(self, code: str) -> str:
-        """Return why no answer was read or why the request failed; an unknown code stays as it
-        is."""
+        """Return why no answer was read or the request failed; an unknown code stays as it is."""
         return self.get(f"reason.{code}", self.get(f"fault.{code}", code))
 
     def warnings(self, entry: Entry) -> list[str]:
-        """Return the warnings of an entry; a warning with an unknown code keeps its original
-        text."""
+        """Return the warnings of an entry; a warning with an unknown code stays in English."""
         if self.language == "en":
             return list(entry.warnings)
         return [
@@ -238,12 +233,12 @@ ERRATA_NAMED = 5
 GUESSING = "random guessing"
 """The name of published chance levels of a whole exam; a subset's chance level is computed."""
 Rows = TypeVar("Rows", Row, Entry)
-_ASIDE = (WORST, BEST, "chance")
+_SEPARATE_METRICS = (WORST, BEST, "chance")
 """Metrics that are shown separately from the means."""
 _EXAMPLE_LENGTH = 200
 
 # A metric of one kind of question, e.g. ``accuracy[category=Genomics]``.
-_OF_A_KIND = re.compile(r"(?P<metric>[^\[]+)\[(?P<kind>[^=]+)=(?P<value>.*)\]", re.DOTALL)
+_KIND_METRIC = re.compile(r"(?P<metric>[^\[]+)\[(?P<kind>[^=]+)=(?P<value>.*)\]", re.DOTALL)
 
 
 class Shown(NamedTuple):
@@ -253,7 +248,7 @@ class Shown(NamedTuple):
     title: str
     metric: Metric
 
-    def marked(self, labels: Labels) -> str:
+    def marked_title(self, labels: Labels) -> str:
         """Return the title for places without notes; the title of a partial metric says so."""
         return labels("marked_partial", title=self.title) if self.metric.partial else self.title
 
@@ -266,12 +261,12 @@ class Breakdown(NamedTuple):
     rows: list[Row]
 
 
-def shown_metrics(entry: Entry, labels: Labels) -> list[Shown]:
+def display_metrics(entry: Entry, labels: Labels) -> list[Shown]:
     """Return the headline and the metrics that have no separate table."""
     headline_name = entry.headline if entry.headline in entry.metrics else next(iter(entry.metrics))
-    elsewhere = {headline_name, *_ASIDE, *(group.name for group in entry.groups)}
+    excluded = {headline_name, *_SEPARATE_METRICS, *(group.name for group in entry.groups)}
     names = [
-        n for n in distinct_metrics(entry) if n not in elsewhere and not _OF_A_KIND.fullmatch(n)
+        n for n in distinct_metrics(entry) if n not in excluded and not _KIND_METRIC.fullmatch(n)
     ]
     return [
         Shown(name, labels.mean(name, entry.metrics[name]), entry.metrics[name])
@@ -298,9 +293,8 @@ def distinct_metrics(entry: Entry) -> dict[str, Metric]:
 
 
 def group_equal_metrics(metrics: Iterable[Shown]) -> list[list[Shown]]:
-    """Group metrics with the same value over the same answers, e.g. micro and macro of one
-    subset."""
-    together: dict[object, list[Shown]] = {}
+    """Group metrics that have the same value over the same answers."""
+    groups: dict[object, list[Shown]] = {}
     for shown_metric in metrics:
         value, n, bounds = (
             shown_metric.metric.value,
@@ -308,8 +302,8 @@ def group_equal_metrics(metrics: Iterable[Shown]) -> list[list[Shown]]:
             shown_metric.metric.bounds,
         )
         key = shown_metric.name if value is None else (round(value, 9), n, interval(bounds))
-        together.setdefault(key, []).append(shown_metric)
-    return list(together.values())
+        groups.setdefault(key, []).append(shown_metric)
+    return list(groups.values())
 
 
 class Headline(NamedTuple):
@@ -324,7 +318,7 @@ class Headline(NamedTuple):
 
 def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
     """Return the headline of an entry; it never covers only a selection of the replies."""
-    headline_metric, *_ = shown_metrics(entry, labels)
+    headline_metric, *_ = display_metrics(entry, labels)
     metric, bounds = headline_metric.metric, headline_metric.metric.bounds
     if not answered_rows([entry]):
         return Headline("", labels("no_answers"), "")
@@ -387,15 +381,15 @@ def overview(results: Results, labels: Labels) -> list[Glance]:
     for entry in results.benchmarks if len(families(results)) > 1 else ():
         headline, headline_metric = (
             headline_of(entry, run_command_name(results), labels),
-            shown_metrics(entry, labels)[0],
+            display_metrics(entry, labels)[0],
         )
         metric = headline_metric.name if headline.title == headline_metric.title else headline.title
         if not headline.figure:
             rows.append(Glance(entry, headline.title, None, ""))
             continue
         value, bounds = headline_metric.metric.value, headline_metric.metric.bounds
-        is_beside = bounds and value is not None
-        range_note = labels("in_brackets", text=interval(bounds)) if is_beside else ""
+        has_range = bounds and value is not None
+        range_note = labels("in_brackets", text=interval(bounds)) if has_range else ""
         rows.append(
             Glance(entry, headline.figure + range_note, headline_metric.metric.ci95, metric)
         )
@@ -411,7 +405,7 @@ def breakdowns(entry: Entry, labels: Labels) -> list[Breakdown]:
     """Return metrics of kinds of questions as tables."""
     tables: dict[tuple[str, str], list[Row]] = {}
     for name, metric in entry.metrics.items():
-        if parts := _OF_A_KIND.fullmatch(name):
+        if parts := _KIND_METRIC.fullmatch(name):
             value, ends = metric.value, metric.ci95
             row = Row(
                 name=parts["value"],
@@ -436,7 +430,7 @@ def metric_titles(entry: Entry, labels: Labels) -> dict[str, str]:
     """Return the titles of the metrics by name."""
     groups = {row.name: labels.metric(row.name, row.title or row.name) for row in entry.groups}
     metrics = {
-        shown_metric.name: shown_metric.metric for shown_metric in shown_metrics(entry, labels)
+        shown_metric.name: shown_metric.metric for shown_metric in display_metrics(entry, labels)
     }
     return groups | {name: labels.metric(name, metric.title) for name, metric in metrics.items()}
 
@@ -468,10 +462,10 @@ def protocol_line(entry: Entry) -> str:
 
 def families(results: Results) -> list[list[Entry]]:
     """Group the entries of the same benchmark, protocol and arm: one entry for each reader."""
-    together: dict[tuple[str, str, str], list[Entry]] = {}
+    groups: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in results.benchmarks:
-        together.setdefault((entry.name, protocol_line(entry), entry.arm), []).append(entry)
-    return list(together.values())
+        groups.setdefault((entry.name, protocol_line(entry), entry.arm), []).append(entry)
+    return list(groups.values())
 
 
 def answered_rows(rows: Iterable[Rows]) -> list[Rows]:

@@ -1,5 +1,4 @@
-"""Select the answers that a report shows, in one pass and always the same ones for the same
-records."""
+"""Select the answers that a report shows, in one pass and reproducibly."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ TAIL = 1_200
 STRAY_QUOTA = 20
 """The number of answers kept of a subset that is missing in the results."""
 
-K = TypeVar("K", bound=Hashable)
+Bucket = TypeVar("Bucket", bound=Hashable)
 
 
 class Excerpt(NamedTuple):
@@ -127,8 +126,7 @@ class _Draw:
         self._candidates: dict[_Bucket, list[tuple[bytes, _Key, Case]]] = {}
 
     def offer(self, bucket: _Bucket, key: _Key, make: Callable[[], Case]) -> None:
-        """Keep the answer if its hash is among the smallest of its bucket; only then call
-        `make`."""
+        """Keep the answer if its hash is among the smallest of its bucket; then call `make`."""
         quota = self._quotas.get(bucket, STRAY_QUOTA)
         candidates = self._candidates.setdefault(bucket, [])
         rank = hashlib.blake2b(repr(key).encode("utf-8", "replace"), digest_size=8).digest()
@@ -153,33 +151,32 @@ def choose(
     *labels: Labels,
     render: Render | None = None,
 ) -> Gallery:
-    """Select the answers to show from the records that count; each comes with its question if
-    known.
+    """Select the answers to show; each record comes with its question if that is known.
 
     Transcripts get a title in each language; `render` returns the prompts. Memory depends on the
     quotas, not on the number of records.
     """
-    rights: dict[_Bucket, int] = {}  # according to the results of the first reader
-    failures: dict[_Bucket, int] = {}
+    correct_counts: dict[_Bucket, int] = {}  # according to the results of the first reader
+    failure_counts: dict[_Bucket, int] = {}
     for entry in entries:
         for row in entry.subsets:
             number = row.outcomes["correct"]
-            rights.setdefault((entry.name, row.name), number)
-            failures.setdefault((entry.name, row.name), sum(row.outcomes.values()) - number)
-    failed = _Draw(share_out(FAILURES_SHOWN, failures))
-    right = _Draw(share_out(SUCCESSES_SHOWN, rights))
+            correct_counts.setdefault((entry.name, row.name), number)
+            failure_counts.setdefault((entry.name, row.name), sum(row.outcomes.values()) - number)
+    failure_draw = _Draw(share_out(FAILURES_SHOWN, failure_counts))
+    correct_draw = _Draw(share_out(SUCCESSES_SHOWN, correct_counts))
     for sample, record in answers:
         key = (record.bench, record.id, record.epoch, record.arm)
         # If the question is not available, the id contains the subset, e.g. ``bbh_snarks_3``.
         name = record.id.removeprefix(f"{record.bench}_").rpartition("_")[0]
-        subset = sample.subset if sample else name if (record.bench, name) in rights else ""
+        subset = sample.subset if sample else name if (record.bench, name) in correct_counts else ""
         correct = bool(record.readings) and record.readings[0].score.outcome == "correct"
-        (right if correct else failed).offer(
+        (correct_draw if correct else failure_draw).offer(
             (record.bench, subset),
             key,
             partial(case_of, record, sample, subset, *labels, render=render),
         )
-    places = {bucket: place for place, bucket in enumerate(rights)}
+    places = {bucket: place for place, bucket in enumerate(correct_counts)}
 
     def order(case: Case) -> tuple[object, ...]:
         """Sort by benchmark and subset as in the results, then by id."""
@@ -188,16 +185,16 @@ def choose(
         return place, case.subset, natural_key(record.id), record.epoch, record.arm
 
     return Gallery(
-        sorted(failed.select(FAILURES_SHOWN), key=order),
-        sorted(right.select(SUCCESSES_SHOWN), key=order),
+        sorted(failure_draw.select(FAILURES_SHOWN), key=order),
+        sorted(correct_draw.select(SUCCESSES_SHOWN), key=order),
     )
 
 
-def share_out(total: int, demands: Mapping[K, int]) -> dict[K, int]:
+def share_out(total: int, demands: Mapping[Bucket, int]) -> dict[Bucket, int]:
     """Split `total` evenly over the keys; a key never gets more than its demand."""
     shares = dict.fromkeys(demands, 0)
     remaining = min(total, sum(demands.values()))
-    unfilled = [key for key, want in demands.items() if want > 0]
+    unfilled = [key for key, demand in demands.items() if demand > 0]
     while remaining > 0:
         portion = max(1, remaining // len(unfilled))
         for key in unfilled[: remaining if portion == 1 else None]:
@@ -209,8 +206,7 @@ def share_out(total: int, demands: Mapping[K, int]) -> dict[K, int]:
 
 
 def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
-    """Return `text` without canary lines and control characters, with its middle cut out if it is
-    long."""
+    """Return `text` without canaries, control characters, and its middle if it is long."""
     text = printable(without_canary(text))
     if len(text) <= limit:
         return Excerpt(text)
@@ -253,12 +249,12 @@ def case_of(
     if choices and size and size == len(original_order) and record.order != original_order:
         by_origin = dict(zip(original_order, choices[:size], strict=True))
         choices = (*(by_origin[origin] for origin in record.order), *choices[size:])
-    cuts = (excerpt(choice, TAIL * 2) for choice in choices)
+    excerpts = (excerpt(choice, TAIL * 2) for choice in choices)
     return Case(
         subset=subset,
         record=replace(record, reply=short_reply),  # without its long texts a record is small
         question=excerpt(sample.text, limit) if sample else None,
-        choices=tuple(f"{cut.head} … {cut.tail}" if cut.left_out else cut.head for cut in cuts),
+        choices=tuple(f"{cut.head} … {cut.tail}" if cut.left_out else cut.head for cut in excerpts),
         reply=excerpt(reply.text, limit),
         reasoning=excerpt(reply.reasoning, limit),
         reasoning_length=len(reply.reasoning),

@@ -146,9 +146,9 @@ def _context(
     leaves = manifest_leaves(manifest)
     families = fmt.families(results)
     # The first reader of each benchmark decides which answers count as failures.
-    firsts = [family[0] for family in families]
-    right = sum(entry.outcomes["correct"] for entry in firsts)
-    wrong = sum(sum(entry.outcomes.values()) for entry in firsts) - right
+    first_entries = [family[0] for family in families]
+    correct_total = sum(entry.outcomes["correct"] for entry in first_entries)
+    failure_total = sum(sum(entry.outcomes.values()) for entry in first_entries) - correct_total
     # The anchor of the first shown failure, by benchmark and subset, e.g. ``failed-7``.
     links: dict[str, dict[str, str]] = {}
     failures = []
@@ -173,8 +173,8 @@ def _context(
         "sections": [
             _section(entry, labels, n, fmt.run_command_name(results))
             | {"arm": labels.arm(entry.arm) if entry.arm else ""}
-            | {"links": links.get(entry.name, {}) if entry in firsts else {}}
-            | {"spreads": _spreads(entry, measurements, labels) if entry in firsts else []}
+            | {"links": links.get(entry.name, {}) if entry in first_entries else {}}
+            | {"spreads": _spreads(entry, measurements, labels) if entry in first_entries else []}
             for n, entry in enumerate(results.benchmarks)
         ],
         "overview": [
@@ -203,10 +203,10 @@ def _context(
             for case in gallery.successes
         ],
         "prompts": prompts.shown,
-        "failure_total": max(wrong, len(gallery.failures)),
-        "failures_cut": len(gallery.failures) < wrong
+        "failure_total": max(failure_total, len(gallery.failures)),
+        "failures_cut": len(gallery.failures) < failure_total
         or any(text.left_out for case in gallery.failures for text in case.texts),
-        "success_total": max(right, len(gallery.successes)),
+        "success_total": max(correct_total, len(gallery.successes)),
         "version": metadata.version("keju"),
     }
 
@@ -251,7 +251,7 @@ def _arms(results: Results, labels: Labels) -> dict[str, Any] | None:
 
 def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, Any]:
     """Return the context of one entry of the results."""
-    metrics = fmt.shown_metrics(entry, labels)
+    metrics = fmt.display_metrics(entry, labels)
     chance = entry.metrics.get("chance")
     tool_words, tools = "", None
     if entry.tools is not None:
@@ -319,7 +319,7 @@ def _amounts(kind: str, amounts: Usage | Timing, labels: Labels) -> list[tuple[s
 
 def _headline_row(entry: Entry, labels: Labels) -> Row:
     """Return the headline of an exam as a row of a chart."""
-    metric, chance = fmt.shown_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
+    metric, chance = fmt.display_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
     return Row(
         name=entry.full_name,
         n=metric.n,
@@ -335,7 +335,8 @@ def _spreads(entry: Entry, measurements: Taken, labels: Labels) -> list[tuple[st
     """Return the histograms of an exam's replies, each with its title and description."""
     spreads = measurements.spreads(entry.name, entry.arm)
     return [
-        (labels(f"plot.{kind}"), spread, spread.words(labels)) for kind, spread in spreads.items()
+        (labels(f"plot.{kind}"), spread, spread.describe(labels))
+        for kind, spread in spreads.items()
     ]
 
 
@@ -357,9 +358,9 @@ class _Prompts:
             number = self._numbers.setdefault(prompt.prefix.digest, len(self._numbers))
         if number == len(self.shown):
             title = _location(case, self._labels)
-            cut = [(role, excerpt(text, SHARED_LIMIT)) for role, text in turns]
+            excerpts = [(role, excerpt(text, SHARED_LIMIT)) for role, text in turns]
             size = sum(len(text) for _, text in turns)
-            self.shown.append({"title": title, "turns": cut, "size": size})
+            self.shown.append({"title": title, "turns": excerpts, "size": size})
         return {
             "number": number,
             "role": prompt.role,

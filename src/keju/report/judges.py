@@ -9,8 +9,7 @@ from keju.results.schema import Agreement, Judge
 
 
 def describe_judge(judge: Judge | None, labels: Labels) -> str:
-    """Describe the judge in one line: its answers, its reliability and its cost; empty without a
-    judge."""
+    """Describe the judge's work and reliability in one line; empty without a judge."""
     if judge is None:
         return ""
     counts = {"judged": count(judge.judged), "ungraded": count(judge.ungraded)}

@@ -1,5 +1,4 @@
-"""The live display of a run: a panel on a terminal, plain lines in a log, a bar in a notebook, or a
-callback.
+"""The live display of a run: a panel, plain lines, a notebook bar, or a callback.
 
 Every drawing happens inside a call of the engine and is throttled by the time of the snapshots.
 There is no thread, and an update that is not due costs one comparison.
@@ -47,15 +46,14 @@ LOG_SECONDS = (10.0, 60.0)
 """A log gets a line every 10 s at first and every minute later."""
 SLOW_SECONDS = 30.0
 """A request that takes longer than this is mentioned."""
-ROOM = 80
+DEFAULT_WIDTH = 80
 """The number of terminal columns to assume while they are unknown."""
 LOG_STEPS = 10
 """A log also gets a line after each tenth of the run."""
 
 
 def make_display(stream: TextIO | None = None, *, quiet: bool = False) -> Display:
-    """Return the display for `stream` (stderr by default): live on a terminal, otherwise plain
-    lines."""
+    """Return the display for `stream` (stderr by default): live on a terminal, else plain lines."""
     stream = tolerant(stream if stream is not None else sys.stderr)
     if quiet:
         return QuietDisplay(stream)
@@ -96,8 +94,8 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
         speed.append(said("live.requests", n=compact(speeds[0])))
         speed.append(said("live.tokens", n=compact(speeds[1])))
     if snapshot.actors:
-        at_work = [actor.node for actor in snapshot.actors if actor.node]
-        speed.append(said("live.actors", actors=len(at_work), nodes=len(set(at_work))))
+        busy_nodes = [actor.node for actor in snapshot.actors if actor.node]
+        speed.append(said("live.actors", actors=len(busy_nodes), nodes=len(set(busy_nodes))))
         if paces := rates.actor_rates():
             rate_range = "–".join(dict.fromkeys(map(compact, paces)))
             speed.append(said("live.actor_rates", rates=rate_range))
@@ -109,10 +107,10 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
         speed.append(f"{said('arms.cost')} {money(snapshot.cost)}")
     words = Labels(spoken())
     outlook = [f"{said('live.elapsed')} {words.duration(snapshot.elapsed)}"]
-    ahead = rates.outlook(snapshot.total)
-    if snapshot.done < snapshot.total and ahead is not None:
-        code = "live.left_at_least" if ahead.at_least else "live.left"
-        outlook.append(f"{said(code)} {words.duration(ahead.seconds)}")
+    remaining_time = rates.outlook(snapshot.total)
+    if snapshot.done < snapshot.total and remaining_time is not None:
+        code = "live.left_at_least" if remaining_time.at_least else "live.left"
+        outlook.append(f"{said(code)} {words.duration(remaining_time.seconds)}")
     if snapshot.oldest >= SLOW_SECONDS:
         outlook.append(said("live.oldest", time=words.duration(snapshot.oldest)))
     if snapshot.waiting:
@@ -285,7 +283,7 @@ class LiveDisplay(Redrawn):
             lines[-1].stylize("yellow")
         visible_lines: list[RenderableType] = [line for line in lines if line.plain]
         if rows := arm_rows(snapshot):
-            width = self._live.console.width if self._live is not None else ROOM
+            width = self._live.console.width if self._live is not None else DEFAULT_WIDTH
             visible_lines[:1] = [named_rows(rows, width)]
         return Group(Text(self._title), bar, *visible_lines)
 

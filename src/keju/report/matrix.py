@@ -35,8 +35,7 @@ MARKS = {"highest": "*", "tie": "=", "not comparable": "?"}
 
 
 def figure_of(cell: Cell, labels: Labels) -> str:
-    """Return the number of a cell with its interval: ``63.6 % (60.5–66.6)``, or words without
-    one."""
+    """Return the number of a cell with its interval: ``63.6 % (60.5–66.6)``, or words."""
     if cell.value is None and cell.bounds is None:
         return labels(f"matrix.{cell.state}" if cell.state != "complete" else "no_score")
     ends = f" ({fmt.interval(cell.ci95, DIGITS)})" if cell.ci95 else ""

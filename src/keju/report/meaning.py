@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keju.report.format import GUESSING, Labels, percent, shown_metrics
+from keju.report.format import GUESSING, Labels, display_metrics, percent
 from keju.results.schema import NO_GOLD, Entry
 
 Standing = Literal["above", "like", "below"]
 
-LOPSIDED = 1.25
+ASYMMETRY_RATIO = 1.25
 """Both sides of an interval are shown if one is longer than the other by this factor."""
 
 
@@ -18,7 +18,7 @@ def standing(entry: Entry, labels: Labels) -> Standing | None:
 
     Returns None if this is unknown or if guessing scores zero.
     """
-    metric, chance = shown_metrics(entry, labels)[0].metric, _chance(entry)
+    metric, chance = display_metrics(entry, labels)[0].metric, _chance(entry)
     if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD or not chance:
         return None
     ends = [*metric.ci95, *(metric.bounds or ())]
@@ -35,15 +35,15 @@ def remark_on_chance(entry: Entry, run: str, labels: Labels) -> str:
     level = standing(entry, labels)
     if level in (None, "above"):
         return ""
-    words = labels(f"remark.{level}_chance", chance=percent(_chance(entry)))
+    remark = labels(f"remark.{level}_chance", chance=percent(_chance(entry)))
     # Only a file of predictions has a choice of gold answers, and it is not a run.
-    look = labels("remark.look", run=run) if level == "below" and run and not entry.gold else ""
-    return words + look
+    hint = labels("remark.look", run=run) if level == "below" and run and not entry.gold else ""
+    return remark + hint
 
 
 def interpret_score(entry: Entry, labels: Labels) -> list[str]:
     """Interpret the headline: whether it is better than guessing, and how precise it is."""
-    metric = shown_metrics(entry, labels)[0].metric
+    metric = display_metrics(entry, labels)[0].metric
     if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD:
         return []
     low, high = metric.ci95
@@ -51,7 +51,7 @@ def interpret_score(entry: Entry, labels: Labels) -> list[str]:
     if level := standing(entry, labels):
         words.append(labels(f"meaning.{level}_chance", chance=percent(_chance(entry))))
     below, above = (max(0.0, 100 * gap) for gap in (metric.value - low, high - metric.value))
-    if max(below, above) > LOPSIDED * min(below, above):
+    if max(below, above) > ASYMMETRY_RATIO * min(below, above):
         words.append(labels("meaning.sure_sides", below=f"{below:.1f}", above=f"{above:.1f}"))
     else:
         words.append(labels("meaning.sure", points=f"{50 * (high - low):.1f}"))

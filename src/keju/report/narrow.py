@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 GAP = 3
 """The number of blanks between the columns of a table that fits the width."""
-LEAST = 8
+MIN_NAME_WIDTH = 8
 """The number of characters that a name keeps in the narrowest terminal."""
 
 
@@ -33,9 +33,13 @@ def named_rows(rows: Sequence[Sequence[str]], width: int) -> Table:
         words = [max(map(cells, title.split()), default=0) for title in titles]
         numbers = [max(map(cells, column)) for column in zip(*data_rows, strict=True)]
         widths = [max(pair) for pair in zip(words, numbers, strict=True)]
-        while len(widths) > 2 and LEAST + sum(widths[1:]) + gap * (len(widths) - 1) > width:
+        while (
+            len(widths) > 2 and MIN_NAME_WIDTH + sum(widths[1:]) + gap * (len(widths) - 1) > width
+        ):
             widths.pop()
-        widths[0] = max(LEAST, min(widths[0], width - sum(widths[1:]) - gap * (len(widths) - 1)))
+        widths[0] = max(
+            MIN_NAME_WIDTH, min(widths[0], width - sum(widths[1:]) - gap * (len(widths) - 1))
+        )
     table = Table.grid(padding=(0, gap, 0, 0))
     for column_width in widths:
         table.add_column(width=column_width)

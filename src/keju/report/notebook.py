@@ -22,7 +22,7 @@ from keju.results.samples import Samples
 
 ROWS = 20
 """The number of answers that a notebook shows."""
-_ANSWER, _END = 60, 160
+_ANSWER, _END_LENGTH = 60, 160
 _COLUMNS = ("id", "subset", "outcome", "answer", "target", "reply")
 
 
@@ -159,7 +159,7 @@ def _(value: Samples) -> str:
             labels(f"outcome.{row.outcome}"),
             fmt.shorten(row.answer or "", _ANSWER),
             fmt.shorten(fmt.without_canary(row.target or ""), _ANSWER),
-            fmt.shorten(fmt.without_canary(row.reply)[-_END:], _END),
+            fmt.shorten(fmt.without_canary(row.reply)[-_END_LENGTH:], _END_LENGTH),
         ]
         for row in islice(value, ROWS + 1)
     ]

@@ -52,8 +52,7 @@ class Tongues:
         return pair
 
     def __call__(self, key: str, **values: Any) -> str:
-        """Return the label `key` with its placeholders filled; a placeholder value may be a
-        pair."""
+        """Return the label `key` with its placeholders filled; the values may be pairs."""
         values_by_language = [
             {n: v.texts[place] if isinstance(v, Pair) else v for n, v in values.items()}
             for place in (0, 1)
@@ -62,9 +61,9 @@ class Tongues:
             *(labels(key, **values_by_language[n]) for n, labels in enumerate(self.all_labels))
         )
 
-    def get(self, key: str, otherwise: str) -> str:
+    def get(self, key: str, default: str) -> str:
         """Return the label `key` if the catalogues have it, otherwise the default."""
-        return self.combine(*(labels.get(key, otherwise) for labels in self.all_labels))
+        return self.combine(*(labels.get(key, default) for labels in self.all_labels))
 
     def row(self, row: Row) -> str:
         """Return the name of a subset or group."""
@@ -103,11 +102,10 @@ def bilingual(text: Any) -> str:
     return " / ".join(text.texts) if isinstance(text, Pair) else str(text)
 
 
-def moment(stamp: str) -> str:
-    """Format a time in local time and keep the exact time in an attribute; return other texts as
-    is."""
-    local_time = fmt.moment(stamp)
-    return local_time if local_time == stamp else _TIME.format(stamp, local_time)
+def moment(timestamp: str) -> str:
+    """Format a time as local time and keep the exact time in an attribute."""
+    local_time = fmt.moment(timestamp)
+    return local_time if local_time == timestamp else _TIME.format(timestamp, local_time)
 
 
 @cache

@@ -99,8 +99,7 @@ def resource_rows(pair: Comparison, labels: Labels) -> Iterator[tuple[str, str, 
 
 
 def describe_tested_mean(tested_row: Comparison | GateRow, labels: Labels) -> str:
-    """Describe which mean is tested if the headline of the exam is another metric; otherwise
-    empty."""
+    """Describe which mean is tested if the exam's headline is another metric; otherwise empty."""
     if not tested_row.headline:
         return ""
     title = labels.metric(tested_row.headline, "")
@@ -125,20 +124,23 @@ def explain_borderline(pair: Comparison, labels: Labels) -> str:
 
 
 def comparison_notes(pair: Comparison, labels: Labels) -> Iterator[str]:
-    """Yield notes about a difference: the criterion, the subsets that differ, the questions left
-    out."""
+    """Yield notes: the decisive criterion, the subsets that differ, the questions left out."""
     if words := describe_tested_mean(pair, labels):
         yield words
     if edge := explain_borderline(pair, labels):
         yield edge
-    clear = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]
-    if clear:
-        clearest = sorted(clear, key=lambda row: row.p_adjusted)[:SUBSETS_NAMED]
+    significant_subsets = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]
+    if significant_subsets:
+        clearest = sorted(significant_subsets, key=lambda row: row.p_adjusted)[:SUBSETS_NAMED]
         listed = labels("list_separator").join(
             f"{row.name} {100 * row.difference:+.1f}" for row in clearest
         )
-        counts = {"n": len(clear), "whole": len(pair.subsets)}
-        key = "compare.subsets_first" if len(clear) > len(clearest) else "compare.subsets"
+        counts = {"n": len(significant_subsets), "whole": len(pair.subsets)}
+        key = (
+            "compare.subsets_first"
+            if len(significant_subsets) > len(clearest)
+            else "compare.subsets"
+        )
         yield labels(key, listed=listed, **counts)
     elif pair.subsets:
         yield labels("compare.no_subsets", whole=len(pair.subsets))

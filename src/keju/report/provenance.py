@@ -39,8 +39,7 @@ def manifest_leaves(manifest: Manifest) -> list[tuple[str, str]]:
 def main_settings(
     manifest: Manifest, results: Results, labels: Labels
 ) -> Iterator[tuple[str, str]]:
-    """Yield the settings that are needed to reproduce the numbers; skip those that are not
-    recorded.
+    """Yield the recorded settings that are needed to reproduce the numbers.
 
     Names and values are meant for a page: a time is an HTML element.
     """

@@ -119,14 +119,15 @@ class Rates:
         return (span_end.done - span_start.done) / (span_end.elapsed - span_start.elapsed)
 
     def actor_rates(self) -> tuple[float, float] | None:
-        """Return answers per second of the slowest and of the fastest actor, or None while
-        unknown."""
+        """Return answers per second of the slowest and the fastest actor, or None while unknown."""
         span = self._measured_span(RATE_WINDOW, _answer_count)
         if span is None or len(span[0].actors) != len(span[1].actors):
             return None
         seconds = span[1].elapsed - span[0].elapsed
         pairs = zip(span[0].actors, span[1].actors, strict=True)
-        rates = [(now.answered - then.answered) / seconds for then, now in pairs if now.node]
+        rates = [
+            (later.answered - earlier.answered) / seconds for earlier, later in pairs if later.node
+        ]
         return (min(rates), max(rates)) if rates else None
 
     def outlook(self, total: int) -> Outlook | None:

@@ -110,7 +110,7 @@ class RunResults(dict[str, Any]):
 def _headline(entry: Entry, results: Results, labels: Labels) -> tuple[str, str]:
     """Return the number of an entry, or the words that replace it, and its interval."""
     headline = fmt.headline_of(entry, fmt.run_command_name(results), labels)
-    ends = fmt.shown_metrics(entry, labels)[0].metric.ci95 if headline.figure else None
+    ends = fmt.display_metrics(entry, labels)[0].metric.ci95 if headline.figure else None
     return headline.figure or headline.title, interval(ends) if ends else ""
 
 

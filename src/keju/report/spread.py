@@ -34,7 +34,7 @@ class Spread(NamedTuple):
     percentile_95: float
     largest: float
 
-    def words(self, labels: Labels) -> str:
+    def describe(self, labels: Labels) -> str:
         """Describe the histogram in one line."""
         amounts = {"middle": format_amount(self.median), "high": format_amount(self.percentile_95)}
         return labels("plot.spread", n=count(self.n), **amounts, most=format_amount(self.largest))

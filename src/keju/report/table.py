@@ -41,11 +41,9 @@ class Column:
     fold: bool = False
     """A long text that may be broken over several lines."""
     spare: int = 0
-    """On a narrow screen, the columns with the largest number are dropped first; 0 is never
-    dropped."""
+    """On a narrow screen, columns with the largest number are dropped first; 0 is always kept."""
     id: bool = False
-    """An identifier of the row, like the first column; it is never broken, so that it can be
-    copied."""
+    """An identifier of the row, like the first column; it is never broken and can be copied."""
     meaning: str = ""
     """An explanation of the title, printed once below the first table that shows the column."""
 
@@ -56,13 +54,13 @@ class _Ready:
 
     column: Column
     cells: tuple[str, ...]
-    right: bool
-    numeric: bool
+    is_right_aligned: bool
+    is_numeric: bool
     width: int
     """The width of the title and the cells on one line each."""
-    tight: int
+    tight_width: int
     """The same width if the title is broken between words and a long text is folded."""
-    minimum: int
+    minimum_width: int
     """The same width if names are also broken between their parts."""
 
 
@@ -209,7 +207,7 @@ def records_of(
 
 def _record_lines(columns: Sequence[_Ready], width: int) -> Iterator[Record]:
     labels = Labels(spoken())
-    names = [c for n, c in enumerate(columns) if c.column.id or (n == 0 and not c.numeric)]
+    names = [c for n, c in enumerate(columns) if c.column.id or (n == 0 and not c.is_numeric)]
     value_columns = [column for column in columns if column not in names]
     for row in range(len(columns[0].cells)):
         fields = [
@@ -306,17 +304,17 @@ def _fit(columns: list[_Ready], width: int) -> tuple[list[_Ready], list[int]]:
     Titles are broken first, then spare columns are dropped, then names are broken.
     """
     room = width - _GAP * (len(columns) - 1)
-    natural = [column.tight if column.column.fold else column.width for column in columns]
+    natural = [column.tight_width if column.column.fold else column.width for column in columns]
     if sum(natural) <= room:
         return columns, _widen(columns, natural, room)
     visible = columns
     for number in sorted({c.column.spare for c in columns} - {0}, reverse=True):
-        if sum(c.tight for c in visible) <= width - _GAP * (len(visible) - 1):
+        if sum(c.tight_width for c in visible) <= width - _GAP * (len(visible) - 1):
             break
         visible = [column for column in visible if column.column.spare != number]
     room = width - _GAP * (len(visible) - 1)
-    tight = [column.tight for column in visible]
-    tight[0] = max(visible[0].minimum, min(tight[0], room - sum(tight[1:])))
+    tight = [column.tight_width for column in visible]
+    tight[0] = max(visible[0].minimum_width, min(tight[0], room - sum(tight[1:])))
     return visible, _widen(visible, tight, room)
 
 
@@ -363,7 +361,7 @@ def _rich_table(columns: Sequence[_Ready], widths: Sequence[int]) -> Table:
     )
     drawn: list[Sequence[str]] = []
     for position, (ready, width) in enumerate(zip(columns, widths, strict=True)):
-        justify: Literal["left", "right"] = "right" if ready.right else "left"
+        justify: Literal["left", "right"] = "right" if ready.is_right_aligned else "left"
         table.add_column(Text(ready.column.title), justify=justify, width=width, overflow="fold")
         if ready.column.fold:
             drawn.append(["\n".join(_wrap(cell, width)) for cell in ready.cells])

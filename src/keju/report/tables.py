@@ -36,8 +36,8 @@ def _rows(entry: Entry, labels: Labels) -> list[list[_Row]]:
         return _Row(name, share(value, bounds), interval(ends), n, strong)
 
     metrics = [
-        row(metric.marked(labels), metric.metric.value, metric.metric, strong=not place)
-        for place, metric in enumerate(fmt.shown_metrics(entry, labels))
+        row(metric.marked_title(labels), metric.metric.value, metric.metric, strong=not place)
+        for place, metric in enumerate(fmt.display_metrics(entry, labels))
     ]
     parts = [
         [

@@ -18,9 +18,8 @@ from keju.results.curve import Curve
 from keju.results.schema import NO_GOLD, Disagreement, Entry, Results
 
 _ANSWER_WIDTH = 40
-_SPARED = {"published": 4, "correct": 3, "incorrect": 3, "chance": 2}
-"""Columns that a narrow screen can drop, the largest number first. Accuracy and n are never
-dropped."""
+_SPARE_COLUMNS = {"published": 4, "correct": 3, "incorrect": 3, "chance": 2}
+"""Columns that a narrow screen can drop, the largest number first."""
 _INDENT = 2
 _STYLES: dict[meaning.Standing | None, str] = {
     None: "bold green",
@@ -40,8 +39,8 @@ def render_results(
     """
     labels = Labels(spoken())
     screen = Screen(file, width)
-    together = [entry for entry in results.benchmarks if not results.is_level(entry)]
-    if fmt.answered_rows(together):
+    exam_entries = [entry for entry in results.benchmarks if not results.is_level(entry)]
+    if fmt.answered_rows(exam_entries):
         _print_overview(screen, results, labels)
     _print_arms(screen, results, labels)
     if results.disagreements:
@@ -109,8 +108,8 @@ def _print_curve(screen: Screen, curve: Curve, labels: Labels) -> None:
     name = labels("curve.of_exam", exam=curve.exam, reader=curve.reader)
     screen.line(labels("named", name=labels("curve.title"), text=name), style="bold")
     levels = curves.level_table(curve, labels)
-    plain = not _can_encode("".join(curves.FINE), screen.file)
-    strips = [curves.strip(point, plain=plain) for point in curve.points]
+    plain = not _can_encode("".join(curves.UNICODE_MARKS), screen.file)
+    strips = [curves.strip(point, is_ascii=plain) for point in curve.points]
     columns: list[str | Column] = [*levels.titles, Column(labels("curve.strip"), "left", spare=1)]
     _print_table(
         screen,
@@ -140,7 +139,7 @@ def _print_entry(screen: Screen, entry: Entry, results: Results, labels: Labels)
     if results.model:
         parts.append(f"{labels.word('model')} {results.model}")
     screen.line(" · ".join([*parts, f"n {labels.graded(entry)}"]), style="bold")
-    headline_group, *other_groups = fmt.group_equal_metrics(fmt.shown_metrics(entry, labels))
+    headline_group, *other_groups = fmt.group_equal_metrics(fmt.display_metrics(entry, labels))
     if entry.gold == NO_GOLD:
         headline_group, other_groups = headline_group[:1], []
     run = fmt.run_command_name(results)
@@ -186,7 +185,7 @@ def _print_entry(screen: Screen, entry: Entry, results: Results, labels: Labels)
 def _headline_text(entry: Entry, run: str, labels: Labels) -> str:
     headline, headline_metric = (
         fmt.headline_of(entry, run, labels),
-        fmt.shown_metrics(entry, labels)[0],
+        fmt.display_metrics(entry, labels)[0],
     )
     if headline.title == headline_metric.title:
         words = filter(None, [_metric_line(headline_metric, labels), headline.note])
@@ -215,7 +214,9 @@ def _metric_line(shown_metric: Shown, labels: Labels) -> str:
 def _equal_metrics_line(metrics: Sequence[Shown], labels: Labels) -> str:
     """Return the titles of the metrics that equal the first one; they follow its line."""
     shown_metric, *equal_metrics = metrics
-    marked_titles = dict.fromkeys(equal_metric.marked(labels) for equal_metric in equal_metrics)
+    marked_titles = dict.fromkeys(
+        equal_metric.marked_title(labels) for equal_metric in equal_metrics
+    )
     titles = labels("pair_separator").join(marked_titles)
     figure = share(shown_metric.metric.value, shown_metric.metric.bounds)
     return labels("also_metrics", figure=figure, titles=titles) if titles else ""
@@ -224,8 +225,7 @@ def _equal_metrics_line(metrics: Sequence[Shown], labels: Labels) -> str:
 def _print_table(
     screen: Screen, columns: Sequence[str | Column], rows: list[list[Cell]], note: str = ""
 ) -> None:
-    """Print a table: the first column names the rows, all other columns are aligned to the
-    right."""
+    """Print a table; all columns except the first are aligned to the right."""
     if rows:
         value_columns = [c if isinstance(c, Column) else Column(c, "right") for c in columns[1:]]
         screen.table([columns[0], *value_columns], rows)
@@ -249,8 +249,7 @@ def _print_published(screen: Screen, entry: Entry, labels: Labels) -> None:
 
 
 def _print_subsets_and_groups(screen: Screen, entry: Entry, labels: Labels) -> None:
-    """Print a row for each subset, then for each group. Outcomes that never occur have no
-    column."""
+    """Print a row for each subset, then for each group; skip outcomes that never occur."""
     occurring = fmt.occurring_outcomes(entry.subsets)
     references = fmt.subset_references(entry)
     columns: list[str | Column] = [
@@ -258,13 +257,13 @@ def _print_subsets_and_groups(screen: Screen, entry: Entry, labels: Labels) -> N
         "n",
         labels.word("accuracy"),
         labels("interval"),
-        Column(labels.word("chance"), "right", spare=_SPARED["chance"]),
+        Column(labels.word("chance"), "right", spare=_SPARE_COLUMNS["chance"]),
         *(
-            Column(fmt.reference_name(r, labels), "right", spare=_SPARED["published"])
+            Column(fmt.reference_name(r, labels), "right", spare=_SPARE_COLUMNS["published"])
             for r in references
         ),
         *(
-            Column(labels(f"outcome.{outcome}"), "right", spare=_SPARED.get(outcome, 1))
+            Column(labels(f"outcome.{outcome}"), "right", spare=_SPARE_COLUMNS.get(outcome, 1))
             for outcome in occurring
         ),
     ]
@@ -302,7 +301,7 @@ def _print_readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> N
     protocol = f"{labels.word('protocol')} {fmt.protocol_line(first_entry)}"
     title = f"{first_entry.full_name} · {protocol} · {labels('readers_beside')}"
     screen.line(title, "bold")
-    headlines = [fmt.shown_metrics(entry, labels)[0] for entry in family]
+    headlines = [fmt.display_metrics(entry, labels)[0] for entry in family]
     overall_figures = [
         share(metric.value, metric.bounds) + (f" ({interval(metric.ci95)})" if metric.ci95 else "")
         for _, _, metric in headlines

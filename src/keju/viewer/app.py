@@ -45,9 +45,9 @@ from keju.viewer.shelf import Shelf, State, Stored
 TOKEN: Final = "keju_token"
 """The cookie and the query parameter that grant access to other machines."""
 LOOPBACK: Final = ["127.0.0.1", "localhost", "[::1]"]
-ARENAS: Final = -8
+MAX_ARENAS_OPTION: Final = -8
 """The value of glibc's M_ARENA_MAX: the number of heaps that the threads share."""
-PULSE: Final = 1.0
+POLL_SECONDS: Final = 1.0
 """Seconds between two checks of a run that is going on."""
 HEADERS: Final = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
@@ -166,7 +166,7 @@ def make_app(
                         sent_state = current_state
                     if state != "running":
                         break
-                    await asyncio.sleep(PULSE)
+                    await asyncio.sleep(POLL_SECONDS)
             if stop is None or not stop.is_set():
                 yield _event("done", "")
 
@@ -247,8 +247,7 @@ def _state_of(stored: Stored) -> State:
 
 
 def _event(name: str, text: str) -> bytes:
-    """Return one event of a stream; its text is a JSON string because a line end would end the
-    event."""
+    """Return one event of a stream; its text is JSON because it must not contain a line end."""
     return f"event: {name}\ndata: ".encode() + msgspec.json.encode(text) + b"\n\n"
 
 
@@ -307,12 +306,11 @@ def _share_one_heap() -> None:
     stayed in these heaps. Other C libraries do not have this setting.
     """
     with suppress(OSError, AttributeError, TypeError):  # TypeError: no library to name, on Windows
-        ctypes.CDLL(None).mallopt(ARENAS, 1)
+        ctypes.CDLL(None).mallopt(MAX_ARENAS_OPTION, 1)
 
 
-def _pass_over_full(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Ignore the error of too many open files: asyncio tries to accept connections again after 1
-    s."""
+def _ignore_too_many_files(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Ignore the error of too many open files: asyncio accepts connections again after 1 s."""
     error = context.get("exception")
     if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
         loop.default_exception_handler(context)
@@ -338,7 +336,7 @@ async def _serve_until_stopped(
         stop.set()
 
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(_pass_over_full)
+    loop.set_exception_handler(_ignore_too_many_files)
     with calling(end, loop):
         task = asyncio.create_task(server.serve(sockets=[listener]))
         while not server.started and not task.done():

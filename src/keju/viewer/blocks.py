@@ -1,5 +1,4 @@
-"""Read a journal in blocks of whole lines, within limits, because runs may come from other
-people."""
+"""Read a journal in blocks of whole lines, within limits, because any run may be opened."""
 
 from __future__ import annotations
 

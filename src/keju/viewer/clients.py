@@ -10,7 +10,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_CLIENTS: Final = 256
 """The number of connections at a time; a further one ends the one that was idle for longest."""
-SILENCE: Final = 20.0
+IDLE_SECONDS: Final = 20.0
 """Seconds in which a client must have sent a whole request."""
 
 
@@ -28,7 +28,7 @@ class Client(H11Protocol):
         if len(other_clients) >= MOST_CLIENTS:
             oldest = min(silent, key=lambda client: client._active_since, default=self)
             oldest.transport.abort()
-        self.loop.call_later(SILENCE, self._close_if_silent)
+        self.loop.call_later(IDLE_SECONDS, self._close_if_silent)
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request."""
@@ -55,7 +55,7 @@ class Client(H11Protocol):
         """Close the connection if the client has sent no whole request in time."""
         if self.transport.is_closing():
             return
-        if self.is_silent and monotonic() - self._active_since >= SILENCE:
+        if self.is_silent and monotonic() - self._active_since >= IDLE_SECONDS:
             self.transport.abort()
         else:
-            self.loop.call_later(SILENCE, self._close_if_silent)
+            self.loop.call_later(IDLE_SECONDS, self._close_if_silent)

@@ -25,10 +25,10 @@ from keju.viewer.shelf import Stored
 
 MOST_RUNS: Final = 6
 """The maximum number of runs on one page."""
-FLIPS: Final = 200
+FLIPS_SHOWN: Final = 200
 """The maximum number of gains and of losses on a page."""
-_CACHED: Final = 16
-_LONG: Final = 100_000
+_MAX_CACHED: Final = 16
+_LARGE_COMPARISON: Final = 100_000
 """A comparison with more replies than this is the only one in the cache."""
 _ANSWER: Final = 60
 
@@ -52,7 +52,7 @@ class Comparing:
         for pair_context in context["pairs"]:
             pair: Comparison = pair_context["pair"]
             pair_context["flips"] = [
-                (title, count, _rows(pair, select_flips(pair.flips, FLIPS), runs, labels))
+                (title, count, _rows(pair, select_flips(pair.flips, FLIPS_SHOWN), runs, labels))
                 for title, count, select_flips in (
                     ("view.gained", pair.arm_only, first_gains),
                     ("view.lost", pair.base_only, first_losses),
@@ -75,7 +75,10 @@ class Comparing:
         """Return the comparison; it is cached until one of the runs grows."""
         key = tuple((run.name, run.index.generation, run.index.end) for run in runs)
         if key not in self._comparisons:
-            if len(self._comparisons) >= _CACHED or sum(run.total for run in runs) > _LONG:
+            if (
+                len(self._comparisons) >= _MAX_CACHED
+                or sum(run.total for run in runs) > _LARGE_COMPARISON
+            ):
                 self._comparisons.clear()
             folders = [run.run.folder for run in runs]
             self._comparisons[key] = compare(*folders, data_dir=self._pages.shelf.data_dir)

@@ -182,8 +182,7 @@ def _signal_name(code: int) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the variables that the child needs to find Python and Keju, without the user's
-    keys."""
+    """Return the variables that the child needs to find Python and Keju, without keys of users."""
     variable_names = (
         "PATH",
         "PYTHONPATH",

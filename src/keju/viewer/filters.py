@@ -20,7 +20,7 @@ PAGE: Final = 50
 PIECE: Final = 1 << 17
 """The number of replies that are sorted at once."""
 _LARGEST: Final = (1 << 32) - 1
-_OF_ALL_PAGES: Final = ("lang", "token")
+_COMMON_PARAMETERS: Final = ("lang", "token")
 """Query parameters that every address may have."""
 FAILED: Final = "failed"
 """Stands for every outcome except ``correct``."""
@@ -67,7 +67,7 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def unknown_parameters(cls, query: Mapping[str, str]) -> list[str]:
         """Return the query parameters that are not filters and have no effect."""
-        return [name for name in query if name not in (*cls.__struct_fields__, *_OF_ALL_PAGES)]
+        return [name for name in query if name not in (*cls.__struct_fields__, *_COMMON_PARAMETERS)]
 
     def query(self, **changes: Any) -> str:
         """Return this selection as part of an address, with some of its fields changed."""
@@ -82,8 +82,8 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def needs_details(self) -> bool:
         """Whether the selection needs more than the index."""
-        beyond = (self.subset, self.tools, self.least, self.most, self.where)
-        return any(value not in ("", None) for value in beyond) or self.sort != "exam"
+        detail_filters = (self.subset, self.tools, self.least, self.most, self.where)
+        return any(value not in ("", None) for value in detail_filters) or self.sort != "exam"
 
 
 def _explain_refusal(name: str, value: str) -> UsageError:
@@ -159,13 +159,16 @@ def find(
     if selection.needs_details or selection.text:
         loaded_details = details()
         numbers = _by_details(selection, loaded_details, numbers, subsets)
-    for words, look in ((selection.text, find_text), (selection.where, evaluate_condition)):
+    for words, search_replies in (
+        (selection.text, find_text),
+        (selection.where, evaluate_condition),
+    ):
         if words:
-            accepted = look(words)
+            accepted = search_replies(words)
             numbers = array("I", (n for n in numbers if n < len(accepted) and accepted[n]))
-    counted = Counter(index.kind[n] for n in numbers)
+    kind_counts = Counter(index.kind[n] for n in numbers)
     outcomes: Counter[Outcome] = Counter()
-    for number, count in counted.items():
+    for number, count in kind_counts.items():
         outcomes[kinds[number].outcome] += count
     if selection.outcome:
         requested_outcome = selection.outcome

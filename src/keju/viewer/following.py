@@ -15,7 +15,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from keju.errors import KejuError, UsageError
-from keju.report.board import OVER, Line, State
+from keju.report.board import ENDED_STATES, Line, State
 from keju.runs.journal import FILE, is_held
 from keju.runs.manifest import MANIFEST, StoredSession
 from keju.runs.plan import LOCK, StoredPlan, find_plan
@@ -49,8 +49,12 @@ class Pace:
         self._looks.append((now, answered))
         while len(self._looks) > 2 and self._looks[1][0] <= now - WINDOW:
             self._looks.popleft()
-        (began, first_count), (ended, last_count) = self._looks[0], self._looks[-1]
-        return (last_count - first_count) / (ended - began) if ended > began else None
+        (first_time, first_count), (last_time, last_count) = self._looks[0], self._looks[-1]
+        return (
+            (last_count - first_count) / (last_time - first_time)
+            if last_time > first_time
+            else None
+        )
 
 
 class Following:
@@ -112,8 +116,10 @@ class Following:
         line_state: State = "complete" if state in ("complete", "imported") else "incomplete"
         session = manifest.sessions[-1] if manifest.sessions else StoredSession()
         if is_locked or state == "running":
-            judged = session.ended and not manifest.complete and len(stored.index) >= stored.total
-            line_state = "judging" if judged else "running"
+            is_judging = (
+                session.ended and not manifest.complete and len(stored.index) >= stored.total
+            )
+            line_state = "judging" if is_judging else "running"
         speed = self._paces.setdefault(folder, Pace()).record(len(stored.index))
         if speed is None and session.seconds and line_state == "running":
             answered = session.requests - session.retries - session.in_flight
@@ -144,13 +150,13 @@ def _with_session_usage(
     line: Line, session: StoredSession, speed: float | None, seconds_left: float | None
 ) -> Line:
     """Add the usage of the present session to a run's line."""
-    alive = line.state not in OVER
+    is_active = line.state not in ENDED_STATES
     return line._replace(
-        in_flight=session.in_flight if alive else 0,
+        in_flight=session.in_flight if is_active else 0,
         requests=session.requests,
         tokens=session.input_tokens + session.output_tokens,
         cost=session.cost if isinstance(session.cost, float) else None,
         retries=session.retries,
-        speed=speed if alive else None,
-        left=seconds_left if alive else None,
+        speed=speed if is_active else None,
+        left=seconds_left if is_active else None,
     )

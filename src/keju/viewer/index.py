@@ -30,13 +30,13 @@ from keju.viewer.blocks import blocks
 
 _BATCH: Final = 1 << 20
 """The number of bytes of the journal that are read at once."""
-_MOST_SEEN: Final = 20_000
+_MAX_CACHED_READINGS: Final = 20_000
 """The number of different readings that are cached."""
 FEW_KEYS: Final = 1 << 17
 """Up to this number, keys are stored in a dictionary, which takes about a hundred bytes per key."""
-_LARGEST, _LONGEST_TIME = (1 << 32) - 1, 1e9
+_MAX_TOKENS, _MAX_SECONDS = (1 << 32) - 1, 1e9
 """The maximum number of tokens and seconds of a reply for sorting and filtering."""
-_CALL: Final = b'"calls":[{'
+_CALL_MARK: Final = b'"calls":[{'
 """Bytes in the transcript of a model that called a tool."""
 
 
@@ -220,9 +220,9 @@ class Index:
             (self.part, [self._parts[line.bench, line.arm] for line in lines]),
             (self.kind, self._kinds_of(lines)),
         )
-        new = len(numbers) - size
+        new_count = len(numbers) - size
         for column, values in columns:
-            column.extend(values[:new])
+            column.extend(values[:new_count])
             for number, value in zip(replacements, values, strict=False):
                 column[number] = value
 
@@ -235,7 +235,7 @@ class Index:
                 self._judge_readings.get(line.hash, line_readings) for line, line_readings in pairs
             ]
         kind_numbers = self._kind_numbers
-        if len(kind_numbers) > _MOST_SEEN:
+        if len(kind_numbers) > _MAX_CACHED_READINGS:
             kind_numbers.clear()
         for unique_readings in dict.fromkeys(readings_json):
             if unique_readings not in kind_numbers:
@@ -270,23 +270,23 @@ class Keys:
     """
 
     def __init__(self) -> None:
-        self._few: dict[int, int] = {}
+        self._numbers_by_key: dict[int, int] = {}
         self._met = array("q")
         self._slots = array("I")
 
     def __len__(self) -> int:
-        return len(self._met) or len(self._few)
+        return len(self._met) or len(self._numbers_by_key)
 
     def find(self, key: int) -> int:
         """Return the number of a key, or -1 if the key is unknown."""
         if not self._met:
-            return self._few.get(key, -1)
+            return self._numbers_by_key.get(key, -1)
         return self._slots[self._slot(key)] - 1
 
     def add(self, key: int) -> int:
         """Return the number of a key; a new key gets the next number."""
-        if not self._met and len(self._few) < FEW_KEYS:
-            return self._few.setdefault(key, len(self._few))
+        if not self._met and len(self._numbers_by_key) < FEW_KEYS:
+            return self._numbers_by_key.setdefault(key, len(self._numbers_by_key))
         slot = self._slot(key)
         if not self._slots[slot]:
             self._met.append(key)
@@ -294,14 +294,13 @@ class Keys:
         return self._slots[slot] - 1
 
     def add_all_new(self, keys: list[int]) -> bool:
-        """Number keys that are all new; return False if some are not (some may then be
-        numbered)."""
+        """Number keys if all are new; otherwise return False, with some possibly numbered."""
         size = len(self) + len(keys)
         if size <= FEW_KEYS and not self._met:
             fresh = dict(zip(keys, range(len(self), size), strict=True))
-            if len(fresh) < len(keys) or not self._few.keys().isdisjoint(fresh):
+            if len(fresh) < len(keys) or not self._numbers_by_key.keys().isdisjoint(fresh):
                 return False
-            self._few.update(fresh)
+            self._numbers_by_key.update(fresh)
             return True
         if 3 * size > 2 * len(self._slots):
             self._grow(size)
@@ -328,8 +327,8 @@ class Keys:
 
     def _grow(self, size: int) -> None:
         """Build a larger table with space for `size` keys and some more."""
-        met = self._met or array("q", self._few)
-        self._few, self._met = {}, array("q")
+        met = self._met or array("q", self._numbers_by_key)
+        self._numbers_by_key, self._met = {}, array("q")
         self._slots = array("I", bytes(4 << (size * 3 // 2).bit_length()))
         mask = len(self._slots) - 1
         for number, key in enumerate(met, 1):
@@ -413,8 +412,7 @@ def _grades(path: Path) -> dict[str, bytes]:
 
 
 def _size_of(path: Path) -> int:
-    """Return the size of a journal, or 0 without one; raise DataError if it is not a regular
-    file."""
+    """Return the size of a journal, or 0 without one; raise DataError if it is not a file."""
     try:
         file_stat = path.lstat()
     except FileNotFoundError:
@@ -535,7 +533,7 @@ class Details:
         place = self.places.get(line.bench, _NOWHERE).get(line.id) or _UNKNOWN
         self.subset[number], self.position[number] = place
         reply = line.reply
-        self.seconds[number] = min(_LONGEST_TIME, max(0.0, reply.seconds))
-        self.tokens[number] = min(_LARGEST, max(0, reply.usage.output))
+        self.seconds[number] = min(_MAX_SECONDS, max(0.0, reply.seconds))
+        self.tokens[number] = min(_MAX_TOKENS, max(0, reply.usage.output))
         self.length[number] = len(reply.text)
-        self.acted[number] = reply.episode is not None and _CALL in bytes(reply.episode.turns)
+        self.acted[number] = reply.episode is not None and _CALL_MARK in bytes(reply.episode.turns)

@@ -1,5 +1,4 @@
-"""Group results into tables that can be ranked: same exam, same settings, same number of
-questions."""
+"""Group results into tables that can be ranked: same exam, settings and number of questions."""
 
 from __future__ import annotations
 

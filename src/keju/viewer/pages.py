@@ -41,11 +41,11 @@ LANGUAGE: Final = "keju_language"
 TEXT: Final = 200_000
 """The maximum number of characters of a text on a page."""
 EXCERPT: Final = 160
-LOOKED_AT: Final = 20
+RUNS_SEARCHED: Final = 20
 """The number of other runs in which a question is searched, the newest first."""
 _ANSWER: Final = 60
 # Templates of the viewer's pages, e.g. ``run.html.j2``, not those of reports and figures.
-_OF_PAGES = re.compile(r"(?!report|comparison|page|figure|filters).*\.j2")
+_PAGE_TEMPLATE = re.compile(r"(?!report|comparison|page|figure|filters).*\.j2")
 _FOLDED: Final = 2_000
 """A part of the prompt with more characters than this is folded."""
 
@@ -67,7 +67,7 @@ class Pages:
         self._environment = make_environment("keju.viewer")
         self._environment.filters["query"] = urlencode
         self._environment.filters["breakable"] = breakable
-        for name in filter(_OF_PAGES.fullmatch, self._environment.list_templates()):
+        for name in filter(_PAGE_TEMPLATE.fullmatch, self._environment.list_templates()):
             self._environment.get_template(name)  # compiled before the first visit
         self._labels: dict[Language, Labels] = {"en": Labels("en"), "zh": Labels("zh")}
 
@@ -258,8 +258,7 @@ class Pages:
     def _cached_matches(
         self, stored: Stored, selection: Selection, has_left: HasLeft
     ) -> tuple[Found, bool]:
-        """Return the replies of a selection in its order, and whether this is the order of the
-        exam.
+        """Return the replies of a selection in order, and whether this is the order of the exam.
 
         The exam's data is loaded only if the selection needs it. The last selection of a run is
         cached for its next page.
@@ -306,13 +305,14 @@ class Pages:
         matches, _ = self._cached_matches(stored, selection, has_left)
         numbers = matches.numbers
         position = numbers.index(number) + 1 if number in numbers else 0
-        around = [
+        neighbour_numbers = [
             numbers[place] if position and 0 <= place < len(numbers) else -1
             for place in (position - 2, position)
         ]
-        near = iter(stored.index.records([n for n in around if n >= 0]))
+        neighbours = iter(stored.index.records([n for n in neighbour_numbers if n >= 0]))
         previous, following = (
-            _sample_path(stored, next(near), selection) if n >= 0 else "" for n in around
+            _sample_path(stored, next(neighbours), selection) if n >= 0 else ""
+            for n in neighbour_numbers
         )
         questions = stored.questions()
         current_question = questions.find_question(record)
@@ -340,11 +340,10 @@ class Pages:
             others=list(_other_runs(self.shelf, stored, record)),
         )
 
-    def record(self, stored: Stored, request: Request, of: str = "") -> tuple[int, Record]:
-        """Return the reply of an address, in the part `of` the run; respond with 404 if it is
-        missing."""
+    def record(self, stored: Stored, request: Request, part_name: str = "") -> tuple[int, Record]:
+        """Return the reply of an address; respond with 404 if it is missing."""
         query = request.query_params
-        part = _part(of or query.get("of", "") or query.get("exam", ""), stored)
+        part = _part(part_name or query.get("of", "") or query.get("exam", ""), stored)
         epoch = query.get("epoch", "0")
         number = -1
         if part is not None and (repeat := whole_number(epoch)) is not None:
@@ -427,12 +426,12 @@ def _end_excerpt(text: str) -> str:
 def _other_runs(shelf: Shelf, stored: Stored, record: Record) -> Iterator[tuple[str, Outcome, str]]:
     """Yield the newest other runs with the same question: name, outcome, address."""
     part = Part(record.bench, record.arm)
-    looked_at = 0
+    searched_count = 0
     for other_run in shelf:
         exams = {exam.name for exam in other_run.manifest.benchmarks}
-        if other_run is stored or record.bench not in exams or looked_at == LOOKED_AT:
+        if other_run is stored or record.bench not in exams or searched_count == RUNS_SEARCHED:
             continue
-        looked_at += 1
+        searched_count += 1
         other_run.index.refresh()
         number = other_run.index.find(part, record.id, record.epoch)
         if number >= 0:

@@ -102,9 +102,9 @@ def evaluate_condition(
     where: str,
     has_left: Callable[[], bool] = lambda: False,
 ) -> bytearray:
-    """Return, for each number, whether a condition accepts the reply; raise UsageError if it is
-    invalid.
+    """Return, for each number, whether a condition accepts the reply.
 
+    Raises UsageError if the condition is not valid.
     `subsets` contains the names of the subsets by exam. When `has_left` returns True, because the
     browser has disconnected, the condition is stopped.
     """

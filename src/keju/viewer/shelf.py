@@ -22,7 +22,7 @@ from keju.viewer.index import Details, ExamPlaces, Index, Part, Place, Places
 State = Literal["running", "complete", "incomplete", "imported"]
 PATIENCE = 0.3
 """Seconds that a page waits for the exams' data; without the data, a list has no subsets."""
-LONG = 20_000
+LONG_RUN = 20_000
 """For runs with more replies than this, the first page does not wait for the exams' data."""
 STILL_FRESH = 60.0
 """Seconds after its last line during which an unfinished run counts as going on."""
@@ -150,7 +150,7 @@ class Stored:
 
         This skips long runs, because sorting their replies would take another pass.
         """
-        if not self.questions_are_loaded and len(self.index) <= LONG:
+        if not self.questions_are_loaded and len(self.index) <= LONG_RUN:
             loading = threading.Thread(target=self.questions, daemon=True)
             loading.start()
             loading.join(PATIENCE)

@@ -31,8 +31,7 @@ class Glance(NamedTuple):
     state: State
     part: Part
     group: tuple[str, ...]
-    """The values that scores must share to be ranked together: exam, protocol, reader and
-    metric."""
+    """The values that ranked scores share: exam, protocol, reader and metric."""
     figure: str
     """``63.59 %``, a range, or words if there is no number."""
     title: str
@@ -80,7 +79,7 @@ def _summaries_of_results(stored: Stored, results: Results, labels: Labels) -> I
     state = stored.state
     for entry, *_ in fmt.families(results):
         headline = fmt.headline_of(entry, fmt.run_command_name(results), labels)
-        headline_metric = fmt.shown_metrics(entry, labels)[0]
+        headline_metric = fmt.display_metrics(entry, labels)[0]
         answered = sum(entry.outcomes.values())
         yield Glance(
             run=stored.name,
@@ -177,8 +176,7 @@ def total_of(stored: Stored, part: Part) -> int:
 
 
 def estimate(kinds: Mapping[Kind, int]) -> Metric:
-    """Return the mean score of replies with its interval and the bounds that ungraded replies
-    leave."""
+    """Return the mean score with its interval and the bounds that ungraded replies leave."""
     bounded = Bounded(clustered=False)
     for kind, n in kinds.items():
         if kind.outcome in UNGRADED:
@@ -236,6 +234,6 @@ def differing_counts(stored: Stored, entry: Entry) -> int:
             if counted_part == part
         }
     )
-    stored_now = outcomes_of(kinds)
-    differences = (abs(stored_now.get(o, 0) - entry.outcomes.get(o, 0)) for o in ALL_OUTCOMES)
+    journal_outcomes = outcomes_of(kinds)
+    differences = (abs(journal_outcomes.get(o, 0) - entry.outcomes.get(o, 0)) for o in ALL_OUTCOMES)
     return -(-sum(differences) // 2)
