@@ -104,9 +104,8 @@ def evaluate_condition(
 ) -> bytearray:
     """Return, for each number, whether a condition accepts the reply.
 
-    Raises UsageError if the condition is not valid.
     `subsets` contains the names of the subsets by exam. When `has_left` returns True, because the
-    browser has disconnected, the condition is stopped.
+    browser has disconnected, the condition is stopped. Raises UsageError if it is not valid.
     """
     if not can_query():
         raise MissingExtra(Hint("extra_for_condition"), "data")
