@@ -15,7 +15,7 @@ import pytest
 
 from keju import Reply, audit, prepare_exam
 from keju.messages import Language, labels
-from keju.report.audit import SHARED
+from keju.report.audit import SHARED_FAILURES_SHOWN
 from keju.results.causes import CODES
 from tests.audit.make import HERE, RUNS, laid
 from tests.audit.replies import WRITTEN
@@ -128,8 +128,8 @@ def test_questions_that_all_runs_fail_alike_are_told(keju: Keju, tmp_path: Path)
     assert shared["bbh_object_counting_0"]["answer"] == "14"
     assert document["failed_by_all"] > len(shared)
     told = keju("audit", "replies", "--beside", "replies").out.partition("the same wrong answer")[2]
-    assert sum(name in told for name in shared) == SHARED < len(shared)
-    assert f"{len(shared) - SHARED} more" in told
+    assert sum(name in told for name in shared) == SHARED_FAILURES_SHOWN < len(shared)
+    assert f"{len(shared) - SHARED_FAILURES_SHOWN} more" in told
 
 
 def test_one_exam_of_several_is_audited_with_predictions_beside_it(keju: Keju) -> None:

@@ -71,7 +71,9 @@ def test_a_plan_of_another_process_is_followed_to_its_end(
     assert "p--good--east" in shown.out
     assert "4 of 4 runs over, 160/160 answers" in shown.out
     assert snapshot(tmp_path / "runs") == before, "nothing is written"
-    assert not {"oldest", "pause", "why", "kept"} & {*lines["p--good--east"]}, "nobody can know"
+    assert not {"oldest", "pause", "why", "was_complete"} & {*lines["p--good--east"]}, (
+        "nobody can know"
+    )
     shutil.rmtree(tmp_path / "runs/p--poor--east")
     assert "3 of 4 runs over, 120/160 answers" in keju("watch", "p", "--once").out
     shutil.rmtree(tmp_path / "runs/p--good--east")  # how large the exam is stands nowhere now

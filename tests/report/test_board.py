@@ -8,7 +8,7 @@ import re
 import pytest
 
 from keju.messages.wrapping import cells
-from keju.report.board import Line, cells_of, fitting, make_board, whole_words
+from keju.report.board import Line, cells_of, describe_all, make_board, select_visible
 from tests.report.test_live import Terminal
 
 
@@ -54,7 +54,7 @@ def test_a_log_has_few_lines_and_no_control_codes() -> None:
     board.start("plan p", [RUNNING, WAITING])
     for second in range(100):
         board.update([RUNNING, WAITING], float(second))
-    kept = WAITING._replace(state="complete", kept=True)
+    kept = WAITING._replace(state="complete", was_complete=True)
     board.finish([RUNNING._replace(state="complete"), kept], 100.0)
     lines = stream.getvalue().splitlines()
     assert 5 < len(lines) < 15
@@ -63,8 +63,8 @@ def test_a_log_has_few_lines_and_no_control_codes() -> None:
 
 
 def test_how_much_is_left_is_said_only_where_it_is_known() -> None:
-    assert "left" not in whole_words([RUNNING, WAITING], 1.0), "nobody knows how large y is"
-    words = whole_words([RUNNING, WAITING._replace(exam="x")], 1.0)
+    assert "left" not in describe_all([RUNNING, WAITING], 1.0), "nobody knows how large y is"
+    words = describe_all([RUNNING, WAITING._replace(exam="x")], 1.0)
     assert "30/240 answers" in words
     assert words.endswith("left 1 min 10 s"), "a waiting run of the same exam is as large"
 
@@ -74,22 +74,22 @@ def test_a_board_in_chinese_has_its_units(monkeypatch: pytest.MonkeyPatch) -> No
     cells = cells_of(RUNNING._replace(oldest=130.0))
     assert cells[1].endswith("2 分钟 10 秒）")
     assert ("3/秒" in cells, "30 秒" in cells) == (True, True)
-    assert whole_words([RUNNING], 3700.0).endswith("已用时间 1 小时 1 分钟，剩余 30 秒")
+    assert describe_all([RUNNING], 3700.0).endswith("已用时间 1 小时 1 分钟，剩余 30 秒")
 
 
 def test_what_goes_on_comes_first_where_there_is_no_room() -> None:
     lines = [RUNNING._replace(run=f"r{n}", state="complete") for n in range(50)]
     lines += [RUNNING, WAITING]
-    assert fitting(lines, 2) == [RUNNING, WAITING]
-    assert len(fitting(lines, 10)) == 10
-    assert fitting(lines, 100) == lines
+    assert select_visible(lines, 2) == [RUNNING, WAITING]
+    assert len(select_visible(lines, 10)) == 10
+    assert select_visible(lines, 100) == lines
 
 
 def test_quiet_says_nothing_and_nothing_is_known_of_nothing() -> None:
     stream = io.StringIO()
     make_board(stream, quiet=True).start("plan p", [RUNNING])
     assert stream.getvalue() == ""
-    assert whole_words([], None) == "0 of 0 runs over, 0/0 answers"
+    assert describe_all([], None) == "0 of 0 runs over, 0/0 answers"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

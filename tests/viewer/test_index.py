@@ -12,11 +12,11 @@ import pytest
 from keju.errors import UsageError
 from keju.runs.run import Run
 from keju.types import Fault, Reply
-from keju.viewer.condition import Task, evaluation
+from keju.viewer.condition import Task, start_evaluation
 from keju.viewer.damage import Stopped
-from keju.viewer.filters import Selection, Sort, find, in_order
+from keju.viewer.filters import Selection, Sort, find, sort_replies
 from keju.viewer.index import Details, Index, Keys, Lines, Part
-from keju.viewer.search import holding, matching
+from keju.viewer.search import evaluate_condition, find_text
 from tests.viewer.runs import HOSTILE, acting, add, mixed, record, torn, write
 
 
@@ -107,8 +107,8 @@ def chosen(folder: Path, **query: str) -> list[str]:
         index,
         lambda: details,
         lambda: [],
-        lambda text: holding(index, text),
-        lambda where: matching(index, details, {}, where),
+        lambda text: find_text(index, text),
+        lambda where: evaluate_condition(index, details, {}, where),
     )
     return [r.id.rpartition("_")[2] for r in index.records(found.numbers)]
 
@@ -254,10 +254,10 @@ def test_a_child_that_dies_is_not_said_to_need_memory_without_a_sign_of_it(
     tmp_path: Path, number: signal.Signals, code: str, words: str
 ) -> None:
     task = Task("true", str(tmp_path / "lines"), "SELECT {where}", "{}", 1 << 30)
-    with evaluation(task, lambda: False) as running:
+    with start_evaluation(task, lambda: False) as running:
         running._process.send_signal(number)
         with pytest.raises(UsageError) as refused:
-            running.accepted(1)
+            running.evaluate_block(1)
     assert refused.value.code == code
     assert words in str(refused.value)
 
@@ -271,7 +271,7 @@ def test_a_condition_is_stopped_when_the_browser_has_left(tmp_path: Path) -> Non
     endless = "(select sum(a.range * b.range) from range(10000000) a, range(10000000) b) > 0"
     looks = iter([False] * 20)
     with pytest.raises(Stopped):
-        matching(index, details, {}, endless, lambda: next(looks, True))
+        evaluate_condition(index, details, {}, endless, lambda: next(looks, True))
 
 
 def test_keys_are_numbered_as_a_dictionary_would(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +283,7 @@ def test_keys_are_numbered_as_a_dictionary_would(monkeypatch: pytest.MonkeyPatch
         if draw.random() < 0.5:
             batch = [hash(("new", draw.random())) for _ in range(9)]
         fresh = len({*batch} - known.keys()) == len(batch)
-        assert keys.begin(batch) == fresh
+        assert keys.add_all_new(batch) == fresh
         for key in batch:
             assert keys.add(key) == known.setdefault(key, len(known))
     assert len(keys) == len(known) > 100
@@ -311,9 +311,9 @@ def test_pieces_of_an_order_make_the_whole(
     index.refresh()
     details.refresh(index)
     chosen = Selection(sort=sort)
-    whole = list(in_order(chosen, index, range(len(index)), details))
+    whole = list(sort_replies(chosen, index, range(len(index)), details))
     monkeypatch.setattr("keju.viewer.filters.PIECE", 7)
-    assert list(in_order(chosen, index, range(len(index)), details)) == whole
+    assert list(sort_replies(chosen, index, range(len(index)), details)) == whole
     if sort == "slowest":
         assert whole == sorted(range(60), key=lambda n: -details.seconds[n])
     if sort == "longest":

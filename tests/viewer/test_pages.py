@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 
 from keju.config import TaskConfig
 from keju.messages import Language
-from keju.report.diffing import differing
+from keju.report.diffing import diff_words
 from keju.results.score import score_run
 from keju.runs.run import Run
 from keju.task import run_exams
@@ -398,12 +398,12 @@ def test_runs_are_compared_and_what_cannot_be_is_said(runs: Path) -> None:
 
 
 def test_words_that_differ() -> None:
-    one, other = differing("So the answer is (A).", "So the answer is (B)!")
-    assert [piece.text for piece in one if not piece.same] == ["A", "."]
-    assert [piece.text for piece in other if not piece.same] == ["B", "!"]
-    chinese, _ = differing("答案是甲", "答案是乙")
+    one, other = diff_words("So the answer is (A).", "So the answer is (B)!")
+    assert [piece.text for piece in one if not piece.is_shared] == ["A", "."]
+    assert [piece.text for piece in other if not piece.is_shared] == ["B", "!"]
+    chinese, _ = diff_words("答案是甲", "答案是乙")
     assert [piece.text for piece in chinese] == ["答案是", "甲"]
-    assert differing("x " * 9000, "y")[0][0].same is False
+    assert diff_words("x " * 9000, "y")[0][0].is_shared is False
 
 
 def test_a_journal_that_was_cut_since_is_not_called_complete(runs: Path, tmp_path: Path) -> None:

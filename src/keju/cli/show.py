@@ -176,7 +176,7 @@ def run_overview(run: Run, arm: str | None) -> Output:
 
 def _show_run(run: Run, document: dict[str, Any]) -> None:
     from keju.messages import spoken
-    from keju.report.format import Labels, count, outcome_words, shorten
+    from keju.report.format import Labels, count, describe_outcomes, shorten
     from keju.report.table import Column, Screen
     from keju.runs.run import command_name
 
@@ -189,7 +189,7 @@ def _show_run(run: Run, document: dict[str, Any]) -> None:
         parts = [exam["name"], *([labels.arm(exam["arm"])] if exam["arm"] else [])]
         parts.append(f"{labels.word('protocol')} {exam['protocol']}")
         parts.append(labels("read_by", reader=exam["reader"]))
-        parts += outcome_words(exam["outcomes"], labels, cut_right=exam["cut_right"])
+        parts += describe_outcomes(exam["outcomes"], labels, cut_right=exam["cut_right"])
         screen.line(" · ".join(parts))
     samples = document["samples"]
     if samples:

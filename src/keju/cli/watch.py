@@ -28,21 +28,23 @@ def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool)
     Exit codes: 0 ok, 2 usage, 4 a run has ended incomplete.
     """
     from keju.config.load import runs_folder
-    from keju.report.board import OVER, Board, make_board
+    from keju.report.board import ENDED_STATES, Board, make_board
     from keju.viewer.following import Following
 
     following = Following(followed, str(runs_folder(work_dir)))
-    lines, began = following.look(), time.monotonic()
-    watched = {line.run for line in lines if line.state not in OVER}
-    if once or not (watched or following.goes_on):
+    lines, began = following.read_lines(), time.monotonic()
+    watched = {line.run for line in lines if line.state not in ENDED_STATES}
+    if once or not (watched or following.is_continuing):
         return Output(_document(lines), lambda: _show(lines))
     board: Board = make_board(sys.stderr if as_json else sys.stdout)
     board.start(said("watch.title", name=following.title), lines)
     try:
-        while following.goes_on or any(line.state in ("running", "judging") for line in lines):
+        while following.is_continuing or any(
+            line.state in ("running", "judging") for line in lines
+        ):
             time.sleep(PULSE)
-            lines = following.look()
-            watched |= {line.run for line in lines if line.state not in OVER}
+            lines = following.read_lines()
+            watched |= {line.run for line in lines if line.state not in ENDED_STATES}
             board.update(lines, time.monotonic() - began)
     finally:
         board.finish(lines, time.monotonic() - began)
@@ -52,20 +54,20 @@ def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool)
 
 
 def _document(lines: list[Line]) -> dict[str, object]:
-    from keju.report.board import OVER
+    from keju.report.board import ENDED_STATES
 
-    running = {line.run for line in lines if line.state not in (*OVER, "waiting")}
+    running = {line.run for line in lines if line.state not in (*ENDED_STATES, "waiting")}
     return {"running": len(running), "runs": [line.document for line in lines]}
 
 
 def _show(lines: list[Line]) -> None:
-    from keju.report.board import cells_of, columns, whole_words
+    from keju.report.board import cells_of, columns, describe_all
     from keju.report.table import Screen
 
     screen = Screen()
     if lines:
         screen.table(columns(), [cells_of(line) for line in lines])
-        screen.line(whole_words(lines, None))
+        screen.line(describe_all(lines, None))
     else:
         screen.line(said("watch.nothing"))
     screen.flush()

@@ -29,7 +29,7 @@ def eval_results(results: Results, manifest: Manifest) -> tuple[str, list[Notice
     part = any(settings.get(key) is not None for settings in args for key in CHOOSING)
     for entry, *_ in fmt.families(results):
         repo = _repository(entry)
-        value = fmt.shown_metrics(entry, labels)[0].metric.value
+        value = fmt.display_metrics(entry, labels)[0].metric.value
         if repo is None:
             notices.append(Notice("hub_no_dataset", {"exam": entry.name}))
         elif value is None:
@@ -57,7 +57,7 @@ def _repository(entry: Entry) -> str | None:
 def _row(
     entry: Entry, repo: str, value: float, results: Results, labels: Labels, *, part: bool
 ) -> dict[str, Any]:
-    shown = fmt.shown_metrics(entry, labels)[0]
+    shown = fmt.display_metrics(entry, labels)[0]
     notes = [
         f"Keju {results.version}".strip(),
         f"protocol {fmt.protocol_line(entry)}",

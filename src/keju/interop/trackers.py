@@ -44,7 +44,7 @@ def metrics_of(results: Results) -> dict[str, float]:
 
 
 def _numbers(entry: Entry) -> Iterator[tuple[tuple[str, ...], float]]:
-    for name, metric in fmt.distinct(entry).items():
+    for name, metric in fmt.distinct_metrics(entry).items():
         if metric.value is not None:
             yield (name,), metric.value
         for end, value in zip(("low", "high"), metric.ci95 or (), strict=False):

@@ -30,7 +30,7 @@ from keju.engine.watching import WATCHER
 from keju.errors import DataError, Interrupted, KejuError, RunIncomplete
 from keju.messages import said
 from keju.models.registry import endpoint_tasks, is_local, make_model, model_name
-from keju.report.board import Board, Line, State, ends_of
+from keju.report.board import Board, Line, State, score_interval
 from keju.report.rates import Rates
 from keju.runs.manifest import MANIFEST, Manifest, environment, storable
 from keju.runs.run import Run
@@ -87,7 +87,7 @@ class PlannedWork:
             exam=pair.exam,
             state=self.state,
             why="" if error is None else error.said,
-            kept=self.was_complete,
+            was_complete=self.was_complete,
         )
         total, reused_count = self.answer_counts or (0, 0)
         progress = self.progress
@@ -102,7 +102,7 @@ class PlannedWork:
             done=progress.done,
             total=progress.total,
             score=mean,
-            ends=None if mean is None else ends_of(mean, int(graded), repeats),
+            ends=None if mean is None else score_interval(mean, int(graded), repeats),
             errors=progress.errors,
             in_flight=progress.in_flight,
             oldest=progress.oldest,

@@ -1,1 +1,1 @@
-"""What people read: tables in the terminal, the live display of a run, and the one-file page."""
+"""Tables in the terminal, the live display of a run, and reports as HTML pages."""

@@ -1,4 +1,4 @@
-"""Arms and transcripts in words, once for the terminal and the page."""
+"""Describe arms and transcripts for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from keju.report import format as fmt
 from keju.report.format import UNKNOWN, Labels, count, interval, money, share
-from keju.report.pairs import at_the_edge, p_value, pair_title, point_ends, points
+from keju.report.pairs import explain_borderline, p_value, pair_title, point_ends, points
 from keju.results.schema import Comparison, Entry, Results
 from keju.types import Episode
 
@@ -18,27 +18,28 @@ Line = list[str]
 
 
 class Table(NamedTuple):
-    """A table: the titles of its columns, the first a name, and its rows."""
+    """A table: its column titles and its rows; the first column names the row."""
 
     titles: Line
     rows: list[Line]
 
 
 def arm_table(results: Results, labels: Labels) -> Table:
-    """A row for each arm: how often it is right, and what that takes.
+    """Return a row for each arm: its score, and its tool calls, latency and cost.
 
-    Where several readers read it, a row for each of them. Nothing where nothing is answered.
+    An arm with several readers gets a row for each of them. The table is empty if no question is
+    answered.
     """
     names = ("arm", "rate", "interval", "n", "calls", "failed", "latency", "tokens")
     titles = [labels(f"arms.{name}") for name in (*names, "cost", "solved")]
     entries = _arms_of(results)
-    if not fmt.answered(entries):
+    if not fmt.answered_rows(entries):
         return Table(titles, [])
     rows = [_arm_row(entry, labels) for entry in entries]
-    priced = any(row[-1] != UNKNOWN for row in rows)
-    end = len(titles) if priced else -2
+    has_prices = any(row[-1] != UNKNOWN for row in rows)
+    end = len(titles) if has_prices else -2
     titles, rows = titles[:end], [row[:end] for row in rows]
-    if _several_readers(results):
+    if _has_several_readers(results):
         titles.insert(1, labels.word("reader"))
         for row, entry in zip(rows, entries, strict=True):
             row.insert(1, entry.reader)
@@ -48,7 +49,7 @@ def arm_table(results: Results, labels: Labels) -> Table:
 def _arm_row(entry: Entry, labels: Labels) -> Line:
     metric, tools, usage = entry.metrics[entry.headline], entry.tools, entry.usage
     accuracy = entry.metrics["accuracy"]
-    solved = (accuracy.value or 0.0) * accuracy.n
+    correct_answers = (accuracy.value or 0.0) * accuracy.n
     cost = None if usage.cost is UNSET else usage.cost
     replies = max(1, sum(entry.outcomes.values()))
     return [
@@ -61,46 +62,46 @@ def _arm_row(entry: Entry, labels: Labels) -> Line:
         labels.duration(entry.timing.latency_p50),
         count(round((usage.input_tokens + usage.output_tokens) / replies)),
         UNKNOWN if cost is None else money(cost),
-        UNKNOWN if cost is None or not solved else money(cost / solved),
+        UNKNOWN if cost is None or not correct_answers else money(cost / correct_answers),
     ]
 
 
 def pair_table(results: Results, labels: Labels) -> Table:
-    """A row for each pair of arms: the table of pairs, the difference, its interval and p.
+    """Return a row for each pair of arms: the counts, the difference, its interval and p.
 
-    Where several readers read the arms, it says which one the pairs are by.
+    If several readers read the arms, the table names the reader of the pairs.
     """
     names = "pair", "both", "arm_only", "base_only", "neither", "difference", "interval", "p"
     titles = [labels(f"arms.{name}") for name in (*names, "p_holm")]
-    rows = [_pair_row(each, labels) for each in _compared(results)]
-    end = len(titles) if _several(results) else -1
+    rows = [_pair_row(pair, labels) for pair in _arm_pairs(results)]
+    end = len(titles) if _has_several_pairs(results) else -1
     titles, rows = titles[:end], [row[:end] for row in rows]
-    if _several_readers(results):
+    if _has_several_readers(results):
         titles.insert(1, labels.word("reader"))
-        for row, pair in zip(rows, _compared(results), strict=True):
+        for row, pair in zip(rows, _arm_pairs(results), strict=True):
             row.insert(1, pair.reader)
     return Table(titles, rows)
 
 
-def _several_readers(results: Results) -> bool:
-    """Whether any arm was read by more than one reader."""
+def _has_several_readers(results: Results) -> bool:
+    """Return whether any arm was read by more than one reader."""
     names = [entry.full_name for entry in _arms_of(results)]
     return len(set(names)) < len(names)
 
 
 def _arms_of(results: Results) -> list[Entry]:
-    """The results of arms; difficulties have their curve instead."""
+    """Return the results of arms without difficulty levels, which have a curve instead."""
     return [entry for entry in results.benchmarks if entry.arm and not results.is_level(entry)]
 
 
-def _compared(results: Results) -> tuple[Comparison, ...]:
-    """The pairs of arms, once there is anything to compare."""
-    return results.comparisons if fmt.answered(results.benchmarks) else ()
+def _arm_pairs(results: Results) -> tuple[Comparison, ...]:
+    """Return the pairs of arms, or nothing if no question is answered."""
+    return results.comparisons if fmt.answered_rows(results.benchmarks) else ()
 
 
-def _several(results: Results) -> bool:
-    """Whether any exam has more than one pair of arms."""
-    return any(pair.p_holm is not None for pair in _compared(results))
+def _has_several_pairs(results: Results) -> bool:
+    """Return whether any exam has more than one pair of arms."""
+    return any(pair.p_holm is not None for pair in _arm_pairs(results))
 
 
 def _pair_row(pair: Comparison, labels: Labels) -> Line:
@@ -117,15 +118,15 @@ def _pair_row(pair: Comparison, labels: Labels) -> Line:
 
 
 def pair_lines(results: Results, labels: Labels) -> Iterator[str]:
-    """What each pair of arms shows, in a sentence, and what stands beside it."""
-    for pair in _compared(results):
+    """Yield the conclusion of each pair of arms, followed by notes."""
+    for pair in _arm_pairs(results):
         yield pair.conclusion.text(labels.language)
-        if edge := at_the_edge(pair, labels):
+        if edge := explain_borderline(pair, labels):
             yield edge
-        clear = [each for each in pair.subsets if each.p_adjusted < 0.05]
-        if clear:
+        significant_subsets = [subset for subset in pair.subsets if subset.p_adjusted < 0.05]
+        if significant_subsets:
             listed = labels("list_separator").join(
-                f"{each.name} {100 * each.difference:+.1f}" for each in clear
+                f"{subset.name} {100 * subset.difference:+.1f}" for subset in significant_subsets
             )
             yield labels("arms.subsets", listed=listed)
         if pair.left_out:
@@ -133,12 +134,12 @@ def pair_lines(results: Results, labels: Labels) -> Iterator[str]:
         if pair.bounds:
             low, high = (100 * end for end in pair.bounds)
             yield labels("arms.bounds", low=low, high=high)
-    if _several(results):
+    if _has_several_pairs(results):
         yield labels("arms.several")
 
 
 def tool_table(entry: Entry, labels: Labels) -> Table:
-    """A row for each tool of an arm."""
+    """Return a row for each tool of an arm."""
     names = ("tool", "calls", "samples", "kinds", "p50", "p95", "chars")
     rows = [
         [
@@ -151,17 +152,17 @@ def tool_table(entry: Entry, labels: Labels) -> Table:
                 if kind != "ok"
             )
             or UNKNOWN,
-            _span(row.seconds_p50, labels),
-            _span(row.seconds_p95, labels),
+            _call_time(row.seconds_p50, labels),
+            _call_time(row.seconds_p95, labels),
             count(row.result_chars),
         ]
-        for row in (entry.tools.tools if entry.tools and fmt.answered([entry]) else ())
+        for row in (entry.tools.tools if entry.tools and fmt.answered_rows([entry]) else ())
     ]
     return Table([labels(f"tools.{name}") for name in names], rows)
 
 
-def tool_words(entry: Entry, labels: Labels) -> str:
-    """How the tools of an arm were used, in one line; empty without any."""
+def describe_tool_use(entry: Entry, labels: Labels) -> str:
+    """Describe how the tools of an arm were used, in one line; empty without tools."""
     tools = entry.tools
     if tools is None:
         return ""
@@ -179,8 +180,8 @@ def tool_words(entry: Entry, labels: Labels) -> str:
     return " · ".join(parts)
 
 
-def _span(seconds: float | None, labels: Labels) -> str:
-    """The time of a call, of which many take but milliseconds."""
+def _call_time(seconds: float | None, labels: Labels) -> str:
+    """Format the time of a tool call, which is often only milliseconds."""
     return UNKNOWN if seconds is None else labels("span.seconds", n=f"{seconds:.3g}")
 
 
@@ -193,7 +194,7 @@ class Step(NamedTuple):
 
 
 def transcript(episode: Episode, labels: Labels) -> Iterator[Step]:
-    """An episode step by step: what the model said and called, and what it was told."""
+    """Yield the steps of an episode: the model's texts and calls, and the replies to them."""
     names: dict[str, str] = {}
     for turn in episode.turns:
         if turn.role == "assistant":
@@ -215,23 +216,23 @@ def transcript(episode: Episode, labels: Labels) -> Iterator[Step]:
 
 
 def _arguments(text: str) -> str:
-    """Arguments as people read them: code as code, not as one line of JSON."""
+    """Format the arguments of a call for reading: code as code, not as one line of JSON."""
     try:
-        given = json.loads(text or "{}")
+        arguments = json.loads(text or "{}")
     except ValueError:
         return text
-    if not isinstance(given, dict):
+    if not isinstance(arguments, dict):
         return text
-    if len(given) == 1 and isinstance(only := next(iter(given.values())), str):
+    if len(arguments) == 1 and isinstance(only := next(iter(arguments.values())), str):
         return only
     return "\n".join(
         f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for name, value in given.items()
+        for name, value in arguments.items()
     )
 
 
 def printable_steps(episode: Episode, labels: Labels) -> Iterator[Step]:
-    """The same without control characters and canaries."""
+    """Yield the same steps without control characters and canaries."""
     for step in transcript(episode, labels):
         yield step._replace(
             title=fmt.printable(step.title, one_line=True),

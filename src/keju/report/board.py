@@ -1,7 +1,7 @@
-"""Several runs at once, a line each: of a plan while it goes on, and of ``keju watch``.
+"""Show several runs at once, one line for each run: a plan that is running, or ``keju watch``.
 
-On a terminal the lines are drawn anew in place; in a log there is a line for the whole now and
-then, and one for each run that comes to its end.
+On a terminal the lines are redrawn in place. A log gets a summary line from time to time and one
+line for each run that ends.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from keju.report.table import Column
 
 State = Literal["waiting", "running", "judging", "complete", "incomplete", "failed"]
-OVER: tuple[State, ...] = ("complete", "incomplete", "failed")
-FRAME = 6
-"""Lines of a terminal that are not for runs."""
+ENDED_STATES: tuple[State, ...] = ("complete", "incomplete", "failed")
+RESERVED_LINES = 6
+"""The number of terminal lines that are not available for runs."""
 
 
-INSIDE = ("oldest", "pause", "why", "kept", "part")
-"""What only the process that works on a run can tell, and a part of a line's name."""
+PRIVATE_FIELDS = ("oldest", "pause", "why", "was_complete", "part")
+"""Fields that only the process of the run knows, and the part of a line's name."""
 
 
 class Line(NamedTuple):
-    """How one run stands."""
+    """The state of one run."""
 
     run: str
     model: str
@@ -47,120 +47,122 @@ class Line(NamedTuple):
     done: int = 0
     total: int = 0
     score: float | None = None
-    """The mean so far."""
+    """The mean score so far."""
     ends: tuple[float, float] | None = None
-    """Its interval."""
+    """The confidence interval of the score."""
     errors: int = 0
     in_flight: int = 0
     oldest: float = 0.0
     """Seconds since the oldest request in flight was sent."""
     requests: int = 0
-    """Of the present session, like all below."""
+    """Requests of the present session. All fields below are of the present session too."""
     tokens: int = 0
     cost: float | None = None
     retries: int = 0
     speed: float | None = None
-    """Answers a second."""
+    """Answers per second."""
     left: float | None = None
-    """Seconds to the end at the present pace."""
+    """Seconds until the end at the present speed."""
     pause: Pause | None = None
-    """What holds requests back."""
+    """The reason why no requests are sent."""
     why: str = ""
-    """Why it ended early."""
-    kept: bool = False
-    """It was complete before."""
+    """The reason why the run ended early."""
+    was_complete: bool = False
+    """Whether the run was complete before this plan started."""
     part: str = ""
-    """Which of its exams and arms, where it has several."""
+    """The exam and arm, if the run has several of them."""
 
     @property
     def name(self) -> str:
-        """What tells it from all other lines."""
+        """A name that is unique among the lines."""
         return f"{self.run} · {self.part}" if self.part else self.run
 
     @property
     def document(self) -> dict[str, Any]:
-        """As ``keju watch --json`` has it: what can be known of a run of another process."""
-        own = {name: value for name, value in self._asdict().items() if name not in INSIDE}
-        ends = own.pop("ends")
-        return own | {"ci95": list(ends) if ends else None}
+        """The fields of ``keju watch --json``, which can be known for a run of another process."""
+        fields = {
+            name: value for name, value in self._asdict().items() if name not in PRIVATE_FIELDS
+        }
+        ends = fields.pop("ends")
+        return fields | {"ci95": list(ends) if ends else None}
 
 
-def ends_of(score: float, graded: int, repeats: int = 1) -> tuple[float, float] | None:
-    """The interval of a mean so far; None for a few answers."""
-    questions = graded / repeats  # answers to one question are hardly independent
+def score_interval(score: float, graded: int, repeats: int = 1) -> tuple[float, float] | None:
+    """Return the confidence interval of a mean score, or None if there are too few answers."""
+    questions = graded / repeats  # answers to the same question are not independent
     return wilson(min(1.0, max(0.0, score)), questions) if questions >= FEWEST else None
 
 
 class Whole(NamedTuple):
-    """All runs together."""
+    """The sums over all runs."""
 
-    done: int
+    answered: int
     total: int
-    """Of the runs whose size is known."""
-    sized: bool
-    """Whether that are all runs that are not over."""
-    over: int
+    """The replies of the runs whose size is known."""
+    is_size_known: bool
+    """Whether the size of every unfinished run is known."""
+    ended: int
     runs: int
     errors: int
     speed: float
     cost: float | None
-    left: float | None
-    """Seconds to the end at the present pace; None while it is not known."""
+    seconds_left: float | None
+    """Seconds until the end at the present speed, or None while they are unknown."""
 
 
-def whole_of(lines: Sequence[Line]) -> Whole:
-    """All runs together.
+def add_up(lines: Sequence[Line]) -> Whole:
+    """Add up all runs.
 
-    A run that has not begun is as large as another one of the same exam. Where there is none,
-    nobody knows how much is left.
+    A run that has not started has the same size as another run of the same exam. If there is no
+    such run, the remaining time is unknown.
     """
     costs = [line.cost for line in lines if line.cost is not None]
     sizes = {line.exam: line.total for line in lines}
     sizes |= {line.exam: line.total for line in lines if line.total}
-    totals = [line.total if line.state in OVER else sizes[line.exam] for line in lines]
-    done, total = sum(line.done for line in lines), sum(totals)
+    totals = [line.total if line.state in ENDED_STATES else sizes[line.exam] for line in lines]
+    answered, total = sum(line.done for line in lines), sum(totals)
     speed = sum(line.speed or 0.0 for line in lines)
-    known = all(totals[n] for n, line in enumerate(lines) if line.state not in OVER)
+    is_size_known = all(totals[n] for n, line in enumerate(lines) if line.state not in ENDED_STATES)
     return Whole(
-        done=done,
+        answered=answered,
         total=total,
-        sized=known,
-        over=sum(line.state in OVER for line in lines),
+        is_size_known=is_size_known,
+        ended=sum(line.state in ENDED_STATES for line in lines),
         runs=len(lines),
         errors=sum(line.errors for line in lines),
         speed=speed,
         cost=sum(costs) if costs else None,
-        left=(total - done) / speed if speed and known else None,
+        seconds_left=(total - answered) / speed if speed and is_size_known else None,
     )
 
 
-def whole_words(lines: Sequence[Line], elapsed: float | None) -> str:
-    """All runs together in one line."""
-    whole, own = whole_of(lines), Labels(spoken())
-    words = [said("board.runs", over=whole.over, runs=whole.runs)]
-    code = "board.answers" if whole.sized else "board.answers_least"
-    words.append(said(code, done=count(whole.done), total=count(whole.total)))
-    if whole.speed:
-        words.append(said("board.speed", n=compact(whole.speed)))
-    if whole.errors:
-        words.append(f"{said('live.errors')} {count(whole.errors)}")
-    if whole.cost is not None:
-        words.append(f"{said('arms.cost')} {money(whole.cost)}")
+def describe_all(lines: Sequence[Line], elapsed: float | None) -> str:
+    """Describe all runs together in one line."""
+    totals, labels = add_up(lines), Labels(spoken())
+    words = [said("board.runs", over=totals.ended, runs=totals.runs)]
+    code = "board.answers" if totals.is_size_known else "board.answers_least"
+    words.append(said(code, done=count(totals.answered), total=count(totals.total)))
+    if totals.speed:
+        words.append(said("board.speed", n=compact(totals.speed)))
+    if totals.errors:
+        words.append(f"{said('live.errors')} {count(totals.errors)}")
+    if totals.cost is not None:
+        words.append(f"{said('arms.cost')} {money(totals.cost)}")
     if elapsed is not None:
-        words.append(f"{said('live.elapsed')} {own.duration(elapsed)}")
-    if whole.left is not None and whole.done < whole.total:
-        words.append(f"{said('live.left')} {own.duration(whole.left)}")
+        words.append(f"{said('live.elapsed')} {labels.duration(elapsed)}")
+    if totals.seconds_left is not None and totals.answered < totals.total:
+        words.append(f"{said('live.left')} {labels.duration(totals.seconds_left)}")
     return said("clause_separator").join(words)
 
 
 def titles() -> list[str]:
-    """The titles of the columns."""
+    """Return the column titles."""
     words = ("run", "board.state", "live.done", "headline", "board.rate", "live.errors")
     return [said(word) for word in (*words, "live.in_flight", "live.left", "arms.cost")]
 
 
 def columns() -> list[Column]:
-    """The same as columns of a table: the first names its row."""
+    """Return the columns of a table; the first column names the row."""
     from keju.report.table import Column
 
     return [
@@ -169,8 +171,8 @@ def columns() -> list[Column]:
 
 
 def cells_of(line: Line) -> list[str]:
-    """A line as texts, one for each of the `titles`."""
-    score, own = UNKNOWN, Labels(spoken())
+    """Return a line as texts, one for each title."""
+    score, labels = UNKNOWN, Labels(spoken())
     if line.score is not None:
         ends = said("in_brackets", text=interval(line.ends, 1)) if line.ends else ""
         score = percent(line.score, 1) + ends
@@ -178,54 +180,54 @@ def cells_of(line: Line) -> list[str]:
     if line.state == "running" and line.pause is not None:
         state = said(f"board.pause.{line.pause}")
     if line.state == "running" and line.oldest >= SLOW_SECONDS:
-        state += said("in_brackets", text=said("live.oldest", time=own.duration(line.oldest)))
-    alive = line.state in ("running", "judging")
-    speed = line.speed if alive else None
+        state += said("in_brackets", text=said("live.oldest", time=labels.duration(line.oldest)))
+    is_active = line.state in ("running", "judging")
+    speed = line.speed if is_active else None
     return [
         line.name,
         state,
         f"{count(line.done)}/{count(line.total)}" if line.total else UNKNOWN,
         score,
-        UNKNOWN if speed is None else own("board.per_second", n=compact(speed)),
+        UNKNOWN if speed is None else labels("board.per_second", n=compact(speed)),
         count(line.errors) if line.errors else UNKNOWN,
-        count(line.in_flight) if alive else UNKNOWN,
-        own.duration(line.left) if alive and line.left is not None else UNKNOWN,
+        count(line.in_flight) if is_active else UNKNOWN,
+        labels.duration(line.left) if is_active and line.left is not None else UNKNOWN,
         money(line.cost) if line.cost is not None else UNKNOWN,
     ]
 
 
-def end_words(line: Line) -> str:
-    """A run that came to its end, in one line."""
-    _, state, done, score, *_ = cells_of(line)
-    words = [state, done]
+def describe_end(line: Line) -> str:
+    """Describe a run that has ended, in one line."""
+    _, state, progress, score, *_ = cells_of(line)
+    words = [state, progress]
     if line.score is not None:
         words.append(f"{said('accuracy').lower()} {score}")
-    told = said("named", name=line.name, text=said("clause_separator").join(words))
-    return said("pair_separator").join(filter(None, [told, line.why]))
+    sentence = said("named", name=line.name, text=said("clause_separator").join(words))
+    return said("pair_separator").join(filter(None, [sentence, line.why]))
 
 
 class Board:
-    """Shows several runs; this one shows nothing."""
+    """Shows several runs; this base class shows nothing."""
 
     def start(self, title: str, lines: Sequence[Line]) -> None:
-        """Begin."""
+        """Start the display."""
 
     def update(self, lines: Sequence[Line], elapsed: float) -> None:
-        """Called a few times a second."""
+        """Update the display; called a few times per second."""
 
     def note(self, line: str) -> None:
-        """Print a line that stays; from any thread."""
+        """Print a line that stays on the screen; may be called from any thread."""
 
     def warn(self, line: str) -> None:
-        """Print a line of what failed; it is seen without progress too."""
+        """Print a line about a failure; it is printed even without progress."""
         self.note(line)
 
     def finish(self, lines: Sequence[Line], elapsed: float) -> None:
-        """Show the last state and let go of the terminal."""
+        """Show the last state and release the terminal."""
 
 
 def make_board(stream: TextIO | None = None, *, quiet: bool = False) -> Board:
-    """The board that suits `stream`; by default stderr, whose reader may go away."""
+    """Return the board for `stream`, by default stderr, whose reader may close it."""
     stream = stream if stream is not None else tolerant(sys.stderr)
     if quiet:
         return QuietBoard(stream)
@@ -235,7 +237,7 @@ def make_board(stream: TextIO | None = None, *, quiet: bool = False) -> Board:
 
 
 class QuietBoard(Board):
-    """No progress: only lines of what failed."""
+    """Prints only lines about failures and shows no progress."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -246,7 +248,7 @@ class QuietBoard(Board):
 
 
 class _Noted(Board):
-    """Notes come from the threads of runs; they are printed by the one that draws."""
+    """Collects notes from the threads of the runs; the thread that draws prints them."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -254,53 +256,53 @@ class _Noted(Board):
         self._over: set[str] = set()
 
     def note(self, line: str) -> None:
-        """Print it with the next update."""
+        """Print the line with the next update."""
         self._notes.put(line)
 
-    def _news(self, lines: Sequence[Line]) -> list[str]:
-        """What is to be said now: notes, and runs that came to their end."""
+    def _collect_news(self, lines: Sequence[Line]) -> list[str]:
+        """Return the lines to print now: notes, and runs that have ended."""
         news = []
         while not self._notes.empty():
             news.append(self._notes.get())
         for line in lines:
-            if line.state in OVER and line.name not in self._over:
+            if line.state in ENDED_STATES and line.name not in self._over:
                 self._over.add(line.name)
-                news += [] if line.kept else [end_words(line)]
+                news += [] if line.was_complete else [describe_end(line)]
         return news
 
 
 class LogBoard(_Noted):
-    """Plain lines for a file or pipe."""
+    """Prints plain lines to a file or pipe."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._next, self._step = LOG_SECONDS[0], 0
 
     def start(self, title: str, lines: Sequence[Line]) -> None:
-        """Print what is about to be asked."""
+        """Print the title."""
         write_line(self._stream, title)
 
     def update(self, lines: Sequence[Line], elapsed: float) -> None:
-        """Print news, and a line for the whole if one is due."""
-        for line in self._news(lines):
+        """Print new lines, and a summary line if one is due."""
+        for line in self._collect_news(lines):
             write_line(self._stream, line)
-        whole = whole_of(lines)
-        step = whole.over * LOG_STEPS // max(1, whole.runs)
+        totals = add_up(lines)
+        step = totals.ended * LOG_STEPS // max(1, totals.runs)
         if elapsed >= self._next or step > self._step:
             shortest, longest = LOG_SECONDS
             self._next = elapsed + min(longest, max(shortest, elapsed / 20))
             self._step = step
-            write_line(self._stream, whole_words(lines, elapsed))
+            write_line(self._stream, describe_all(lines, elapsed))
 
     def finish(self, lines: Sequence[Line], elapsed: float) -> None:
-        """Print the last news."""
-        for line in self._news(lines):
+        """Print the last lines."""
+        for line in self._collect_news(lines):
             write_line(self._stream, line)
-        write_line(self._stream, whole_words(lines, elapsed))
+        write_line(self._stream, describe_all(lines, elapsed))
 
 
 class LiveBoard(_Noted):
-    """A table on a terminal, drawn anew in place."""
+    """Shows a table on a terminal and redraws it in place."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -311,12 +313,12 @@ class LiveBoard(_Noted):
         self._console = Console(file=stream, force_terminal=True, highlight=False, markup=False)
 
     def start(self, title: str, lines: Sequence[Line]) -> None:
-        """Take the terminal's last lines."""
+        """Reserve the last lines of the terminal."""
         from rich.live import Live
 
         self._title = title
         self._live = Live(
-            self._drawn(lines, 0.0),
+            self._render(lines, 0.0),
             console=self._console,
             auto_refresh=False,
             redirect_stdout=False,
@@ -326,69 +328,71 @@ class LiveBoard(_Noted):
         self._live.start(refresh=True)
 
     def update(self, lines: Sequence[Line], elapsed: float) -> None:
-        """Draw the table anew."""
+        """Redraw the table."""
         if self._live is None:
             return
-        for line in self._news(lines):
+        for line in self._collect_news(lines):
             self._live.console.print(line)
-        self._live.update(self._drawn(lines, elapsed), refresh=True)
+        self._live.update(self._render(lines, elapsed), refresh=True)
 
     def finish(self, lines: Sequence[Line], elapsed: float) -> None:
-        """Draw it for the last time."""
+        """Draw the table for the last time."""
         self.update(lines, elapsed)
         live, self._live = self._live, None
         if live is not None:
             live.stop()
 
-    def _drawn(self, lines: Sequence[Line], elapsed: float) -> RenderableType:
+    def _render(self, lines: Sequence[Line], elapsed: float) -> RenderableType:
         from rich.console import Group
         from rich.text import Text
 
         size = self._console.size
-        shown, table = drawn(lines, size.width, size.height - FRAME)
+        visible_lines, table = render_lines(lines, size.width, size.height - RESERVED_LINES)
         parts: list[RenderableType] = [Text(self._title), *table]
-        if len(shown) < len(lines):
-            parts.append(Text(said("board.more", n=len(lines) - len(shown)), style="dim"))
-        return Group(*parts, Text(whole_words(lines, elapsed)))
+        if len(visible_lines) < len(lines):
+            parts.append(Text(said("board.more", n=len(lines) - len(visible_lines)), style="dim"))
+        return Group(*parts, Text(describe_all(lines, elapsed)))
 
 
-def drawn(
+def render_lines(
     lines: Sequence[Line], width: int, height: int
 ) -> tuple[list[Line], list[RenderableType]]:
-    """The lines that are shown, and them as a table, or as records where that is too wide."""
+    """Return the visible lines and their table, or records if the table is too wide."""
     from rich.table import Table
     from rich.text import Text
 
     from keju.report.table import records_of
 
     rows = [titles(), *map(cells_of, lines)]
-    widths = [max(map(cells, own)) for own in zip(*rows, strict=True)]
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     if sum(widths) + GAP * (len(widths) - 1) > width:
-        records = {each.name: each for each in records_of(columns(), rows[1:], width)}
-        shown = fitting(lines, height // max(1 + len(each.lines) for each in records.values()))
-        texts = ((line, records[line.name]) for line in shown)
-        return shown, [
+        records = {record.name: record for record in records_of(columns(), rows[1:], width)}
+        visible_lines = select_visible(
+            lines, height // max(1 + len(record.lines) for record in records.values())
+        )
+        texts = ((line, records[line.name]) for line in visible_lines)
+        return visible_lines, [
             Text("\n".join([record.name, *record.lines]), style=_style(line))
             for line, record in texts
         ]
     table = Table.grid(padding=(0, GAP, 0, 0))
     table.add_row(*(Text(title, style="bold") for title in titles()))
-    shown = fitting(lines, height)
-    for line in shown:
+    visible_lines = select_visible(lines, height)
+    for line in visible_lines:
         table.add_row(*(Text(cell, style=_style(line)) for cell in cells_of(line)))
-    return shown, [table]
+    return visible_lines, [table]
 
 
 def _style(line: Line) -> str:
     if line.pause not in (None, "stopping"):
         return "yellow"
-    return "dim" if line.state in ("waiting", *OVER) else ""
+    return "dim" if line.state in ("waiting", *ENDED_STATES) else ""
 
 
-def fitting(lines: Sequence[Line], room: int) -> list[Line]:
-    """As many lines as there is room for: those that go on first, in the order of all."""
-    if len(lines) <= max(1, room):
+def select_visible(lines: Sequence[Line], limit: int) -> list[Line]:
+    """Select as many lines as there is space for, running ones first, and keep their order."""
+    if len(lines) <= max(1, limit):
         return list(lines)
     order = {"running": 0, "judging": 0, "waiting": 1}
-    first = sorted(lines, key=lambda line: order.get(line.state, 2))[: max(1, room)]
-    return [line for line in lines if line in first]
+    prioritized_lines = sorted(lines, key=lambda line: order.get(line.state, 2))[: max(1, limit)]
+    return [line for line in lines if line in prioritized_lines]

@@ -1,4 +1,4 @@
-"""The kinds of figures: intervals, paired differences, curves, histograms, outcomes."""
+"""Draw the kinds of figures: intervals, paired differences, curves, histograms, outcomes."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 def draw(
     runs: Sequence[Run], kind: Kind, *, language: Language = "en", data_dir: str | None = None
 ) -> Figure:
-    """A figure of this kind of stored runs."""
+    """Draw a figure of this kind for stored runs."""
     if kind not in KINDS:
         raise UsageError("plot_unknown_kind", kind=kind, kinds=[*KINDS])
     if kind == "latency" or kind == "tokens":
-        named = [(f"{run.manifest.model} · {run.id}", Samples(run, load=False)) for run in runs]
-        return histogram(kind, named, language)
+        sources = [(f"{run.manifest.model} · {run.id}", Samples(run, load=False)) for run in runs]
+        return histogram(kind, sources, language)
     if kind == "difference":
         compared = compare(*runs, data_dir=data_dir)
-        unlike = next((pair for pair in compared.comparisons if pair.obstacle is not None), None)
-        if unlike is not None:
-            raise UsageError("plot_not_comparable", problem=unlike.conclusion)
+        incomparable_pair = next(
+            (pair for pair in compared.comparisons if pair.obstacle is not None), None
+        )
+        if incomparable_pair is not None:
+            raise UsageError("plot_not_comparable", problem=incomparable_pair.conclusion)
         return differences(compared.comparisons, language)
     results = [current_results(run, data_dir) for run in runs]
     drawings = {"forest": forest, "curve": curves_of_runs, "outcomes": outcomes}
@@ -52,7 +54,7 @@ _PERCENTS = [(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
 
 
 class _Found(NamedTuple):
-    """What one run has of one row."""
+    """The result of one run in one row."""
 
     value: float | None
     ends: Ends | None
@@ -62,155 +64,169 @@ class _Found(NamedTuple):
 
     @classmethod
     def overall(cls, entry: Entry, labels: Labels) -> _Found:
-        """The headline."""
-        metric, chance = fmt.shown_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
+        """Return the headline of an entry."""
+        metric, chance = fmt.display_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
         level = chance.value if chance else None
         return cls(metric.value, metric.ci95, metric.bounds, level, metric.n)
 
     @classmethod
     def subset(cls, row: Row) -> _Found:
-        """A subset."""
+        """Return the result of a subset."""
         return cls(row.accuracy, row.ci95, row.bounds, row.chance, row.n)
 
-    def words(self, labels: Labels) -> str:
-        """The same in words."""
+    def describe(self, labels: Labels) -> str:
+        """Describe the result in words."""
         ends = labels("in_brackets", text=interval(self.ends, 1)) if self.ends else ""
         figure = f"{share(self.value, self.bounds)}{ends}"
         return labels("clause_separator").join([figure, f"n {count(self.n)}"])
 
     def mark(self, place: int) -> dict[str, Any]:
-        """The same as a mark of this series."""
-        own = self._asdict()
-        return {"kind": "point", "class_": series(place)} | own
+        """Return the mark of the result in the colour of its series."""
+        fields = self._asdict()
+        return {"kind": "point", "class_": series(place)} | fields
 
 
 _ABSENT = _Found(None, None, None, None, 0)
 
 
 def forest(results: Sequence[Results], language: Language = "en") -> Figure:
-    """The headline and the subsets of runs with their intervals, on the scale of all shares.
+    """Draw the headline and the subsets of runs with their intervals, on a scale from 0 to 100 %.
 
-    Exams that several runs have stand in one chart, a mark for each run.
+    An exam of several runs gets one chart, with a mark for each run.
     """
     labels = Labels(language)
-    sheet = Sheet(labels("plot.forest"), _under(results, labels), labels)
-    sheet.legend([_named(each) for each in results])
-    for title, entries in _shared(results).items():
+    sheet = Sheet(labels("plot.forest"), _subtitle(results, labels), labels)
+    sheet.legend([_run_title(run_results) for run_results in results])
+    for title, entries in _entries_by_title(results).items():
         sheet.heading(title)
-        first = next(entry for entry in entries if entry is not None)
-        whole = [_Found.overall(entry, labels) if entry else _ABSENT for entry in entries]
-        title = fmt.shown_metrics(first, labels)[0].title
-        rows = [_row(title, whole, labels, strong=True)]
+        first_entry = next(entry for entry in entries if entry is not None)
+        headlines = [_Found.overall(entry, labels) if entry else _ABSENT for entry in entries]
+        title = fmt.display_metrics(first_entry, labels)[0].title
+        rows = [_row(title, headlines, labels, strong=True)]
         names: dict[str, str] = {}
-        parts: list[dict[str, _Found]] = []
+        figures_by_subset: list[dict[str, _Found]] = []
         for entry in entries:
-            answered = fmt.answered(entry.subsets) if entry else []
+            answered = fmt.answered_rows(entry.subsets) if entry else []
             names |= {row.name: labels.row(row) for row in answered}
-            parts.append({row.name: _Found.subset(row) for row in answered})
+            figures_by_subset.append({row.name: _Found.subset(row) for row in answered})
         for name, label in names.items():
-            rows.append(_row(label, [own.get(name, _ABSENT) for own in parts], labels))
+            rows.append(
+                _row(
+                    label,
+                    [subset_figures.get(name, _ABSENT) for subset_figures in figures_by_subset],
+                    labels,
+                )
+            )
         sheet.rows(rows, _PERCENTS, 0.0)
     return sheet.figure()
 
 
-def _row(label: str, found: Sequence[_Found], labels: Labels, *, strong: bool = False) -> SheetRow:
-    marks = [each.mark(place) for place, each in enumerate(found)]
-    words = [fmt.UNKNOWN if each is _ABSENT else each.words(labels) for each in found]
+def _row(
+    label: str, figures: Sequence[_Found], labels: Labels, *, strong: bool = False
+) -> SheetRow:
+    marks = [figure.mark(place) for place, figure in enumerate(figures)]
+    words = [fmt.UNKNOWN if figure is _ABSENT else figure.describe(labels) for figure in figures]
     return SheetRow(label, marks, words, strong)
 
 
-def _shared(results: Sequence[Results]) -> dict[str, list[Entry | None]]:
-    """The entries of the runs by exam, protocol, reader and arm; None where a run has no such."""
-    shared: dict[str, list[Entry | None]] = {}
-    for place, each in enumerate(results):
-        for entry in each.benchmarks:
+def _entries_by_title(results: Sequence[Results]) -> dict[str, list[Entry | None]]:
+    """Group the entries by exam, protocol, reader and arm; None if a run has no entry."""
+    entries_by_title: dict[str, list[Entry | None]] = {}
+    for place, run_results in enumerate(results):
+        for entry in run_results.benchmarks:
             title = f"{entry.full_name} · {fmt.protocol_line(entry)} · {entry.reader}"
-            shared.setdefault(title, [None] * len(results))[place] = entry
-    if not shared:
+            entries_by_title.setdefault(title, [None] * len(results))[place] = entry
+    if not entries_by_title:
         raise UsageError("plot_nothing")
-    return shared
+    return entries_by_title
 
 
-def _named(results: Results) -> str:
+def _run_title(results: Results) -> str:
     return f"{results.model} · {results.run}" if results.run != results.model else results.run
 
 
-def _under(results: Sequence[Results], labels: Labels) -> str:
-    """What stands under the title: the run where it is one, and what the marks are."""
-    own = [_named(results[0])] if len(results) == 1 else []
-    return " · ".join([*own, labels("plot.legend")])
+def _subtitle(results: Sequence[Results], labels: Labels) -> str:
+    """Return the subtitle: the run, if there is only one, and the legend."""
+    run_titles = [_run_title(results[0])] if len(results) == 1 else []
+    return " · ".join([*run_titles, labels("plot.legend")])
 
 
 # Accuracy against difficulty.
 
-BESIDE = 3
-"""Charts of subsets in a row."""
+CHARTS_PER_ROW = 3
+"""The number of charts of subsets in a row."""
 
 
 def curves_of_runs(results: Sequence[Results], language: Language = "en") -> Figure:
-    """Accuracy against difficulty of runs: the whole exam, then each subset, on one scale."""
+    """Draw accuracy against difficulty of runs on one scale: the whole exam, then each subset."""
     labels = Labels(language)
-    shared: dict[tuple[str, str, str], list[Curve | None]] = {}
-    for place, each in enumerate(results):
-        for curve in each.curves:
+    curves_by_key: dict[tuple[str, str, str], list[Curve | None]] = {}
+    for place, run_results in enumerate(results):
+        for curve in run_results.curves:
             key = (curve.exam, curve.protocol, curve.reader)
-            shared.setdefault(key, [None] * len(results))[place] = curve
-    if not shared:
+            curves_by_key.setdefault(key, [None] * len(results))[place] = curve
+    if not curves_by_key:
         raise UsageError("plot_no_curve")
-    alone = len(results) == 1
-    under = labels("curve.legend" if alone else "curve.legend_several")
-    sheet = Sheet(labels("curve.title"), under, labels)
-    sheet.legend([_named(each) for each in results])
-    for key, found in shared.items():
-        sheet.heading(" · ".join([*key, *([_named(results[0])] if alone else [])]))
-        drawn = [curve for curve in found if curve]
-        levels = [point.difficulty for curve in drawn for point in curve.points]
-        scale = Scale.of(drawn)
+    is_single = len(results) == 1
+    subtitle = labels("curve.legend" if is_single else "curve.legend_several")
+    sheet = Sheet(labels("curve.title"), subtitle, labels)
+    sheet.legend([_run_title(run_results) for run_results in results])
+    for key, run_curves in curves_by_key.items():
+        sheet.heading(" · ".join([*key, *([_run_title(results[0])] if is_single else [])]))
+        curves = [curve for curve in run_curves if curve]
+        levels = [point.difficulty for curve in curves for point in curve.points]
+        scale = Scale.of(curves)
         ticks = [(scale.place(level), f"{level:g}") for level in sorted(set(levels))]
-        sheet.curves([_chart(found, scale, labels)], ticks, top=scale.top, beside=1)
-        names = dict.fromkeys(own.subset for curve in drawn for own in curve.subsets)
+        sheet.curves([_chart(run_curves, scale, labels)], ticks, top=scale.top, per_row=1)
+        names = dict.fromkeys(subset.subset for curve in curves for subset in curve.subsets)
         charts = []
         for name in names if len(names) > 1 else ():
-            parts = [_subset(curve, name) if curve else None for curve in found]
+            parts = [_subset(curve, name) if curve else None for curve in run_curves]
             charts.append(_chart(parts, scale, labels))
-        sheet.curves(charts, ticks, top=scale.top, beside=BESIDE)
+        sheet.curves(charts, ticks, top=scale.top, per_row=CHARTS_PER_ROW)
     return sheet.figure()
 
 
 def _subset(curve: Curve, name: str) -> Curve | None:
-    return next((own for own in curve.subsets if own.subset == name and own.points), None)
+    return next(
+        (subset for subset in curve.subsets if subset.subset == name and subset.points), None
+    )
 
 
-def _chart(found: Sequence[Curve | None], scale: Scale, labels: Labels) -> CurveChart:
-    label = labels("pair_separator").join(curve_label(curve, labels) for curve in found if curve)
-    title = next((curve.subset or curve.exam for curve in found if curve), "")
-    return CurveChart(title, label, [drawing(curve, scale) if curve else None for curve in found])
+def _chart(run_curves: Sequence[Curve | None], scale: Scale, labels: Labels) -> CurveChart:
+    label = labels("pair_separator").join(
+        curve_label(curve, labels) for curve in run_curves if curve
+    )
+    title = next((curve.subset or curve.exam for curve in run_curves if curve), "")
+    return CurveChart(
+        title, label, [drawing(curve, scale) if curve else None for curve in run_curves]
+    )
 
 
-# Outcomes: what became of the replies, by subset.
+# Outcomes of the replies by subset.
 
 
 def outcomes(results: Sequence[Results], language: Language = "en") -> Figure:
-    """The shares of the outcomes by subset: how far each number can be relied on."""
+    """Draw the shares of the outcomes by subset, which show how reliable each number is."""
     labels = Labels(language)
     sheet = Sheet(labels("plot.outcomes"), "", labels)
-    for each in results:
-        for entry in each.benchmarks:
+    for run_results in results:
+        for entry in run_results.benchmarks:
             name = f"{entry.full_name} · {fmt.protocol_line(entry)} · {entry.reader}"
-            sheet.heading(f"{name} · {_named(each)}")
+            sheet.heading(f"{name} · {_run_title(run_results)}")
             rows = [
                 SheetRow(
                     labels.row(row),
                     [{"kind": "parts", "outcomes": row.outcomes}],
                     [
                         " · ".join(
-                            fmt.outcome_words(
+                            fmt.describe_outcomes(
                                 row.outcomes, labels, cut_right=row.cut_right, zeros=()
                             )
                         )
                     ],
                 )
-                for row in fmt.answered(entry.subsets)
+                for row in fmt.answered_rows(entry.subsets)
             ]
             sheet.rows(rows, _PERCENTS, 0.0)
     return sheet.figure()
@@ -220,7 +236,7 @@ def outcomes(results: Sequence[Results], language: Language = "en") -> Figure:
 
 
 def differences(comparisons: Sequence[Comparison], language: Language = "en") -> Figure:
-    """How two runs or arms differ, question by question: on the whole and by subset."""
+    """Draw how two runs or arms differ on the same questions, in total and by subset."""
     labels = Labels(language)
     if not comparisons:
         raise UsageError("plot_no_pairs")
@@ -229,14 +245,14 @@ def differences(comparisons: Sequence[Comparison], language: Language = "en") ->
         sheet.heading(f"{pair.exam} · {pair.reader} · {pair.arm} − {pair.base}")
         if pair.difference is None:
             continue
-        found: list[tuple[str, Comparison | SubsetChange, float | None]] = [
+        chart_rows: list[tuple[str, Comparison | SubsetChange, float | None]] = [
             (labels("plot.all"), pair, pair.p),
             *((s.name, s, s.p_adjusted) for s in pair.subsets),
         ]
-        scale = scale_of(row for _, row, _ in found)
+        scale = scale_of(row for _, row, _ in chart_rows)
         rows = [
             SheetRow(name, [difference_mark(row, p, scale)], [_points(row)], strong=row is pair)
-            for name, row, p in found
+            for name, row, p in chart_rows
         ]
         sheet.rows(rows, difference_ticks(scale), 0.5)
     return sheet.figure()
@@ -247,7 +263,7 @@ def _points(row: Any) -> str:
     return f"{100 * row.difference:+.1f}{ends}, n {count(row.n)}"
 
 
-# Histograms of what replies took.
+# Histograms of the time and the tokens of replies.
 
 
 def histogram(
@@ -255,20 +271,22 @@ def histogram(
     runs: Sequence[tuple[str, Samples]],
     language: Language = "en",
 ) -> Figure:
-    """How long replies took, or how many tokens they have: a chart for each run, on one scale."""
+    """Draw a histogram of latencies or token counts for each run, all on one scale."""
     labels = Labels(language)
-    found = []
+    runs_with_amounts = []
     for name, samples in runs:
         rows = (row for row in samples if row.error is None)
-        seen = array("d", (row.seconds if kind == "latency" else row.output_tokens for row in rows))
-        if not seen:
+        amounts = array(
+            "d", (row.seconds if kind == "latency" else row.output_tokens for row in rows)
+        )
+        if not amounts:
             raise UsageError("plot_nothing")
-        found.append((name, sorted(seen)))
-    top = scale_for(*(values for _, values in found))
+        runs_with_amounts.append((name, sorted(amounts)))
+    top = scale_for(*(values for _, values in runs_with_amounts))
     sheet = Sheet(labels(f"plot.{kind}"), labels("plot.histogram_legend"), labels)
-    for place, (name, values) in enumerate(found):
-        own = spread_of(values, top)
-        title = labels("named", name=name, text=own.words(labels))
+    for place, (name, values) in enumerate(runs_with_amounts):
+        spread = spread_of(values, top)
+        title = labels("named", name=name, text=spread.describe(labels))
         sheet.heading(title)
-        sheet.columns(own.heights, own.places, own.ticks, title, series(place))
+        sheet.columns(spread.heights, spread.places, spread.ticks, title, series(place))
     return sheet.figure()

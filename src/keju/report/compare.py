@@ -1,4 +1,4 @@
-"""Comparisons in the terminal: what is shown, then what it rests on; the conclusion comes last."""
+"""Print comparisons in the terminal: first the tables, then the notes, and the conclusion last."""
 
 from __future__ import annotations
 
@@ -15,51 +15,55 @@ from keju.report.table import Cell, Column, Screen
 from keju.results.compare import Compared, Differing
 from keju.results.schema import Comparison
 
-SHOWN, SHOWN_OF_MANY = 10, 3
-"""Questions each way that the table of flips shows; ``--json`` has all."""
+FLIPS_SHOWN, FLIPS_SHOWN_OF_MANY = 10, 3
+"""The number of gains and of losses that the table shows; ``--json`` has all of them."""
 _ANSWER_WIDTH = 30
-_SPARED = {"arm_only": 3, "base_only": 3, "detectable": 2, "interval": 1}
-"""What a narrow table of subsets can spare, the largest first: the adjusted p tells them apart."""
+_SPARE_COLUMNS = {"arm_only": 3, "base_only": 3, "detectable": 2, "interval": 1}
+"""Columns of the subset table that a narrow screen can drop, the largest number first."""
 
 
 def render_compared(
-    found: Compared, *, diff: str = "", file: TextIO | None = None, width: int | None = None
+    compared_runs: Compared, *, diff: str = "", file: TextIO | None = None, width: int | None = None
 ) -> None:
     """Print comparisons to `file` (stdout by default), and the command that shows what differs."""
     labels, screen = Labels(spoken()), Screen(file, width)
-    _pairs(screen, found.comparisons, labels)
-    several = len(found.comparisons) > 1
-    most = SHOWN_OF_MANY if several else SHOWN
-    for pair in found.comparisons:
+    _print_pairs(screen, compared_runs.comparisons, labels)
+    has_several_pairs = len(compared_runs.comparisons) > 1
+    flip_limit = FLIPS_SHOWN_OF_MANY if has_several_pairs else FLIPS_SHOWN
+    for pair in compared_runs.comparisons:
         if pair.obstacle is None:
-            _subsets(screen, pair, labels, pair_title(pair, labels) if several else "")
-            _flips(screen, pair, labels, most)
-    _taken(screen, found.comparisons, labels)
-    _said(screen, found, labels)
+            _print_subsets(
+                screen, pair, labels, pair_title(pair, labels) if has_several_pairs else ""
+            )
+            _print_flips(screen, pair, labels, flip_limit)
+    _print_resources(screen, compared_runs.comparisons, labels)
+    _print_notes_and_conclusions(screen, compared_runs, labels)
     if diff:
         screen.line(labels("next"))
         screen.commands([(diff, labels("compare.diff"))])
     screen.flush()
 
 
-def _said(screen: Screen, found: Compared, labels: Labels) -> None:
-    """What stands beside the differences, and what they show; nothing is said twice.
+def _print_notes_and_conclusions(screen: Screen, compared_runs: Compared, labels: Labels) -> None:
+    """Print the notes about the differences and the conclusions; print each sentence once.
 
-    Several ties are one sentence: the table has their numbers.
+    If several pairs tie, one sentence names them all. The table has their numbers.
     """
-    beside: dict[str, list[str]] = {}
-    for pair in found.comparisons:
-        for line in words.beside(pair, labels):
-            beside.setdefault(line, []).append(pair_title(pair, labels))
-    for line, titles in beside.items():
-        of_all = len(titles) == len(found.comparisons)
+    titles_by_note: dict[str, list[str]] = {}
+    for pair in compared_runs.comparisons:
+        for line in words.comparison_notes(pair, labels):
+            titles_by_note.setdefault(line, []).append(pair_title(pair, labels))
+    for line, titles in titles_by_note.items():
+        applies_to_all = len(titles) == len(compared_runs.comparisons)
         names = labels("list_separator").join(titles)
-        screen.line(line if of_all else labels("named", name=names, text=line))
-    notices = [notice for pair in found.comparisons for notice in pair.notices]
-    for text in dict.fromkeys(each.text(labels.language) for each in (*notices, *found.notices)):
+        screen.line(line if applies_to_all else labels("named", name=names, text=line))
+    notices = [notice for pair in compared_runs.comparisons for notice in pair.notices]
+    for text in dict.fromkeys(
+        warning.text(labels.language) for warning in (*notices, *compared_runs.notices)
+    ):
         screen.line(labels("warning", text=text), style="yellow")
-    ties = [pair for pair in found.comparisons if pair.conclusion.code == "compare_tie"]
-    for pair in found.comparisons:
+    ties = [pair for pair in compared_runs.comparisons if pair.conclusion.code == "compare_tie"]
+    for pair in compared_runs.comparisons:
         if len(ties) < 2 or pair not in ties:
             screen.line(pair.conclusion.text(labels.language), style="bold")
     if len(ties) > 1:
@@ -70,15 +74,15 @@ def _said(screen: Screen, found: Compared, labels: Labels) -> None:
 def _columns(
     labels: Labels, *names: str, spared: Mapping[str, int] = MappingProxyType({})
 ) -> list[Column]:
-    first, *others = names
+    first_name, *other_names = names
     return [
-        Column(labels(f"compare.{first}")),
-        *(Column(labels(f"compare.{n}"), "right", spare=spared.get(n, 0)) for n in others),
+        Column(labels(f"compare.{first_name}")),
+        *(Column(labels(f"compare.{n}"), "right", spare=spared.get(n, 0)) for n in other_names),
     ]
 
 
-def _pairs(screen: Screen, pairs: Sequence[Comparison], labels: Labels) -> None:
-    """All pairs in a table, each with its reader; a single one has both above it."""
+def _print_pairs(screen: Screen, pairs: Sequence[Comparison], labels: Labels) -> None:
+    """Print all pairs in one table; a single pair has its title and reader above the table."""
     names = "pair", "reader", "n", "base_rate", "arm_rate", "points", "interval", "p", "p_holm"
     columns = _columns(labels, *names, "arm_only", "base_only", "verdict")
     columns[1] = replace(columns[1], align="left")
@@ -109,11 +113,11 @@ def _pairs(screen: Screen, pairs: Sequence[Comparison], labels: Labels) -> None:
     screen.line()
 
 
-def _subsets(screen: Screen, pair: Comparison, labels: Labels, title: str) -> None:
+def _print_subsets(screen: Screen, pair: Comparison, labels: Labels, title: str) -> None:
     if not pair.subsets:
         return
     names = "subset", "n", "base_rate", "arm_rate", "points", "interval", "p_adjusted"
-    columns = _columns(labels, *names, "arm_only", "base_only", "detectable", spared=_SPARED)
+    columns = _columns(labels, *names, "arm_only", "base_only", "detectable", spared=_SPARE_COLUMNS)
     columns[-1] = replace(columns[-1], meaning=labels("compare.detectable_means"))
     rows: list[list[Cell]] = [
         [
@@ -134,31 +138,36 @@ def _subsets(screen: Screen, pair: Comparison, labels: Labels, title: str) -> No
     screen.line()
 
 
-def _flips(screen: Screen, pair: Comparison, labels: Labels, most: int) -> None:
-    """The first questions gained and lost, with both answers."""
+def _print_flips(screen: Screen, pair: Comparison, labels: Labels, flip_limit: int) -> None:
+    """Print the first questions that were gained and lost, with both answers."""
     if not pair.flips:
         return
-    gained, lost = words.gained(pair.flips, most), words.lost(pair.flips, most)
+    gained_flips, lost_flips = (
+        words.first_gains(pair.flips, flip_limit),
+        words.first_losses(pair.flips, flip_limit),
+    )
     names = ("question", "change", "target", "base_answer", "arm_answer")
     columns = [Column(labels(f"compare.{name}"), id=name == "question") for name in names]
     rows: list[list[Cell]] = []
-    for flip in (*gained, *lost):
+    for flip in (*gained_flips, *lost_flips):
         change = labels("compare.gain" if flip.arm > flip.base else "compare.loss")
-        read = (shorten(text, _ANSWER_WIDTH) for text in words.answers(flip, labels))
-        rows.append([flip.id, change, shorten(flip.target, _ANSWER_WIDTH), *read])
-    key = "compare.flips" if max(pair.arm_only, pair.base_only) > most else "compare.flips_all"
+        answer_texts = (shorten(text, _ANSWER_WIDTH) for text in words.answers(flip, labels))
+        rows.append([flip.id, change, shorten(flip.target, _ANSWER_WIDTH), *answer_texts])
+    key = (
+        "compare.flips" if max(pair.arm_only, pair.base_only) > flip_limit else "compare.flips_all"
+    )
     values = {"pair": pair_title(pair, labels), "gained": pair.arm_only, "lost": pair.base_only}
-    title = labels(key, **values, shown=most)
+    title = labels(key, **values, shown=flip_limit)
     screen.table(columns, rows, title=title)
     screen.line()
 
 
-def _taken(screen: Screen, pairs: Sequence[Comparison], labels: Labels) -> None:
-    """What a question takes: tokens, money, time."""
+def _print_resources(screen: Screen, pairs: Sequence[Comparison], labels: Labels) -> None:
+    """Print the tokens, the cost and the time per question."""
     rows: list[list[Cell]] = []
     for pair in pairs:
         title = f"{pair_title(pair, labels)}: " if len(pairs) > 1 else ""
-        rows += [[title + name, *others] for name, *others in words.taken(pair, labels)]
+        rows += [[title + name, *values] for name, *values in words.resource_rows(pair, labels)]
     if rows:
         names = "taken", "base_rate", "arm_rate", "change", "interval"
         screen.table(_columns(labels, *names), rows)
@@ -166,22 +175,22 @@ def _taken(screen: Screen, pairs: Sequence[Comparison], labels: Labels) -> None:
 
 
 def render_unlike(
-    found: Sequence[Differing], *, file: TextIO | None = None, width: int | None = None
+    differences: Sequence[Differing], *, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Print in what sittings differ."""
+    """Print the settings in which runs differ."""
     labels, screen = Labels(spoken()), Screen(file, width)
-    for each in found:
+    for difference in differences:
         field, decisive = labels("compare.field"), labels("compare.decisive")
-        columns: list[Column | str] = [field, each.first, each.second, decisive]
+        columns: list[Column | str] = [field, difference.first, difference.second, decisive]
         rows: list[list[Cell]] = [
             [
-                words.field_name(own, labels),
-                *words.field_values(own, labels),
-                labels("compare.decides" if own.decisive else "compare.said"),
+                words.field_name(mismatch, labels),
+                *words.field_values(mismatch, labels),
+                labels("compare.decides" if mismatch.decisive else "compare.said"),
             ]
-            for own in each.unlike
+            for mismatch in difference.unlike
         ]
-        title = f"{each.exam} · {each.first} / {each.second}"
+        title = f"{difference.exam} · {difference.first} / {difference.second}"
         if rows:
             screen.table(columns, rows, title=title)
         else:

@@ -1,4 +1,4 @@
-"""Published against fresh questions: in the terminal, and as one page like that of a comparison."""
+"""Compare published with fresh questions, in the terminal and as an HTML page."""
 
 from __future__ import annotations
 
@@ -26,52 +26,59 @@ from keju.results.schema import SIGNIFICANT
 
 
 def render_contamination(
-    found: Contamination, *, file: TextIO | None = None, width: int | None = None
+    contamination: Contamination, *, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Print what a comparison of published and fresh questions found; the conclusion comes last."""
+    """Print the comparison of published and fresh questions; the conclusion comes last."""
     labels, screen = Labels(spoken()), Screen(file, width)
-    screen.line(_title(found, labels), style="bold")
-    if found.subsets:
-        _table(screen, found, labels)
-    for line in _beside(found, labels):
+    screen.line(_title(contamination, labels), style="bold")
+    if contamination.subsets:
+        _print_table(screen, contamination, labels)
+    for line in _notes(contamination, labels):
         screen.line(line)
-    for notice in found.notices:
+    for notice in contamination.notices:
         screen.line(labels("warning", text=notice.text(labels.language)), style="yellow")
-    for notice in found.conclusions:
+    for notice in contamination.conclusions:
         screen.line(notice.text(labels.language), style="bold")
     screen.flush()
 
 
-def _title(found: Contamination, labels: Labels) -> str:
-    values = {"published": found.published_run, "fresh": found.fresh_run, "model": found.model}
+def _title(contamination: Contamination, labels: Labels) -> str:
+    values = {
+        "published": contamination.published_run,
+        "fresh": contamination.fresh_run,
+        "model": contamination.model,
+    }
     return labels("contamination.title", **values)
 
 
-def _beside(found: Contamination, labels: Labels) -> Iterator[str]:
-    """What stands beside a difference: the subsets that differ, and what is left out."""
-    clear = [row.name for row in found.subsets if row.p_adjusted < SIGNIFICANT]
-    if clear:
+def _notes(contamination: Contamination, labels: Labels) -> Iterator[str]:
+    """Yield notes about the difference: the subsets that differ, and the questions left out."""
+    significant_subsets = [
+        row.name for row in contamination.subsets if row.p_adjusted < SIGNIFICANT
+    ]
+    if significant_subsets:
         values = {
-            "n": len(clear),
-            "whole": len(found.subsets),
-            "listed": labels("list_separator").join(clear),
+            "n": len(significant_subsets),
+            "whole": len(contamination.subsets),
+            "listed": labels("list_separator").join(significant_subsets),
         }
-        key = "subsets" if len(clear) < len(found.subsets) else "all_subsets"
+        key = "subsets" if len(significant_subsets) < len(contamination.subsets) else "all_subsets"
         yield labels(f"contamination.{key}", **values)
-    elif found.subsets:
+    elif contamination.subsets:
         yield labels("contamination.no_subsets")
-    if found.uncompared:
+    if contamination.uncompared:
         yield labels(
-            "contamination.uncompared", listed=labels("list_separator").join(found.uncompared)
+            "contamination.uncompared",
+            listed=labels("list_separator").join(contamination.uncompared),
         )
-    if found.left_out:
-        yield labels("contamination.left_out", n=count(found.left_out))
-    if found.faulty:
-        yield labels("contamination.faulty", n=count(found.faulty))
+    if contamination.left_out:
+        yield labels("contamination.left_out", n=count(contamination.left_out))
+    if contamination.faulty:
+        yield labels("contamination.faulty", n=count(contamination.faulty))
 
 
-def _table(screen: Screen, found: Contamination, labels: Labels) -> None:
-    """A row for each subset, then for the exam."""
+def _print_table(screen: Screen, contamination: Contamination, labels: Labels) -> None:
+    """Print a row for each subset, then for the exam."""
     names = "published_n", "fresh_n", "published", "fresh", "difference", "interval", "p"
     columns: list[Column | str] = [labels("compare.subset")]
     columns += [Column(labels(f"contamination.{name}"), "right") for name in names]
@@ -88,18 +95,18 @@ def _table(screen: Screen, found: Contamination, labels: Labels) -> None:
             p_value(row.p),
             p_value(row.p_adjusted),
         ]
-        for row in found.subsets
+        for row in contamination.subsets
     ]
     rows.append(
         [
             labels("contamination.all"),
-            sum(row.published_n for row in found.subsets),
-            sum(row.fresh_n for row in found.subsets),
-            percent(found.published),
-            percent(found.fresh),
-            points(found.difference),
-            point_ends(found.ci95),
-            p_value(found.p),
+            sum(row.published_n for row in contamination.subsets),
+            sum(row.fresh_n for row in contamination.subsets),
+            percent(contamination.published),
+            percent(contamination.fresh),
+            points(contamination.difference),
+            point_ends(contamination.ci95),
+            p_value(contamination.p),
             None,
         ]
     )
@@ -107,35 +114,39 @@ def _table(screen: Screen, found: Contamination, labels: Labels) -> None:
     screen.line()
 
 
-def write_contamination(found: Contamination, output: Path, *, language: Language = "en") -> None:
-    """Write the page of a comparison to `output`, whole or not at all."""
+def write_contamination(
+    contamination: Contamination, output: Path, *, language: Language = "en"
+) -> None:
+    """Write the page of a comparison to `output`, completely or not at all."""
     tongues = Tongues(Labels(language), Labels("zh" if language == "en" else "en"))
-    contexts = (_context(found, labels) for labels in tongues.both)
-    context = tongues.merged(*contexts) | {"t": tongues, "lang": HTML_LANG[language]}
+    contexts = (_context(contamination, labels) for labels in tongues.all_labels)
+    context = tongues.merge_contexts(*contexts) | {"t": tongues, "lang": HTML_LANG[language]}
     with whole_file(output) as file:
         for part in make_environment().get_template("contamination.html.j2").generate(context):
             file.write(part.encode("utf-8", "replace"))
 
 
 def _mark(row: SubsetGap, scale: float) -> dict[str, Any]:
-    """A difference as a mark; neither way is the better one, so that its colour only stands out."""
+    """Return the mark of a difference; its colour only shows whether it is significant."""
     mark = difference_mark(row, row.p_adjusted, scale)
     return mark | {"class_": "tie" if mark["class_"] == "tie" else "series-1"}
 
 
-def _context(found: Contamination, labels: Labels) -> dict[str, Any]:
-    """What the template needs in one language."""
-    scale = scale_of(found.subsets)
+def _context(contamination: Contamination, labels: Labels) -> dict[str, Any]:
+    """Return the template context in one language."""
+    scale = scale_of(contamination.subsets)
     return {
-        "languages": [(HTML_LANG[own], Labels(own)("language_name")) for own in ("en", "zh")],
-        "title": fmt.printable(_title(found, labels), one_line=True),
-        "model": fmt.printable(found.model, one_line=True),
-        "points": "" if found.difference is None else points(found.difference),
-        "interval": point_ends(found.ci95),
-        "p": p_value(found.p),
-        "conclusions": [notice.text(labels.language) for notice in found.conclusions],
-        "notices": [notice.text(labels.language) for notice in found.notices],
-        "beside": list(_beside(found, labels)),
+        "languages": [
+            (HTML_LANG[language], Labels(language)("language_name")) for language in ("en", "zh")
+        ],
+        "title": fmt.printable(_title(contamination, labels), one_line=True),
+        "model": fmt.printable(contamination.model, one_line=True),
+        "points": "" if contamination.difference is None else points(contamination.difference),
+        "interval": point_ends(contamination.ci95),
+        "p": p_value(contamination.p),
+        "conclusions": [notice.text(labels.language) for notice in contamination.conclusions],
+        "notices": [notice.text(labels.language) for notice in contamination.notices],
+        "notes": list(_notes(contamination, labels)),
         "ticks": difference_ticks(scale),
         "rows": [
             {
@@ -146,13 +157,13 @@ def _context(found: Contamination, labels: Labels) -> dict[str, Any]:
                 "ends": point_ends(row.ci95),
                 "p": p_value(row.p),
                 "p_adjusted": p_value(row.p_adjusted),
-                "told": row.p_adjusted < SIGNIFICANT,
+                "significant": row.p_adjusted < SIGNIFICANT,
                 "published": row.published,
                 "fresh": row.fresh,
                 "published_n": row.published_n,
                 "fresh_n": row.fresh_n,
             }
-            for row in found.subsets
+            for row in contamination.subsets
         ],
         "version": metadata.version("keju"),
     }

@@ -1,4 +1,4 @@
-"""The words in which two texts differ."""
+"""Find the words in which two texts differ."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 MOST_WORDS: Final = 4_000
-"""Words of a text beyond which nothing is compared: that would take seconds."""
+"""Texts with more words than this are not compared, because that would take seconds."""
 
-# A word, a Chinese character, a sign, or what is between them: ``So``, `` ``, ``答``, ``.``
+# A word, a Chinese character, a sign, or the blanks in between: ``So``, `` ``, ``答``, ``.``
 _WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|\s+|[^\w\s]")
 
 
 class Piece(NamedTuple):
-    """A part of a text, and whether the other text has it too."""
+    """A part of a text, and whether the other text contains it too."""
 
     text: str
-    same: bool
+    is_shared: bool
 
 
-def differing(one: str, other: str) -> tuple[list[Piece], list[Piece]]:
-    """Both texts in pieces."""
-    words = _WORD.findall(one), _WORD.findall(other)
-    if one == other or max(map(len, words)) > MOST_WORDS:
-        return [Piece(one, one == other)], [Piece(other, one == other)]
+def diff_words(left_text: str, right_text: str) -> tuple[list[Piece], list[Piece]]:
+    """Split both texts into shared and different pieces."""
+    words = _WORD.findall(left_text), _WORD.findall(right_text)
+    if left_text == right_text or max(map(len, words)) > MOST_WORDS:
+        return [Piece(left_text, left_text == right_text)], [
+            Piece(right_text, left_text == right_text)
+        ]
     pieces: tuple[list[Piece], list[Piece]] = ([], [])
     matcher = SequenceMatcher(None, *words)
     for kind, a, b, c, d in matcher.get_opcodes():

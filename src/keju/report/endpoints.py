@@ -1,4 +1,4 @@
-"""The endpoints of a run as a table, once for the terminal and the page."""
+"""Describe the endpoints of a run for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from keju.results.schema import Results
 
 
 def endpoint_table(results: Results, labels: Labels) -> Table:
-    """A row for each endpoint: what it answered, how fast, and how often it failed."""
+    """Return a row for each endpoint: its replies, speed and failures."""
     names = ("address", "replies", "requests", "latency", "cached", "moved", "outages", "down")
     rows = [
         [

@@ -1,9 +1,9 @@
-"""A figure that stands alone, as SVG: its page, its style, and the sheet that it is drawn on.
+"""Draw a figure as an SVG file: its page, its style and its layout.
 
-The marks are those of the report's tables (``templates/marks.svg.j2``), and so are their colours: a
-figure takes both from the report's style sheet, as plain values, since few programs but browsers
-know CSS variables. A figure has its own page colour in light and dark, names, and texts that stay
-texts; it asks for nothing from elsewhere.
+The marks are those of the report's tables (``templates/marks.svg.j2``), and so are the colours. A
+figure copies both from the report's style sheet as plain values, because few programs except
+browsers support CSS variables. A figure has a background colour for light and dark mode, and its
+texts remain texts. It loads nothing from outside.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from keju.report.pages import HTML_LANG, make_environment
 FORMATS = (".svg", ".png", ".pdf")
 
 SERIES = 4
-"""Runs that have a colour of their own."""
-WIDTH, MARGIN, GAP = 800, 20, 14
-LINE, TALL = 20, 110
-"""Heights of a row and of a histogram."""
-LEAST_PLOT = 240
-AXIS = 42
-"""Room for the numbers at an upright axis."""
-LONGEST_LABEL = 44
+"""The number of runs that have distinct colours."""
+WIDTH, MARGIN, COLUMN_GAP = 800, 20, 14
+ROW_HEIGHT, HISTOGRAM_HEIGHT = 20, 110
+"""The heights of a row and of a histogram."""
+MIN_PLOT_WIDTH = 240
+AXIS_WIDTH = 42
+"""The width of the numbers at a vertical axis."""
+MAX_LABEL_LENGTH = 44
 RESOLUTION = 2.0
-"""Pixels of a PNG for each unit of the drawing."""
+"""Pixels of a PNG per unit of the drawing."""
 
 _STYLE_HERE = "STYLE-OF-THE-FIGURE"
 _TEXT_STYLE = """
@@ -51,7 +51,7 @@ line { stroke-width: 1.5; } rect { stroke: none; }
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing as SVG, which can be saved as PNG and PDF too."""
+    """A drawing as SVG that can also be saved as PNG and PDF."""
 
     title: str
     drawing: str = field(repr=False)
@@ -59,11 +59,11 @@ class Figure:
 
     @property
     def svg(self) -> str:
-        """The SVG, in the colours of light and dark pages."""
+        """The SVG in the colours of light and dark pages."""
         return self.drawing.replace(_STYLE_HERE, style(dark=True))
 
     def save(self, path: str | Path) -> Path:
-        """Write it as SVG, PNG or PDF, by the suffix of `path`."""
+        """Write it as SVG, PNG or PDF, depending on the suffix of `path`."""
         target = Path(path)
         content = self._as(check_suffix(target))
         with whole_file(target) as stream:
@@ -83,13 +83,13 @@ class Figure:
         return bytes(vl_convert.svg_to_pdf(light))
 
     def _repr_html_(self) -> str:
-        """As a picture of its own: nothing in it reaches the page around it."""
+        """Return it as an embedded image, so that its style does not affect the page."""
         data = b64encode(self.svg.encode("utf-8", "replace")).decode()
         return f'<img alt="{escape(self.title)}" src="data:image/svg+xml;base64,{data}">'
 
 
 def check_suffix(path: str | Path) -> str:
-    """The suffix of a file; UsageError if no figure is written so."""
+    """Return the suffix of a file; raise UsageError if it is not a figure format."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
         raise UsageError("plot_suffix", file=path, suffixes=[*FORMATS])
@@ -98,24 +98,27 @@ def check_suffix(path: str | Path) -> str:
 
 @cache
 def style(*, dark: bool) -> str:
-    """The style of a figure, with the report's colours as plain values."""
+    """Return the style of a figure, with the report's colours as plain values."""
     sheet = files("keju.report").joinpath("templates/report.css").read_text("utf-8")
     marks = sheet.partition("/* Marks")[2].partition("*/")[2].partition("/* End of marks")[0]
-    # The first two blocks of the sheet: ``--page: #fdfdfc;`` in light, and again in dark.
-    light, night = (
+    # The first two blocks of the sheet: ``--page: #fdfdfc;`` in light mode, and again in dark mode.
+    light_colours, dark_colours = (
         dict(re.findall(r"--([\w-]+):\s*([^;]+);", block))
         for block in re.findall(r":root \{(.*?)\}", sheet, re.DOTALL)[:2]
     )
-    rules = marks + _TEXT_STYLE.replace("FONTS", light["sans"])
+    rules = marks + _TEXT_STYLE.replace("FONTS", light_colours["sans"])
 
     if not dark:
-        light["page"] = "#ffffff"  # that of a paper
+        light_colours["page"] = "#ffffff"  # the colour of paper
 
     def plain(colours: dict[str, str]) -> str:
         return re.sub(r"var\(--([\w-]+)\)", lambda name: colours[name[1]], rules)
 
-    both = plain(light) + f"@media (prefers-color-scheme: dark) {{ {plain(light | night)} }}"
-    return " ".join((both if dark else plain(light)).split())
+    light_and_dark = (
+        plain(light_colours)
+        + f"@media (prefers-color-scheme: dark) {{ {plain(light_colours | dark_colours)} }}"
+    )
+    return " ".join((light_and_dark if dark else plain(light_colours)).split())
 
 
 class _Text(NamedTuple):
@@ -135,7 +138,7 @@ class _Rule(NamedTuple):
 
 
 class SheetRow(NamedTuple):
-    """A line of a chart: a name, marks for each series, and a few words behind each."""
+    """A line of a chart: a name, and for each series a mark and a few words."""
 
     label: str
     marks: Sequence[dict[str, Any]]
@@ -144,7 +147,7 @@ class SheetRow(NamedTuple):
 
 
 class CurveChart(NamedTuple):
-    """A chart of shares against a scale: its name, its words, and a drawing for each series."""
+    """A chart of shares against a scale, with a description and a drawing for each series."""
 
     title: str
     label: str
@@ -152,66 +155,66 @@ class CurveChart(NamedTuple):
 
 
 class Sheet:
-    """A page that is drawn from the top to the bottom."""
+    """A page that is drawn from top to bottom."""
 
-    def __init__(self, title: str, under: str, labels: Labels) -> None:
+    def __init__(self, title: str, subtitle: str, labels: Labels) -> None:
         self._title = clean(title)
-        self._under = under
+        self._subtitle = subtitle
         self._labels = labels
         self._texts: list[_Text] = []
         self._rules: list[_Rule] = []
         self._drawings: list[dict[str, Any]] = []
         self._y = MARGIN + 14.0
-        self._text(MARGIN, self._title, "title", most=88)
-        if under:
+        self._text(MARGIN, self._title, "title", limit=88)
+        if subtitle:
             self._y += 20
-            self._text(MARGIN, under, "soft", most=120)
+            self._text(MARGIN, subtitle, "soft", limit=120)
         self._y += 16
 
     def _text(
-        self, x: float, text: str, class_: str = "label", anchor: str = "start", most: int = 0
+        self, x: float, text: str, class_: str = "label", anchor: str = "start", limit: int = 0
     ) -> None:
-        text = fmt.shorten(clean(text), most) if most else clean(text)
+        text = fmt.shorten(clean(text), limit) if limit else clean(text)
         self._texts.append(_Text(round(x, 1), round(self._y, 1), text, class_, anchor))
 
     def legend(self, names: Sequence[str]) -> None:
-        """The series, where there are several: a dot and a name each, below each other."""
+        """Draw a legend with a dot and a name for each series, if there are several."""
         self._y += 8 if len(names) > 1 else 0
         for place, name in enumerate(names if len(names) > 1 else ()):
             point = {"kind": "point", "value": 0.5, "ends": None, "bounds": None, "chance": None}
             self._draw(MARGIN, self._y - 10, 14, 14, "", point | {"class_": series(place)})
-            self._text(MARGIN + 20, name, most=90)
+            self._text(MARGIN + 20, name, limit=90)
             self._y += 18
         self._y += 4
 
     def heading(self, text: str) -> None:
-        """The name of a part of the figure."""
+        """Draw the name of a part of the figure."""
         self._y += 10
-        self._text(MARGIN, text, "strong", most=88)
+        self._text(MARGIN, text, "strong", limit=88)
         self._y += 8
 
     def rows(
         self, rows: Sequence[SheetRow], ticks: Sequence[tuple[float, str]], zero: float
     ) -> None:
-        """Rows on one scale; `zero` is the place of the line that they are read against."""
-        shown = [fmt.shorten(row.label, LONGEST_LABEL) for row in rows]
-        left = max((_width(label) for label in shown), default=0.0)
-        right = max((_width(word) for row in rows for word in row.words), default=0.0)
-        start = MARGIN + left + GAP
-        width = max(LEAST_PLOT, WIDTH - start - right - GAP - MARGIN)
+        """Draw rows on one scale; `zero` is the place of its reference line."""
+        row_labels = [fmt.shorten(row.label, MAX_LABEL_LENGTH) for row in rows]
+        label_width = max((_width(label) for label in row_labels), default=0.0)
+        words_width = max((_width(word) for row in rows for word in row.words), default=0.0)
+        start = MARGIN + label_width + COLUMN_GAP
+        width = max(MIN_PLOT_WIDTH, WIDTH - start - words_width - COLUMN_GAP - MARGIN)
         top = self._y
-        for row, label in zip(rows, shown, strict=True):
+        for row, label in zip(rows, row_labels, strict=True):
             class_ = "strong" if row.strong else "label"
-            middle = LINE * len(row.marks) / 2 + 4
+            middle = ROW_HEIGHT * len(row.marks) / 2 + 4
             self._y += middle
-            self._text(start - GAP, label, class_, "end")
+            self._text(start - COLUMN_GAP, label, class_, "end")
             self._y -= middle
             for drawn, words in zip(row.marks, row.words, strict=True):
                 title = clean(self._labels("named", name=row.label, text=words))
-                self._draw(start, self._y + 3, width, LINE - 6, title, drawn)
+                self._draw(start, self._y + 3, width, ROW_HEIGHT - 6, title, drawn)
                 self._y += 14
-                self._text(start + width + GAP, words, "soft")
-                self._y += LINE - 14
+                self._text(start + width + COLUMN_GAP, words, "soft")
+                self._y += ROW_HEIGHT - 14
             self._y += 6 if len(row.marks) > 1 else 0
         for place, text in ticks:
             x = round(start + place * width, 1)
@@ -226,11 +229,11 @@ class Sheet:
         self, heights: Sequence[float], places: Sequence[float], ticks: Sequence[tuple[float, str]],
         title: str, class_: str,
     ) -> None:  # fmt: skip
-        """A histogram: columns of these heights, and lines at some places."""
+        """Draw a histogram: columns of these heights, and lines at these places."""
         width = WIDTH - 2 * MARGIN
         drawn = {"kind": "columns", "heights": heights, "places": places, "class_": class_}
-        self._draw(MARGIN, self._y, width, TALL, clean(title), drawn)
-        self._y += TALL
+        self._draw(MARGIN, self._y, width, HISTOGRAM_HEIGHT, clean(title), drawn)
+        self._y += HISTOGRAM_HEIGHT
         y = round(self._y, 1)
         self._rules.append(_Rule(MARGIN, y, MARGIN + width, y, "zero"))
         self._y += 16
@@ -245,20 +248,20 @@ class Sheet:
         ticks: Sequence[tuple[float, str]],
         *,
         top: int,
-        beside: int,
+        per_row: int,
     ) -> None:
-        """Charts of shares, from 0 to `top` per cent, against a scale.
+        """Draw charts of shares, from 0 to `top` percent, against a scale.
 
-        So many stand `beside` each other; one alone is taller.
+        Each row has `per_row` charts; a single chart is taller.
         """
-        width = (WIDTH - 2 * MARGIN - (beside - 1) * GAP) / beside - AXIS
-        height = TALL if beside > 1 else 2 * TALL
-        for first in range(0, len(charts), beside):
-            above = self._y
-            for column, chart in enumerate(charts[first : first + beside]):
-                self._y = above
-                x = MARGIN + column * (width + AXIS + GAP) + AXIS
-                if beside > 1:
+        width = (WIDTH - 2 * MARGIN - (per_row - 1) * COLUMN_GAP) / per_row - AXIS_WIDTH
+        height = HISTOGRAM_HEIGHT if per_row > 1 else 2 * HISTOGRAM_HEIGHT
+        for row_start in range(0, len(charts), per_row):
+            row_top = self._y
+            for column, chart in enumerate(charts[row_start : row_start + per_row]):
+                self._y = row_top
+                x = MARGIN + column * (width + AXIS_WIDTH + COLUMN_GAP) + AXIS_WIDTH
+                if per_row > 1:
                     self._y += 14
                     self._text(x, fmt.shorten_name(clean(chart.title), int(width / 7)))
                 self._y += 8
@@ -267,13 +270,17 @@ class Sheet:
                     y = round(start + height * (1 - quarter / 4), 1)
                     self._rules.append(_Rule(x, y, x + width, y, "grid" if quarter else "zero"))
                     self._y = y + 4
-                    if beside == 1 or quarter % 2 == 0:
+                    if per_row == 1 or quarter % 2 == 0:
                         self._text(x - 6, f"{top * quarter // 4} %", "soft", "end")
                 for place, drawn in enumerate(chart.series):
                     if drawn is not None:
-                        own = {"kind": "curve", "drawn": drawn, "alone": len(chart.series) == 1}
-                        own["class_"] = series(place)
-                        self._draw(x, start, width, height, clean(chart.label), own)
+                        curve_mark = {
+                            "kind": "curve",
+                            "drawn": drawn,
+                            "alone": len(chart.series) == 1,
+                        }
+                        curve_mark["class_"] = series(place)
+                        self._draw(x, start, width, height, clean(chart.label), curve_mark)
                 self._y = start + height + 16
                 for at, text in ticks:
                     self._text(x + at * width, text, "soft", "middle")
@@ -284,17 +291,17 @@ class Sheet:
         self, x: float, y: float, width: float, height: float, title: str, drawn: dict[str, Any]
     ) -> None:
         place = {"x": x, "y": y, "width": width, "height": height}
-        own = {name: round(value, 1) for name, value in place.items()}
-        self._drawings.append({"title": title} | own | drawn)
+        box = {name: round(value, 1) for name, value in place.items()}
+        self._drawings.append({"title": title} | box | drawn)
 
     def figure(self) -> Figure:
-        """What was drawn."""
+        """Return the figure."""
         right = max(text.x + _width(text.text) for text in self._texts if text.anchor == "start")
         context = {
             "width": round(max(WIDTH, right + MARGIN)),
             "height": round(self._y + MARGIN),
             "title": self._title,
-            "about": clean(self._under),
+            "about": clean(self._subtitle),
             "lang": HTML_LANG[self._labels.language],
             "style_here": _STYLE_HERE,
             "texts": self._texts,
@@ -306,16 +313,16 @@ class Sheet:
 
 
 def clean(text: str) -> str:
-    """A text in one line, without characters that XML does not have."""
+    """Return a text on one line, without characters that XML does not allow."""
     return re.sub("[\ufffe\uffff]", "\N{REPLACEMENT CHARACTER}", fmt.printable(text, one_line=True))
 
 
 def _width(text: str) -> float:
-    """About how wide a text is; Chinese characters are twice as wide as Latin ones."""
+    """Estimate the width of a text; Chinese characters are twice as wide as Latin ones."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return 7.2 * (len(text) - wide) + 13.0 * wide
 
 
 def series(place: int) -> str:
-    """The class of the marks of a run among several."""
+    """Return the CSS class of the marks of one run among several."""
     return f"series-{place % SERIES}"

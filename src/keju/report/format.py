@@ -1,6 +1,6 @@
-"""Numbers, texts and results in words, once for the terminal and the page.
+"""Format numbers, texts and results for the terminal and the page.
 
-A value that is not known prints as a dash, never 0.
+An unknown value prints as a dash, never as 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from keju.types import ALL_OUTCOMES, OUTCOMES, UNGRADED, Outcome
 
 UNKNOWN = "–"
 
-# `canary GUID`, and `canary` with a GUID somewhere behind it; not the bird alone.
+# `canary GUID`, or `canary` followed by a GUID; not the bird alone.
 _CANARY, _NAMED_CANARY = (
     re.compile("canary", re.IGNORECASE),
     re.compile(r"canary\W+guid", re.IGNORECASE),
@@ -41,27 +41,27 @@ _GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 
 def percent(value: float | None, digits: int = 2) -> str:
-    """A share in percent, e.g. ``63.59 %``."""
+    """Format a share in percent, e.g. ``63.59 %``."""
     return UNKNOWN if value is None else f"{value * 100:.{digits}f} %"
 
 
 def published(value: float | None) -> str:
-    """A published share in percent with no more digits than it needs, e.g. ``67.7 %``."""
+    """Format a published share in percent without trailing zeros, e.g. ``67.7 %``."""
     return UNKNOWN if value is None else f"{value * 100:.2f}".rstrip("0").rstrip(".") + " %"
 
 
 def interval(bounds: Sequence[float] | None, digits: int = 2) -> str:
-    """An interval of shares in percent without the sign, e.g. ``60.52–66.55``."""
+    """Format an interval of shares in percent without the sign, e.g. ``60.52–66.55``."""
     return "–".join(f"{end * 100:.{digits}f}" for end in bounds) if bounds else UNKNOWN
 
 
 def count(value: int | None) -> str:
-    """A whole number with thousands separated."""
+    """Format a whole number with thousands separators."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
 def compact(value: float) -> str:
-    """A rate or a large count in few characters, e.g. ``4.1k``, ``0.025``."""
+    """Format a rate or a large count in few characters, e.g. ``4.1k``, ``0.025``."""
     for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:
             scaled = value / limit
@@ -71,42 +71,42 @@ def compact(value: float) -> str:
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
-def moment(stamp: str) -> str:
-    """A time as a clock here shows it, e.g. ``2026-11-17 16:00``."""
+def moment(timestamp: str) -> str:
+    """Format a time in local time, e.g. ``2026-11-17 16:00``."""
     try:
-        return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError):  # a manifest that somebody wrote by hand
-        return stamp
+        return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError):  # a manifest that was written by hand
+        return timestamp
 
 
 def money(value: float) -> str:
-    """A cost in the currency of the user's price list, finer where it is small."""
+    """Format a cost in the currency of the user's price list, with more digits if it is small."""
     return f"{value:,.2f}" if value >= 1 else f"{value:.4f}"
 
 
 def without_canary(text: str) -> str:
-    """`text` without the lines that hold a data set's canary string."""
+    """Return `text` without the lines that contain a data set's canary string."""
     if "canary" not in text.casefold():
         return text
     return "\n".join(line for line in text.split("\n") if not _has_canary(line))
 
 
 def _has_canary(line: str) -> bool:
-    """Whether a line holds a canary string; in time that grows with the line and no faster."""
+    """Return whether a line contains a canary string, in linear time."""
     if _NAMED_CANARY.search(line):
         return True
-    first = _CANARY.search(line)
-    return first is not None and _GUID.search(line, first.end()) is not None
+    match = _CANARY.search(line)
+    return match is not None and _GUID.search(line, match.end()) is not None
 
 
 def shorten(text: str, limit: int) -> str:
-    """`text` on one line and at most `limit` characters long."""
+    """Return `text` on one line with at most `limit` characters."""
     text = printable(text, one_line=True)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def shorten_name(name: str, limit: int) -> str:
-    """The two ends of a name: names of a kind differ late (``tracking_shuf…_seven_objects``)."""
+    """Shorten a name in its middle: similar names often differ at the end."""
     name = printable(name, one_line=True)
     if len(name) <= limit:
         return name
@@ -114,11 +114,11 @@ def shorten_name(name: str, limit: int) -> str:
     return f"{name[:start]}…{name[start + 1 - limit :]}"
 
 
-# The words of a language.
+# The labels of a language.
 
-# A metric of so many attempts, e.g. ``pass@5``.
+# A metric of several attempts, e.g. ``pass@5``.
 _ATTEMPTS = re.compile(r"(?P<stem>.+[@^])(?P<k>\d+)")
-# How many a mean is of, e.g. ``mean of 27 subsets``, ``mean of the 14 categories``.
+# The number of parts of a mean, e.g. ``mean of 27 subsets``, ``mean of the 14 categories``.
 _COUNTED = re.compile(r"\bmean of (?:the )?(?P<whole>\d+)\b")
 
 # The arm of one difficulty among several, e.g. ``difficulty-0.25``.
@@ -126,26 +126,26 @@ _LEVEL = re.compile(r"difficulty-[\d.]+")
 
 
 class Labels:
-    """The labels of one language; a call fills the placeholders of one of them."""
+    """The labels of one language; a call fills the placeholders of one label."""
 
     def __init__(self, language: Language = "en") -> None:
         self.language = language
         self._texts = labels(language)
 
     def __call__(self, key: str, **values: Any) -> str:
-        """The label `key` with its placeholders filled; an unknown key is a programming error."""
+        """Return the label `key` with its placeholders filled; raise KeyError if it is unknown."""
         return fill(self._texts[key], values) if values else self._texts[key]
 
     def word(self, key: str) -> str:
-        """The label `key` inside a line: without the capital letter of a title."""
+        """Return the label `key` in lower case, for use inside a line."""
         return self(key).lower()
 
-    def get(self, key: str, otherwise: str) -> str:
-        """The label `key` if the catalogue has it, else `otherwise`."""
-        return self._texts.get(key, otherwise)
+    def get(self, key: str, default: str) -> str:
+        """Return the label `key` if the catalogue has it, otherwise the default."""
+        return self._texts.get(key, default)
 
     def metric(self, name: str, title: str) -> str:
-        """What kind of mean a metric is: its own title in English, ours in other languages."""
+        """Return the title of a metric: in English its own title, otherwise from the catalogue."""
         if title and self.language == "en":
             return title
         attempts = _ATTEMPTS.fullmatch(name)
@@ -154,25 +154,25 @@ class Labels:
         return title or name.replace("_", " ") if text is None else text.format(k=k)
 
     def mean(self, name: str, metric: Metric) -> str:
-        """What a metric is of: one over a part of the subsets never passes for that over all."""
+        """Return the title of a metric; it says so if the mean covers only some of the subsets."""
         title = self.metric(name, metric.title)
         if not metric.partial:
             return title
         if name == WHOLE_SET:
             return self("whole_set_partial", subsets=metric.strata or UNKNOWN)
         counted = _COUNTED.search(title)
-        whole = int(counted["whole"]) if counted else metric.tasks_published
-        if whole is None or metric.tasks is None or metric.tasks == whole:
+        total = int(counted["whole"]) if counted else metric.tasks_published
+        if total is None or metric.tasks is None or metric.tasks == total:
             return title
         if counted is None:
-            return self("mean_partial", title=title, part=metric.tasks, whole=whole)
-        number = self("part_of_whole", part=metric.tasks, whole=whole)
+            return self("mean_partial", title=title, part=metric.tasks, whole=total)
+        number = self("part_of_whole", part=metric.tasks, whole=total)
         return f"{title[: counted.start('whole')]}{number}{title[counted.end('whole') :]}"
 
     def row(self, row: Row) -> str:
-        """A subset or group: its title with the name behind it where they differ.
+        """Return the title of a subset or group, followed by its name if they differ.
 
-        A group of which only a part is known says so.
+        The title of a partial group says so.
         """
         title = self.metric(row.name, row.title or row.name)
         if title in ("", row.name):
@@ -181,10 +181,10 @@ class Labels:
             title += self("in_brackets", text=row.name)
         return self("marked_partial", title=title) if row.partial else title
 
-    def counted(self, row: Row | Entry, outcome: Outcome) -> str:
-        """How many replies have an outcome, in a table; of the truncated ones how many are right.
+    def outcome_count(self, row: Row | Entry, outcome: Outcome) -> str:
+        """Return the number of replies with an outcome; for truncated ones also how many are right.
 
-        So the counts of a row add up to its accuracy.
+        This way, the counts of a row add up to its accuracy.
         """
         n = count(row.outcomes.get(outcome, 0))
         if outcome != "truncated" or not row.cut_right:
@@ -192,32 +192,32 @@ class Labels:
         return self("truncated_right", n=n, right=count(row.cut_right))
 
     def graded(self, row: Row | Entry) -> str:
-        """The number of questions with a grade, and of those without one: ``28 (+8 ungraded)``."""
+        """Return the number of graded questions and of ungraded ones: ``28 (+8 ungraded)``."""
         if not row.ungraded:
             return count(row.n)
         return self("n_ungraded", n=count(row.n), ungraded=count(row.ungraded))
 
     def arm(self, name: str) -> str:
-        """An arm in words, ``arm calc``; a difficulty's name says by itself what it is."""
+        """Return an arm in words, ``arm calc``; the name of a difficulty stays as it is."""
         return name if _LEVEL.fullmatch(name) else self("arm", arm=name)
 
     def duration(self, seconds: float | None) -> str:
-        """A time span in the two units that matter, e.g. ``2 h 05 min``."""
+        """Format a time span in its two largest units, e.g. ``2 h 05 min``."""
         if seconds is None:
             return UNKNOWN
-        whole = round(seconds)
-        if whole < 60:
-            return self("span.seconds", n=f"{seconds:.1f}" if seconds < 10 else whole)
-        if whole < 3600:
-            return self("span.minutes", minutes=whole // 60, seconds=whole % 60)
-        return self("span.hours", hours=whole // 3600, minutes=whole % 3600 // 60)
+        rounded = round(seconds)
+        if rounded < 60:
+            return self("span.seconds", n=f"{seconds:.1f}" if seconds < 10 else rounded)
+        if rounded < 3600:
+            return self("span.minutes", minutes=rounded // 60, seconds=rounded % 60)
+        return self("span.hours", hours=rounded // 3600, minutes=rounded % 3600 // 60)
 
     def reason(self, code: str) -> str:
-        """Why nothing was read, also that the request failed; a plug-in's code stays as it is."""
+        """Return why no answer was read or the request failed; an unknown code stays as it is."""
         return self.get(f"reason.{code}", self.get(f"fault.{code}", code))
 
     def warnings(self, entry: Entry) -> list[str]:
-        """The warnings of an entry; one whose code no catalogue has stays as it was written."""
+        """Return the warnings of an entry; a warning with an unknown code stays in English."""
         if self.language == "en":
             return list(entry.warnings)
         return [
@@ -226,126 +226,132 @@ class Labels:
         ]
 
 
-# What an entry of the results says.
+# Descriptions of an entry of the results.
 
 DISAGREEMENTS_SHOWN = 20
 ERRATA_NAMED = 5
 GUESSING = "random guessing"
-"""Published figures that stand with the whole exam; a subset's own chance is computed."""
+"""The name of published chance levels of a whole exam; a subset's chance level is computed."""
 Rows = TypeVar("Rows", Row, Entry)
-_ASIDE = (WORST, BEST, "chance")
-"""Metrics that are shown beside the means, not among them."""
+_SEPARATE_METRICS = (WORST, BEST, "chance")
+"""Metrics that are shown separately from the means."""
 _EXAMPLE_LENGTH = 200
 
 # A metric of one kind of question, e.g. ``accuracy[category=Genomics]``.
-_OF_A_KIND = re.compile(r"(?P<metric>[^\[]+)\[(?P<kind>[^=]+)=(?P<value>.*)\]", re.DOTALL)
+_KIND_METRIC = re.compile(r"(?P<metric>[^\[]+)\[(?P<kind>[^=]+)=(?P<value>.*)\]", re.DOTALL)
 
 
 class Shown(NamedTuple):
-    """A metric to be shown."""
+    """A metric with its title."""
 
     name: str
     title: str
     metric: Metric
 
-    def marked(self, labels: Labels) -> str:
-        """Its title where no notes stand beside it: what is partial says so."""
+    def marked_title(self, labels: Labels) -> str:
+        """Return the title for places without notes; the title of a partial metric says so."""
         return labels("marked_partial", title=self.title) if self.metric.partial else self.title
 
 
 class Breakdown(NamedTuple):
-    """One metric by kind of question: what is named ``metric[kind=value]``."""
+    """One metric by kind of question; its metrics are named ``metric[kind=value]``."""
 
     kind: str
     metric: str
     rows: list[Row]
 
 
-def shown_metrics(entry: Entry, labels: Labels) -> list[Shown]:
-    """The headline, and then the metrics that stand in no table of their own."""
-    first = entry.headline if entry.headline in entry.metrics else next(iter(entry.metrics))
-    elsewhere = {first, *_ASIDE, *(group.name for group in entry.groups)}
-    names = [n for n in distinct(entry) if n not in elsewhere and not _OF_A_KIND.fullmatch(n)]
+def display_metrics(entry: Entry, labels: Labels) -> list[Shown]:
+    """Return the headline and the metrics that have no separate table."""
+    headline_name = entry.headline if entry.headline in entry.metrics else next(iter(entry.metrics))
+    excluded = {headline_name, *_SEPARATE_METRICS, *(group.name for group in entry.groups)}
+    names = [
+        n for n in distinct_metrics(entry) if n not in excluded and not _KIND_METRIC.fullmatch(n)
+    ]
     return [
         Shown(name, labels.mean(name, entry.metrics[name]), entry.metrics[name])
-        for name in (first, *names)
+        for name in (headline_name, *names)
     ]
 
 
-def distinct(entry: Entry) -> dict[str, Metric]:
-    """Return the metrics of an entry, each mean over the same tasks once.
+def distinct_metrics(entry: Entry) -> dict[str, Metric]:
+    """Return the metrics of an entry; of equal means over the same tasks only one.
 
     MMLU-Pro's ``macro_14`` is its ``macro_accuracy``, and C-Eval's ``average`` is too. The headline
-    stays, else the first of the names.
+    is preferred, then the first name.
     """
     groups = {group.name for group in entry.groups}
     names = sorted(entry.metrics, key=lambda name: name != entry.headline)
-    shown: dict[object, str] = {}
+    names_by_value: dict[object, str] = {}
     for name in names:
         metric = entry.metrics[name]
         is_mean = None not in (metric.tasks, metric.value) and name not in groups
         mean = (metric.tasks, metric.n, round(metric.value or 0.0, 12), interval(metric.bounds))
-        shown.setdefault(mean if is_mean else name, name)
-    kept = set(shown.values())
-    return {name: metric for name, metric in entry.metrics.items() if name in kept}
+        names_by_value.setdefault(mean if is_mean else name, name)
+    kept_names = set(names_by_value.values())
+    return {name: metric for name, metric in entry.metrics.items() if name in kept_names}
 
 
-def alike(metrics: Iterable[Shown]) -> list[list[Shown]]:
-    """Metrics of one value over the same answers together, e.g. micro and macro of one subset."""
-    together: dict[object, list[Shown]] = {}
-    for shown in metrics:
-        value, n, bounds = shown.metric.value, shown.metric.n, shown.metric.bounds
-        key = shown.name if value is None else (round(value, 9), n, interval(bounds))
-        together.setdefault(key, []).append(shown)
-    return list(together.values())
+def group_equal_metrics(metrics: Iterable[Shown]) -> list[list[Shown]]:
+    """Group metrics that have the same value over the same answers."""
+    groups: dict[object, list[Shown]] = {}
+    for shown_metric in metrics:
+        value, n, bounds = (
+            shown_metric.metric.value,
+            shown_metric.metric.n,
+            shown_metric.metric.bounds,
+        )
+        key = shown_metric.name if value is None else (round(value, 9), n, interval(bounds))
+        groups.setdefault(key, []).append(shown_metric)
+    return list(groups.values())
 
 
 class Headline(NamedTuple):
-    """The number that an entry is about, or what stands in its place."""
+    """The number of an entry, or the words that replace it."""
 
     figure: str
-    """``63.59 %``; ``13.89–36.11 %`` where too many replies have no grade; empty without labels."""
+    """``63.59 %``; ``13.89–36.11 %`` if too many replies have no grade; empty without labels."""
     title: str
     note: str
-    """What kind of number it is, where it is not the usual one."""
+    """The kind of number, if it is not the usual one."""
 
 
 def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
-    """What an entry says first: a number, never one over a selection of the replies."""
-    shown, *_ = shown_metrics(entry, labels)
-    metric, bounds = shown.metric, shown.metric.bounds
-    if not answered([entry]):
+    """Return the headline of an entry; it never covers only a selection of the replies."""
+    headline_metric, *_ = display_metrics(entry, labels)
+    metric, bounds = headline_metric.metric, headline_metric.metric.bounds
+    if not answered_rows([entry]):
         return Headline("", labels("no_answers"), "")
     if entry.gold == NO_GOLD:
         flags = {"no_gold_submission": "", "no_gold_partial": " --partial"}
-        told = next((flags[each.code] for each in entry.notices if each.code in flags), None)
-        note = "" if told is None else f"keju export {run or 'RUN'} --format submission{told}"
+        flag = next((flags[notice.code] for notice in entry.notices if notice.code in flags), None)
+        note = "" if flag is None else f"keju export {run or 'RUN'} --format submission{flag}"
         return Headline("", labels("no_score"), note)
     if entry.grader and bounds and metric.value is not None:
         best = percent(bounds[1])
-        # A file of predictions, the only thing with a choice of golds, is no run.
+        # Only a file of predictions has a choice of gold answers, and it is not a run.
         command = f"keju judge {'RUN' if entry.gold or not run else run}"
         note = labels("exact_note", best=best, command=command)
         return Headline(percent(metric.value), labels("exact_match"), note)
     if bounds is None:
-        return Headline(percent(metric.value), shown.title, "")
-    whole = sum(entry.outcomes[outcome] for outcome in OUTCOMES)
-    lost = {"part": count(sum(entry.outcomes[outcome] for outcome in UNGRADED))}
+        return Headline(percent(metric.value), headline_metric.title, "")
+    total = sum(entry.outcomes[outcome] for outcome in OUTCOMES)
+    ungraded = {"part": count(sum(entry.outcomes[outcome] for outcome in UNGRADED))}
     if metric.value is None:
-        note = labels("range_note", whole=count(whole), **lost)
+        note = labels("range_note", whole=count(total), **ungraded)
     else:
-        note = labels("range_beside", range=share(None, bounds), **lost)
-    return Headline(share(metric.value, bounds), shown.title, note)
+        note = labels("range_beside", range=share(None, bounds), **ungraded)
+    return Headline(share(metric.value, bounds), headline_metric.title, note)
 
 
-def asked_words(entry: Entry, labels: Labels) -> str:
-    """What was asked, in one sentence."""
-    subsets = len(answered(entry.subsets))
+def describe_questions(entry: Entry, labels: Labels) -> str:
+    """Describe the questions of an entry in one sentence."""
+    subsets = len(answered_rows(entry.subsets))
     key = "asked_subsets" if subsets > 1 else "asked"
-    whole = sum(entry.outcomes.values())
+    reply_count = sum(entry.outcomes.values())
     return labels(
         key,
-        n=count(whole // max(1, entry.repeats)),
+        n=count(reply_count // max(1, entry.repeats)),
         exam=entry.full_name,
         subsets=subsets,
         protocol=protocol_line(entry),
@@ -353,8 +359,8 @@ def asked_words(entry: Entry, labels: Labels) -> str:
     )
 
 
-def named_run(results: Results) -> str:
-    """What commands call the run of these results; a document that stands alone has its id."""
+def run_command_name(results: Results) -> str:
+    """Return the name of the run in commands; without a run folder, this is its id."""
     return command_name(Path(results.folder)) if results.folder else results.run
 
 
@@ -363,41 +369,43 @@ class Glance(NamedTuple):
 
     entry: Entry
     figure: str
-    """The headline, beside it the range that replies without a grade leave; or words instead."""
+    """The headline, followed by the range that ungraded replies leave; or words."""
     ci95: Ends | None
     metric: str
-    """What kind of number it is."""
+    """The kind of number."""
 
 
 def overview(results: Results, labels: Labels) -> list[Glance]:
-    """The headlines of several exams; nothing where there is one exam alone."""
+    """Return the headlines of several exams; empty for a single exam."""
     rows = []
     for entry in results.benchmarks if len(families(results)) > 1 else ():
-        headline, shown = (
-            headline_of(entry, named_run(results), labels),
-            shown_metrics(entry, labels)[0],
+        headline, headline_metric = (
+            headline_of(entry, run_command_name(results), labels),
+            display_metrics(entry, labels)[0],
         )
-        metric = shown.name if headline.title == shown.title else headline.title
+        metric = headline_metric.name if headline.title == headline_metric.title else headline.title
         if not headline.figure:
             rows.append(Glance(entry, headline.title, None, ""))
             continue
-        value, bounds = shown.metric.value, shown.metric.bounds
-        is_beside = bounds and value is not None
-        beside = labels("in_brackets", text=interval(bounds)) if is_beside else ""
-        rows.append(Glance(entry, headline.figure + beside, shown.metric.ci95, metric))
+        value, bounds = headline_metric.metric.value, headline_metric.metric.bounds
+        has_range = bounds and value is not None
+        range_note = labels("in_brackets", text=interval(bounds)) if has_range else ""
+        rows.append(
+            Glance(entry, headline.figure + range_note, headline_metric.metric.ci95, metric)
+        )
     return rows
 
 
 def share(value: float | None, bounds: Sequence[float] | None = None) -> str:
-    """A share in percent, or the range in which it lies where it has no value of its own."""
+    """Format a share in percent, or its range if it has no value."""
     return f"{interval(bounds)} %" if value is None and bounds else percent(value)
 
 
 def breakdowns(entry: Entry, labels: Labels) -> list[Breakdown]:
-    """Metrics of kinds of questions as tables."""
+    """Return metrics of kinds of questions as tables."""
     tables: dict[tuple[str, str], list[Row]] = {}
     for name, metric in entry.metrics.items():
-        if parts := _OF_A_KIND.fullmatch(name):
+        if parts := _KIND_METRIC.fullmatch(name):
             value, ends = metric.value, metric.ci95
             row = Row(
                 name=parts["value"],
@@ -419,80 +427,82 @@ def breakdowns(entry: Entry, labels: Labels) -> list[Breakdown]:
 
 
 def metric_titles(entry: Entry, labels: Labels) -> dict[str, str]:
-    """What the metrics are, by name."""
+    """Return the titles of the metrics by name."""
     groups = {row.name: labels.metric(row.name, row.title or row.name) for row in entry.groups}
-    own = {shown.name: shown.metric for shown in shown_metrics(entry, labels)}
-    return groups | {name: labels.metric(name, metric.title) for name, metric in own.items()}
+    metrics = {
+        shown_metric.name: shown_metric.metric for shown_metric in display_metrics(entry, labels)
+    }
+    return groups | {name: labels.metric(name, metric.title) for name, metric in metrics.items()}
 
 
 def published_titles(entry: Entry, labels: Labels) -> dict[str, str]:
-    """The means that published figures are of and that this run has whole, by name."""
+    """Return the titles of the published means that this run covers completely, by name."""
     titles = metric_titles(entry, labels)
-    whole = {name for name, metric in entry.metrics.items() if not metric.partial}
-    published = (name for own in entry.reference for name in own.overall)
-    names = dict.fromkeys(name for name in published if name in whole)
+    complete_names = {name for name, metric in entry.metrics.items() if not metric.partial}
+    published = (name for reference in entry.reference for name in reference.overall)
+    names = dict.fromkeys(name for name in published if name in complete_names)
     return {name: titles.get(name) or labels.metric(name, "") for name in names}
 
 
 def reference_name(reference: Reference, labels: Labels) -> str:
-    """Whose figures were published."""
+    """Return the source of published scores."""
     return labels.get(f"reference.{reference.name}", reference.name)
 
 
 def subset_references(entry: Entry) -> list[Reference]:
-    """The published figures that are known for single subsets."""
+    """Return the published scores that exist for single subsets."""
     return [r for r in entry.reference if r.subsets and r.name != GUESSING]
 
 
 def protocol_line(entry: Entry) -> str:
-    """Protocol and version as one word, e.g. ``paper@1``."""
+    """Return protocol and version as one word, e.g. ``paper@1``."""
     version = entry.protocol_version
     return f"{entry.protocol}@{version}" if version else entry.protocol
 
 
 def families(results: Results) -> list[list[Entry]]:
-    """Entries of the same benchmark, protocol and arm together: one for each reader."""
-    together: dict[tuple[str, str, str], list[Entry]] = {}
+    """Group the entries of the same benchmark, protocol and arm: one entry for each reader."""
+    groups: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in results.benchmarks:
-        together.setdefault((entry.name, protocol_line(entry), entry.arm), []).append(entry)
-    return list(together.values())
+        groups.setdefault((entry.name, protocol_line(entry), entry.arm), []).append(entry)
+    return list(groups.values())
 
 
-def answered(rows: Iterable[Rows]) -> list[Rows]:
-    """The rows that have any answer; an interrupted run leaves others, which say nothing."""
+def answered_rows(rows: Iterable[Rows]) -> list[Rows]:
+    """Return the rows that have any answer; an interrupted run leaves rows without one."""
     return [row for row in rows if row.n or any(row.outcomes.values())]
 
 
-def group_words(entry: Entry, labels: Labels) -> str:
-    """What the mark of partial groups means; empty where none is shown."""
-    is_partial = any(row.partial for row in answered(entry.groups))
+def describe_partial_groups(entry: Entry, labels: Labels) -> str:
+    """Explain the mark of partial groups; empty if no group is partial."""
+    is_partial = any(row.partial for row in answered_rows(entry.groups))
     return labels("partial_groups") if is_partial else ""
 
 
 def occurring_outcomes(rows: Iterable[Row | Entry]) -> list[Outcome]:
-    """The outcomes that occur in any of the rows; also that none is correct, where any could be."""
+    """Return the outcomes that occur, and ``correct`` if an answer could have been correct."""
     occurring = {o for row in rows for o, n in row.outcomes.items() if n}
     if not occurring.isdisjoint(set(OUTCOMES) - set(UNGRADED)):
         occurring.add("correct")
     return [o for o in ALL_OUTCOMES if o in occurring]
 
 
-def ended_words(results: Results, labels: Labels) -> str:
-    """Why the run is not complete, in one line; empty if it is."""
+def describe_incomplete(results: Results, labels: Labels) -> str:
+    """Describe why the run is not complete, in one line; empty if it is complete."""
     if results.stopped:
         why = results.stop.text(labels.language) if results.stop else results.stopped
         return labels("stopped", why=why)
     return labels("incomplete") if results.complete is False else ""
 
 
-def outcome_words(
+def describe_outcomes(
     outcomes: Mapping[Outcome, int],
     labels: Labels,
     *,
     cut_right: int = 0,
     zeros: Collection[Outcome] = ("correct", "incorrect"),
 ) -> list[str]:
-    """Counts in words, of the truncated ones also how many are right; zero ones only of `zeros`."""
+    """Describe the counts of outcomes; a count of zero is shown only for the outcomes `zeros`."""
     words = []
     for outcome in ALL_OUTCOMES:
         if outcomes.get(outcome) or outcome in zeros:
@@ -502,29 +512,29 @@ def outcome_words(
     return words
 
 
-def sign_words(entry: Entry, labels: Labels) -> str:
-    """What was noticed about the replies, in one line; empty where nothing was."""
+def describe_signs(entry: Entry, labels: Labels) -> str:
+    """Describe what was noticed about the replies, in one line; empty if there is nothing."""
     parts = [labels(f"signs.{sign}", n=count(n)) for sign, n in entry.signs.items() if n]
     return labels("signs", signs=" · ".join(parts)) if parts else ""
 
 
-def error_words(errors: Errors | None, labels: Labels) -> str:
-    """The kinds of errors in one line, the commonest first; empty if there were none."""
+def describe_errors(errors: Errors | None, labels: Labels) -> str:
+    """Describe the kinds of errors in one line, the most frequent first; empty without errors."""
     if errors is None or not errors.kinds:
         return ""
-    ranked = sorted(errors.kinds.items(), key=lambda item: -item[1])
+    ranked = sorted(errors.kinds.items(), key=lambda kind_count: -kind_count[1])
     examples = {ranked[0][0]: errors.example} | errors.examples
     kinds = []
     for kind, n in ranked:
         kinds.append(labels("error_kind", kind=labels.get(f"fault.{kind}", kind), n=count(n)))
         if example := shorten(examples.get(kind, ""), _EXAMPLE_LENGTH):
-            told = foreign(example, labels.language)
-            kinds[-1] = labels("error_example", kind=kinds[-1], example=told)
+            translated = foreign(example, labels.language)
+            kinds[-1] = labels("error_example", kind=kinds[-1], example=translated)
     return labels("errors_line", kinds=labels("list_separator").join(kinds))
 
 
-def left_out_words(entry: Entry, labels: Labels) -> list[str]:
-    """How many answers are outside the accuracy, where there is one, and what they could do."""
+def describe_ungraded(entry: Entry, labels: Labels) -> list[str]:
+    """Describe how many answers have no grade and how they could change the accuracy."""
     total = sum(entry.outcomes[outcome] for outcome in UNGRADED)
     if entry.gold == NO_GOLD or not total:
         return []
@@ -536,24 +546,24 @@ def left_out_words(entry: Entry, labels: Labels) -> list[str]:
     return words
 
 
-def errata_words(entry: Entry, run: str, labels: Labels) -> str:
-    """How many questions are known to be faulty, and which; empty where none is.
+def describe_errata(entry: Entry, run: str, labels: Labels) -> str:
+    """Describe the questions with known errors; empty if there are none.
 
-    Where not all are named the command is that lists them.
+    If not all of them are named, the text contains the command that lists them.
     """
     if entry.errata is None:
         return ""
-    shown = first_of(entry.errata.ids, ERRATA_NAMED)
-    n, names = count(entry.errata.n), labels("list_separator").join(shown)
-    rest = entry.errata.n - len(shown)
-    if not rest:
+    named_ids = first_of(entry.errata.ids, ERRATA_NAMED)
+    n, names = count(entry.errata.n), labels("list_separator").join(named_ids)
+    unnamed_count = entry.errata.n - len(named_ids)
+    if not unnamed_count:
         return labels("errata_named", n=n, names=names)
     code = "errata_more" if names else "errata_note"
-    return labels(code, n=n, names=names, rest=count(rest), run=run)
+    return labels(code, n=n, names=names, rest=count(unnamed_count), run=run)
 
 
-def spent_words(entry: Entry, labels: Labels) -> str:
-    """What the answers took, in one line: requests, tokens, money, time; empty if nothing."""
+def describe_usage(entry: Entry, labels: Labels) -> str:
+    """Describe requests, tokens, cost and time in one line; empty without requests."""
     usage, timing = entry.usage, entry.timing
     if not usage.requests:
         return ""
@@ -569,8 +579,8 @@ def spent_words(entry: Entry, labels: Labels) -> str:
     return line
 
 
-def gold_words(entry: Entry, labels: Labels) -> str:
-    """Which gold answers counted, in one line; empty where there was no choice."""
+def describe_gold(entry: Entry, labels: Labels) -> str:
+    """Describe which gold answers counted, in one line; empty if there was no choice."""
     if entry.gold in ("", NO_GOLD):
         return ""
     line = labels("gold_line", which=labels.get(f"gold.{entry.gold}", entry.gold))
@@ -579,7 +589,7 @@ def gold_words(entry: Entry, labels: Labels) -> str:
 
 
 def metric_notes(metric: Metric, labels: Labels) -> list[str]:
-    """How a metric was measured, each in a few words."""
+    """Describe how a metric was measured, each fact in a few words."""
     notes: list[str] = []
     if metric.method and metric.ci95 is not None:
         method = labels.get(f"method.{metric.method}", metric.method)

@@ -1,4 +1,4 @@
-"""Which answers a report shows: a bounded, repeatable choice made in one pass over the records."""
+"""Select the answers that a report shows, in one pass and reproducibly."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from keju.types import LABELS, Prefix, Record, Sample
 FAILURES_SHOWN = 200
 SUCCESSES_SHOWN = 20
 TEXT_LIMIT = 4_000
-"""Characters of a question, a reply or its reasoning that are shown."""
+"""The number of characters of a question, a reply or its reasoning that are shown."""
 TAIL = 1_200
-"""Of these, how many come from the end, where the answer usually stands."""
+"""The number of these characters that come from the end, where the answer usually is."""
 STRAY_QUOTA = 20
-"""Answers kept of a subset that the results do not know."""
+"""The number of answers kept of a subset that is missing in the results."""
 
-K = TypeVar("K", bound=Hashable)
+Bucket = TypeVar("Bucket", bound=Hashable)
 
 
 class Excerpt(NamedTuple):
-    """A text cut in its middle."""
+    """A text with its middle cut out."""
 
     head: str
     left_out: int = 0
@@ -40,20 +40,20 @@ class Excerpt(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Characters of the whole text."""
+        """The number of characters of the whole text."""
         return len(self.head) + self.left_out + len(self.tail)
 
 
 class Sent(NamedTuple):
-    """A prompt as it was sent: what all questions of a subset share, and a question's own part."""
+    """A prompt as it was sent: the part that all questions of a subset share, and the question."""
 
     prefix: Prefix
     role: str
-    """``user``, or ``text`` where a text is continued."""
-    own: Excerpt
+    """``user``, or ``text`` for a text completion."""
+    tail: Excerpt
     cue: str
     as_recorded: bool
-    """Whether it is the very prompt that the reply answers."""
+    """Whether the reply answers exactly this prompt."""
 
     @property
     def shared(self) -> list[tuple[str, str]]:
@@ -66,7 +66,7 @@ Render = Callable[[Record, Sample], Sent | None]
 
 
 def renderer(requests: JobRequests) -> Render:
-    """Renders the prompts of a run's questions as they would be sent today."""
+    """Return a function that renders the prompts of a run as Keju would send them today."""
     jobs = {(job.exam.benchmark, job.arm): job for job in requests.jobs}
 
     def render(record: Record, sample: Sample) -> Sent | None:
@@ -75,14 +75,14 @@ def renderer(requests: JobRequests) -> Render:
             return None
         prompt = job.exam.render(sample)
         role = "text" if job.sampling.form == "completion" else "user"
-        known = requests.by_hash.find(hash_digest(record.hash)) >= 0
-        return Sent(prompt.prefix, role, excerpt(prompt.tail), prompt.cue, known)
+        is_recorded = requests.by_hash.find(hash_digest(record.hash)) >= 0
+        return Sent(prompt.prefix, role, excerpt(prompt.tail), prompt.cue, is_recorded)
 
     return render
 
 
 class Case(NamedTuple):
-    """One answer to be shown: the record with its texts cut, and the question where it is known."""
+    """One answer to show: the record with its texts cut, and the question if it is known."""
 
     subset: str
     record: Record
@@ -92,23 +92,23 @@ class Case(NamedTuple):
     reasoning: Excerpt
     reasoning_length: int
     steps: tuple[tuple[tuple[str, ...], Excerpt, bool], ...] = ()
-    """The transcript of a model that acted: titles, text and whether it failed."""
+    """The transcript of a model that used tools: titles, text, and whether the step failed."""
     prompt: Sent | None = None
-    """None where the data is not at hand."""
+    """None if the data is not available."""
 
     @property
     def texts(self) -> tuple[Excerpt, ...]:
-        """All its texts that may be cut."""
+        """All texts that may be cut."""
         return (*filter(None, [self.question]), self.reply, self.reasoning)
 
     @property
     def outcome(self) -> str:
-        """What the headline's reader made of it."""
+        """The outcome according to the reader of the headline."""
         return self.record.readings[0].score.outcome if self.record.readings else "error"
 
 
 class Gallery(NamedTuple):
-    """The answers chosen: those that were not correct, and a sample of the correct ones."""
+    """The selected answers: failures, and a sample of the correct ones."""
 
     failures: list[Case]
     successes: list[Case]
@@ -123,24 +123,26 @@ class _Draw:
 
     def __init__(self, quotas: Mapping[_Bucket, int]) -> None:
         self._quotas = quotas
-        self._kept: dict[_Bucket, list[tuple[bytes, _Key, Case]]] = {}
+        self._candidates: dict[_Bucket, list[tuple[bytes, _Key, Case]]] = {}
 
     def offer(self, bucket: _Bucket, key: _Key, make: Callable[[], Case]) -> None:
-        """Take the answer if it is among the bucket's first; `make` is called only then."""
+        """Keep the answer if its hash is among the smallest of its bucket; then call `make`."""
         quota = self._quotas.get(bucket, STRAY_QUOTA)
-        kept = self._kept.setdefault(bucket, [])
+        candidates = self._candidates.setdefault(bucket, [])
         rank = hashlib.blake2b(repr(key).encode("utf-8", "replace"), digest_size=8).digest()
-        if len(kept) < quota or (kept and (rank, key) < kept[-1][:2]):
-            insort(kept, (rank, key, make()), key=_by_rank)
-            del kept[quota:]
+        if len(candidates) < quota or (candidates and (rank, key) < candidates[-1][:2]):
+            insort(candidates, (rank, key, make()), key=_by_rank)
+            del candidates[quota:]
 
-    def chosen(self, most: int) -> list[Case]:
-        """At most `most` answers, those with the smallest hashes."""
-        return [case for _, _, case in sorted(chain(*self._kept.values()), key=_by_rank)[:most]]
+    def select(self, limit: int) -> list[Case]:
+        """Return at most `limit` answers, those with the smallest hashes."""
+        return [
+            case for _, _, case in sorted(chain(*self._candidates.values()), key=_by_rank)[:limit]
+        ]
 
 
-def _by_rank(held: tuple[bytes, _Key, Case]) -> tuple[bytes, _Key]:
-    return held[:2]
+def _by_rank(candidate: tuple[bytes, _Key, Case]) -> tuple[bytes, _Key]:
+    return candidate[:2]
 
 
 def choose(
@@ -149,72 +151,72 @@ def choose(
     *labels: Labels,
     render: Render | None = None,
 ) -> Gallery:
-    """Draw what to show from the records that count, each after its question where it is known.
+    """Select the answers to show; each record comes with its question if that is known.
 
-    Transcripts have a title in each language; `render` gives the prompts. Memory depends on the
+    Transcripts get a title in each language; `render` returns the prompts. Memory depends on the
     quotas, not on the number of records.
     """
-    rights: dict[_Bucket, int] = {}  # by the first reader's results
-    failures: dict[_Bucket, int] = {}
+    correct_counts: dict[_Bucket, int] = {}  # according to the results of the first reader
+    failure_counts: dict[_Bucket, int] = {}
     for entry in entries:
         for row in entry.subsets:
             number = row.outcomes["correct"]
-            rights.setdefault((entry.name, row.name), number)
-            failures.setdefault((entry.name, row.name), sum(row.outcomes.values()) - number)
-    failed = _Draw(share_out(FAILURES_SHOWN, failures))
-    right = _Draw(share_out(SUCCESSES_SHOWN, rights))
+            correct_counts.setdefault((entry.name, row.name), number)
+            failure_counts.setdefault((entry.name, row.name), sum(row.outcomes.values()) - number)
+    failure_draw = _Draw(share_out(FAILURES_SHOWN, failure_counts))
+    correct_draw = _Draw(share_out(SUCCESSES_SHOWN, correct_counts))
     for sample, record in answers:
         key = (record.bench, record.id, record.epoch, record.arm)
-        # Where the question is not at hand its subset is in the id, e.g. ``bbh_snarks_3``.
+        # If the question is not available, the id contains the subset, e.g. ``bbh_snarks_3``.
         name = record.id.removeprefix(f"{record.bench}_").rpartition("_")[0]
-        subset = sample.subset if sample else name if (record.bench, name) in rights else ""
+        subset = sample.subset if sample else name if (record.bench, name) in correct_counts else ""
         correct = bool(record.readings) and record.readings[0].score.outcome == "correct"
-        (right if correct else failed).offer(
+        (correct_draw if correct else failure_draw).offer(
             (record.bench, subset),
             key,
             partial(case_of, record, sample, subset, *labels, render=render),
         )
-    places = {bucket: place for place, bucket in enumerate(rights)}
+    places = {bucket: place for place, bucket in enumerate(correct_counts)}
 
     def order(case: Case) -> tuple[object, ...]:
-        """Benchmark and subset as in the results, then the id."""
+        """Sort by benchmark and subset as in the results, then by id."""
         record = case.record
         place = places.get((record.bench, case.subset), len(places))
         return place, case.subset, natural_key(record.id), record.epoch, record.arm
 
     return Gallery(
-        sorted(failed.chosen(FAILURES_SHOWN), key=order),
-        sorted(right.chosen(SUCCESSES_SHOWN), key=order),
+        sorted(failure_draw.select(FAILURES_SHOWN), key=order),
+        sorted(correct_draw.select(SUCCESSES_SHOWN), key=order),
     )
 
 
-def share_out(total: int, wants: Mapping[K, int]) -> dict[K, int]:
-    """Split `total` evenly over the keys; what one does not need goes to the others."""
-    shares = dict.fromkeys(wants, 0)
-    left = min(total, sum(wants.values()))
-    hungry = [key for key, want in wants.items() if want > 0]
-    while left > 0:
-        portion = max(1, left // len(hungry))
-        for key in hungry[: left if portion == 1 else None]:
-            share = min(portion, wants[key] - shares[key], left)
+def share_out(total: int, demands: Mapping[Bucket, int]) -> dict[Bucket, int]:
+    """Split `total` evenly over the keys; a key never gets more than its demand."""
+    shares = dict.fromkeys(demands, 0)
+    remaining = min(total, sum(demands.values()))
+    unfilled = [key for key, demand in demands.items() if demand > 0]
+    while remaining > 0:
+        portion = max(1, remaining // len(unfilled))
+        for key in unfilled[: remaining if portion == 1 else None]:
+            share = min(portion, demands[key] - shares[key], remaining)
             shares[key] += share
-            left -= share
-        hungry = [key for key in hungry if wants[key] > shares[key]]
+            remaining -= share
+        unfilled = [key for key in unfilled if demands[key] > shares[key]]
     return shares
 
 
 def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
-    """`text` made fit to be shown: no canary lines, no control characters, cut in its middle."""
+    """Return `text` without canaries, control characters, and its middle if it is long."""
     text = printable(without_canary(text))
     if len(text) <= limit:
         return Excerpt(text)
     return Excerpt(text[: limit - TAIL], len(text) - limit, text[len(text) - TAIL :])
 
 
-def _lists(text: str, choices: Sequence[str]) -> bool:
-    """Whether a question holds its options itself, each behind its label: ``(A) yes``, ``A. yes``.
+def _contains_choices(text: str, choices: Sequence[str]) -> bool:
+    """Return whether a question contains its options with their labels: ``(A) yes``, ``A. yes``.
 
-    That the words occur is not enough: ``not True and False is`` lists neither True nor False.
+    The words alone are not enough: ``not True and False is`` lists neither True nor False.
     """
     return all(
         any(f"{label}{mark}{choice}" in text for mark in (") ", ". ", ": ", "、"))
@@ -230,31 +232,35 @@ def case_of(
     limit: int = TEXT_LIMIT,
     render: Render | None = None,
 ) -> Case:
-    """An answer with its texts cut, and its options in the order in which the model saw them."""
+    """Return an answer with its texts cut and its options in the order that the model saw."""
     reply = record.reply
-    bare = replace(reply, text="", reasoning="", raw="", tool_calls=(), episode=None)
+    short_reply = replace(reply, text="", reasoning="", raw="", tool_calls=(), episode=None)
     episode = reply.episode
-    told = [list(transcript(episode, own)) for own in labels] if episode is not None else []
+    transcripts = (
+        [list(transcript(episode, language_labels)) for language_labels in labels]
+        if episode is not None
+        else []
+    )
     choices = sample.choices if sample else ()
-    if sample and _lists(sample.text, choices):
+    if sample and _contains_choices(sample.text, choices):
         choices = ()
     size = len(record.order)
-    before = (sample and sample.order) or tuple(range(len(choices)))
-    if choices and size and size == len(before) and record.order != before:
-        by_origin = dict(zip(before, choices[:size], strict=True))
+    original_order = (sample and sample.order) or tuple(range(len(choices)))
+    if choices and size and size == len(original_order) and record.order != original_order:
+        by_origin = dict(zip(original_order, choices[:size], strict=True))
         choices = (*(by_origin[origin] for origin in record.order), *choices[size:])
-    cuts = (excerpt(choice, TAIL * 2) for choice in choices)
+    excerpts = (excerpt(choice, TAIL * 2) for choice in choices)
     return Case(
         subset=subset,
-        record=replace(record, reply=bare),  # without its long texts keeping it is cheap
+        record=replace(record, reply=short_reply),  # without its long texts a record is small
         question=excerpt(sample.text, limit) if sample else None,
-        choices=tuple(f"{cut.head} … {cut.tail}" if cut.left_out else cut.head for cut in cuts),
+        choices=tuple(f"{cut.head} … {cut.tail}" if cut.left_out else cut.head for cut in excerpts),
         reply=excerpt(reply.text, limit),
         reasoning=excerpt(reply.reasoning, limit),
         reasoning_length=len(reply.reasoning),
         steps=tuple(
-            (tuple(each.title for each in step), excerpt(step[0].text, limit), step[0].failed)
-            for step in zip(*told, strict=True)
+            (tuple(version.title for version in step), excerpt(step[0].text, limit), step[0].failed)
+            for step in zip(*transcripts, strict=True)
         ),
         prompt=render(record, sample) if render is not None and sample is not None else None,
     )

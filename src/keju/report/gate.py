@@ -1,4 +1,4 @@
-"""What a gate says: in the terminal, as JUnit XML, as Markdown for a pull request, as a badge."""
+"""Show the result of a gate: in the terminal, as JUnit XML, as Markdown, and as a badge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from keju.messages import printable, spoken
 from keju.report.format import Labels, count, percent
-from keju.report.pairs import mean_words
+from keju.report.pairs import describe_tested_mean
 from keju.report.table import Cell, Column, Screen
 from keju.results.gate import GateResult
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
@@ -16,17 +16,17 @@ from keju.stats.gate import Verdict
 
 COLOURS: dict[Verdict, str] = {"pass": "#2e7d32", "fail": "#c62828", "inconclusive": "#9e6a00"}
 _CHARACTER, _PADDING, _HEIGHT = 6.6, 12, 20
-"""Width of a character of a badge, and the room around its words, in pixels."""
+"""The width of a character of a badge, and the padding around its words, in pixels."""
 
 
 def gate_titles(labels: Labels) -> list[str]:
-    """The heads of the table."""
+    """Return the column titles of the table."""
     names = "gate", "n", "baseline", "score", "value", "bounds", "limit", "verdict"
     return [labels(f"gate.{name}") for name in names]
 
 
 def gate_cells(row: GateRow, labels: Labels) -> list[str]:
-    """One gate as a row of the table."""
+    """Return one gate as a row of the table."""
     title = f"{row.exam} · {row.arm}" if row.arm else row.exam
     return [
         labels("named", name=title, text=labels(f"gate.{row.gate}")),
@@ -41,7 +41,7 @@ def gate_cells(row: GateRow, labels: Labels) -> list[str]:
 
 
 def _amount(row: GateRow, value: float | None, labels: Labels) -> str:
-    """What a gate is about, in its one unit: a score in percent, a difference in points."""
+    """Format the value of a gate: a score in percent, a difference in percentage points."""
     if row.gate == AT_LEAST or value is None:
         return percent(value)
     return labels("gate.points", points=f"{100 * value:+.2f}")
@@ -52,17 +52,17 @@ def render_gate(
 ) -> None:
     """Print a gate to `file` (stdout by default)."""
     labels, screen = Labels(spoken()), Screen(file, width)
-    first, *others = gate_titles(labels)
+    gate_title, *other_titles = gate_titles(labels)
     rows: list[list[Cell]] = [[*gate_cells(row, labels)] for row in result.rows]
-    screen.table([first, *(Column(title, "right") for title in others)], rows)
+    screen.table([gate_title, *(Column(title, "right") for title in other_titles)], rows)
     screen.line()
     for notice in result.notices:
         screen.line(labels("warning", text=notice.text(labels.language)), style="yellow")
     for row in result.rows:
         screen.line(row.conclusion.text(labels.language), style="bold")
-    for words in _means(result, labels):
+    for words in _mean_notes(result, labels):
         screen.line(words)
-    if _against_baseline(result):
+    if _compares_with_baseline(result):
         screen.line(labels("gate.question"), style="dim")
     if result.steps:
         screen.line(labels("next"))
@@ -70,19 +70,19 @@ def render_gate(
     screen.flush()
 
 
-def _means(result: GateResult, labels: Labels) -> list[str]:
-    """Which mean is tested, of exams whose headline is another one."""
-    words = (mean_words(row, labels) for row in result.rows)
+def _mean_notes(result: GateResult, labels: Labels) -> list[str]:
+    """Return which mean was tested, for exams whose headline is another metric."""
+    words = (describe_tested_mean(row, labels) for row in result.rows)
     return list(dict.fromkeys(filter(None, words)))
 
 
-def _against_baseline(result: GateResult) -> bool:
-    """Whether it is asked how much worse a run is, which is not whether it differs."""
+def _compares_with_baseline(result: GateResult) -> bool:
+    """Return whether a gate compares the run with a baseline: it asks how much worse the run is."""
     return any(row.gate == NO_WORSE for row in result.rows)
 
 
 def junit(result: GateResult) -> str:
-    """A test suite with one case for each gate; one that decides nothing is an error."""
+    """Return a test suite with one case for each gate; an inconclusive gate is an error."""
     counts = [row.verdict for row in result.rows]
     suite = ET.Element(
         "testsuite",
@@ -96,18 +96,18 @@ def junit(result: GateResult) -> str:
     for row in result.rows:
         title = printable(gate_cells(row, labels)[0], one_line=True)
         case = ET.SubElement(suite, "testcase", classname=f"keju.{row.exam}", name=title)
-        said = printable(row.conclusion.text(), one_line=True)
+        message = printable(row.conclusion.text(), one_line=True)
         if row.verdict == "pass":
-            ET.SubElement(case, "system-out").text = said
+            ET.SubElement(case, "system-out").text = message
         else:
             kind = "failure" if row.verdict == "fail" else "error"
-            ET.SubElement(case, kind, message=said, type=row.verdict).text = said
+            ET.SubElement(case, kind, message=message, type=row.verdict).text = message
     ET.indent(suite)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suite, encoding="unicode")}\n'
 
 
 def markdown(result: GateResult) -> str:
-    """A table and a sentence for each gate, as a comment of a pull request has them."""
+    """Return a table and a sentence for each gate, for a comment on a pull request."""
     labels = Labels("en")
     against = f" against `{_plain(result.baseline)}`" if result.baseline else ""
     lines = [f"### Keju gate: {result.verdict}", "", f"`{_plain(result.run)}`{against}", ""]
@@ -116,30 +116,31 @@ def markdown(result: GateResult) -> str:
     for row in result.rows:
         lines.append(f"| {' | '.join(_plain(cell) for cell in gate_cells(row, labels))} |")
     lines += ["", *(f"- {_plain(row.conclusion.text())}" for row in result.rows)]
-    lines += [f"- {_plain(words)}" for words in _means(result, labels)]
+    lines += [f"- {_plain(words)}" for words in _mean_notes(result, labels)]
     lines += [f"- warning: {_plain(notice.text())}" for notice in result.notices]
-    if _against_baseline(result):
+    if _compares_with_baseline(result):
         lines += ["", _plain(labels("gate.question"))]
     return "\n".join(lines) + "\n"
 
 
 def _plain(text: str) -> str:
-    """Text that is no markup in a table of Markdown."""
-    shown = escape(printable(text, one_line=True), quote=False)
-    return shown.replace("|", "\\|").replace("`", "'")
+    """Escape a text for a Markdown table."""
+    escaped = escape(printable(text, one_line=True), quote=False)
+    return escaped.replace("|", "\\|").replace("`", "'")
 
 
 def badge(result: GateResult) -> str:
-    """A badge as SVG: two fields, the colour says the verdict."""
+    """Return an SVG badge with two fields; the colour shows the verdict."""
     words, colour = ("keju gate", result.verdict), COLOURS[result.verdict]
-    left, right = (round(len(word) * _CHARACTER + _PADDING) for word in words)
-    said = escape("; ".join(row.conclusion.text() for row in result.rows))
+    label_width, verdict_width = (round(len(word) * _CHARACTER + _PADDING) for word in words)
+    summary = escape("; ".join(row.conclusion.text() for row in result.rows))
     text = 'y="14" text-anchor="middle" fill="#fff" font-family="Verdana,sans-serif" font-size="11"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_HEIGHT}" '
-        f'role="img" aria-label="{words[0]}: {words[1]}"><title>{printable(said)}</title>'
-        f'<rect width="{left}" height="{_HEIGHT}" fill="#424242"/>'
-        f'<rect x="{left}" width="{right}" height="{_HEIGHT}" fill="{colour}"/>'
-        f'<text x="{left / 2:g}" {text}>{words[0]}</text>'
-        f'<text x="{left + right / 2:g}" {text}>{words[1]}</text></svg>\n'
+        '<svg xmlns="http://www.w3.org/2000/svg" '
+        f'width="{label_width + verdict_width}" height="{_HEIGHT}" '
+        f'role="img" aria-label="{words[0]}: {words[1]}"><title>{printable(summary)}</title>'
+        f'<rect width="{label_width}" height="{_HEIGHT}" fill="#424242"/>'
+        f'<rect x="{label_width}" width="{verdict_width}" height="{_HEIGHT}" fill="{colour}"/>'
+        f'<text x="{label_width / 2:g}" {text}>{words[0]}</text>'
+        f'<text x="{label_width + verdict_width / 2:g}" {text}>{words[1]}</text></svg>\n'
     )

@@ -1,4 +1,4 @@
-"""The report as one plain page: no scripts, no network, everything escaped."""
+"""Write the report of a run as one plain page: no scripts, no network, all text escaped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, Render, choose, excerpt, renderer
 from keju.report.judges import judge_rows
-from keju.report.meaning import meaning_words
+from keju.report.meaning import interpret_score
 from keju.report.pages import HTML_LANG, Tongues, make_environment
 from keju.report.provenance import MANIFEST_ROWS, main_settings, manifest_leaves
 from keju.report.spread import Spread, Taken
@@ -38,11 +38,11 @@ from keju.runs.run import REPORT, RESULTS, Run, damage_notices
 from keju.types import ALL_OUTCOMES, LABELS, Reading, Record, Sample
 
 REFERENCE_STYLES = 3
-"""Kinds of marks that the style sheet has for published figures."""
+"""The number of mark styles for published scores in the style sheet."""
 SHARED_LIMIT = 8_000
-"""Characters of what the questions of a subset share, such as worked examples."""
+"""The number of characters of the text that the questions of a subset share."""
 FOLDED = 1_000
-"""A reply of more characters than this is opened by a click."""
+"""A reply with more characters than this is folded."""
 _ANSWER_LIMIT = 400
 _LINE_LIMIT = 1_000
 
@@ -50,9 +50,9 @@ _LINE_LIMIT = 1_000
 def write_outputs(
     run: Run, results: Results, requests: JobRequests, language: Language | None, *, report: bool
 ) -> None:
-    """Write ``results.json`` and, if asked, ``report.html`` into a run's folder.
+    """Write ``results.json`` and optionally ``report.html`` into a run's folder.
 
-    Without a language the report begins with that of the terminal.
+    Without a language the report opens in the language of the terminal.
     """
     write_json(run.folder / RESULTS, to_document(results))
     if report:
@@ -67,7 +67,7 @@ class Written(NamedTuple):
 
     path: Path
     notices: list[Notice]
-    """What it lacks."""
+    """Notices about missing replies or data."""
 
 
 def report_run(
@@ -80,12 +80,12 @@ def report_run(
     """Write the page of a stored run, by default into its folder."""
     if output is None and is_fetched(run.folder):
         raise UsageError("report_fetched")
-    results, requests, said = current_results(run, data_dir), None, []
+    results, requests, notices = current_results(run, data_dir), None, []
     path = Path(output) if output else run.folder / REPORT
     try:
         requests = requests_of(run, data_dir)
     except UsageError as error:
-        said.append(Notice("report_without_data", {"problem": error.notice}))
+        notices.append(Notice("report_without_data", {"problem": error.notice}))
     answers = answers_of(run, requests)
     render = renderer(requests) if requests is not None else None
     how: Any = {"manifest": run.manifest, "language": language, "render": render}
@@ -96,8 +96,8 @@ def report_run(
         for notice in entry.notices
         if notice.code == "replies_missing"
     ]
-    lacking = len(missing) + sum(not entry.questions_with_reply for entry in results.benchmarks)
-    return Written(path, [*said, *missing, *damage_notices(run.damaged, lacking)])
+    missing_count = len(missing) + sum(not entry.questions_with_reply for entry in results.benchmarks)
+    return Written(path, [*notices, *missing, *damage_notices(run.damaged, missing_count)])
 
 
 def write_report(
@@ -109,20 +109,26 @@ def write_report(
     language: Language = "en",
     render: Render | None = None,
 ) -> None:
-    """Write the page of a run to `output`, whole or not at all.
+    """Write the page of a run to `output`, completely or not at all.
 
-    `answers` are the records that count, each after its question or, where the data is not at
-    hand, None; `render` gives their prompts. They are read once; what is kept of them is bounded.
+    `answers` are the records that count, each with its question or, if the data is not available,
+    None; `render` returns their prompts. They are read once, and only a bounded part is kept.
     """
-    own, other = Labels(language), Labels("zh" if language == "en" else "en")
-    taken = Taken()
-    gallery = choose(taken.noted(answers), results.benchmarks, own, other, render=render)
-    tongues = Tongues(own, other)
-    contexts = (
-        _context(results, gallery, taken, manifest, labels, place)
-        for place, labels in enumerate(tongues.both)
+    primary_labels, secondary_labels = Labels(language), Labels("zh" if language == "en" else "en")
+    measurements = Taken()
+    gallery = choose(
+        measurements.observe(answers),
+        results.benchmarks,
+        primary_labels,
+        secondary_labels,
+        render=render,
     )
-    context = tongues.merged(*contexts) | {"t": tongues, "lang": HTML_LANG[language]}
+    tongues = Tongues(primary_labels, secondary_labels)
+    contexts = (
+        _context(results, gallery, measurements, manifest, labels, place)
+        for place, labels in enumerate(tongues.all_labels)
+    )
+    context = tongues.merge_contexts(*contexts) | {"t": tongues, "lang": HTML_LANG[language]}
     with whole_file(output) as file:
         for part in make_environment().get_template("report.html.j2").generate(context):
             file.write(part.encode("utf-8", "replace"))
@@ -131,51 +137,55 @@ def write_report(
 def _context(
     results: Results,
     gallery: Gallery,
-    taken: Taken,
+    measurements: Taken,
     manifest: Manifest,
     labels: Labels,
     place: int,
 ) -> dict[str, Any]:
-    """What the template needs, in the language at `place` of those that cases have titles in."""
+    """Return the template context; `place` selects the language of the titles in the cases."""
     leaves = manifest_leaves(manifest)
     families = fmt.families(results)
-    # Answers are counted, and failures told, by the first reader of each benchmark.
-    firsts = [family[0] for family in families]
-    right = sum(entry.outcomes["correct"] for entry in firsts)
-    wrong = sum(sum(entry.outcomes.values()) for entry in firsts) - right
-    # By benchmark and subset: where the first failure stands that is shown, e.g. ``failed-7``.
+    # The first reader of each benchmark decides which answers count as failures.
+    first_entries = [family[0] for family in families]
+    correct_total = sum(entry.outcomes["correct"] for entry in first_entries)
+    failure_total = sum(sum(entry.outcomes.values()) for entry in first_entries) - correct_total
+    # The anchor of the first shown failure, by benchmark and subset, e.g. ``failed-7``.
     links: dict[str, dict[str, str]] = {}
     failures = []
     prompts = _Prompts(labels)
-    subsets: dict[str, int] = {}  # numbered, as filters have them
+    subsets: dict[str, int] = {}  # the numbers that the filters use
     for number, case in enumerate(gallery.failures):
-        known = links.setdefault(case.record.bench, {})
-        anchor = "" if case.subset in known else f"failed-{number}"
-        known.setdefault(case.subset, f"#{anchor}")
-        subset = subsets.setdefault(_place_of(case, labels), len(subsets))
-        more = {"anchor": anchor, "number": subset, "prompt": prompts.of(case)}
-        failures.append(shown_case(case, labels, place) | more)
+        subset_links = links.setdefault(case.record.bench, {})
+        anchor = "" if case.subset in subset_links else f"failed-{number}"
+        subset_links.setdefault(case.subset, f"#{anchor}")
+        subset = subsets.setdefault(_location(case, labels), len(subsets))
+        page_fields = {"anchor": anchor, "number": subset, "prompt": prompts.of(case)}
+        failures.append(case_context(case, labels, place) | page_fields)
     disagreements = results.disagreements or ()
     return {
-        "languages": [(HTML_LANG[own], Labels(own)("language_name")) for own in ("en", "zh")],
+        "languages": [
+            (HTML_LANG[language], Labels(language)("language_name")) for language in ("en", "zh")
+        ],
         "model": fmt.printable(results.model, one_line=True),
         "run": fmt.printable(results.run, one_line=True),
-        "command": fmt.printable(fmt.named_run(results), one_line=True),
-        "ended": fmt.ended_words(results, labels),
+        "command": fmt.printable(fmt.run_command_name(results), one_line=True),
+        "ended": fmt.describe_incomplete(results, labels),
         "sections": [
-            _section(entry, labels, n, fmt.named_run(results))
+            _section(entry, labels, n, fmt.run_command_name(results))
             | {"arm": labels.arm(entry.arm) if entry.arm else ""}
-            | {"links": links.get(entry.name, {}) if entry in firsts else {}}
-            | {"spreads": _spreads(entry, taken, labels) if entry in firsts else []}
+            | {"links": links.get(entry.name, {}) if entry in first_entries else {}}
+            | {"spreads": _spreads(entry, measurements, labels) if entry in first_entries else []}
             for n, entry in enumerate(results.benchmarks)
         ],
-        "overview": [(row, _as_row(row.entry, labels)) for row in fmt.overview(results, labels)],
+        "overview": [
+            (row, _headline_row(row.entry, labels)) for row in fmt.overview(results, labels)
+        ],
         "arms": _arms(results, labels),
         "curves": _curves(results, labels) if results.curves else [],
         "endpoints": _endpoints(results, labels) if results.endpoints else None,
         "several_readers": any(len(family) > 1 for family in families),
         "disagreements": [
-            _shown_disagreement(row) for row in disagreements[: fmt.DISAGREEMENTS_SHOWN]
+            _disagreement_context(row) for row in disagreements[: fmt.DISAGREEMENTS_SHOWN]
         ],
         "disagreement_readers": ",".join(disagreements[0].answers) if disagreements else "",
         "disagreement_total": len(disagreements),
@@ -188,21 +198,21 @@ def _context(
             outcome for outcome in ALL_OUTCOMES if any(f["outcome"] == outcome for f in failures)
         ],
         "successes": [
-            shown_case(case, labels, place)
+            case_context(case, labels, place)
             | {"anchor": "", "number": "", "prompt": prompts.of(case)}
             for case in gallery.successes
         ],
         "prompts": prompts.shown,
-        "failure_total": max(wrong, len(gallery.failures)),
-        "failures_cut": len(gallery.failures) < wrong
+        "failure_total": max(failure_total, len(gallery.failures)),
+        "failures_cut": len(gallery.failures) < failure_total
         or any(text.left_out for case in gallery.failures for text in case.texts),
-        "success_total": max(right, len(gallery.successes)),
+        "success_total": max(correct_total, len(gallery.successes)),
         "version": metadata.version("keju"),
     }
 
 
-def _shown_disagreement(row: Disagreement) -> dict[str, Any]:
-    """A reply that readers read otherwise, made ready for the template."""
+def _disagreement_context(row: Disagreement) -> dict[str, Any]:
+    """Return the context of a reply that the readers score differently."""
     readings = [
         (reader, value and fmt.shorten(value, _ANSWER_LIMIT), row.outcomes.get(reader))
         for reader, value in row.answers.items()
@@ -215,21 +225,21 @@ def _shown_disagreement(row: Disagreement) -> dict[str, Any]:
 
 
 def _endpoints(results: Results, labels: Labels) -> Any:
-    """The endpoints of a run that had several."""
+    """Return the table of endpoints."""
     from keju.report.endpoints import endpoint_table
 
     return endpoint_table(results, labels)
 
 
 def _curves(results: Results, labels: Labels) -> list[Any]:
-    """Accuracy against difficulty."""
+    """Return the charts of accuracy against difficulty."""
     from keju.report.curves import sections
 
     return list(sections(results, labels))
 
 
 def _arms(results: Results, labels: Labels) -> dict[str, Any] | None:
-    """The arms of a run side by side; difficulties have their curve instead."""
+    """Return the tables of arms; difficulties have a curve instead."""
     from keju.report.arms import arm_table, pair_lines, pair_table
 
     arms = arm_table(results, labels)
@@ -240,46 +250,49 @@ def _arms(results: Results, labels: Labels) -> dict[str, Any] | None:
 
 
 def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, Any]:
-    """One entry of the results, made ready for the template."""
-    metrics = fmt.shown_metrics(entry, labels)
+    """Return the context of one entry of the results."""
+    metrics = fmt.display_metrics(entry, labels)
     chance = entry.metrics.get("chance")
     tool_words, tools = "", None
     if entry.tools is not None:
         from keju.report import arms
 
-        tool_words, tools = arms.tool_words(entry, labels), arms.tool_table(entry, labels)
+        tool_words, tools = arms.describe_tool_use(entry, labels), arms.tool_table(entry, labels)
     notes = (
         tool_words,
-        fmt.sign_words(entry, labels),
-        fmt.error_words(entry.errors, labels),
-        *fmt.left_out_words(entry, labels),
+        fmt.describe_signs(entry, labels),
+        fmt.describe_errors(entry.errors, labels),
+        *fmt.describe_ungraded(entry, labels),
     )
     titles = fmt.published_titles(entry, labels)
     return {
         "e": entry,
         "anchor": f"result-{number}",
         "protocol": fmt.protocol_line(entry),
-        "errata": fmt.errata_words(entry, run, labels),
+        "errata": fmt.describe_errata(entry, run, labels),
         "headline": fmt.headline_of(entry, run, labels),
         "headline_interval": metrics[0].metric.ci95,
-        "asked": fmt.asked_words(entry, labels),
-        "made": meaning_words(entry, labels),
+        "questions": fmt.describe_questions(entry, labels),
+        "interpretation": interpret_score(entry, labels),
         "warnings": labels.warnings(entry),
-        "answered": bool(fmt.answered([entry])),
-        "metrics": [(shown, fmt.metric_notes(shown.metric, labels)) for shown in metrics]
+        "answered": bool(fmt.answered_rows([entry])),
+        "metrics": [
+            (shown_metric, fmt.metric_notes(shown_metric.metric, labels))
+            for shown_metric in metrics
+        ]
         if entry.gold != NO_GOLD
         else [],
         "chance": chance.value if chance else None,
-        "subsets": fmt.answered(entry.subsets),
-        "groups": fmt.answered(entry.groups),
-        "group_words": fmt.group_words(entry, labels),
+        "subsets": fmt.answered_rows(entry.subsets),
+        "groups": fmt.answered_rows(entry.groups),
+        "group_words": fmt.describe_partial_groups(entry, labels),
         "breakdowns": fmt.breakdowns(entry, labels),
         "published_titles": [*titles.values()],
         "published": [
             (fmt.reference_name(r, labels), [r.overall.get(name) for name in titles])
             for r in entry.reference
         ],
-        "outcome_words": fmt.outcome_words(entry.outcomes, labels, cut_right=entry.cut_right),
+        "outcome_words": fmt.describe_outcomes(entry.outcomes, labels, cut_right=entry.cut_right),
         "outcomes": {o: entry.outcomes.get(o, 0) for o in ALL_OUTCOMES},
         "notes": [note for note in notes if note],
         "shown_outcomes": fmt.occurring_outcomes(entry.subsets),
@@ -296,7 +309,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
 
 
 def _amounts(kind: str, amounts: Usage | Timing, labels: Labels) -> list[tuple[str, str]]:
-    """The numbers of ``usage`` or ``timing`` with their labels."""
+    """Return the numbers of ``usage`` or ``timing`` with their labels."""
     return [
         (labels.get(f"{kind}.{key}", key), f"{value:,}" if kind == "usage" else f"{value:,.2f}")
         for key, value in msgspec.structs.asdict(amounts).items()
@@ -304,9 +317,9 @@ def _amounts(kind: str, amounts: Usage | Timing, labels: Labels) -> list[tuple[s
     ]
 
 
-def _as_row(entry: Entry, labels: Labels) -> Row:
-    """The headline of an exam as a row of a chart."""
-    metric, chance = fmt.shown_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
+def _headline_row(entry: Entry, labels: Labels) -> Row:
+    """Return the headline of an exam as a row of a chart."""
+    metric, chance = fmt.display_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
     return Row(
         name=entry.full_name,
         n=metric.n,
@@ -318,14 +331,17 @@ def _as_row(entry: Entry, labels: Labels) -> Row:
     )
 
 
-def _spreads(entry: Entry, taken: Taken, labels: Labels) -> list[tuple[str, Spread, str]]:
-    """What the replies of an exam took, each with its title and in words."""
-    found = taken.spreads(entry.name, entry.arm)
-    return [(labels(f"plot.{kind}"), own, own.words(labels)) for kind, own in found.items()]
+def _spreads(entry: Entry, measurements: Taken, labels: Labels) -> list[tuple[str, Spread, str]]:
+    """Return the histograms of an exam's replies, each with its title and description."""
+    spreads = measurements.spreads(entry.name, entry.arm)
+    return [
+        (labels(f"plot.{kind}"), spread, spread.describe(labels))
+        for kind, spread in spreads.items()
+    ]
 
 
 class _Prompts:
-    """Numbers what questions share, so that a page has it once however many cases need it."""
+    """Numbers the shared parts of prompts, so that a page contains each of them once."""
 
     def __init__(self, labels: Labels) -> None:
         self.shown: list[dict[str, Any]] = []
@@ -333,39 +349,39 @@ class _Prompts:
         self._numbers: dict[bytes, int] = {}
 
     def of(self, case: Case) -> dict[str, Any] | None:
-        """The prompt of a case: where its shared part stands, and its own."""
-        sent = case.prompt
-        if sent is None:
+        """Return the prompt of a case: the number of its shared part, and the rest."""
+        prompt = case.prompt
+        if prompt is None:
             return None
-        number, turns = -1, sent.shared
+        number, turns = -1, prompt.shared
         if turns:
-            number = self._numbers.setdefault(sent.prefix.digest, len(self._numbers))
+            number = self._numbers.setdefault(prompt.prefix.digest, len(self._numbers))
         if number == len(self.shown):
-            title = _place_of(case, self._labels)
-            cut = [(role, excerpt(text, SHARED_LIMIT)) for role, text in turns]
+            title = _location(case, self._labels)
+            excerpts = [(role, excerpt(text, SHARED_LIMIT)) for role, text in turns]
             size = sum(len(text) for _, text in turns)
-            self.shown.append({"title": title, "turns": cut, "size": size})
+            self.shown.append({"title": title, "turns": excerpts, "size": size})
         return {
             "number": number,
-            "role": sent.role,
-            "own": sent.own,
-            "cue": fmt.printable(sent.cue),
-            "as_recorded": sent.as_recorded,
+            "role": prompt.role,
+            "tail": prompt.tail,
+            "cue": fmt.printable(prompt.cue),
+            "as_recorded": prompt.as_recorded,
         }
 
 
 # Single answers.
 
 
-def _place_of(case: Case, labels: Labels) -> str:
-    """The exam and the subset of a case, as its header and the filter have them."""
+def _location(case: Case, labels: Labels) -> str:
+    """Return the exam and the subset of a case, as its header and the filter show them."""
     return f"{case.record.bench} · {case.subset or labels('no_subset')}"
 
 
-def shown_case(case: Case, labels: Labels, place: int = 0) -> dict[str, Any]:
-    """One answer, made ready for the template; `place` is that of the language in its titles."""
+def case_context(case: Case, labels: Labels, place: int = 0) -> dict[str, Any]:
+    """Return the context of one answer; `place` selects the language of its titles."""
     record = case.record
-    first = record.readings[0] if record.readings else None
+    headline_reading = record.readings[0] if record.readings else None
     marks = []
     if record.epoch:
         marks.append(labels("epoch", n=record.epoch + 1))
@@ -380,24 +396,25 @@ def shown_case(case: Case, labels: Labels, place: int = 0) -> dict[str, Any]:
     if record.faults:
         details.append(labels("retried", n=len(record.faults)))
     error = record.reply.error
-    value = _bare(first.answer.value or "") if first else ""
+    value = _without_brackets(headline_reading.answer.value or "") if headline_reading else ""
     return {
         "case": case,
         "id": record.id,
         "bench": record.bench,
-        "place": _place_of(case, labels),
+        "place": _location(case, labels),
         "steps": [(titles[place], text, failed) for titles, text, failed in case.steps],
         "marks": marks,
         "outcome": case.outcome,
         "target": fmt.shorten(fmt.without_canary(record.target), _LINE_LIMIT),
-        "read": shown_reading(first, labels) if first else None,
+        "read": reading_context(headline_reading, labels) if headline_reading else None,
         "others": [
-            (other.reader, shown_reading(other, labels))
-            for other in record.readings[1:]
-            if (_bare(other.answer.value or ""), other.score.outcome) != (value, case.outcome)
+            (reading.reader, reading_context(reading, labels))
+            for reading in record.readings[1:]
+            if (_without_brackets(reading.answer.value or ""), reading.score.outcome)
+            != (value, case.outcome)
         ],
         "reply_folded": case.reply.length if case.reply.length > FOLDED else 0,
-        "choices": shown_choices(case),
+        "choices": choice_rows(case),
         "logprobs": sorted((record.reply.label_logprobs or {}).items()),
         "details": details,
         "error": error,
@@ -407,19 +424,19 @@ def shown_case(case: Case, labels: Labels, place: int = 0) -> dict[str, Any]:
     }
 
 
-def shown_choices(case: Case) -> list[tuple[str, str, bool, bool]]:
-    """The options as they were put: label, text, whether it is the target, and what was read."""
-    first = case.record.readings[0] if case.record.readings else None
-    target = _bare(case.record.target)
-    value = _bare(first.answer.value or "") if first else ""
+def choice_rows(case: Case) -> list[tuple[str, str, bool, bool]]:
+    """Return the options in the order of the prompt: label, text, is target, is the answer."""
+    headline_reading = case.record.readings[0] if case.record.readings else None
+    target = _without_brackets(case.record.target)
+    value = _without_brackets(headline_reading.answer.value or "") if headline_reading else ""
     return [
         (label, choice, label == target, label == value)
         for label, choice in zip(LABELS, case.choices, strict=False)
     ]
 
 
-def shown_reading(reading: Reading, labels: Labels) -> dict[str, Any]:
-    """What a reader found, how far it had to go, and why it found nothing."""
+def reading_context(reading: Reading, labels: Labels) -> dict[str, Any]:
+    """Return the context of a reading: the answer, how it was found, or why nothing was read."""
     answer = reading.answer
     notes = [labels("read_by", reader=reading.reader)]
     if answer.tier:
@@ -432,24 +449,24 @@ def shown_reading(reading: Reading, labels: Labels) -> dict[str, Any]:
     if answer.other is not None:
         notes.append(labels("also_states", answer=fmt.shorten(answer.other, _ANSWER_LIMIT)))
     if answer.first is not None:
-        first = fmt.shorten(answer.first, _ANSWER_LIMIT)
-        notes.append(labels("first_marker", value=first))
+        marker = fmt.shorten(answer.first, _ANSWER_LIMIT)
+        notes.append(labels("first_marker", value=marker))
     if answer.cut:
         notes.append(labels("run_on_cut"))
     if reading.score.grader:
         notes.append(reading.score.grader)
     value = answer.value
-    shown = None if value is None else fmt.shorten(fmt.without_canary(value), _LINE_LIMIT)
-    told = labels("in_brackets", text=labels("clause_separator").join(notes)).lstrip()
+    value_text = None if value is None else fmt.shorten(fmt.without_canary(value), _LINE_LIMIT)
+    notes_text = labels("in_brackets", text=labels("clause_separator").join(notes)).lstrip()
     passage = fmt.shorten(fmt.without_canary(answer.passage), _LINE_LIMIT) if answer.passage else ""
     return {
-        "value": shown,
-        "notes": told,
+        "value": value_text,
+        "notes": notes_text,
         "outcome": reading.score.outcome,
         "passage": passage,
     }
 
 
-def _bare(answer: str) -> str:
-    """A label without brackets: ``(B)`` and ``B`` are the same option."""
+def _without_brackets(answer: str) -> str:
+    """Return a label without brackets: ``(B)`` and ``B`` are the same option."""
     return answer.strip().strip("()")

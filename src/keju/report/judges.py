@@ -1,4 +1,4 @@
-"""Who judged the answers, and how far the verdicts can be relied on."""
+"""Describe the judge of the answers and how reliable its verdicts are."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from keju.report.format import Labels, count, money, percent
 from keju.results.schema import Agreement, Judge
 
 
-def judge_words(judge: Judge | None, labels: Labels) -> str:
-    """Who judged how many answers, how surely, and at what cost, in one line; empty if nobody."""
+def describe_judge(judge: Judge | None, labels: Labels) -> str:
+    """Describe the judge's work and reliability in one line; empty without a judge."""
     if judge is None:
         return ""
     counts = {"judged": count(judge.judged), "ungraded": count(judge.ungraded)}
@@ -23,13 +23,13 @@ def judge_words(judge: Judge | None, labels: Labels) -> str:
     agreement = judge.agreement or Agreement()
     if isinstance(agreement.self_consistency, float):
         line += labels("judge_repeats", share=percent(agreement.self_consistency))
-    if (second := agreement.second) is not None and second.kappa is not None:
-        line += labels("judge_second", model=second.model, kappa=f"{second.kappa:.2f}")
+    if (second_judge := agreement.second) is not None and second_judge.kappa is not None:
+        line += labels("judge_second", model=second_judge.model, kappa=f"{second_judge.kappa:.2f}")
     return line
 
 
 def judge_rows(judge: Judge, labels: Labels) -> Iterator[tuple[str, str]]:
-    """The same for a page: how often verdicts agree, and how right they are."""
+    """Yield the same facts for a page: how often verdicts agree, and how often they are right."""
     yield labels("judge.model"), judge.model
     counts = {"judged": count(judge.judged), "ungraded": count(judge.ungraded)}
     yield labels("judge.judged"), labels("judge.judged_of", **counts)
@@ -41,12 +41,16 @@ def judge_rows(judge: Judge, labels: Labels) -> Iterator[tuple[str, str]]:
         values = {"share": percent(agreement.self_consistency), "repeats": judge.repeats}
         values |= {"ties": count(judge.ties)}
         yield labels("judge.repeats"), labels("judge.repeats_of", **values)
-    if (second := agreement.second) is not None:
-        kappa = "–" if second.kappa is None else f"{second.kappa:.2f}"
-        values = {"kappa": kappa, "n": count(second.n), "share": percent(second.observed)}
-        differ = count(second.disagreements)
+    if (second_judge := agreement.second) is not None:
+        kappa = "–" if second_judge.kappa is None else f"{second_judge.kappa:.2f}"
+        values = {
+            "kappa": kappa,
+            "n": count(second_judge.n),
+            "share": percent(second_judge.observed),
+        }
+        differ = count(second_judge.disagreements)
         yield (
-            labels("judge.second", model=second.model),
+            labels("judge.second", model=second_judge.model),
             labels("judge.second_of", **values, differ=differ),
         )
     if (quality := judge.quality) is not None:

@@ -1,8 +1,7 @@
-"""The live display of a run: a panel on a terminal, a few plain lines in a log, a bar in a
-notebook, a function of the user's own, or nothing.
+"""The live display of a run: a panel, plain lines, a notebook bar, or a callback.
 
-Everything is drawn on the engine's own calls, throttled by the clock inside the snapshots: there
-is no thread, and an update that is not due costs a comparison.
+Every drawing happens inside a call of the engine and is throttled by the time of the snapshots.
+There is no thread, and an update that is not due costs one comparison.
 """
 
 from __future__ import annotations
@@ -44,17 +43,17 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 0.2
 LOG_SECONDS = (10.0, 60.0)
-"""A log gets a line each 10 s at first and each minute later."""
+"""A log gets a line every 10 s at first and every minute later."""
 SLOW_SECONDS = 30.0
-"""A reply that takes longer is spoken of."""
-ROOM = 80
-"""Columns of a terminal that is not known yet."""
+"""A request that takes longer than this is mentioned."""
+DEFAULT_WIDTH = 80
+"""The number of terminal columns to assume while they are unknown."""
 LOG_STEPS = 10
-"""A log also gets a line at each tenth of the run."""
+"""A log also gets a line after each tenth of the run."""
 
 
 def make_display(stream: TextIO | None = None, *, quiet: bool = False) -> Display:
-    """The display that suits `stream` (stderr by default): live on a terminal, else plain lines."""
+    """Return the display for `stream` (stderr by default): live on a terminal, else plain lines."""
     stream = tolerant(stream if stream is not None else sys.stderr)
     if quiet:
         return QuietDisplay(stream)
@@ -64,7 +63,7 @@ def make_display(stream: TextIO | None = None, *, quiet: bool = False) -> Displa
 
 
 class QuietDisplay(Display):
-    """No progress: only lines of what failed."""
+    """Prints only lines about failures and shows no progress."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -75,14 +74,14 @@ class QuietDisplay(Display):
 
 
 def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], list[str]]:
-    """The state in words: quality, speed, and what is to come."""
+    """Describe the state: quality, speed, and the remaining time."""
     quality: list[str] = []
     for exam, score, graded, repeats, _ in snapshot.exams:
-        if graded:  # a mean over several exams would be one of nothing that was asked
+        if graded:  # a mean over several exams would have no meaning
             name = said("accuracy").lower()
             name = f"{exam} {name}" if len(snapshot.exams) > 1 else name
             share = min(1.0, max(0.0, score / graded))
-            questions = graded / repeats  # answers to one question are hardly independent
+            questions = graded / repeats  # answers to the same question are not independent
             figure = percent(share, 1)
             if questions >= FEWEST:
                 figure += said("in_brackets", text=interval(wilson(share, questions), 1))
@@ -91,15 +90,15 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
         if value := getattr(snapshot, name):
             quality.append(f"{said(f'live.{name}')} {count(value)}")
     speed: list[str] = []
-    if speeds := rates.speeds():  # replies count when they are whole
+    if speeds := rates.speeds():  # a reply counts when it is complete
         speed.append(said("live.requests", n=compact(speeds[0])))
         speed.append(said("live.tokens", n=compact(speeds[1])))
     if snapshot.actors:
-        at_work = [actor.node for actor in snapshot.actors if actor.node]
-        speed.append(said("live.actors", actors=len(at_work), nodes=len(set(at_work))))
-        if paces := rates.of_actors():
-            each = "–".join(dict.fromkeys(map(compact, paces)))
-            speed.append(said("live.actor_rates", rates=each))
+        busy_nodes = [actor.node for actor in snapshot.actors if actor.node]
+        speed.append(said("live.actors", actors=len(busy_nodes), nodes=len(set(busy_nodes))))
+        if paces := rates.actor_rates():
+            rate_range = "–".join(dict.fromkeys(map(compact, paces)))
+            speed.append(said("live.actor_rates", rates=rate_range))
     if snapshot.limit:
         speed.append(f"{said('live.in_flight')} {snapshot.in_flight}/{snapshot.limit}")
     if snapshot.retries:
@@ -108,10 +107,10 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
         speed.append(f"{said('arms.cost')} {money(snapshot.cost)}")
     words = Labels(spoken())
     outlook = [f"{said('live.elapsed')} {words.duration(snapshot.elapsed)}"]
-    ahead = rates.outlook(snapshot.total)
-    if snapshot.done < snapshot.total and ahead is not None:
-        code = "live.left_at_least" if ahead.at_least else "live.left"
-        outlook.append(f"{said(code)} {words.duration(ahead.seconds)}")
+    remaining_time = rates.outlook(snapshot.total)
+    if snapshot.done < snapshot.total and remaining_time is not None:
+        code = "live.left_at_least" if remaining_time.at_least else "live.left"
+        outlook.append(f"{said(code)} {words.duration(remaining_time.seconds)}")
     if snapshot.oldest >= SLOW_SECONDS:
         outlook.append(said("live.oldest", time=words.duration(snapshot.oldest)))
     if snapshot.waiting:
@@ -120,11 +119,11 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
 
 
 def arm_rows(snapshot: Progress) -> list[list[str]]:
-    """The arms of a run, a row each under their titles; none in a run without arms."""
+    """Return the arms of a run as a table with titles; empty for a run without arms."""
     rows = []
-    for standing in snapshot.exams:
-        if (arm := standing.arm) is not None:
-            share = percent(standing.score / standing.graded, 1) if standing.graded else UNKNOWN
+    for exam in snapshot.exams:
+        if (arm := exam.arm) is not None:
+            share = percent(exam.score / exam.graded, 1) if exam.graded else UNKNOWN
             row = [arm.name, f"{count(arm.done)}/{count(arm.units)}", share, count(arm.calls)]
             row += [count(arm.failed), count(arm.errors)]
             rows.append([*row, *([money(arm.cost)] if arm.cost is not None else [])])
@@ -133,9 +132,9 @@ def arm_rows(snapshot: Progress) -> list[list[str]]:
     words = ("arms.arm", "live.done", "arms.rate", "arms.calls", "live.failed", "live.errors")
     titles = [said(word) for word in (*words, "arms.cost")]
     table = [titles[: len(rows[0])], *rows]
-    if any(standing.arm.calls for standing in snapshot.exams if standing.arm):
+    if any(exam.arm.calls for exam in snapshot.exams if exam.arm):
         return table
-    return [[*row[:3], *row[5:]] for row in table]  # nobody has called a tool
+    return [[*row[:3], *row[5:]] for row in table]  # no tool was called
 
 
 def _opening(total: int, reused: int, benchmarks: Sequence[str]) -> str:
@@ -144,27 +143,27 @@ def _opening(total: int, reused: int, benchmarks: Sequence[str]) -> str:
 
 
 class LogDisplay(Display):
-    """Plain lines for a file or pipe: no control codes, few enough to read."""
+    """Prints a few plain lines to a file or pipe, without control codes."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._rates = Rates()
-        self._last: Progress | None = None
-        self._shown: Progress | None = None
+        self._latest: Progress | None = None
+        self._printed: Progress | None = None
         self._step = 0
         self._next = LOG_SECONDS[0]
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        """Print what is about to be asked; a stage after another one begins anew."""
+        """Print the title; reset the rates if an earlier stage has run."""
         self._rates = Rates()
-        self._last = self._shown = None
+        self._latest = self._printed = None
         self._next = LOG_SECONDS[0]
         self._step = reused * LOG_STEPS // total if total else 0
         self.note(_opening(total, reused, benchmarks))
 
     def update(self, snapshot: Progress) -> None:
         """Print a line if one is due."""
-        self._last = snapshot
+        self._latest = snapshot
         self._rates.add(snapshot)
         step = snapshot.done * LOG_STEPS // snapshot.total if snapshot.total else 0
         if step <= self._step and snapshot.elapsed < self._next:
@@ -177,14 +176,14 @@ class LogDisplay(Display):
         write_sentence(self._stream, line)
 
     def finish(self) -> None:
-        """Print the last state unless it stands there already."""
-        if self._last is not None and self._last != self._shown:
-            self._show(self._last)
+        """Print the last state unless it was the last line."""
+        if self._latest is not None and self._latest != self._printed:
+            self._show(self._latest)
 
     def _show(self, snapshot: Progress) -> None:
         shortest, longest = LOG_SECONDS
         self._next = snapshot.elapsed + min(longest, max(shortest, snapshot.elapsed / 20))
-        self._shown = snapshot
+        self._printed = snapshot
         share = percent(snapshot.done / snapshot.total, 0) if snapshot.total else percent(None)
         progress = f"{count(snapshot.done)}/{count(snapshot.total)}"
         progress += said("in_brackets", text=share)
@@ -193,38 +192,38 @@ class LogDisplay(Display):
 
 
 class Redrawn(Display):
-    """A display that is drawn anew in place, as often as a person can read."""
+    """A display that is redrawn in place at a readable rate."""
 
     def __init__(self) -> None:
         self._rates = Rates()
-        self._last: Progress | None = None
+        self._latest: Progress | None = None
         self._due = 0.0
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        """Begin; a stage after another one begins anew."""
+        """Start the display; reset it if an earlier stage has run."""
         self._rates, self._due = Rates(), 0.0
-        self._last = Progress(done=reused, total=total)
+        self._latest = Progress(done=reused, total=total)
 
     def update(self, snapshot: Progress) -> None:
-        """Draw the state if it is time to."""
-        self._last = snapshot
+        """Draw the state if an update is due."""
+        self._latest = snapshot
         if snapshot.elapsed >= self._due:
             self._due = snapshot.elapsed + REFRESH_SECONDS
             self._rates.add(snapshot)
             self._draw(snapshot)
 
     def finish(self) -> None:
-        """Draw the last state, once."""
-        last, self._last = self._last, None
-        if last is not None:
-            self._draw(last)
+        """Draw the last state once."""
+        snapshot, self._latest = self._latest, None
+        if snapshot is not None:
+            self._draw(snapshot)
 
     def _draw(self, snapshot: Progress) -> None:
         raise NotImplementedError
 
 
 class LiveDisplay(Redrawn):
-    """A panel on a terminal."""
+    """Shows a panel on a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -233,7 +232,7 @@ class LiveDisplay(Redrawn):
         self._title = ""
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        """Take the terminal's last lines."""
+        """Reserve the last lines of the terminal."""
         from rich.console import Console
         from rich.live import Live
 
@@ -257,7 +256,7 @@ class LiveDisplay(Redrawn):
             self._live.console.print(printable(line))
 
     def finish(self) -> None:
-        """Draw the last state and let go of the terminal."""
+        """Draw the last state and release the terminal."""
         super().finish()
         live, self._live = self._live, None
         if live is not None:
@@ -282,23 +281,23 @@ class LiveDisplay(Redrawn):
         lines = [Text(quality, style="bold"), Text(speed), Text(outlook)]
         if snapshot.waiting:
             lines[-1].stylize("yellow")
-        shown: list[RenderableType] = [line for line in lines if line.plain]
+        visible_lines: list[RenderableType] = [line for line in lines if line.plain]
         if rows := arm_rows(snapshot):
-            width = self._live.console.width if self._live is not None else ROOM
-            shown[:1] = [named_rows(rows, width)]
-        return Group(Text(self._title), bar, *shown)
+            width = self._live.console.width if self._live is not None else DEFAULT_WIDTH
+            visible_lines[:1] = [named_rows(rows, width)]
+        return Group(Text(self._title), bar, *visible_lines)
 
 
 Callback = Callable[[Progress], None]
 Shown = Callback | bool | None
-"""A function that is called with the state, True for a bar, False for nothing.
+"""A callback that receives the state, True for a bar, False for no display.
 
-None is a bar in a notebook and on a terminal, and nothing elsewhere.
+None shows a bar in a notebook and on a terminal, and nothing otherwise.
 """
 
 
 def display_for(progress: Shown) -> Display:
-    """The display that `progress` asks for."""
+    """Return the display for the value of `progress`."""
     if callable(progress):
         return CallbackDisplay(progress)
     if progress is False:
@@ -309,16 +308,17 @@ def display_for(progress: Shown) -> Display:
 
 
 def _in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
+    """Return whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")
 
 
 class CallbackDisplay(Redrawn):
-    """Calls a function with the state: at the start, at most five times a second, at the end.
+    """Calls a function with the state at the start, at most five times per second, and at the end.
 
-    One that raises is warned about and called no more; what was asked is worth more.
+    If the function raises an exception, Keju warns and does not call it again, so that the run
+    continues.
     """
 
     def __init__(self, callback: Callback) -> None:
@@ -326,40 +326,40 @@ class CallbackDisplay(Redrawn):
         self._callback: Callback | None = callback
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        """Tell of the beginning."""
+        """Report the start."""
         super().start(total, reused, benchmarks)
-        self._last = None
-        self._tell(Progress(done=reused, total=total))
+        self._latest = None
+        self._call(Progress(done=reused, total=total))
 
     def finish(self) -> None:
-        """Tell of the last state, unless it was told."""
-        last, self._last = self._last, None
-        if last is not None:
-            self._tell(replace(last, left=0.0 if last.done == last.total else None))
+        """Report the last state unless it was reported already."""
+        snapshot, self._latest = self._latest, None
+        if snapshot is not None:
+            self._call(replace(snapshot, left=0.0 if snapshot.done == snapshot.total else None))
 
     def _draw(self, snapshot: Progress) -> None:
-        self._tell(replace(snapshot, left=self._rates.remaining(snapshot.total)))
+        self._call(replace(snapshot, left=self._rates.remaining(snapshot.total)))
 
-    def _tell(self, snapshot: Progress) -> None:
+    def _call(self, snapshot: Progress) -> None:
         if self._callback is None:
             return
         try:
             self._callback(snapshot)
         except Exception as error:
             self._callback = None
-            said = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}"
             warnings.warn(
-                f"the progress callback failed and is not called again: {said}",
+                f"the progress callback failed and is not called again: {problem}",
                 RuntimeWarning,
                 stacklevel=2,
             )
 
 
 class NotebookDisplay(Redrawn):
-    """A bar under the cell of a notebook."""
+    """Shows a bar below a notebook cell."""
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        """Put an empty bar under the cell."""
+        """Show an empty bar below the cell."""
         from IPython import display
 
         super().start(total, reused, benchmarks)
@@ -377,38 +377,38 @@ class NotebookDisplay(Redrawn):
 
     def _bar(self, snapshot: Progress) -> str:
         parts = [part for words in describe(snapshot, self._rates) for part in words]
-        done = f"{count(snapshot.done)}/{count(snapshot.total)}"
-        text = " · ".join([printable(self._title, one_line=True), done, *parts])
+        progress = f"{count(snapshot.done)}/{count(snapshot.total)}"
+        text = " · ".join([printable(self._title, one_line=True), progress, *parts])
         total = max(snapshot.total, 1)
-        bar = f'<progress value="{snapshot.done}" max="{total}" aria-label="{escape(done)}">'
+        bar = f'<progress value="{snapshot.done}" max="{total}" aria-label="{escape(progress)}">'
         return f"<div>{bar}</progress> {escape(text)}</div>"
 
 
 class Posted(Display):
-    """A display on another thread than its loop's: every call is made on the loop, in order."""
+    """Forwards every call, in order, to a display that belongs to another thread's event loop."""
 
     def __init__(self, display: Display, loop: AbstractEventLoop) -> None:
         self._display = display
         self._loop = loop
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        """Begin there."""
+        """Start the display on its loop."""
         self._post(partial(self._display.start, total, reused, benchmarks))
 
     def update(self, snapshot: Progress) -> None:
-        """Show the state there."""
+        """Show the state on its loop."""
         self._post(partial(self._display.update, snapshot))
 
     def note(self, line: str) -> None:
-        """Say it there."""
+        """Print a note on its loop."""
         self._post(partial(self._display.note, line))
 
     def warn(self, line: str) -> None:
-        """Say it there."""
+        """Print a warning on its loop."""
         self._post(partial(self._display.warn, line))
 
     def finish(self) -> None:
-        """End there."""
+        """Finish the display on its loop."""
         self._post(self._display.finish)
 
     def _post(self, call: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Models against exams, in the terminal and as one page that leads to the report of each run."""
+"""Show models against exams, in the terminal and as a page with links to the report of each run."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from keju.runs.run import REPORT
 
 DIGITS = 1
 MARKS = {"highest": "*", "tie": "=", "not comparable": "?"}
-"""What stands behind a number in the terminal."""
+"""The mark after a number in the terminal."""
 
 
 def figure_of(cell: Cell, labels: Labels) -> str:
-    """The number of a cell with its interval: ``63.6 % (60.5–66.6)``; words where it has none."""
+    """Return the number of a cell with its interval: ``63.6 % (60.5–66.6)``, or words."""
     if cell.value is None and cell.bounds is None:
         return labels(f"matrix.{cell.state}" if cell.state != "complete" else "no_score")
     ends = f" ({fmt.interval(cell.ci95, DIGITS)})" if cell.ci95 else ""
@@ -44,36 +44,36 @@ def figure_of(cell: Cell, labels: Labels) -> str:
     return fmt.percent(cell.value, DIGITS) + ends
 
 
-def lacking(cell: Cell) -> str:
-    """How far an incomplete run is: ``40/120``; empty for one that is complete."""
+def incomplete_progress(cell: Cell) -> str:
+    """Return how many answers an incomplete run has: ``40/120``; empty for a complete run."""
     if cell.state != "incomplete":
         return ""
     return f"{fmt.count(cell.done)}/{fmt.count(cell.total)}"
 
 
-def standing_words(matrix: Matrix, exam: str, labels: Labels) -> Iterator[str]:
-    """Who is highest in an exam, who ties with it, and who is below, a sentence for each arm."""
+def describe_standing(matrix: Matrix, exam: str, labels: Labels) -> Iterator[str]:
+    """Yield, for each arm of an exam, which models are highest, tied, and below."""
     cells = matrix.of(exam)
     for best in (cell for cell in cells if cell.standing == "highest"):
-        beside = [cell for cell in cells if cell.arm == best.arm and cell is not best]
-        told = [labels("matrix.highest", name=side_name(best))]
+        other_cells = [cell for cell in cells if cell.arm == best.arm and cell is not best]
+        clauses = [labels("matrix.highest", name=side_name(best))]
         for standing in ("tie", "below", "not comparable"):
-            names = [side_name(cell) for cell in beside if cell.standing == standing]
+            names = [side_name(cell) for cell in other_cells if cell.standing == standing]
             if names:
                 listed = labels("list_separator").join(names)
-                told.append(labels(f"matrix.{standing}", names=listed))
-        yield labels("matrix.sentence", exam=exam, words=labels("pair_separator").join(told))
+                clauses.append(labels(f"matrix.{standing}", names=listed))
+        yield labels("matrix.sentence", exam=exam, words=labels("pair_separator").join(clauses))
 
 
-def troubles(matrix: Matrix, labels: Labels) -> Iterator[str]:
-    """The runs that are not complete, each with how far it is and why it ended."""
+def describe_incomplete_runs(matrix: Matrix, labels: Labels) -> Iterator[str]:
+    """Yield the incomplete runs, each with its progress and the reason why it ended."""
     for cell in {cell.run: cell for cell in matrix.cells}.values():
         if cell.state != "complete":
             state = labels(f"matrix.{cell.state}")
-            done = f" {lacking(cell)}" if lacking(cell) else ""
-            told = labels("named", name=cell.run, text=f"{state}{done}")
+            progress = f" {incomplete_progress(cell)}" if incomplete_progress(cell) else ""
+            sentence = labels("named", name=cell.run, text=f"{state}{progress}")
             why = "" if cell.error is None else cell.error.text(labels.language)
-            yield labels("named", name=told, text=why) if why else told
+            yield labels("named", name=sentence, text=why) if why else sentence
 
 
 def render_matrix(matrix: Matrix, *, file: TextIO | None = None, width: int | None = None) -> None:
@@ -90,19 +90,22 @@ def render_matrix(matrix: Matrix, *, file: TextIO | None = None, width: int | No
             parts = [UNKNOWN]
             if cell is not None:
                 mark = MARKS.get(cell.standing, "")
-                parts = [figure_of(cell, labels) + (f" {mark}" if mark else ""), lacking(cell)]
+                parts = [
+                    figure_of(cell, labels) + (f" {mark}" if mark else ""),
+                    incomplete_progress(cell),
+                ]
             row.append(" ".join(part for part in parts if part))
         rows.append(row)
     screen.table([labels("setting.model"), *(Column(exam) for exam in matrix.exams)], rows)
     if any(cell.standing for cell in matrix.cells):
         screen.line(labels("matrix.legend"), style="dim")
     screen.line()
-    for line in troubles(matrix, labels):
+    for line in describe_incomplete_runs(matrix, labels):
         screen.line(labels("warning", text=line), style="yellow")
     for notice in matrix.notices:
         screen.line(labels("warning", text=notice.text(labels.language)), style="yellow")
     for exam in matrix.exams:
-        for sentence in standing_words(matrix, exam, labels):
+        for sentence in describe_standing(matrix, exam, labels):
             screen.line(sentence, style="bold")
     screen.flush()
 
@@ -110,21 +113,23 @@ def render_matrix(matrix: Matrix, *, file: TextIO | None = None, width: int | No
 def write_matrix(
     matrix: Matrix, folder: Path, output: Path | None = None, *, language: Language = "en"
 ) -> Path:
-    """Write the page of the plan in `folder`, there by default; whole or not at all.
+    """Write the page of the plan, by default into `folder`, completely or not at all.
 
-    Its links lead from wherever it stands to the reports of the runs.
+    Its links to the reports of the runs are relative to `output`.
     """
     output = output or folder / REPORT
-    way = os.path.relpath(folder, output.absolute().parent)
+    relative_folder = os.path.relpath(folder, output.absolute().parent)
     cells = tuple(
-        replace(cell, report=os.path.normpath(f"{way}/{cell.report}") if cell.report else "")
+        replace(
+            cell, report=os.path.normpath(f"{relative_folder}/{cell.report}") if cell.report else ""
+        )
         for cell in matrix.cells
     )
     matrix = replace(matrix, cells=cells)
-    own, other = Labels(language), Labels("zh" if language == "en" else "en")
-    tongues = Tongues(own, other)
-    contexts = (_context(matrix, labels) for labels in tongues.both)
-    context = tongues.merged(*contexts) | {"t": tongues, "lang": HTML_LANG[language]}
+    primary_labels, secondary_labels = Labels(language), Labels("zh" if language == "en" else "en")
+    tongues = Tongues(primary_labels, secondary_labels)
+    contexts = (_context(matrix, labels) for labels in tongues.all_labels)
+    context = tongues.merge_contexts(*contexts) | {"t": tongues, "lang": HTML_LANG[language]}
     with whole_file(output) as file:
         for part in make_environment().get_template("matrix.html.j2").generate(context):
             file.write(part.encode("utf-8", "replace"))
@@ -132,14 +137,16 @@ def write_matrix(
 
 
 def _context(matrix: Matrix, labels: Labels) -> dict[str, Any]:
-    """What the template needs in one language."""
+    """Return the template context in one language."""
     cells = {(cell.model, cell.arm, cell.exam): cell for cell in matrix.cells}
     size = {"models": len(matrix.models), "exams": len(matrix.exams)}
     return {
-        "languages": [(HTML_LANG[own], Labels(own)("language_name")) for own in ("en", "zh")],
+        "languages": [
+            (HTML_LANG[language], Labels(language)("language_name")) for language in ("en", "zh")
+        ],
         "plan": fmt.printable(matrix.plan, one_line=True),
         "subtitle": labels("matrix.subtitle", **size),
-        "troubles": list(troubles(matrix, labels)),
+        "incomplete_runs": list(describe_incomplete_runs(matrix, labels)),
         "notices": [notice.text(labels.language) for notice in matrix.notices],
         "exams": [
             {"name": exam, "anchor": f"exam-{number}"} for number, exam in enumerate(matrix.exams)
@@ -148,7 +155,9 @@ def _context(matrix: Matrix, labels: Labels) -> dict[str, Any]:
             {
                 "name": f"{model} · {arm}" if arm else model,
                 "cells": [
-                    _shown(cells[model, arm, exam], labels) if (model, arm, exam) in cells else None
+                    _cell_context(cells[model, arm, exam], labels)
+                    if (model, arm, exam) in cells
+                    else None
                     for exam in matrix.exams
                 ],
             }
@@ -157,20 +166,20 @@ def _context(matrix: Matrix, labels: Labels) -> dict[str, Any]:
         "sections": [
             _section(matrix, exam, number, labels) for number, exam in enumerate(matrix.exams)
         ],
-        "spent": _spent(matrix, labels),
+        "spent": _describe_usage(matrix, labels),
         "marked": any(cell.standing for cell in matrix.cells),
         "version": metadata.version("keju"),
     }
 
 
-def _shown(cell: Cell, labels: Labels) -> dict[str, Any]:
+def _cell_context(cell: Cell, labels: Labels) -> dict[str, Any]:
     standing = cell.standing.replace(" ", "-")
     words = labels(f"matrix.mark.{cell.standing}") if cell.standing else ""
     return {
         "cell": cell,
         "name": side_name(cell),
         "figure": figure_of(cell, labels),
-        "lacking": lacking(cell),
+        "progress": incomplete_progress(cell),
         "state": labels(f"matrix.{cell.state}"),
         "standing": standing,
         "standing_words": words,
@@ -196,8 +205,8 @@ def _section(matrix: Matrix, exam: str, number: int, labels: Labels) -> dict[str
     return {
         "name": exam,
         "anchor": f"exam-{number}",
-        "sentences": list(standing_words(matrix, exam, labels)),
-        "cells": [_shown(cell, labels) for cell in matrix.of(exam)],
+        "sentences": list(describe_standing(matrix, exam, labels)),
+        "cells": [_cell_context(cell, labels) for cell in matrix.of(exam)],
         "costs": any(cell.spent.cost is not None for cell in matrix.of(exam)),
         "ticks": difference_ticks(scale),
         "pairs": [_pair(pair, scale, labels) for pair in pairs],
@@ -220,13 +229,13 @@ def _pair(pair: Comparison, scale: float, labels: Labels) -> dict[str, Any]:
     }
 
 
-def _spent(matrix: Matrix, labels: Labels) -> str:
-    spent = matrix.spent
+def _describe_usage(matrix: Matrix, labels: Labels) -> str:
+    usage = matrix.spent
     words = labels(
         "matrix.spent",
-        requests=fmt.count(spent.requests),
-        tokens=fmt.compact(spent.input_tokens + spent.output_tokens),
+        requests=fmt.count(usage.requests),
+        tokens=fmt.compact(usage.input_tokens + usage.output_tokens),
     )
-    if spent.cost is not None:
-        words += labels("matrix.cost", cost=fmt.money(spent.cost))
+    if usage.cost is not None:
+        words += labels("matrix.cost", cost=fmt.money(usage.cost))
     return words

@@ -1,22 +1,24 @@
-"""What to make of a score: whether it is more than guessing gives, and how sure it is."""
+"""Interpret a score: whether it is better than guessing, and how precise it is."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from keju.report.format import GUESSING, Labels, percent, shown_metrics
+from keju.report.format import GUESSING, Labels, display_metrics, percent
 from keju.results.schema import NO_GOLD, Entry
 
 Standing = Literal["above", "like", "below"]
 
-LOPSIDED = 1.25
-"""How much longer one side of an interval is than the other where both are told."""
+ASYMMETRY_RATIO = 1.25
+"""Both sides of an interval are shown if one is longer than the other by this factor."""
 
 
 def standing(entry: Entry, labels: Labels) -> Standing | None:
-    """Where the headline stands against guessing, with all that it may be; None where that is
-    not known, and where guessing gives nothing."""
-    metric, chance = shown_metrics(entry, labels)[0].metric, _chance(entry)
+    """Return how the headline compares with guessing, including its interval and bounds.
+
+    Returns None if this is unknown or if guessing scores zero.
+    """
+    metric, chance = display_metrics(entry, labels)[0].metric, _chance(entry)
     if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD or not chance:
         return None
     ends = [*metric.ci95, *(metric.bounds or ())]
@@ -24,32 +26,32 @@ def standing(entry: Entry, labels: Labels) -> Standing | None:
 
 
 def _chance(entry: Entry) -> float | None:
-    known = entry.metrics.get("chance")
-    return known.value if known else None
+    metric = entry.metrics.get("chance")
+    return metric.value if metric else None
 
 
-def remark(entry: Entry, run: str, labels: Labels) -> str:
-    """What stands beside a score that is no more than guessing gives; empty beside another."""
-    stands = standing(entry, labels)
-    if stands in (None, "above"):
+def remark_on_chance(entry: Entry, run: str, labels: Labels) -> str:
+    """Return a note for a score that is not above the chance level; otherwise empty."""
+    level = standing(entry, labels)
+    if level in (None, "above"):
         return ""
-    words = labels(f"remark.{stands}_chance", chance=percent(_chance(entry)))
-    # A file of predictions, the only thing with a choice of golds, is no run.
-    look = labels("remark.look", run=run) if stands == "below" and run and not entry.gold else ""
-    return words + look
+    remark = labels(f"remark.{level}_chance", chance=percent(_chance(entry)))
+    # Only a file of predictions has a choice of gold answers, and it is not a run.
+    hint = labels("remark.look", run=run) if level == "below" and run and not entry.gold else ""
+    return remark + hint
 
 
-def meaning_words(entry: Entry, labels: Labels) -> list[str]:
-    """What to make of the headline: whether it is more than guessing, and how sure it is."""
-    metric = shown_metrics(entry, labels)[0].metric
+def interpret_score(entry: Entry, labels: Labels) -> list[str]:
+    """Interpret the headline: whether it is better than guessing, and how precise it is."""
+    metric = display_metrics(entry, labels)[0].metric
     if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD:
         return []
     low, high = metric.ci95
     words = []
-    if stands := standing(entry, labels):
-        words.append(labels(f"meaning.{stands}_chance", chance=percent(_chance(entry))))
+    if level := standing(entry, labels):
+        words.append(labels(f"meaning.{level}_chance", chance=percent(_chance(entry))))
     below, above = (max(0.0, 100 * gap) for gap in (metric.value - low, high - metric.value))
-    if max(below, above) > LOPSIDED * min(below, above):
+    if max(below, above) > ASYMMETRY_RATIO * min(below, above):
         words.append(labels("meaning.sure_sides", below=f"{below:.1f}", above=f"{above:.1f}"))
     else:
         words.append(labels("meaning.sure", points=f"{50 * (high - low):.1f}"))
@@ -57,13 +59,17 @@ def meaning_words(entry: Entry, labels: Labels) -> list[str]:
     return words
 
 
-def chance_words(entry: Entry, labels: Labels) -> str:
-    """The chance level in one line; it says which questions it is of where there are others: in a
-    run with answers to come, and beside a published one."""
+def describe_chance(entry: Entry, labels: Labels) -> str:
+    """Return the chance level in one line.
+
+    It names the questions it refers to if a published chance level exists or answers are missing.
+    """
     chance = entry.metrics.get("chance")
     if chance is None:
         return ""
-    others = any(own.name == GUESSING and own.overall for own in entry.reference)
-    others |= any(notice.code == "replies_missing" for notice in entry.notices)
-    title = labels("chance_level_asked" if others else "chance_level")
+    has_other_levels = any(
+        reference.name == GUESSING and reference.overall for reference in entry.reference
+    )
+    has_other_levels |= any(notice.code == "replies_missing" for notice in entry.notices)
+    title = labels("chance_level_asked" if has_other_levels else "chance_level")
     return f"{title} {percent(chance.value)}"

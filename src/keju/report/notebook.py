@@ -1,4 +1,4 @@
-"""What a notebook shows of a comparison, a gate, a plan, an audit, the answers of a run."""
+"""HTML and text of results in a notebook: comparisons, gates, plans, audits, and samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keju.report.audit import accuracy_range
 from keju.report.charts import differences
 from keju.report.format import Labels, count, interval, percent
 from keju.report.gate import gate_cells, gate_titles
-from keju.report.plan import plan_rows, plan_title, plan_titles, plan_words
+from keju.report.plan import plan_notes, plan_rows, plan_title, plan_titles
 from keju.report.runs import html_table
 from keju.results.audit import Audit, ExamAudit
 from keju.results.compare import Compared
@@ -21,20 +21,20 @@ from keju.results.plan import Plan
 from keju.results.samples import Samples
 
 ROWS = 20
-"""Answers that a notebook shows."""
-_ANSWER, _END = 60, 160
+"""The number of answers that a notebook shows."""
+_ANSWER, _END_LENGTH = 60, 160
 _COLUMNS = ("id", "subset", "outcome", "answer", "target", "reply")
 
 
 @singledispatch
 def html_of(value: object) -> str:
-    """A value as HTML, everything escaped."""
+    """Return a value as HTML with all text escaped."""
     raise TypeError(type(value))
 
 
 @singledispatch
 def text_of(value: object) -> str:
-    """A value in a few lines."""
+    """Return a value as a few lines of text."""
     raise TypeError(type(value))
 
 
@@ -69,9 +69,9 @@ def _(value: Compared) -> str:
         parts.append(_paragraph(pair.conclusion.text()))
         parts += [_warning(notice.text()) for notice in pair.notices]
     parts += [_warning(notice.text()) for notice in value.notices]
-    shown = [pair for pair in value.comparisons if pair.difference is not None]
-    if shown:
-        parts.append(differences(shown)._repr_html_())
+    comparable_pairs = [pair for pair in value.comparisons if pair.difference is not None]
+    if comparable_pairs:
+        parts.append(differences(comparable_pairs)._repr_html_())
     return "\n".join(parts)
 
 
@@ -98,7 +98,7 @@ def _(value: GateResult) -> str:
 def _(value: Plan) -> str:
     labels = Labels()
     table = html_table(plan_titles(labels), plan_rows(value, labels))
-    words = map(_paragraph, plan_words(value, labels))
+    words = map(_paragraph, plan_notes(value, labels))
     return "\n".join([_paragraph(plan_title(value, labels)), table, *words])
 
 
@@ -159,10 +159,10 @@ def _(value: Samples) -> str:
             labels(f"outcome.{row.outcome}"),
             fmt.shorten(row.answer or "", _ANSWER),
             fmt.shorten(fmt.without_canary(row.target or ""), _ANSWER),
-            fmt.shorten(fmt.without_canary(row.reply)[-_END:], _END),
+            fmt.shorten(fmt.without_canary(row.reply)[-_END_LENGTH:], _END_LENGTH),
         ]
         for row in islice(value, ROWS + 1)
     ]
     table = html_table(list(_COLUMNS), rows[:ROWS])
-    more = labels("notebook.first", n=ROWS)
-    return f"{table}\n{_paragraph(more)}" if len(rows) > ROWS else table
+    hint = labels("notebook.first", n=ROWS)
+    return f"{table}\n{_paragraph(hint)}" if len(rows) > ROWS else table

@@ -1,11 +1,11 @@
-"""What all HTML of Keju shares: templates that escape everything, filters for numbers, and one page
-in two languages, of which a switch hides one.
+"""The parts that all HTML pages share: templates, filters for numbers, and text in two languages.
 
-The page is made ready once in each language, and what differs is paired:
+Templates escape all text. A page holds both languages, and a switch hides one of them. Keju renders
+the values once per language and joins the values that differ:
 
     Reply      <span lang="en">Reply</span><span lang="zh-CN">回复</span>
 
-Attributes hold no elements; they take the first language alone (`plain`).
+Attributes cannot hold elements, so they use the first language only (`plain`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TIME = Markup('<time datetime="{}">{}</time>')
 
 
 class Pair(Markup):
-    """The same words in two languages."""
+    """One text in two languages."""
 
     texts: tuple[str, str]
 
@@ -39,70 +39,81 @@ class Pair(Markup):
 class Tongues:
     """The labels of two languages at once; see `Labels`."""
 
-    def __init__(self, first: Labels, second: Labels) -> None:
-        self.both = first, second
+    def __init__(self, primary_labels: Labels, secondary_labels: Labels) -> None:
+        self.all_labels = primary_labels, secondary_labels
 
-    def pair(self, first: str, second: str) -> str:
-        """Two texts as one, unless they are alike."""
-        if first == second:
-            return first
-        one, two = (HTML_LANG[labels.language] for labels in self.both)
-        pair = Pair(_PAIR.format(one, first, two, second))
-        pair.texts = first, second
+    def combine(self, primary_text: str, secondary_text: str) -> str:
+        """Return both texts as one value, or the first text if they are equal."""
+        if primary_text == secondary_text:
+            return primary_text
+        primary_lang, secondary_lang = (HTML_LANG[labels.language] for labels in self.all_labels)
+        pair = Pair(_PAIR.format(primary_lang, primary_text, secondary_lang, secondary_text))
+        pair.texts = primary_text, secondary_text
         return pair
 
     def __call__(self, key: str, **values: Any) -> str:
-        """The label `key` with its placeholders filled, by pairs among them as well."""
-        own = [
+        """Return the label `key` with its placeholders filled; the values may be pairs."""
+        values_by_language = [
             {n: v.texts[place] if isinstance(v, Pair) else v for n, v in values.items()}
             for place in (0, 1)
         ]
-        return self.pair(*(labels(key, **own[n]) for n, labels in enumerate(self.both)))
+        return self.combine(
+            *(labels(key, **values_by_language[n]) for n, labels in enumerate(self.all_labels))
+        )
 
-    def get(self, key: str, otherwise: str) -> str:
-        """The label `key` if the catalogues have it, else `otherwise`."""
-        return self.pair(*(labels.get(key, otherwise) for labels in self.both))
+    def get(self, key: str, default: str) -> str:
+        """Return the label `key` if the catalogues have it, otherwise the default."""
+        return self.combine(*(labels.get(key, default) for labels in self.all_labels))
 
     def row(self, row: Row) -> str:
-        """A subset or group."""
-        return self.pair(*(labels.row(row) for labels in self.both))
+        """Return the name of a subset or group."""
+        return self.combine(*(labels.row(row) for labels in self.all_labels))
 
-    def counted(self, row: Row, outcome: Outcome) -> str:
-        """How many replies of a subset have an outcome."""
-        return self.pair(*(labels.counted(row, outcome) for labels in self.both))
+    def outcome_count(self, row: Row, outcome: Outcome) -> str:
+        """Return the number of replies of a subset that have an outcome."""
+        return self.combine(*(labels.outcome_count(row, outcome) for labels in self.all_labels))
 
-    def merged(self, first: Any, second: Any) -> Any:
-        """Two contexts of a template that differ in their texts alone, as one."""
-        if isinstance(first, str) and isinstance(second, str):
-            return self.pair(first, second)
-        if isinstance(first, dict):
-            return {key: self.merged(value, second[key]) for key, value in first.items()}
-        if isinstance(first, tuple | list):
-            parts = [self.merged(*each) for each in zip(first, second, strict=True)]
-            named = hasattr(first, "_fields")
-            return type(first)(*parts) if named else type(first)(parts)
-        return first
+    def merge_contexts(self, primary_value: Any, secondary_value: Any) -> Any:
+        """Merge two template contexts that differ only in their texts."""
+        if isinstance(primary_value, str) and isinstance(secondary_value, str):
+            return self.combine(primary_value, secondary_value)
+        if isinstance(primary_value, dict):
+            return {
+                key: self.merge_contexts(value, secondary_value[key])
+                for key, value in primary_value.items()
+            }
+        if isinstance(primary_value, tuple | list):
+            parts = [
+                self.merge_contexts(*values)
+                for values in zip(primary_value, secondary_value, strict=True)
+            ]
+            is_named_tuple = hasattr(primary_value, "_fields")
+            return type(primary_value)(*parts) if is_named_tuple else type(primary_value)(parts)
+        return primary_value
 
 
 def plain(text: Any) -> str:
-    """A text as attributes hold it."""
+    """Return a text as it is written in an attribute."""
     return text.texts[0] if isinstance(text, Pair) else str(text)
 
 
 def bilingual(text: Any) -> str:
-    """A text in both languages, for places where no style can choose one, such as a list."""
+    """Return a text in both languages, for elements that CSS cannot switch, such as an option."""
     return " / ".join(text.texts) if isinstance(text, Pair) else str(text)
 
 
-def moment(stamp: str) -> str:
-    """A time as a clock here shows it, with the exact one for programs; other texts stay texts."""
-    shown = fmt.moment(stamp)
-    return shown if shown == stamp else _TIME.format(stamp, shown)
+def moment(timestamp: str) -> str:
+    """Format a time as local time and keep the exact time in an attribute."""
+    local_time = fmt.moment(timestamp)
+    return local_time if local_time == timestamp else _TIME.format(timestamp, local_time)
 
 
 @cache
 def make_environment(*packages: str) -> Environment:
-    """Templates of the report and, before them, of further packages; compiled once a process."""
+    """Return the templates of the report and of further packages, which take precedence.
+
+    They are compiled once per process.
+    """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -1,4 +1,4 @@
-"""The words and marks of a comparison, once for the terminal, the page and the viewer."""
+"""Describe comparisons in words and marks for the terminal, the page and the viewer."""
 
 from __future__ import annotations
 
@@ -20,80 +20,80 @@ from keju.results.schema import (
 )
 from keju.stats.estimate import Ends
 
-TAKEN = ("tokens", "cost", "seconds")
-NAMED = 5
-"""Subsets that a sentence names."""
+RESOURCES = ("tokens", "cost", "seconds")
+SUBSETS_NAMED = 5
+"""The number of subsets that a sentence names."""
 _SCALES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 
 
 def pair_title(pair: Comparison, labels: Labels) -> str:
-    """The exam, and who is compared with whom."""
+    """Return the exam and the names of both sides."""
     return f"{pair.exam} · {labels('arms.against', arm=pair.arm, base=pair.base)}"
 
 
 def pair_readers(pair: Comparison) -> str:
-    """Who read the answers of a pair; both where that is why it is not comparable."""
-    for own in pair.unlike:
-        if own.field == "reader":
-            return f"{quote_fact(own.first)} / {quote_fact(own.second)}"
+    """Return the reader of a pair, or both readers if they make the pair incomparable."""
+    for mismatch in pair.unlike:
+        if mismatch.field == "reader":
+            return f"{quote_fact(mismatch.first)} / {quote_fact(mismatch.second)}"
     return pair.reader
 
 
-def field_name(own: Unlike, labels: Labels) -> str:
-    """What two sittings have otherwise, in words; a setting by its own name."""
-    name, language = own.name, labels.language
+def field_name(mismatch: Unlike, labels: Labels) -> str:
+    """Return the name of a setting in which two runs differ."""
+    name, language = mismatch.name, labels.language
     return field_word(name, language) if isinstance(name, str) else name.text(language)
 
 
-def field_values(own: Unlike, labels: Labels) -> tuple[str, str]:
-    """What each of them has there, in a few words."""
-    first, second = (
-        value_word(quote_fact(each), labels.language) for each in (own.first, own.second)
+def field_values(mismatch: Unlike, labels: Labels) -> tuple[str, str]:
+    """Return both values of such a setting in a few words."""
+    left_value, right_value = (
+        value_word(quote_fact(value), labels.language) for value in (mismatch.first, mismatch.second)
     )
-    return first, second
+    return left_value, right_value
 
 
 def points(value: float | None) -> str:
-    """A difference in points: ``+6.94``."""
+    """Format a difference in percentage points: ``+6.94``."""
     return UNKNOWN if value is None else f"{100 * value:+.2f}"
 
 
 def point_ends(ends: Ends | None) -> str:
-    """The interval of a difference in points: ``+3.56 … +10.30``."""
+    """Format the interval of a difference in percentage points: ``+3.56 … +10.30``."""
     return UNKNOWN if ends is None else f"{100 * ends[0]:+.2f} … {100 * ends[1]:+.2f}"
 
 
 def detectable(pair: Comparison | SubsetChange) -> str:
-    """The difference that the questions could have shown, in points."""
+    """Return the smallest difference that the questions could detect, in percentage points."""
     return UNKNOWN if pair.detectable is None else f"{100 * pair.detectable:.2f}"
 
 
 def p_value(value: float | None) -> str:
-    """A p in three digits, ``< 0.001`` for smaller ones."""
+    """Format p with three digits, and smaller values as ``< 0.001``."""
     return UNKNOWN if value is None else shown_p(value, 3)
 
 
-def gained(flips: Iterable[Flip], most: int) -> list[Flip]:
-    """The first questions that score more than in the base."""
-    return list(islice((flip for flip in flips if flip.arm > flip.base), most))
+def first_gains(flips: Iterable[Flip], limit: int) -> list[Flip]:
+    """Return the first questions that score more than in the base."""
+    return list(islice((flip for flip in flips if flip.arm > flip.base), limit))
 
 
-def lost(flips: Iterable[Flip], most: int) -> list[Flip]:
-    """The first questions that score less than in the base."""
-    return list(islice((flip for flip in flips if flip.arm < flip.base), most))
+def first_losses(flips: Iterable[Flip], limit: int) -> list[Flip]:
+    """Return the first questions that score less than in the base."""
+    return list(islice((flip for flip in flips if flip.arm < flip.base), limit))
 
 
 def answers(flip: Flip, labels: Labels) -> tuple[str, str]:
-    """What was read in the base and in the other; the outcome where nothing was."""
+    """Return the answers of the base and of the arm; the outcome replaces a missing answer."""
     return (
         flip.base_answer or labels(f"outcome.{flip.base_outcome}"),
         flip.arm_answer or labels(f"outcome.{flip.arm_outcome}"),
     )
 
 
-def taken(pair: Comparison, labels: Labels) -> Iterator[tuple[str, str, str, str, str]]:
-    """What a question takes: tokens, money, time; name, base, other, difference, interval."""
-    for name in TAKEN:
+def resource_rows(pair: Comparison, labels: Labels) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield the tokens, cost and time per question: name, base, arm, difference, interval."""
+    for name in RESOURCES:
         change: Change | None = getattr(pair, name)
         if change is not None:
             ends = change.ci95
@@ -106,45 +106,49 @@ def taken(pair: Comparison, labels: Labels) -> Iterator[tuple[str, str, str, str
             )
 
 
-def mean_words(own: Comparison | GateRow, labels: Labels) -> str:
-    """Which mean is tested, where the headline of the exam is another one; else empty."""
-    if not own.headline:
+def describe_tested_mean(tested_row: Comparison | GateRow, labels: Labels) -> str:
+    """Describe which mean is tested if the exam's headline is another metric; otherwise empty."""
+    if not tested_row.headline:
         return ""
-    title = labels.metric(own.headline, "")
-    return labels("compare.mean", exam=own.exam, headline=title)
+    title = labels.metric(tested_row.headline, "")
+    return labels("compare.mean", exam=tested_row.exam, headline=title)
 
 
-def at_the_edge(pair: Comparison, labels: Labels) -> str:
-    """Which one decides where the interval and p say otherwise of a pair; empty where they agree.
+def explain_borderline(pair: Comparison, labels: Labels) -> str:
+    """Explain which criterion decides if the interval and p of a pair disagree; otherwise empty.
 
-    They are made by different methods. See `Comparison.verdict`.
+    They come from different methods. See `Comparison.verdict`.
     """
     p = pair.p if pair.p_holm is None else pair.p_holm
     if pair.obstacle is not None or pair.ci95 is None or p is None:
         return ""
-    apart = not pair.ci95[0] <= 0 <= pair.ci95[1]
-    if apart == (p < SIGNIFICANT):
+    excludes_zero = not pair.ci95[0] <= 0 <= pair.ci95[1]
+    if excludes_zero == (p < SIGNIFICANT):
         return ""
-    if not apart:
+    if not excludes_zero:
         return labels("compare.edge_interval", p=p_value(p))
     adjusted = pair.p is not None and pair.p < SIGNIFICANT
     return labels("compare.edge_holm" if adjusted else "compare.edge_p", p=p_value(p))
 
 
-def beside(pair: Comparison, labels: Labels) -> Iterator[str]:
-    """What stands beside a difference: what decides, which subsets differ, what it leaves out."""
-    if words := mean_words(pair, labels):
+def comparison_notes(pair: Comparison, labels: Labels) -> Iterator[str]:
+    """Yield notes: the decisive criterion, the subsets that differ, the questions left out."""
+    if words := describe_tested_mean(pair, labels):
         yield words
-    if edge := at_the_edge(pair, labels):
+    if edge := explain_borderline(pair, labels):
         yield edge
-    clear = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]
-    if clear:
-        first = sorted(clear, key=lambda row: row.p_adjusted)[:NAMED]
+    significant_subsets = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]
+    if significant_subsets:
+        clearest = sorted(significant_subsets, key=lambda row: row.p_adjusted)[:SUBSETS_NAMED]
         listed = labels("list_separator").join(
-            f"{row.name} {100 * row.difference:+.1f}" for row in first
+            f"{row.name} {100 * row.difference:+.1f}" for row in clearest
         )
-        counts = {"n": len(clear), "whole": len(pair.subsets)}
-        key = "compare.subsets_first" if len(clear) > len(first) else "compare.subsets"
+        counts = {"n": len(significant_subsets), "whole": len(pair.subsets)}
+        key = (
+            "compare.subsets_first"
+            if len(significant_subsets) > len(clearest)
+            else "compare.subsets"
+        )
         yield labels(key, listed=listed, **counts)
     elif pair.subsets:
         yield labels("compare.no_subsets", whole=len(pair.subsets))
@@ -161,11 +165,11 @@ def beside(pair: Comparison, labels: Labels) -> Iterator[str]:
         yield labels("compare.bounds", low=low, high=high)
 
 
-# Differences as marks on a scale that has 0 in its middle.
+# Differences as marks on a scale with 0 in the middle.
 
 
 class Differing(Protocol):
-    """What has a difference and its interval: a pair, a subset."""
+    """An object that has a difference and its interval, such as a pair or a subset."""
 
     @property
     def difference(self) -> float | None: ...
@@ -174,7 +178,7 @@ class Differing(Protocol):
 
 
 def scale_of(rows: Iterable[Differing]) -> float:
-    """How far the scale goes on both sides: a round number that holds every interval."""
+    """Return the length of the scale on both sides: a round number that covers every interval."""
     ends = (
         abs(end)
         for row in rows
@@ -186,18 +190,18 @@ def scale_of(rows: Iterable[Differing]) -> float:
 
 
 def difference_ticks(scale: float) -> list[tuple[float, str]]:
-    """Places on the scale and what stands there."""
+    """Return places on the scale and their labels."""
     ends = (-scale, -scale / 2, 0.0, scale / 2, scale)
     return [((end + scale) / (2 * scale), f"{100 * end:+.3g}" if end else "0") for end in ends]
 
 
 def difference_mark(row: Differing, p: float | None, scale: float) -> dict[str, Any]:
-    """A difference and its interval, coloured where it is more than noise."""
+    """Return the mark of a difference and its interval, with a colour if it is significant."""
 
     def place(value: float) -> float:
         return (value + scale) / (2 * scale)
 
-    told = p is not None and p < SIGNIFICANT
+    is_significant = p is not None and p < SIGNIFICANT
     above = (row.difference or 0.0) > 0
     ends: Sequence[float] | None = row.ci95
     return {
@@ -206,24 +210,24 @@ def difference_mark(row: Differing, p: float | None, scale: float) -> dict[str, 
         "ends": tuple(map(place, ends)) if ends else None,
         "bounds": None,
         "chance": None,
-        "class_": ("above" if above else "below") if told else "tie",
+        "class_": ("above" if above else "below") if is_significant else "tie",
     }
 
 
-# A comparison made ready for templates (``templates/pairs.html.j2``).
+# The context of a comparison for templates (``templates/pairs.html.j2``).
 
 
-def shown_pairs(pairs: Sequence[Comparison], labels: Labels) -> dict[str, Any]:
-    """Comparisons in words and marks, and the scale of all of them together.
+def pairs_context(pairs: Sequence[Comparison], labels: Labels) -> dict[str, Any]:
+    """Return the context of comparisons and the scale that all of them share.
 
-    `href` of a subset is for the page to fill in.
+    The page sets `href` of each subset.
     """
     scale = scale_of(pairs)
-    shown = [
-        _shown_pair(pair, labels, number) | {"overview": _overview(pair, scale)}
+    pair_contexts = [
+        _pair_context(pair, labels, number) | {"overview": _overview(pair, scale)}
         for number, pair in enumerate(pairs)
     ]
-    return {"pairs": shown, "overview_ticks": difference_ticks(scale)}
+    return {"pairs": pair_contexts, "overview_ticks": difference_ticks(scale)}
 
 
 def _overview(pair: Comparison, scale: float) -> dict[str, Any]:
@@ -234,7 +238,7 @@ def _overview(pair: Comparison, scale: float) -> dict[str, Any]:
     }
 
 
-def _shown_pair(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]:
+def _pair_context(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]:
     language = labels.language
     scale = scale_of(pair.subsets)
     key = "compare.asked" if pair.obstacle is None else "compare.asked_apart"
@@ -244,7 +248,7 @@ def _shown_pair(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]
         "anchor": f"pair-{number}",
         "title": pair_title(pair, labels),
         "reader": pair_readers(pair),
-        "asked": labels(key, n=pair.n, exam=pair.exam, reader=pair.reader),
+        "question": labels(key, n=pair.n, exam=pair.exam, reader=pair.reader),
         "conclusion": pair.conclusion.text(language),
         "notices": [notice.text(language) for notice in pair.notices],
         "class_": pair.verdict if pair.verdict in ("above", "below") else "tie",
@@ -257,18 +261,18 @@ def _shown_pair(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]
             (pair.base, pair.base_model, pair.base_rate, pair.base_only),
             (pair.arm, pair.arm_model, pair.arm_rate, pair.arm_only),
         ],
-        "beside": list(beside(pair, labels)),
-        "taken": list(taken(pair, labels)),
+        "notes": list(comparison_notes(pair, labels)),
+        "resources": list(resource_rows(pair, labels)),
         "ticks": difference_ticks(scale),
-        "subsets": [_shown_subset(row, scale) for row in pair.subsets],
-        "unlike": [
-            (field_name(own, labels), *field_values(own, labels), own.decisive)
-            for own in pair.unlike
+        "subsets": [_subset_context(row, scale) for row in pair.subsets],
+        "mismatches": [
+            (field_name(mismatch, labels), *field_values(mismatch, labels), mismatch.decisive)
+            for mismatch in pair.unlike
         ],
     }
 
 
-def _shown_subset(row: SubsetChange, scale: float) -> dict[str, Any]:
+def _subset_context(row: SubsetChange, scale: float) -> dict[str, Any]:
     return {
         "name": row.name,
         "href": "",
@@ -279,7 +283,7 @@ def _shown_subset(row: SubsetChange, scale: float) -> dict[str, Any]:
         "ends": point_ends(row.ci95),
         "words": f"{points(row.difference)} ({point_ends(row.ci95)})",
         "p": p_value(row.p_adjusted),
-        "told": row.p_adjusted < SIGNIFICANT,
+        "significant": row.p_adjusted < SIGNIFICANT,
         "gained": row.arm_only,
         "lost": row.base_only,
         "detectable": detectable(row),

@@ -1,4 +1,4 @@
-"""A plan in the terminal: what to ask, what it shows, what it takes."""
+"""Print a plan: the number of questions, the effect they can show, and the expected cost."""
 
 from __future__ import annotations
 
@@ -11,79 +11,86 @@ from keju.report.table import Screen
 from keju.results.plan import Plan, Range
 
 
-def _between(own: Range | None, words: Callable[[float], str]) -> tuple[str, str]:
-    if own is None:
+def _amount_and_range(
+    estimate: Range | None, format_value: Callable[[float], str]
+) -> tuple[str, str]:
+    if estimate is None:
         return UNKNOWN, UNKNOWN
-    return words(own.value), f"{words(own.low)} … {words(own.high)}"
+    return format_value(
+        estimate.value
+    ), f"{format_value(estimate.low)} … {format_value(estimate.high)}"
 
 
 def plan_titles(labels: Labels) -> list[str]:
-    """The titles of `plan_rows`: what is planned, how much of it, and the interval of that."""
+    """Return the titles of `plan_rows`: the quantity, the amount and its interval."""
     return [labels(f"plan.{name}") for name in ("planned", "amount", "interval")]
 
 
-def plan_rows(made: Plan, labels: Labels) -> list[list[str]]:
-    """What to ask, the difference it shows and what it takes, each with its interval."""
+def plan_rows(plan: Plan, labels: Labels) -> list[list[str]]:
+    """Return the number of questions, the detectable effect and the costs, with their intervals."""
     return [
-        [labels("plan.questions"), count(made.questions), ""],
-        [labels("plan.effect"), f"{100 * made.effect:.2f}", ""],
-        [labels("plan.requests"), count(round(made.requests)), ""],
-        [labels("plan.input"), *_between(made.input_tokens, compact)],
-        [labels("plan.output"), *_between(made.output_tokens, compact)],
-        [labels("plan.cost"), *_between(made.cost, money)],
-        [labels("plan.seconds"), *_between(made.seconds, labels.duration)],
+        [labels("plan.questions"), count(plan.questions), ""],
+        [labels("plan.effect"), f"{100 * plan.effect:.2f}", ""],
+        [labels("plan.requests"), count(round(plan.requests)), ""],
+        [labels("plan.input"), *_amount_and_range(plan.input_tokens, compact)],
+        [labels("plan.output"), *_amount_and_range(plan.output_tokens, compact)],
+        [labels("plan.cost"), *_amount_and_range(plan.cost, money)],
+        [labels("plan.seconds"), *_amount_and_range(plan.seconds, labels.duration)],
     ]
 
 
-def plan_words(made: Plan, labels: Labels) -> list[str]:
-    """What the plan rests on, and what could mislead about it."""
-    share = percent(made.discordance)
-    words = [labels(f"plan.{made.discordance_from}", discordance=share), *_on_set(made, labels)]
-    if made.deff > 1:
-        words.append(labels("plan.contexts", deff=made.deff))
-    if made.at_once:
-        words.append(labels("plan.at_once", n=made.at_once))
-    return [*words, *(notice.text(labels.language) for notice in made.notices)]
+def plan_notes(plan: Plan, labels: Labels) -> list[str]:
+    """Return the assumptions of the plan and its warnings."""
+    share = percent(plan.discordance)
+    words = [
+        labels(f"plan.{plan.discordance_from}", discordance=share),
+        *_notes_for_set(plan, labels),
+    ]
+    if plan.deff > 1:
+        words.append(labels("plan.contexts", deff=plan.deff))
+    if plan.at_once:
+        words.append(labels("plan.at_once", n=plan.at_once))
+    return [*words, *(notice.text(labels.language) for notice in plan.notices)]
 
 
-def _on_set(made: Plan, labels: Labels) -> Iterator[str]:
-    """What holds where only this very set of questions counts, of which a part is asked."""
-    if made.questions_on_set is not None:
-        yield labels("plan.for_set", n=made.questions_on_set)
-    elif made.effect_on_set is not None:
-        yield labels("plan.on_set", points=100 * made.effect_on_set)
+def _notes_for_set(plan: Plan, labels: Labels) -> Iterator[str]:
+    """Return the plan for this set of questions only, if only a part of it is asked."""
+    if plan.questions_on_set is not None:
+        yield labels("plan.for_set", n=plan.questions_on_set)
+    elif plan.effect_on_set is not None:
+        yield labels("plan.on_set", points=100 * plan.effect_on_set)
 
 
-def plan_title(made: Plan, labels: Labels) -> str:
-    """The exam that is planned."""
-    facts = {"exam": made.exam, "protocol": made.protocol}
-    return labels("plan.title", **facts, whole=count(made.whole))
+def plan_title(plan: Plan, labels: Labels) -> str:
+    """Return the title with the exam of the plan."""
+    facts = {"exam": plan.exam, "protocol": plan.protocol}
+    return labels("plan.title", **facts, whole=count(plan.whole))
 
 
 def render_plan(
-    made: Plan, step: str, *, file: TextIO | None = None, width: int | None = None
+    plan: Plan, step: str, *, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Print a plan to `file` (stdout by default), with the command that is the next step."""
+    """Print a plan to `file` (stdout by default), with the command for the next step."""
     labels, screen = Labels(spoken()), Screen(file, width)
-    screen.line(plan_title(made, labels))
+    screen.line(plan_title(plan, labels))
     screen.line()
-    screen.table(plan_titles(labels), plan_rows(made, labels))
+    screen.table(plan_titles(labels), plan_rows(plan, labels))
     screen.line()
     titles = [labels(f"plan.{key}") for key in ("questions", "effect", "cost", "seconds")]
     rows = [
         [
             count(row.questions),
             f"{100 * row.effect:.2f}",
-            _between(row.cost, money)[0],
-            _between(row.seconds, labels.duration)[0],
+            _amount_and_range(row.cost, money)[0],
+            _amount_and_range(row.seconds, labels.duration)[0],
         ]
-        for row in made.sizes
+        for row in plan.sizes
     ]
     screen.table(titles, rows)
     screen.line()
     if step:
         screen.commands([(step, "")], indent=0)
         screen.line()
-    for line in plan_words(made, labels):
+    for line in plan_notes(plan, labels):
         screen.line(line)
     screen.flush()

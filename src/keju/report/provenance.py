@@ -1,4 +1,4 @@
-"""What determines the numbers of a run, out of its manifest, fit to be shown."""
+"""The settings of a run that determine its numbers, taken from its manifest."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from keju.results.schema import Results
 from keju.runs.manifest import Manifest, StoredData
 
 MANIFEST_ROWS = 1_000
-"""Rows of the whole manifest that a page shows."""
+"""The number of manifest rows that a page shows."""
 _VALUE_LIMIT = 400
 _HIDDEN = "•••"
 _NOTHING: tuple[Any, ...] = (None, "", {}, [], ())
 
 # A setting that may hold a secret, e.g. ``config.api_key``; not ``judge.api_key_var``, a name.
 _SECRET = re.compile(r"api_?key(?!_var)|secret|password|authorization|bearer", re.IGNORECASE)
-# An address that carries more than a place, e.g. ``https://user:word@host/v1?key=...``.
+# An address that contains credentials, e.g. ``https://user:word@host/v1?key=...``.
 _WITH_CREDENTIALS = re.compile(r"https?://\S+[@?]\S*", re.IGNORECASE)
 
 
 def manifest_leaves(manifest: Manifest) -> list[tuple[str, str]]:
-    """Every entry of the manifest by its path, in words; secrets are masked."""
+    """Return every entry of the manifest with its path; secrets are masked."""
     return [
-        (path, _HIDDEN if _SECRET.search(path) and value is not None else _shown(value))
+        (path, _HIDDEN if _SECRET.search(path) and value is not None else _describe_value(value))
         for path, value in _leaves(manifest.as_dict(), "")
     ]
 
@@ -39,9 +39,9 @@ def manifest_leaves(manifest: Manifest) -> list[tuple[str, str]]:
 def main_settings(
     manifest: Manifest, results: Results, labels: Labels
 ) -> Iterator[tuple[str, str]]:
-    """The settings a reader needs to reproduce the numbers; what is not recorded is left out.
+    """Yield the recorded settings that are needed to reproduce the numbers.
 
-    Names and values are for a page: a time among them is an element of HTML.
+    Names and values are meant for a page: a time is an HTML element.
     """
     config, environment, endpoint = manifest.config, manifest.environment, manifest.endpoint
     address = endpoint.get("url") or endpoint.get("api_url") or endpoint or config.get("api_url")
@@ -72,12 +72,12 @@ def main_settings(
     for name, key, value in rows:
         if value not in _NOTHING:
             label = labels(f"setting.{key}")
-            shown = value if isinstance(value, Markup) else _shown(value)
-            yield f"{name} · {label}" if name else label, shown
+            text = value if isinstance(value, Markup) else _describe_value(value)
+            yield f"{name} · {label}" if name else label, text
 
 
 def _data(data: StoredData, labels: Labels) -> str:
-    """The data's version and one hash that stands for all its files."""
+    """Return the data's version and one hash for all its files."""
     words = [data.version] if data.version else []
     if len(data.files) == 1:
         words += [f"{name} {digest}" for name, digest in data.files.items()]
@@ -89,26 +89,27 @@ def _data(data: StoredData, labels: Labels) -> str:
 
 
 def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every leaf of the manifest by its dotted path, e.g. ``config.judge.model``."""
+    """Yield every leaf of the manifest with its dotted path, e.g. ``config.judge.model``."""
     if isinstance(node, Mapping) and node:
         for key, value in node.items():
             yield from _leaves(value, f"{path}.{key}" if path else str(key))
-    elif isinstance(node, list) and any(isinstance(item, Mapping) for item in node):
-        for position, item in enumerate(node):
-            yield from _leaves(item, f"{path}[{position}]")
+    elif isinstance(node, list) and any(isinstance(element, Mapping) for element in node):
+        for position, element in enumerate(node):
+            yield from _leaves(element, f"{path}[{position}]")
     else:
         yield path, node
 
 
-def _shown(value: Any) -> str:
-    """A setting in words; anything like a secret is masked."""
+def _describe_value(value: Any) -> str:
+    """Describe a setting; mask anything that looks like a secret."""
     if isinstance(value, Mapping):
         pairs = {k: v for k, v in value.items() if v not in _NOTHING}
         text = ", ".join(
-            f"{k} {_HIDDEN if _SECRET.search(str(k)) else _shown(v)}" for k, v in pairs.items()
+            f"{k} {_HIDDEN if _SECRET.search(str(k)) else _describe_value(v)}"
+            for k, v in pairs.items()
         )
     elif isinstance(value, list | tuple):
-        text = ", ".join(_shown(item) for item in value)
+        text = ", ".join(_describe_value(element) for element in value)
     elif isinstance(value, bool):
         text = str(value).lower()
     else:

@@ -1,4 +1,4 @@
-"""Stored runs and their results as users of Python hold them: mappings, rows, pictures."""
+"""Stored runs and their results for users of Python: mappings, rows, pictures."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from keju.runs.run import Run, find_run
 
 
 class StoredRun(Run):
-    """A stored run: its results, its answers, and how it looks in a notebook."""
+    """A stored run: its results, its answers, and its notebook view."""
 
     def results(self, data_dir: str | None = None) -> RunResults:
-        """Its results; scored anew where ``results.json`` is missing or older than the journal.
+        """Return its results; score the run again if ``results.json`` is missing or outdated.
 
-        So it is where a run is still going on, or was killed.
+        The results are outdated while a run is going on or after it was killed.
         """
         return RunResults(current_results(self, data_dir), self.folder)
 
     def samples(self, data_dir: str | None = None) -> Samples:
-        """Its answers, a row each."""
+        """Return its answers, one row for each answer."""
         return Samples(self, data_dir)
 
     def __repr__(self) -> str:
@@ -42,12 +42,12 @@ class StoredRun(Run):
 
 
 class RunResults(dict[str, Any]):
-    """The results document of a run, as ``results.json`` holds it, and what belongs to it."""
+    """The results document of a run, as stored in ``results.json``, with its run and its figure."""
 
     def __init__(self, results: Results, folder: Path) -> None:
         super().__init__(to_document(results))
         self.results = results
-        """The same, typed."""
+        """The results as typed structs."""
         self.folder = folder
 
     @cached_property
@@ -56,11 +56,11 @@ class RunResults(dict[str, Any]):
         return StoredRun(self.folder)
 
     def samples(self, data_dir: str | None = None) -> Samples:
-        """The answers, a row each."""
+        """Return the answers, one row for each answer."""
         return self.run.samples(data_dir)
 
     def figure(self) -> Figure:
-        """The subsets with their intervals."""
+        """Return a figure of the subsets with their intervals."""
         return forest([self.results])
 
     def __repr__(self) -> str:
@@ -71,14 +71,15 @@ class RunResults(dict[str, Any]):
         labels = Labels()
         for entry in self.results.benchmarks:
             figure, ends = _headline(entry, self.results, labels)
-            beside = f" ({ends})" if ends else ""
+            interval_note = f" ({ends})" if ends else ""
             name = fmt.shorten(entry.full_name, 80)
-            yield f"{name}, {fmt.protocol_line(entry)}: {figure}{beside}, n {labels.graded(entry)}"
-        if ended := fmt.ended_words(self.results, labels):
+            score = f"{figure}{interval_note}, n {labels.graded(entry)}"
+            yield f"{name}, {fmt.protocol_line(entry)}: {score}"
+        if ended := fmt.describe_incomplete(self.results, labels):
             yield ended
 
     def _repr_html_(self) -> str:
-        """A table of the results, what is to be warned of, and the subsets as a picture."""
+        """Return a table of the results, the warnings, and a figure of the subsets."""
         labels = Labels()
         model = fmt.printable(self.results.model, one_line=True)
         run = fmt.printable(self.results.run, one_line=True)
@@ -93,28 +94,28 @@ class RunResults(dict[str, Any]):
             ]
             for entry in self.results.benchmarks
         ]
-        said = [text for entry in self.results.benchmarks for text in labels.warnings(entry)]
-        if ended := fmt.ended_words(self.results, labels):
-            said.insert(0, ended)
+        warnings = [text for entry in self.results.benchmarks for text in labels.warnings(entry)]
+        if ended := fmt.describe_incomplete(self.results, labels):
+            warnings.insert(0, ended)
         parts = [
             f"<p><strong>{escape(model)}</strong> · {escape(run)}</p>",
             html_table([*titles, labels("n")], rows),
-            *(f"<p>⚠ {escape(fmt.printable(text))}</p>" for text in dict.fromkeys(said)),
+            *(f"<p>⚠ {escape(fmt.printable(text))}</p>" for text in dict.fromkeys(warnings)),
         ]
-        if any(fmt.answered(entry.subsets) for entry in self.results.benchmarks):
+        if any(fmt.answered_rows(entry.subsets) for entry in self.results.benchmarks):
             parts.append(self.figure()._repr_html_())
         return "\n".join(parts)
 
 
 def _headline(entry: Entry, results: Results, labels: Labels) -> tuple[str, str]:
-    """The number of an entry, or words in its place, and its interval."""
-    headline = fmt.headline_of(entry, fmt.named_run(results), labels)
-    ends = fmt.shown_metrics(entry, labels)[0].metric.ci95 if headline.figure else None
+    """Return the number of an entry, or the words that replace it, and its interval."""
+    headline = fmt.headline_of(entry, fmt.run_command_name(results), labels)
+    ends = fmt.display_metrics(entry, labels)[0].metric.ci95 if headline.figure else None
     return headline.figure or headline.title, interval(ends) if ends else ""
 
 
 def html_table(titles: list[str], rows: list[list[str]]) -> str:
-    """A plain table, everything escaped."""
+    """Return a plain HTML table with all text escaped."""
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
     body = "\n".join(
         "<tr>" + "".join(f"<td>{escape(fmt.printable(cell))}</td>" for cell in row) + "</tr>"
@@ -124,10 +125,10 @@ def html_table(titles: list[str], rows: list[list[str]]) -> str:
 
 
 def open_run(name: str | Path | Run, work_dir: str = "runs") -> StoredRun:
-    """The stored run in the folder `name`, or with this id below `work_dir`."""
+    """Return the stored run in the folder `name`, or with this id below `work_dir`."""
     return StoredRun(name.folder if isinstance(name, Run) else find_run(str(name), work_dir))
 
 
 def list_runs(work_dir: str = "runs") -> list[StoredRun]:
-    """The runs below `work_dir` whose manifests can be read, oldest first."""
+    """Return the runs below `work_dir` whose manifests can be read, oldest first."""
     return [StoredRun(run.folder) for run in stored.list_runs(work_dir)]

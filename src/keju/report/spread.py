@@ -1,6 +1,6 @@
-"""What replies took, as histograms: in figures that stand alone and in the report of a run.
+"""Histograms of the time and the tokens of replies, for figures and for the report of a run.
 
-The scale ends behind the 99th percentile; what lies beyond stands in the last column.
+The scale ends just above the 99th percentile; larger values are in the last column.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from keju.stats.intervals import quantile
 from keju.types import Record, Sample
 
 BINS = 40
-"""Columns of a histogram."""
+"""The number of columns of a histogram."""
 
 Kind = Literal["latency", "tokens"]
 KINDS: tuple[Kind, ...] = ("latency", "tokens")
@@ -27,51 +27,51 @@ class Spread(NamedTuple):
 
     heights: list[float]
     places: list[float]
-    """Of the median and of the 95th percentile."""
+    """The places of the median and of the 95th percentile."""
     ticks: list[tuple[float, str]]
     n: int
-    middle: float
-    high: float
-    most: float
+    median: float
+    percentile_95: float
+    largest: float
 
-    def words(self, labels: Labels) -> str:
-        """The same in a line."""
-        amounts = {"middle": amount(self.middle), "high": amount(self.high)}
-        return labels("plot.spread", n=count(self.n), **amounts, most=amount(self.most))
+    def describe(self, labels: Labels) -> str:
+        """Describe the histogram in one line."""
+        amounts = {"middle": format_amount(self.median), "high": format_amount(self.percentile_95)}
+        return labels("plot.spread", n=count(self.n), **amounts, most=format_amount(self.largest))
 
 
-def scale_for(*several: Sequence[float]) -> float:
-    """Where a scale ends that fits several sets of sorted values."""
-    return _round(max(_quantile(values, 0.99) for values in several))
+def scale_for(*value_sets: Sequence[float]) -> float:
+    """Return the end of a scale for several sorted sequences of values."""
+    return _round_up(max(_quantile(values, 0.99) for values in value_sets))
 
 
 def spread_of(values: Sequence[float], top: float) -> Spread:
-    """The histogram of sorted values on a scale that ends at `top`."""
+    """Return the histogram of sorted values on a scale that ends at `top`."""
     counts = [0] * BINS
     for value in values:
         counts[min(BINS - 1, int(value / top * BINS))] += 1
     highest = max(counts)
-    middle, high = _quantile(values, 0.5), _quantile(values, 0.95)
-    ticks = [(tick / 4, amount(top * tick / 4)) for tick in range(5)]
-    ticks[-1] = (1.0, f"≥ {amount(top)}" if values[-1] > top else amount(top))
+    median, percentile_95 = _quantile(values, 0.5), _quantile(values, 0.95)
+    ticks = [(tick / 4, format_amount(top * tick / 4)) for tick in range(5)]
+    ticks[-1] = (1.0, f"≥ {format_amount(top)}" if values[-1] > top else format_amount(top))
     return Spread(
-        [own / highest for own in counts],
-        [min(1.0, value / top) for value in (middle, high)],
+        [column_count / highest for column_count in counts],
+        [min(1.0, value / top) for value in (median, percentile_95)],
         ticks,
         len(values),
-        middle,
-        high,
+        median,
+        percentile_95,
         values[-1],
     )
 
 
-def amount(value: float) -> str:
-    """A time or a count in as many digits as it is worth."""
+def format_amount(value: float) -> str:
+    """Format a time or a count with a reasonable number of digits."""
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
 
 
-def _round(value: float) -> float:
-    """The next of 1, 2, 4, 10, 20, 40 ...: a quarter of it is short to write."""
+def _round_up(value: float) -> float:
+    """Round up to 1, 2, 4, 10, 20, 40 ..., so that a quarter of it is short to write."""
     if value <= 0:
         return 1.0
     unit = 10.0 ** math.floor(math.log10(value))
@@ -79,35 +79,35 @@ def _round(value: float) -> float:
 
 
 def _quantile(values: Sequence[float], at: float) -> float:
-    found = quantile(values, at)
-    assert found is not None
-    return found
+    result = quantile(values, at)
+    assert result is not None
+    return result
 
 
 class Taken:
-    """What the replies of each exam and arm took, noted while they pass by."""
+    """Collects the time and the tokens of the replies of each exam and arm in one pass."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[str, str], dict[Kind, array[float]]] = {}
 
-    def noted(self, answers: Answers) -> Iterator[tuple[Sample | None, Record]]:
-        """The same answers."""
+    def observe(self, answers: Answers) -> Iterator[tuple[Sample | None, Record]]:
+        """Yield the same answers and collect their values."""
         for sample, record in answers:
             reply = record.reply
             if reply.error is None:
                 key = (record.bench, record.arm)
-                own = self._values.get(key)
-                if own is None:
-                    own = self._values[key] = {kind: array("f") for kind in KINDS}
-                own["latency"].append(reply.seconds)
-                own["tokens"].append(reply.usage.output)
+                values_by_kind = self._values.get(key)
+                if values_by_kind is None:
+                    values_by_kind = self._values[key] = {kind: array("f") for kind in KINDS}
+                values_by_kind["latency"].append(reply.seconds)
+                values_by_kind["tokens"].append(reply.usage.output)
             yield sample, record
 
     def spreads(self, exam: str, arm: str) -> dict[Kind, Spread]:
-        """The histograms of an exam; none of what no reply tells."""
-        found = {}
+        """Return the histograms of an exam, without those that have only zeros."""
+        histograms = {}
         for kind, values in self._values.get((exam, arm), {}).items():
             if any(values):
                 ordered = sorted(values)
-                found[kind] = spread_of(ordered, scale_for(ordered))
-        return found
+                histograms[kind] = spread_of(ordered, scale_for(ordered))
+        return histograms

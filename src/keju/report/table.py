@@ -1,4 +1,4 @@
-"""The one table renderer of all commands: right widths, plain text in pipes, nothing cut off."""
+"""The table renderer of all commands: aligned columns, plain text in pipes, no cell cut off."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 Cell = str | int | float | None
 
 UNBOUNDED_WIDTH = 10_000
-"""Width of a file or pipe: one row is one line there, so that it can be searched and cut."""
+"""The width of a file or pipe: every row is one line, so that grep and cut work."""
 
 _KEY_WIDTH = 20
-"""Names in the first column are broken to no fewer characters than this."""
+"""Names in the first column are not broken into parts shorter than this."""
 _TEXT_WIDTH = 24
-"""The same of a long text: in less room it cannot be read."""
+"""The smallest width of a long text; a narrower one is not readable."""
 _GAP = 3
 """One blank on each side of a cell and one between the columns."""
 _INDENT = 2
-"""Of what stands below the head of a record."""
+"""The indentation of the lines below the head of a record."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; numbers stand to the right without being asked."""
+    """A column of a table; numbers are aligned to the right by default."""
 
     title: str
     align: Literal["left", "right", ""] = ""
     fold: bool = False
     """A long text that may be broken over several lines."""
     spare: int = 0
-    """Where the screen is too narrow all columns with the largest number go first; 0 never does."""
+    """On a narrow screen, columns with the largest number are dropped first; 0 is always kept."""
     id: bool = False
-    """Names its row, as the first column does, and is never broken: it is to be copied."""
+    """An identifier of the row, like the first column; it is never broken and can be copied."""
     meaning: str = ""
-    """What its title does not tell: a line below the first table that shows the column."""
+    """An explanation of the title, printed once below the first table that shows the column."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class _Ready:
 
     column: Column
     cells: tuple[str, ...]
-    right: bool
-    numeric: bool
+    is_right_aligned: bool
+    is_numeric: bool
     width: int
-    """Of the title and the cells in one line each."""
-    tight: int
-    """The same with a title that is broken between its words, and of a text that folds."""
-    least: int
-    """The same with names that are broken between their parts."""
+    """The width of the title and the cells on one line each."""
+    tight_width: int
+    """The same width if the title is broken between words and a long text is folded."""
+    minimum_width: int
+    """The same width if names are also broken between their parts."""
 
 
 def render_table(
@@ -74,9 +74,9 @@ def render_table(
 ) -> None:
     """Print a table to `file` (stdout by default).
 
-    None prints as a dash; a column without any value is left out. Where the columns do not fit
-    the width, titles are broken, then spare columns go, then names are broken between their parts;
-    where that is not enough, every row becomes a record with all that belongs to it.
+    None prints as a dash; a column without values is dropped. If the columns do not fit the width,
+    titles are broken first, then spare columns are dropped, then names are broken between their
+    parts. If the table still does not fit, every row is printed as a record with all its fields.
     """
     screen = Screen(file, width)
     screen.table(columns, rows, title=title)
@@ -84,7 +84,7 @@ def render_table(
 
 
 class Screen:
-    """Collects what is to be printed and writes it in one go; colour only on a terminal."""
+    """Collects the output and writes it in one call; uses colours only on a terminal."""
 
     def __init__(self, file: TextIO | None = None, width: int | None = None) -> None:
         from rich.console import Console
@@ -110,32 +110,33 @@ class Screen:
         )
 
     def line(self, text: str = "", style: str | None = None, indent: int = 0) -> None:
-        """Add one paragraph; long ones are wrapped at the width, with their indent."""
-        for line in _paragraph(text, self.console.width - indent):
+        """Add one paragraph; wrap it at the width of the screen and keep its indentation."""
+        for line in _wrap(text, self.console.width - indent):
             self.raw(" " * indent + line, style)
 
     def raw(self, text: str, style: str | None = None) -> None:
-        """Add one line as it is: what is longer than the screen is the terminal's to break."""
+        """Add one line without wrapping it; the terminal breaks a longer line."""
         from rich.text import Text
 
         self.console.print(Text(printable(text), style=style or ""), soft_wrap=True)
 
     def commands(self, steps: Sequence[tuple[str, str]], indent: int = 2) -> None:
-        """Add commands as a shell takes them, each with what it does, where that is said.
+        """Add shell commands, each with its purpose if it has one.
 
-        That stands beside them where all of it fits the width, else above.
+        The purpose follows the command if all commands fit the width; otherwise it precedes the
+        command.
         """
         from rich.cells import cell_len
 
         longest = max(len(command) for command, _ in steps)
         room = self.console.width - indent - longest
-        beside = all(cell_len(f"  # {what}") <= room for _, what in steps)
-        for command, what in steps:
-            if what and beside:
-                lines = [f"{' ' * indent}{command:<{longest}}  # {what}"]
+        is_side_by_side = all(cell_len(f"  # {purpose}") <= room for _, purpose in steps)
+        for command, purpose in steps:
+            if purpose and is_side_by_side:
+                lines = [f"{' ' * indent}{command:<{longest}}  # {purpose}"]
             else:
-                if what:
-                    self.line(f"# {what}", indent=indent)
+                if purpose:
+                    self.line(f"# {purpose}", indent=indent)
                 lines = command_lines(command, self.console.width, indent)
             for line in lines:
                 self.raw(line)
@@ -143,26 +144,26 @@ class Screen:
     def table(
         self, columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], title: str = ""
     ) -> None:
-        """Add a table, or a record for each of its rows where the screen is too narrow for it."""
-        ready = _ready(columns, [tuple(row) for row in rows])
+        """Add a table, or a record for each row if the screen is too narrow."""
+        ready = _measure(columns, [tuple(row) for row in rows])
         if title:
             self.line(title, style="bold")
         if not ready:
             return
-        kept, widths = _fitting(ready, self.console.width)
+        visible, widths = _fit(ready, self.console.width)
         if sum(widths) + _GAP * (len(widths) - 1) > self.console.width:
             self._records(ready)
             self._explain(ready)
             return
-        self.console.print(_rich_table(kept, widths))
-        self._explain(kept)
-        if left_out := [column.column.title for column in ready if column not in kept]:
+        self.console.print(_rich_table(visible, widths))
+        self._explain(visible)
+        if left_out := [column.column.title for column in ready if column not in visible]:
             labels = Labels(spoken())
             names = labels("list_separator").join(left_out)
             self.line(labels("table.no_room", names=names), style="dim")
 
     def _explain(self, columns: Sequence[_Ready]) -> None:
-        """Say what columns mean whose titles do not tell it, each once."""
+        """Print the explanation of each column once."""
         labels = Labels(spoken())
         for column in (ready.column for ready in columns):
             if column.meaning and column.meaning not in self._explained:
@@ -178,7 +179,7 @@ class Screen:
                 self.raw(line)
 
     def flush(self) -> None:
-        """Write everything to the file; characters it cannot hold are replaced."""
+        """Write everything to the file; replace characters that its encoding cannot represent."""
         lines = self._buffer.getvalue().split("\n")
         text = "\n".join(line if self.terminal else line.rstrip() for line in lines)
         self._buffer.seek(0)
@@ -189,41 +190,41 @@ class Screen:
 
 
 class Record(NamedTuple):
-    """A row of a table that does not fit."""
+    """A row of a table that does not fit the width."""
 
     name: str
-    """On a line of its own; empty where nothing names the row."""
+    """The first line; empty if no column names the row."""
     lines: list[str]
-    """Each title and value, indented."""
+    """The titles and values, indented."""
 
 
 def records_of(
     columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], width: int
 ) -> list[Record]:
-    """A record for each row, as a table has them that does not fit the width."""
-    return list(_record_lines(_ready(columns, [tuple(row) for row in rows]), width))
+    """Return a record for each row, in the form that replaces a table that is too wide."""
+    return list(_record_lines(_measure(columns, [tuple(row) for row in rows]), width))
 
 
 def _record_lines(columns: Sequence[_Ready], width: int) -> Iterator[Record]:
     labels = Labels(spoken())
-    names = [c for n, c in enumerate(columns) if c.column.id or (n == 0 and not c.numeric)]
-    others = [column for column in columns if column not in names]
+    names = [c for n, c in enumerate(columns) if c.column.id or (n == 0 and not c.is_numeric)]
+    value_columns = [column for column in columns if column not in names]
     for row in range(len(columns[0].cells)):
         fields = [
             (
                 labels("table.field", title=title, value=cell) if title else cell,
                 column.column.fold,
             )
-            for column in others
+            for column in value_columns
             if (cell := column.cells[row]) not in ("", UNKNOWN)
             for title in [column.column.title]
         ]
-        lines = _packed(fields or [(UNKNOWN, False)], width - _INDENT)
+        lines = _pack(fields or [(UNKNOWN, False)], width - _INDENT)
         name = " · ".join(column.cells[row] for column in names)
         yield Record(name, [" " * _INDENT + line for line in lines])
 
 
-def _shown(cell: Cell) -> str:
+def _cell_text(cell: Cell) -> str:
     if cell is None:
         return UNKNOWN
     if isinstance(cell, bool):
@@ -235,34 +236,42 @@ def _shown(cell: Cell) -> str:
     return printable(cell, one_line=True)
 
 
-def _paragraph(text: str, width: int) -> list[str]:
-    """A text in lines; what has no blank in it, such as a path, is not broken."""
+def _wrap(text: str, width: int) -> list[str]:
+    """Wrap a text; a word without blanks, such as a path, is not broken."""
     text = printable(text, one_line=True)
     return [text] if cells(text) <= width else wrap(text, width, cut=False)
 
 
-def _packed(fields: Sequence[tuple[str, bool]], width: int) -> list[str]:
-    """Fields in as few lines as hold them unbroken; a long text has its own."""
+def _pack(fields: Sequence[tuple[str, bool]], width: int) -> list[str]:
+    """Join fields into as few lines as possible; a long text gets separate lines."""
     lines: list[str] = []
     open_ = False
     for field, alone in fields:
-        own = _paragraph(field, width)
-        if open_ and not alone and len(own) == 1 and cells(f"{lines[-1]} · {field}") <= width:
+        field_lines = _wrap(field, width)
+        if (
+            open_
+            and not alone
+            and len(field_lines) == 1
+            and cells(f"{lines[-1]} · {field}") <= width
+        ):
             lines[-1] += f" · {field}"
             continue
-        lines += [own[0], *(" " * _INDENT + each for each in _after(field, own[0], width))]
-        open_ = not alone and len(own) == 1
+        lines += [
+            field_lines[0],
+            *(" " * _INDENT + line for line in _wrap_remainder(field, field_lines[0], width)),
+        ]
+        open_ = not alone and len(field_lines) == 1
     return lines
 
 
-def _after(text: str, first: str, width: int) -> list[str]:
-    """What follows the first line of a text, in lines that are indented."""
-    more = printable(text, one_line=True)[len(first) :].strip()
-    return _paragraph(more, width - _INDENT) if more else []
+def _wrap_remainder(text: str, first_line: str, width: int) -> list[str]:
+    """Return the rest of a text after its first line, wrapped and indented."""
+    remainder = printable(text, one_line=True)[len(first_line) :].strip()
+    return _wrap(remainder, width - _INDENT) if remainder else []
 
 
-def _ready(columns: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> list[_Ready]:
-    """The columns that hold something, each with its texts and its natural width."""
+def _measure(columns: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> list[_Ready]:
+    """Return the columns that have values, each with its texts and widths."""
     from rich.cells import cell_len
 
     ready: list[_Ready] = []
@@ -271,62 +280,62 @@ def _ready(columns: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> l
         values = [row[position] for row in rows]
         if position and rows and all(value in (None, "", UNKNOWN) for value in values):
             continue
-        shown = tuple(_shown(value) for value in values)
+        texts = tuple(_cell_text(value) for value in values)
         numeric = bool(values) and all(
             value is None or isinstance(value, int | float) for value in values
         )
         right = column.align == "right" or (column.align == "" and numeric)
-        width = max(map(cell_len, (column.title, *shown)))
+        width = max(map(cell_len, (column.title, *texts)))
         if column.fold:
-            tight = max(min(width, _TEXT_WIDTH), *map(longest, (column.title, *shown)))
+            tight = max(min(width, _TEXT_WIDTH), *map(longest, (column.title, *texts)))
         else:
-            tight = max(map(cell_len, (*column.title.split(), *shown)), default=0)
-        least = tight
+            tight = max(map(cell_len, (*column.title.split(), *texts)), default=0)
+        minimum = tight
         if position == 0 and not column.id and not column.fold:
-            parts = (cell_len(part.rstrip()) for cell in shown for part in _PART.findall(cell))
-            least = max(min(tight, _KEY_WIDTH), max(parts, default=0))
-        ready.append(_Ready(column, shown, right, numeric, width, tight, least))
+            parts = (cell_len(part.rstrip()) for cell in texts for part in _PART.findall(cell))
+            minimum = max(min(tight, _KEY_WIDTH), max(parts, default=0))
+        ready.append(_Ready(column, texts, right, numeric, width, tight, minimum))
     return ready
 
 
-def _fitting(columns: list[_Ready], width: int) -> tuple[list[_Ready], list[int]]:
-    """The columns for which there is room, and how wide each is; too wide where nothing helps.
+def _fit(columns: list[_Ready], width: int) -> tuple[list[_Ready], list[int]]:
+    """Select the columns that fit, with their widths; the result is too wide if nothing helps.
 
-    Titles are broken first; then the columns that can be spared go; then names are broken.
+    Titles are broken first, then spare columns are dropped, then names are broken.
     """
     room = width - _GAP * (len(columns) - 1)
-    natural = [column.tight if column.column.fold else column.width for column in columns]
+    natural = [column.tight_width if column.column.fold else column.width for column in columns]
     if sum(natural) <= room:
-        return columns, _widened(columns, natural, room)
-    kept = columns
+        return columns, _widen(columns, natural, room)
+    visible = columns
     for number in sorted({c.column.spare for c in columns} - {0}, reverse=True):
-        if sum(c.tight for c in kept) <= width - _GAP * (len(kept) - 1):
+        if sum(c.tight_width for c in visible) <= width - _GAP * (len(visible) - 1):
             break
-        kept = [column for column in kept if column.column.spare != number]
-    room = width - _GAP * (len(kept) - 1)
-    tight = [column.tight for column in kept]
-    tight[0] = max(kept[0].least, min(tight[0], room - sum(tight[1:])))
-    return kept, _widened(kept, tight, room)
+        visible = [column for column in visible if column.column.spare != number]
+    room = width - _GAP * (len(visible) - 1)
+    tight = [column.tight_width for column in visible]
+    tight[0] = max(visible[0].minimum_width, min(tight[0], room - sum(tight[1:])))
+    return visible, _widen(visible, tight, room)
 
 
-def _widened(columns: Sequence[_Ready], widths: list[int], room: int) -> list[int]:
-    """The widths with the room that is left given to texts that fold, the shortest first."""
+def _widen(columns: Sequence[_Ready], widths: list[int], room: int) -> list[int]:
+    """Distribute the remaining width over the folded texts, the shortest first."""
     spare = room - sum(widths)
     folding = [n for n, column in enumerate(columns) if column.column.fold]
     for place, number in enumerate(sorted(folding, key=lambda n: columns[n].width)):
         share = spare // (len(folding) - place)
-        more = max(0, min(columns[number].width - widths[number], share))
-        widths[number] += more
-        spare -= more
+        extra = max(0, min(columns[number].width - widths[number], share))
+        widths[number] += extra
+        spare -= extra
     return widths
 
 
-# A part of a name, up to where a line may end: `demo_`, `objects_`, `runs/`.
+# A part of a name, up to a place where a line may end: `demo_`, `objects_`, `runs/`.
 _PART = re.compile(r"[^_\-./\s]*[_\-./\s]?")
 
 
-def _broken(name: str, room: int) -> str:
-    """A name in lines of at most `room` cells, as far as its parts allow."""
+def _break_name(name: str, room: int) -> str:
+    """Break a name into lines of at most `room` cells, as far as its parts allow."""
     from rich.cells import cell_len
 
     lines = [""]
@@ -352,12 +361,12 @@ def _rich_table(columns: Sequence[_Ready], widths: Sequence[int]) -> Table:
     )
     drawn: list[Sequence[str]] = []
     for position, (ready, width) in enumerate(zip(columns, widths, strict=True)):
-        justify: Literal["left", "right"] = "right" if ready.right else "left"
+        justify: Literal["left", "right"] = "right" if ready.is_right_aligned else "left"
         table.add_column(Text(ready.column.title), justify=justify, width=width, overflow="fold")
         if ready.column.fold:
-            drawn.append(["\n".join(_paragraph(cell, width)) for cell in ready.cells])
+            drawn.append(["\n".join(_wrap(cell, width)) for cell in ready.cells])
         elif position == 0:
-            drawn.append([_broken(cell, width) for cell in ready.cells])
+            drawn.append([_break_name(cell, width) for cell in ready.cells])
         else:
             drawn.append(ready.cells)
     for row in zip(*drawn, strict=True):

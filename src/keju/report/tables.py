@@ -1,4 +1,4 @@
-"""Results as tables for a paper or a page: Markdown and LaTeX, whatever the names in them."""
+"""Return results as Markdown and LaTeX tables; all names are escaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keju.results.schema import NO_GOLD, Entry, Results
 
 
 class _Row(NamedTuple):
-    """A number with its interval and the questions behind it."""
+    """A number with its interval and the number of questions."""
 
     name: str
     figure: str
@@ -26,23 +26,25 @@ class _Row(NamedTuple):
 
 
 def _rows(entry: Entry, labels: Labels) -> list[list[_Row]]:
-    """The headline and the other metrics; the groups; the subsets. Empty without any number."""
-    if entry.gold == NO_GOLD or not fmt.answered([entry]):
+    """Return the rows of the metrics, the groups and the subsets; empty if there is no number."""
+    if entry.gold == NO_GOLD or not fmt.answered_rows([entry]):
         return []
 
-    def row(name: str, value: float | None, found: object, *, strong: bool = False) -> _Row:
-        bounds, ends = getattr(found, "bounds", None), getattr(found, "ci95", None)
-        n = count(getattr(found, "n", None))
+    def row(name: str, value: float | None, source: object, *, strong: bool = False) -> _Row:
+        bounds, ends = getattr(source, "bounds", None), getattr(source, "ci95", None)
+        n = count(getattr(source, "n", None))
         return _Row(name, share(value, bounds), interval(ends), n, strong)
 
     metrics = [
-        row(shown.marked(labels), shown.metric.value, shown.metric, strong=not place)
-        for place, shown in enumerate(fmt.shown_metrics(entry, labels))
+        row(metric.marked_title(labels), metric.metric.value, metric.metric, strong=not place)
+        for place, metric in enumerate(fmt.display_metrics(entry, labels))
     ]
     parts = [
         [
-            row(labels.row(each), each.accuracy, each)._replace(n=labels.graded(each))
-            for each in fmt.answered(rows)
+            row(labels.row(table_row), table_row.accuracy, table_row)._replace(
+                n=labels.graded(table_row)
+            )
+            for table_row in fmt.answered_rows(rows)
         ]
         for rows in (entry.groups, entry.subsets)
     ]
@@ -54,15 +56,15 @@ def _title(entry: Entry, results: Results, labels: Labels) -> str:
     return " · ".join([results.model, entry.full_name, fmt.protocol_line(entry), reader])
 
 
-def _said(entry: Entry, results: Results, labels: Labels) -> list[str]:
-    """What must not be left out beside the numbers."""
-    headline = fmt.headline_of(entry, fmt.named_run(results), labels)
-    said = [headline.note] if headline.figure else [headline.title, headline.note]
-    ended = fmt.ended_words(results, labels)
-    return [text for text in (*said, ended, *labels.warnings(entry)) if text]
+def _notes(entry: Entry, results: Results, labels: Labels) -> list[str]:
+    """Return the notes that must accompany the numbers."""
+    headline = fmt.headline_of(entry, fmt.run_command_name(results), labels)
+    notes = [headline.note] if headline.figure else [headline.title, headline.note]
+    ended = fmt.describe_incomplete(results, labels)
+    return [text for text in (*notes, ended, *labels.warnings(entry)) if text]
 
 
-# Everything that Markdown or HTML in it could take for a sign of its own.
+# The characters that Markdown or HTML would interpret.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~$^-])")
 
 
@@ -72,7 +74,7 @@ def _markdown(text: str) -> str:
 
 
 def markdown(results: Results, language: Language = "en") -> str:
-    """A table for each exam and reader, with what is to be said of it below."""
+    """Return a table for each exam and reader, followed by its notes."""
     labels = Labels(language)
     titles = [labels(key) for key in ("metric", "value", "interval", "n")]
     lines: list[str] = []
@@ -85,7 +87,7 @@ def markdown(results: Results, language: Language = "en") -> str:
             cells = [f"**{cell}**" for cell in cells] if row.strong else cells
             lines.append("| " + " | ".join(cells) + " |")
         lines.append("")
-        for text in _said(entry, results, labels):
+        for text in _notes(entry, results, labels):
             lines += [f"> {_markdown(text)}", ""]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -116,7 +118,7 @@ _LATEX = {
     "]": "{]}",
     "*": "{*}",
 }
-"""What LaTeX takes for a sign of its own: ``--`` would be a dash, ``[`` a length behind a line."""
+"""The characters that LaTeX would interpret: ``--`` would be a dash, ``[`` an optional argument."""
 
 
 def _latex(text: str) -> str:
@@ -124,12 +126,12 @@ def _latex(text: str) -> str:
 
 
 def latex(results: Results, language: Language = "en") -> str:
-    """A table for each exam and reader, with booktabs' rules; needs the packages named on top."""
+    """Return a table for each exam and reader with booktabs rules; a comment names the packages."""
     labels = Labels(language)
     titles = [labels(key) for key in ("metric", "value", "interval", "n")]
     lines = [r"% \usepackage{booktabs}, \usepackage{textcomp}, \usepackage[T1]{fontenc}"]
     for entry in results.benchmarks:
-        said = [rf"\par {_latex(text)}" for text in _said(entry, results, labels)]
+        notes = [rf"\par {_latex(text)}" for text in _notes(entry, results, labels)]
         lines += ["", r"\begin{table}", r"\centering"]
         lines.append(rf"\caption{{{_latex(_title(entry, results, labels))}}}")
         if parts := _rows(entry, labels):
@@ -143,7 +145,7 @@ def latex(results: Results, language: Language = "en") -> str:
                 lines.append(" & ".join(cells) + r" \\")
         if parts:
             lines += [r"\bottomrule", r"\end{tabular}"]
-        if said:
-            lines += [r"{\footnotesize", *said, r"\par}"]
+        if notes:
+            lines += [r"{\footnotesize", *notes, r"\par}"]
         lines.append(r"\end{table}")
     return "\n".join(lines) + "\n"

@@ -1,14 +1,14 @@
-"""The web app of ``keju view``: stored runs in a browser, read-only, while they go on.
+"""The web app of ``keju view``: a read-only view of stored runs in a browser, also while they run.
 
-    index      where the replies of a journal stand, and what became of them, kept up to date
-    filters    what is asked for in an address, and which replies that selects
-    search     words in replies, by DuckDB or by hand
+    index      where the replies of a journal are, and their outcomes; it is kept up to date
+    filters    the filters of an address, and the replies that they select
+    search     words in replies, and conditions that DuckDB evaluates
     shelf      the runs of a folder by name, each with its index, results and questions
-    summary    what the pages say of a run, made of its results or of what is there so far
-    following  runs that go on, as the lines of ``keju watch``
-    pages      what each address shows
-    comparing  pages with more than one run on them; `diffing` finds the words that differ
-    app        addresses, headers, the token; serving
+    summary    the summary of a run, made of its results or of its journal so far
+    following  runs that are going on, as the lines of ``keju watch``
+    pages      the page of each address
+    comparing  pages with more than one run; `diffing` finds the words that differ
+    app        addresses, headers, the token, and the server
 
-Pages are HTML that needs no script; ``static/viewer.js`` makes them quicker to use.
+Pages are HTML and work without scripts; ``static/viewer.js`` adds shortcuts.
 """

@@ -1,4 +1,4 @@
-"""The web app: addresses, headers, the token of strangers, and serving it."""
+"""The web app: its addresses, its headers, the access token, and the server."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from keju.signals import calling
 from keju.viewer.clients import Client
 from keju.viewer.comparing import Comparing
 from keju.viewer.condition import AT_ONCE
-from keju.viewer.damage import Stopped, in_words
+from keju.viewer.damage import Stopped, with_data_errors
 from keju.viewer.pages import Pages
 from keju.viewer.shelf import Shelf, State, Stored
 
 TOKEN: Final = "keju_token"
-"""The cookie, and the part of an address, that lets in who is not on this machine."""
+"""The cookie and the query parameter that grant access to other machines."""
 LOOPBACK: Final = ["127.0.0.1", "localhost", "[::1]"]
-ARENAS: Final = -8
-"""What glibc calls M_ARENA_MAX: how many heaps the threads of a process share."""
-PULSE: Final = 1.0
-"""Seconds between two looks at a run that goes on."""
+MAX_ARENAS_OPTION: Final = -8
+"""The value of glibc's M_ARENA_MAX: the number of heaps that the threads share."""
+POLL_SECONDS: Final = 1.0
+"""Seconds between two checks of a run that is going on."""
 HEADERS: Final = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
     "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -68,13 +68,13 @@ STATIC: Final = {
 
 
 _conditions = ThreadPoolExecutor(AT_ONCE, "condition")
-"""Pages with a condition wait for each other, and no other page waits for them."""
+"""Conditions run in separate threads, so that other pages do not wait for them."""
 
 
 class Guarded:
-    """Gives every answer its headers; `token`, if any, must come with every request.
+    """Adds security headers to every answer; if there is a `token`, every request must have it.
 
-    It comes once in the address, ``?token=…``, and from then on as a cookie.
+    The token is given once in the address, ``?token=…``, and then stored in a cookie.
     """
 
     def __init__(self, app: ASGIApp, token: str = "") -> None:
@@ -88,8 +88,8 @@ class Guarded:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *own]
+                extra_headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *extra_headers]
             await send(message)
 
         request = Request(scope)
@@ -97,12 +97,12 @@ class Guarded:
             await Response("read-only", 405)(scope, receive, sending)
         elif _is_foreign(request):
             await Response("refused: another site sent this request", 403)(scope, receive, sending)
-        elif not self._token or self._known(request.cookies.get(TOKEN, "")):
+        elif not self._token or self._is_token(request.cookies.get(TOKEN, "")):
             await self._app(scope, receive, sending)
-        elif self._known(request.query_params.get("token", "")):
-            items = request.query_params.multi_items()
-            query = urlencode([(name, value) for name, value in items if name != "token"])
-            # Two slashes at the beginning would be the name of another site.
+        elif self._is_token(request.query_params.get("token", "")):
+            parameters = request.query_params.multi_items()
+            query = urlencode([(name, value) for name, value in parameters if name != "token"])
+            # A path that begins with two slashes would name another host.
             path = "/" + request.url.path.lstrip("/")
             answer = RedirectResponse(path + (f"?{query}" if query else ""), 303)
             answer.set_cookie(TOKEN, self._token, httponly=True, samesite="strict")
@@ -110,14 +110,14 @@ class Guarded:
         else:
             await Response("a token is needed: see the terminal", 401)(scope, receive, sending)
 
-    def _known(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self._token.encode())
+    def _is_token(self, candidate: str) -> bool:
+        return hmac.compare_digest(candidate.encode(), self._token.encode())
 
 
 def _is_foreign(request: Request) -> bool:
-    """Whether a page of another site sent the request.
+    """Return whether a page of another site sent the request.
 
-    A link on another site may lead here, as long as it makes the viewer evaluate nothing: browsers
+    A link on another site may lead here unless it makes the viewer evaluate a condition: browsers
     mark it as a navigation. Programs such as curl send none of these headers.
     """
     headers = request.headers
@@ -138,30 +138,35 @@ def make_app(
     stop: asyncio.Event | None = None,
     language: Language | None = None,
 ) -> ASGIApp:
-    """The app over the runs of a folder; it ends its streams when `stop` is set.
+    """Return the app for the runs of a folder; it ends its streams when `stop` is set.
 
-    Pages are in `language` until somebody chooses another; without one the browser says it.
+    Pages are in `language` until the user selects another one. Without `language`, the browser
+    decides.
     """
     pages = Pages(shelf, language)
     comparing = Comparing(pages)
 
     async def events(request: Request) -> Response:
-        find = in_words(pages.stored)
+        find = with_data_errors(pages.stored)
         stored = await asyncio.to_thread(find, request.path_params["run"], request)
         language = pages.language(request)
 
         async def stream() -> AsyncIterator[bytes]:
-            seen: object = None
+            sent_state: object = None
             with suppress(KejuError):  # its files are gone or damaged by now: the stream ends
                 while stop is None or not stop.is_set():
-                    state = await asyncio.to_thread(in_words(_state_of), stored)
-                    if seen != (now := (stored.index.generation, stored.index.end, state)):
-                        html = await asyncio.to_thread(in_words(pages.live), stored, language)
+                    state = await asyncio.to_thread(with_data_errors(_state_of), stored)
+                    if sent_state != (
+                        current_state := (stored.index.generation, stored.index.end, state)
+                    ):
+                        html = await asyncio.to_thread(
+                            with_data_errors(pages.live), stored, language
+                        )
                         yield _event("change", html)
-                        seen = now
+                        sent_state = current_state
                     if state != "running":
                         break
-                    await asyncio.sleep(PULSE)
+                    await asyncio.sleep(POLL_SECONDS)
             if stop is None or not stop.is_set():
                 yield _event("done", "")
 
@@ -177,9 +182,9 @@ def make_app(
     def problem(request: Request, error: Exception) -> Response:
         labels = pages.labels(request)
         if isinstance(error, HTTPException):
-            # The router of the library says no more than the name of the status, in English.
-            unsaid = error.detail == HTTPStatus(error.status_code).phrase
-            text = labels("view.no_page") if unsaid else error.detail
+            # By default, Starlette only gives the name of the status, in English.
+            is_default_text = error.detail == HTTPStatus(error.status_code).phrase
+            text = labels("view.no_page") if is_default_text else error.detail
             return pages.problem(request, error.status_code, text)
         text = broken = labels("view.broken")
         if isinstance(error, KejuError):
@@ -189,13 +194,13 @@ def make_app(
 
     app = Starlette(
         routes=[
-            Route("/", in_words(pages.runs)),
-            Route("/runs/{run}", in_words(pages.run)),
+            Route("/", with_data_errors(pages.runs)),
+            Route("/runs/{run}", with_data_errors(pages.run)),
             Route("/runs/{run}/events", events),
             Route("/runs/{run}/samples", _while_connected(pages.samples)),
             Route("/runs/{run}/sample", _while_connected(pages.sample)),
-            Route("/compare", in_words(comparing.compared)),
-            Route("/compare/sample", in_words(comparing.sides)),
+            Route("/compare", with_data_errors(comparing.show_comparison)),
+            Route("/compare/sample", with_data_errors(comparing.show_replies)),
             Route("/static/{name}", static),
         ],
         middleware=[] if token else [Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)],
@@ -207,64 +212,64 @@ def make_app(
 def _while_connected(
     page: Callable[[Request, Callable[[], bool]], Response],
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Make a page in a thread, and let the page know when the browser has left.
+    """Run a page in a thread, and tell the page when the browser has disconnected.
 
-    The page then stops what takes long. The same happens when the server stops.
+    The page then stops long work. The same happens when the server stops.
     """
 
     async def endpoint(request: Request) -> Response:
-        left = threading.Event()
-        watch = asyncio.create_task(_disconnected(request, left))
+        disconnected = threading.Event()
+        watch = asyncio.create_task(_wait_for_disconnect(request, disconnected))
         pool = _conditions if "where" in request.query_params else None
-        work = partial(in_words(page), request, left.is_set)
+        work = partial(with_data_errors(page), request, disconnected.is_set)
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, work)
         except Stopped:
             return Response(status_code=499)  # no one reads it
         finally:
-            left.set()
+            disconnected.set()
             watch.cancel()
 
     return endpoint
 
 
-async def _disconnected(request: Request, left: threading.Event) -> None:
-    """Set `left` when the browser closes the connection."""
+async def _wait_for_disconnect(request: Request, disconnected: threading.Event) -> None:
+    """Set `disconnected` when the browser closes the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    left.set()
+    disconnected.set()
 
 
 def _state_of(stored: Stored) -> State:
-    """The state of a run whose journal was read to its end."""
+    """Read the journal to its end and return the state of the run."""
     stored.index.refresh()
     return stored.state
 
 
 def _event(name: str, text: str) -> bytes:
-    """One event of a stream; its text is a JSON string, since a line end would end it."""
+    """Return one event of a stream; its text is JSON because it must not contain a line end."""
     return f"event: {name}\ndata: ".encode() + msgspec.json.encode(text) + b"\n\n"
 
 
 class _Server(uvicorn.Server):
-    """A server whose signals are handled outside."""
+    """A server that does not handle signals."""
 
     @contextmanager
     def capture_signals(self) -> Any:
-        """Leave signals alone."""
+        """Leave signals to the caller."""
         yield
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket at an address; UsageError where there is none to be had."""
+def open_listener(host: str, port: int) -> socket.socket:
+    """Open a socket at an address; raise UsageError if that is not possible."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
@@ -281,36 +286,38 @@ def serve(
     data_dir: str | None,
     on_start: Callable[[str], None],
 ) -> None:
-    """Serve the runs of a folder until Ctrl-C; `on_start` gets the address to open."""
+    """Serve the runs of a folder until Ctrl-C; `on_start` receives the address to open."""
     _share_one_heap()
     token = "" if is_loopback(host) else secrets.token_urlsafe(24)
     shelf = Shelf(folder, data_dir)
     shelf.refresh()
-    with listening(host, port) as own:
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{own.getsockname()[1]}/" + (f"?token={token}" if token else "")
-        asyncio.run(_serving(shelf, token, own, address, on_start))
+    with open_listener(host, port) as listener:
+        url_host = f"[{host}]" if ":" in host else host
+        address = f"http://{url_host}:{listener.getsockname()[1]}/" + (
+            f"?token={token}" if token else ""
+        )
+        asyncio.run(_serve_until_stopped(shelf, token, listener, address, on_start))
 
 
 def _share_one_heap() -> None:
-    """Let the threads that answer requests use the memory that the one before them gave back.
+    """Let the threads that answer requests reuse each other's memory.
 
-    glibc gives each thread a heap of its own; of a run of a million replies, 40 MB stayed in them.
-    Other libraries of C have no such switch.
+    By default, glibc gives each thread a separate heap. After a run of a million replies, 40 MB
+    stayed in these heaps. Other C libraries do not have this setting.
     """
     with suppress(OSError, AttributeError, TypeError):  # TypeError: no library to name, on Windows
-        ctypes.CDLL(None).mallopt(ARENAS, 1)
+        ctypes.CDLL(None).mallopt(MAX_ARENAS_OPTION, 1)
 
 
-def _pass_over_full(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Say nothing if too many files are open for another connection: asyncio tries again in 1 s."""
+def _ignore_too_many_files(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Ignore the error of too many open files: asyncio accepts connections again after 1 s."""
     error = context.get("exception")
     if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
         loop.default_exception_handler(context)
 
 
-async def _serving(
-    shelf: Shelf, token: str, own: socket.socket, address: str, on_start: Callable[[str], None]
+async def _serve_until_stopped(
+    shelf: Shelf, token: str, listener: socket.socket, address: str, on_start: Callable[[str], None]
 ) -> None:
     stop = asyncio.Event()
     config = uvicorn.Config(
@@ -329,9 +336,9 @@ async def _serving(
         stop.set()
 
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(_pass_over_full)
+    loop.set_exception_handler(_ignore_too_many_files)
     with calling(end, loop):
-        task = asyncio.create_task(server.serve(sockets=[own]))
+        task = asyncio.create_task(server.serve(sockets=[listener]))
         while not server.started and not task.done():
             await asyncio.sleep(0.01)
         on_start(address)

@@ -1,4 +1,4 @@
-"""Read a journal in blocks of whole lines, within limits: the viewer also shows runs of others."""
+"""Read a journal in blocks of whole lines, within limits, because any run may be opened."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from keju.bounds import MIB
 from keju.runs.journal import open_journal
 
 LONGEST_LINE: Final = 128 * MIB
-"""Bytes of a line that the viewer reads; a longer line counts as damaged."""
+"""The maximum number of bytes of a line; a longer line counts as damaged."""
 _PIECE: Final = 4 * MIB
-"""Bytes that are read at once to find the end of such a line."""
+"""The number of bytes that are read at once to find the end of such a line."""
 
 
 class Block(NamedTuple):
-    """Whole lines of a journal; no lines where a line was too long."""
+    """Whole lines of a journal; no lines if a line was too long."""
 
     start: int
     data: bytes
     end: int
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield each line with its line end, after the position at which it begins."""
+        """Yield each line with its line end, together with its position."""
         start = self.start
         for line in self.data[:-1].split(b"\n") if self.data else ():
             yield start, line + b"\n"
@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
 
 def blocks(path: Path, start: int, size: int) -> Iterator[Block]:
-    """Yield blocks of about `size` bytes from `start` on; a torn last line is left for later.
+    """Yield blocks of about `size` bytes from `start` on; an incomplete last line is not read.
 
     Raises DataError if the journal is a link or not a file.
     """
@@ -42,22 +42,24 @@ def blocks(path: Path, start: int, size: int) -> Iterator[Block]:
         while data := file.read(size):
             if not data.endswith(b"\n"):
                 data += file.readline(LONGEST_LINE)
-            whole = data.rfind(b"\n") + 1
-            rest = len(data) - whole
-            if whole:
-                yield Block(start, data[:whole] if rest else data, start + whole)
-            start += whole
+            whole_length = data.rfind(b"\n") + 1
+            torn_length = len(data) - whole_length
+            if whole_length:
+                yield Block(
+                    start, data[:whole_length] if torn_length else data, start + whole_length
+                )
+            start += whole_length
             del data
-            if rest >= LONGEST_LINE:
-                end = start + rest + _pass_over(file)
+            if torn_length >= LONGEST_LINE:
+                end = start + torn_length + _skip_line(file)
                 yield Block(start, b"", end)
                 start = end
-            elif rest:
+            elif torn_length:
                 return
 
 
-def _pass_over(file: BinaryIO) -> int:
-    """Go to the end of a line without keeping it; return its bytes.
+def _skip_line(file: BinaryIO) -> int:
+    """Skip to the end of a line without storing it; return its number of bytes.
 
     Pieces are read whole and searched, because `readline` is slow on a line of gigabytes.
     """
@@ -73,18 +75,19 @@ def _pass_over(file: BinaryIO) -> int:
 
 
 def _skip_hole(file: BinaryIO) -> None:
-    """Go to the next bytes that are on the disk: a hole reads as zeros and contains no line end.
+    """Skip to the next bytes that are on the disk: a hole reads as zeros and contains no line end.
 
     A file with a size of 6 GB can be one hole; reading it takes half a minute.
     """
     if not hasattr(os, "SEEK_DATA"):
         return
-    number, here = file.fileno(), file.tell()
+    number, position = file.fileno(), file.tell()
     buffered_to = os.lseek(number, 0, os.SEEK_CUR)
     try:
-        data_start = os.lseek(number, here, os.SEEK_DATA)
+        data_start = os.lseek(number, position, os.SEEK_DATA)
     except OSError as error:
-        # ENXIO: nothing but a hole up to the end of the file. Others: no such call for this disk.
-        data_start = os.fstat(number).st_size if error.errno == errno.ENXIO else here
+        # ENXIO: only a hole up to the end of the file. Other errors: the file system has no such
+        # call.
+        data_start = os.fstat(number).st_size if error.errno == errno.ENXIO else position
     os.lseek(number, buffered_to, os.SEEK_SET)  # the buffer of `file` relies on its position
     file.seek(data_start)

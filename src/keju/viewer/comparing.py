@@ -1,4 +1,4 @@
-"""Runs against each other: the comparison of several, and two replies to one question."""
+"""Pages that compare runs: several runs or arms, and two replies to one question."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from keju.report import format as fmt
-from keju.report.diffing import differing
+from keju.report.diffing import diff_words
 from keju.report.format import Labels
 from keju.report.gallery import case_of
-from keju.report.html import shown_choices, shown_reading
-from keju.report.pairs import answers, gained, lost, shown_pairs
+from keju.report.html import choice_rows, reading_context
+from keju.report.pairs import answers, first_gains, first_losses, pairs_context
 from keju.results.compare import Compared, compare
 from keju.results.schema import Comparison, Flip
 from keju.types import Record
@@ -24,38 +24,38 @@ from keju.viewer.pages import TEXT, Pages
 from keju.viewer.shelf import Stored
 
 MOST_RUNS: Final = 6
-"""Runs that are compared on one page."""
-FLIPS: Final = 200
-"""Questions each way that a page lists."""
-_KEPT: Final = 16
-_LONG: Final = 100_000
-"""Replies above which a comparison is the only one that is kept."""
+"""The maximum number of runs on one page."""
+FLIPS_SHOWN: Final = 200
+"""The maximum number of gains and of losses on a page."""
+_MAX_CACHED: Final = 16
+_LARGE_COMPARISON: Final = 100_000
+"""A comparison with more replies than this is the only one in the cache."""
 _ANSWER: Final = 60
 
 
 class Comparing:
-    """Makes the pages that have more than one run on them."""
+    """Renders the pages that show more than one run."""
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
-        self._made: dict[tuple[object, ...], Compared] = {}
+        self._comparisons: dict[tuple[object, ...], Compared] = {}
 
-    def compared(self, request: Request) -> HTMLResponse:
-        """Several runs, or the arms of one, question by question; of fewer, what to choose from."""
+    def show_comparison(self, request: Request) -> HTMLResponse:
+        """Compare several runs, or the arms of one; with fewer runs, show what can be selected."""
         pages, labels = self._pages, self._pages.labels(request)
         pages.shelf.refresh()
         names = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
         runs = [pages.stored(name, request) for name in names if name]
         comparable = len(runs) > 1 or any(len(run.arms) > 1 for run in runs)
-        found = self._found(runs) if comparable else None
-        shown = shown_pairs(found.comparisons if found else (), labels)
-        for each in shown["pairs"]:
-            pair: Comparison = each["pair"]
-            each["flips"] = [
-                (title, many, _rows(pair, first(pair.flips, FLIPS), runs, labels))
-                for title, many, first in (
-                    ("view.gained", pair.arm_only, gained),
-                    ("view.lost", pair.base_only, lost),
+        compared_runs = self._comparison(runs) if comparable else None
+        context = pairs_context(compared_runs.comparisons if compared_runs else (), labels)
+        for pair_context in context["pairs"]:
+            pair: Comparison = pair_context["pair"]
+            pair_context["flips"] = [
+                (title, count, _rows(pair, select_flips(pair.flips, FLIPS_SHOWN), runs, labels))
+                for title, count, select_flips in (
+                    ("view.gained", pair.arm_only, first_gains),
+                    ("view.lost", pair.base_only, first_losses),
                 )
             ]
         return pages.page(
@@ -65,37 +65,48 @@ class Comparing:
             runs=[stored.name for stored in pages.shelf],
             chosen=[stored.name for stored in runs],
             choose=not comparable,
-            **shown,
-            notices=[n.text(labels.language) for n in found.notices] if found else [],
+            **context,
+            notices=[n.text(labels.language) for n in compared_runs.notices]
+            if compared_runs
+            else [],
         )
 
-    def _found(self, runs: Sequence[Stored]) -> Compared:
-        """The comparison, kept until one of the runs grows."""
+    def _comparison(self, runs: Sequence[Stored]) -> Compared:
+        """Return the comparison; it is cached until one of the runs grows."""
         key = tuple((run.name, run.index.generation, run.index.end) for run in runs)
-        if key not in self._made:
-            if len(self._made) >= _KEPT or sum(run.total for run in runs) > _LONG:
-                self._made.clear()
+        if key not in self._comparisons:
+            if (
+                len(self._comparisons) >= _MAX_CACHED
+                or sum(run.total for run in runs) > _LARGE_COMPARISON
+            ):
+                self._comparisons.clear()
             folders = [run.run.folder for run in runs]
-            self._made[key] = compare(*folders, data_dir=self._pages.shelf.data_dir)
-        return self._made[key]
+            self._comparisons[key] = compare(*folders, data_dir=self._pages.shelf.data_dir)
+        return self._comparisons[key]
 
-    def sides(self, request: Request) -> HTMLResponse:
-        """Two runs' replies to one question, with the words that differ."""
+    def show_replies(self, request: Request) -> HTMLResponse:
+        """Show the replies of two runs to one question, with the words that differ."""
         pages, labels = self._pages, self._pages.labels(request)
         names = request.query_params.getlist("run")
         if len(names) != 2:
             raise HTTPException(400, labels("view.two_runs"))
         runs = [pages.stored(name, request) for name in names]
-        # Two arms have a part each: ``of=bbh/plain&of=bbh/calculator``.
+        # Two arms have one part each: ``of=bbh/plain&of=bbh/calculator``.
         parts = (request.query_params.getlist("of") or [""]) * 2
         records = [
             pages.record(run, request, part)[1] for run, part in zip(runs, parts, strict=False)
         ]
         texts = [fmt.printable(fmt.without_canary(r.reply.text[:TEXT])) for r in records]
-        asked = runs[0].questions().asked(records[0])
-        question = fmt.printable(fmt.without_canary(asked.sample.text)) if asked else None
+        current_question = runs[0].questions().find_question(records[0])
+        question = (
+            fmt.printable(fmt.without_canary(current_question.sample.text))
+            if current_question
+            else None
+        )
         options = [_options(run, record, labels) for run, record in zip(runs, records, strict=True)]
-        alike = [own[:3] for own in options[0]] == [own[:3] for own in options[1]]
+        have_same_options = [option[:3] for option in options[0]] == [
+            option[:3] for option in options[1]
+        ]
         return pages.page(
             request,
             "sides.html.j2",
@@ -103,34 +114,39 @@ class Comparing:
             id=fmt.printable(records[0].id, one_line=True),
             compare=f"/compare?{urlencode([('run', name) for name in dict.fromkeys(names)])}",
             question=question,
-            # What a side read is told beside its reply.
-            choices=[(*own[:3], False) for own in options[0]] if alike else [],
+            # The answer of each side is shown with its reply.
+            choices=[(*option[:3], False) for option in options[0]] if have_same_options else [],
             target=fmt.shorten(fmt.without_canary(records[0].target), _ANSWER),
             sides=[
-                _side(run, record, pieces, labels) | {"choices": [] if alike else own}
-                for run, record, pieces, own in zip(
-                    runs, records, differing(*texts), options, strict=True
+                _side(run, record, pieces, labels)
+                | {"choices": [] if have_same_options else side_options}
+                for run, record, pieces, side_options in zip(
+                    runs, records, diff_words(*texts), options, strict=True
                 )
             ],
         )
 
 
 def _options(run: Stored, record: Record, labels: Labels) -> list[tuple[str, str, bool, bool]]:
-    """The options in the order in which this run put them."""
-    asked = run.questions().asked(record)
-    return shown_choices(case_of(record, asked.sample, "", labels, limit=TEXT)) if asked else []
+    """Return the options in the order in which this run presented them."""
+    current_question = run.questions().find_question(record)
+    return (
+        choice_rows(case_of(record, current_question.sample, "", labels, limit=TEXT))
+        if current_question
+        else []
+    )
 
 
 def _side(run: Stored, record: Record, pieces: Any, labels: Labels) -> dict[str, Any]:
-    first = record.readings[0] if record.readings else None
+    headline_reading = record.readings[0] if record.readings else None
     query = urlencode({"of": Part(record.bench, record.arm).name, "id": record.id})
     epoch = f"&epoch={record.epoch}" if record.epoch else ""
     return {
         "run": f"{run.name} · {record.arm}" if record.arm else run.name,
         "model": fmt.printable(run.manifest.model, one_line=True),
         "href": f"/runs/{quote(run.name)}/sample?{query}{epoch}",
-        "outcome": first.score.outcome if first else "error",
-        "read": shown_reading(first, labels) if first else None,
+        "outcome": headline_reading.score.outcome if headline_reading else "error",
+        "read": reading_context(headline_reading, labels) if headline_reading else None,
         "pieces": pieces,
         "error": record.reply.error.kind if record.reply.error else "",
     }
@@ -139,17 +155,19 @@ def _side(run: Stored, record: Record, pieces: Any, labels: Labels) -> dict[str,
 def _rows(
     pair: Comparison, flips: Sequence[Flip], runs: Sequence[Stored], labels: Labels
 ) -> list[dict[str, Any]]:
-    """Flips as rows of a list, each with the address of both replies."""
-    named = {run.name for run in runs}
+    """Return flips as rows of a list, each with the address of both replies."""
+    run_names = {run.name for run in runs}
     sides = []
     for label in (pair.base, pair.arm):
-        # A comparison's name is that of the run, of an arm, or both: ``tuesday · calculator``.
+        # The name of a side is a run, an arm, or both: ``tuesday · calculator``.
         run, _, arm = label.partition(" · ")
-        own = (run, arm) if run in named else (runs[0].name, label)
-        sides += [("run", own[0]), ("of", Part(pair.exam, own[1]).name)]
+        source = (run, arm) if run in run_names else (runs[0].name, label)
+        sides += [("run", source[0]), ("of", Part(pair.exam, source[1]).name)]
     rows = []
     for flip in flips:
-        read = (fmt.shorten(fmt.without_canary(own), _ANSWER) for own in answers(flip, labels))
+        answer_texts = (
+            fmt.shorten(fmt.without_canary(answer), _ANSWER) for answer in answers(flip, labels)
+        )
         href = f"/compare/sample?{urlencode([*sides, ('id', flip.id)])}"
         rows.append(
             {
@@ -157,7 +175,7 @@ def _rows(
                 "href": href,
                 "subset": flip.subset,
                 "target": fmt.shorten(fmt.without_canary(flip.target), _ANSWER),
-                "read": list(read),
+                "read": list(answer_texts),
             }
         )
     return rows

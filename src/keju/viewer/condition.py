@@ -1,12 +1,12 @@
 """Evaluate a condition in SQL in a child process that has limits and can be killed.
 
-DuckDB's own limits do not bound every function (``range(1000000000)`` ignores them), so the
-operating system sets the limits, and the viewer kills the child when time is up or when the
-browser has left.
+DuckDB's own limits do not bound every function (``range(1000000000)`` ignores them). Therefore the
+operating system sets the limits, and the viewer kills the child when time is up or when the browser
+has disconnected.
 
-The viewer starts ``python -P -m keju.viewer.condition`` and writes one line of JSON, a `Task`.
-For each block of replies it then writes one line, the bytes that DuckDB should read at once.
-The child answers the task and each block with a `Verdict`, also one line of JSON.
+The viewer starts ``python -P -m keju.viewer.condition`` and writes one line of JSON, a `Task`. For
+each block of replies it then writes one line with the number of bytes that DuckDB should read at
+once. The child answers the task and each block with a `Verdict`, also one line of JSON.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ MEMORY: Final = 2 << 30
 """Bytes of address space that the child may use."""
 AT_ONCE: Final = 2
 """Conditions that are evaluated at the same time; others wait."""
-_LOOK: Final = 0.1
-"""Seconds between two checks whether the browser has left."""
+_CHECK_SECONDS: Final = 0.1
+"""Seconds between two checks whether the browser has disconnected."""
 _ANSWER_LIMIT: Final = 1 << 26
 """Bytes that one answer of the child may have."""
-_END: Final = 5.0
-"""Seconds until a child whose output has ended is gone."""
+_EXIT_SECONDS: Final = 5.0
+"""Seconds to wait for a child whose output has ended."""
 _ERRORS_LIMIT: Final = 1 << 14
-"""Bytes of the child's last words that are looked at."""
-# What a process without memory writes before it ends: `MemoryError`, `std::bad_alloc`,
-# `Out of Memory Error`, `Cannot allocate memory`.
+"""The number of bytes of the child's error output that are searched."""
+# The error output of a process that runs out of memory: `MemoryError`, `std::bad_alloc`, `Out of
+# Memory Error`, `Cannot allocate memory`.
 _MEMORY_ENDED: Final = re.compile(rb"MemoryError|bad_alloc|out of memory|annot allocate", re.I)
 _DEATH_SIGNAL: Final = 1
 """PR_SET_PDEATHSIG of Linux: the kernel kills the child when the viewer dies."""
 
-_turn = threading.BoundedSemaphore(AT_ONCE)
+_slots = threading.BoundedSemaphore(AT_ONCE)
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class Task(msgspec.Struct, frozen=True):
     block: str
     """The file that holds a block of lines."""
     query: str
-    """SQL with ``{where}``, ``{buffer}`` and ``{half}`` still open."""
+    """SQL with the placeholders ``{where}``, ``{buffer}`` and ``{half}``."""
     shape: str
     """The structure of a line, for DuckDB's from_json."""
     memory: int
@@ -70,7 +70,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The numbers of the lines that the condition accepts, or why there are none."""
+    """The numbers of the lines that the condition accepts, or the reason why there are none."""
 
     numbers: list[int] = []
     problem: str = ""
@@ -78,7 +78,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Evaluation:
-    """A running child; `accepted` gives the numbers of one block."""
+    """A running child; `evaluate_block` returns the numbers of one block."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], task: Task, has_left: Callable[[], bool]
@@ -91,8 +91,8 @@ class Evaluation:
         self._is_ready = True
         self._seconds = PATIENCE
 
-    def accepted(self, buffer: int) -> list[int]:
-        """Return the numbers that the condition accepts in the present block.
+    def evaluate_block(self, buffer: int) -> list[int]:
+        """Return the numbers of the present block that the condition accepts.
 
         Raises UsageError if the condition is not valid, takes too long, needs too much memory or
         ends the child in another way.
@@ -106,18 +106,18 @@ class Evaluation:
         try:
             verdict = msgspec.json.decode(self._answer(line), type=Verdict)
         except (BrokenPipeError, EOFError, msgspec.DecodeError):
-            raise self._death() from None
+            raise self._explain_death() from None
         if verdict.is_out_of_memory:
             raise UsageError("view_where_memory", most=MEMORY >> 20)
         if verdict.problem:
             raise UsageError("view_where", problem=verdict.problem)
         return verdict.numbers
 
-    def _death(self) -> UsageError:
-        """Return why a child that gave no answer has ended."""
+    def _explain_death(self) -> UsageError:
+        """Return the error for a child that ended without an answer."""
         process = self._process
         try:
-            code = process.wait(_END)
+            code = process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:  # it wrote more than an answer may have
             return UsageError("view_where_long")
         errors = process.stderr.read(_ERRORS_LIMIT) if process.stderr is not None else b""
@@ -143,7 +143,7 @@ class Evaluation:
                     raise UsageError("view_where_slow", seconds=PATIENCE)
                 if self._has_left():
                     raise Stopped
-                if selector.select(_LOOK):
+                if selector.select(_CHECK_SECONDS):
                     part = os.read(stdout.fileno(), 1 << 16)
                     answer += part
                     if not part or len(answer) > _ANSWER_LIMIT:
@@ -152,9 +152,9 @@ class Evaluation:
 
 
 @contextmanager
-def evaluation(task: Task, has_left: Callable[[], bool]) -> Iterator[Evaluation]:
+def start_evaluation(task: Task, has_left: Callable[[], bool]) -> Iterator[Evaluation]:
     """Start a child for a condition; it is killed at the end of the block."""
-    while not _turn.acquire(timeout=_LOOK):
+    while not _slots.acquire(timeout=_CHECK_SECONDS):
         if has_left():
             raise Stopped
     try:
@@ -171,7 +171,7 @@ def evaluation(task: Task, has_left: Callable[[], bool]) -> Iterator[Evaluation]
             finally:
                 process.kill()
     finally:
-        _turn.release()
+        _slots.release()
 
 
 def _signal_name(code: int) -> str:
@@ -182,13 +182,20 @@ def _signal_name(code: int) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """What the child needs to find Python and Keju; no key of the user reaches it."""
-    wanted = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SYSTEMROOT")
-    return {name: os.environ[name] for name in wanted if name in os.environ}
+    """Return the variables that the child needs to find Python and Keju, without keys of users."""
+    variable_names = (
+        "PATH",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "VIRTUAL_ENV",
+        "LD_LIBRARY_PATH",
+        "SYSTEMROOT",
+    )
+    return {name: os.environ[name] for name in variable_names if name in os.environ}
 
 
 def _limit(memory: int) -> None:
-    """Bound the memory, files and life of this process, where the system can."""
+    """Limit the memory, files and lifetime of this process if the system supports it."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -229,7 +236,7 @@ def _send(verdict: Verdict) -> None:
 
 
 def _verdict(duckdb: Any, connection: Any, task: Task, buffer: int) -> Verdict:
-    """The numbers of a block that the condition accepts."""
+    """Return the numbers of a block that the condition accepts."""
     query = task.query.replace("{buffer}", str(buffer)).replace("{half}", str(buffer // 2))
     try:
         duckdb.SQLExpression(task.where)  # one expression; nothing may follow it

@@ -1,4 +1,4 @@
-"""Say in one line what is wrong with a run folder: the viewer also shows runs of others."""
+"""Describe problems of a run folder in one line, because runs may come from other people."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from starlette.exceptions import HTTPException
 
 from keju.errors import DataError, KejuError
 
-Made = TypeVar("Made")
-Given = ParamSpec("Given")
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 
 class Stopped(Exception):
-    """The browser has left, so the page was stopped."""
+    """The browser has disconnected, so the page was stopped."""
 
 
-def in_words(make: Callable[Given, Made]) -> Callable[Given, Made]:
-    """Return a function that raises DataError where files of a run make another one fail.
+def with_data_errors(make: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Wrap a function so that it raises DataError if files of a run make it fail.
 
-    The files of a run may hold anything, and may change while a page is made.
+    The files of a run may contain anything, and may change while a page is rendered.
     """
 
     @wraps(make)
-    def made(*values: Given.args, **named: Given.kwargs) -> Made:
+    def wrapper(*values: Arguments.args, **keywords: Arguments.kwargs) -> Result:
         try:
-            return make(*values, **named)
+            return make(*values, **keywords)
         except (KejuError, HTTPException, Stopped):
             raise
         except OSError as error:
@@ -36,4 +36,4 @@ def in_words(make: Callable[Given, Made]) -> Callable[Given, Made]:
         except Exception as error:
             raise DataError("view_run_damaged", problem=type(error).__name__) from error
 
-    return made
+    return wrapper

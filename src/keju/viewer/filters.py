@@ -1,4 +1,4 @@
-"""What an address asks for: which replies, in which order, which page of them."""
+"""Filters, order and page of a list of replies, as given in an address."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from keju.types import ALL_OUTCOMES, Outcome
 from keju.viewer.index import Details, Index, Kind
 
 PAGE: Final = 50
-"""Replies on a page."""
+"""The number of replies on a page."""
 PIECE: Final = 1 << 17
-"""Replies that are sorted at once."""
+"""The number of replies that are sorted at once."""
 _LARGEST: Final = (1 << 32) - 1
-_OF_ALL_PAGES: Final = ("lang", "token")
-"""What every address may have."""
+_COMMON_PARAMETERS: Final = ("lang", "token")
+"""Query parameters that every address may have."""
 FAILED: Final = "failed"
-"""Stands for every outcome but ``correct``."""
+"""Stands for every outcome except ``correct``."""
 
 Sort = Literal["exam", "slowest", "longest", "tokens"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 Choice = Literal["strict", "tolerant", "fallback", "labels", "none"]
 TIER_CHOICES: tuple[Choice, ...] = get_args(Choice)
-"""Tiers as addresses have them: ``none`` where nothing was read."""
+"""Tiers in addresses; ``none`` means that no answer was read."""
 
 
 class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Filters, order and page, as they stand in an address."""
+    """Filters, order and page, as given in an address."""
 
     exam: str = ""
     """An exam, or an exam and its arm: ``bbh/calculator``."""
@@ -43,10 +43,10 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     readers: Literal["differ", ""] = ""
     tools: Literal["yes", "no", ""] = ""
     least: int | None = None
-    """Characters of the reply."""
+    """The minimum number of characters of the reply; `most` is the maximum."""
     most: int | None = None
     text: str = ""
-    """Words to be found in the reply."""
+    """Words to search for in the reply."""
     where: str = ""
     """A condition in SQL."""
     sort: Sort = "exam"
@@ -54,40 +54,40 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Selection:
-        """The selection of an address; UsageError if a value is none of those that it may have."""
-        given = {name: query[name] for name in cls.__struct_fields__ if query.get(name)}
-        for name, value in given.items():
+        """Return the selection of an address; raise UsageError if a value is not allowed."""
+        parameters = {name: query[name] for name in cls.__struct_fields__ if query.get(name)}
+        for name, value in parameters.items():
             try:
                 msgspec.convert({name: value}, cls, strict=False)
             except msgspec.ValidationError:
-                raise _refusal(name, value) from None
-        chosen = msgspec.convert(given, cls, strict=False)
-        return chosen if chosen.page > 0 else msgspec.structs.replace(chosen, page=1)
+                raise _explain_refusal(name, value) from None
+        selection = msgspec.convert(parameters, cls, strict=False)
+        return selection if selection.page > 0 else msgspec.structs.replace(selection, page=1)
 
     @classmethod
-    def unknown(cls, query: Mapping[str, str]) -> list[str]:
-        """What an address has that is no filter, and so takes nothing away."""
-        return [name for name in query if name not in (*cls.__struct_fields__, *_OF_ALL_PAGES)]
+    def unknown_parameters(cls, query: Mapping[str, str]) -> list[str]:
+        """Return the query parameters that are not filters and have no effect."""
+        return [name for name in query if name not in (*cls.__struct_fields__, *_COMMON_PARAMETERS)]
 
     def query(self, **changes: Any) -> str:
-        """This selection as part of an address, with some of its fields changed."""
+        """Return this selection as part of an address, with some of its fields changed."""
         changed = msgspec.structs.replace(self, **{"page": 1, **changes})
         return urlencode(msgspec.to_builtins(changed))
 
     @property
     def is_filtered(self) -> bool:
-        """Whether it leaves anything out."""
+        """Whether the selection excludes any reply."""
         return bool(self.query(sort="exam"))
 
     @property
     def needs_details(self) -> bool:
-        """Whether the index alone cannot answer it."""
-        beyond = (self.subset, self.tools, self.least, self.most, self.where)
-        return any(each not in ("", None) for each in beyond) or self.sort != "exam"
+        """Whether the selection needs more than the index."""
+        detail_filters = (self.subset, self.tools, self.least, self.most, self.where)
+        return any(value not in ("", None) for value in detail_filters) or self.sort != "exam"
 
 
-def _refusal(name: str, value: str) -> UsageError:
-    """A filter has a value that it cannot have; what it may have is said."""
+def _explain_refusal(name: str, value: str) -> UsageError:
+    """Return the error for a value that a filter does not allow; it lists the allowed values."""
     (kind,) = (field.type for field in msgspec.structs.fields(Selection) if field.name == name)
     if choices := _choices(kind):
         return UsageError("view_address_choice", name=name, value=value, choices=quoted(choices))
@@ -95,19 +95,21 @@ def _refusal(name: str, value: str) -> UsageError:
 
 
 def _choices(kind: Any) -> list[str]:
-    """The values that a type lists, but for the one that stands for none of them."""
+    """Return the values that a type allows, without the empty one."""
     if get_origin(kind) is Literal:
         return [value for value in get_args(kind) if value]
     return [value for part in get_args(kind) for value in _choices(part)]
 
 
-def _not_there(name: str, value: str, known: Sequence[str]) -> UsageError:
-    """A filter names something that the run does not have; what it has is said."""
-    return UsageError("view_address", name=name, value=value, hint=did_you_mean(value, known))
+def _unknown_name(name: str, value: str, existing_names: Sequence[str]) -> UsageError:
+    """Return the error for a name that the run does not have; it suggests a similar name."""
+    return UsageError(
+        "view_address", name=name, value=value, hint=did_you_mean(value, existing_names)
+    )
 
 
 def accepted_kinds(selection: Selection, kinds: Sequence[Kind]) -> list[bool]:
-    """Which kinds of replies a selection takes, its outcome aside."""
+    """Return, for each kind of reply, whether the selection accepts it, ignoring its outcome."""
     tier = "" if selection.tier == "none" else selection.tier
     return [
         (not selection.tier or kind.tier == tier) and (kind.differ or not selection.readers)
@@ -116,15 +118,15 @@ def accepted_kinds(selection: Selection, kinds: Sequence[Kind]) -> list[bool]:
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The replies that a selection takes."""
+    """The replies that a selection accepts."""
 
     numbers: Sequence[int]
     outcomes: Mapping[Outcome, int]
-    """How many it would take of each outcome."""
+    """The number of replies by outcome, before the filter by outcome."""
 
     @property
     def pages(self) -> int:
-        """Pages that they fill."""
+        """The number of pages."""
         return max(1, -(-len(self.numbers) // PAGE))
 
 
@@ -133,44 +135,50 @@ def find(
     index: Index,
     details: Callable[[], Details],
     subsets: Callable[[], Sequence[str]],
-    holding: Callable[[str], bytearray],
-    matching: Callable[[str], bytearray],
+    find_text: Callable[[str], bytearray],
+    evaluate_condition: Callable[[str], bytearray],
 ) -> Found:
-    """The replies that a selection takes.
+    """Return the replies that a selection accepts.
 
-    `details`, `subsets`, `holding`, for each number whether the reply holds a text, and `matching`,
-    whether a condition accepts it, are asked only where they are needed.
+    `find_text` returns, for each number, whether the reply contains a text, and
+    `evaluate_condition` whether a condition accepts it. The callables are called only if they are
+    needed.
     """
     parts = {part.name: number for number, part in enumerate(index.parts)}
     if selection.exam and selection.exam not in parts:
-        raise _not_there("exam", selection.exam, list(parts))
+        raise _unknown_name("exam", selection.exam, list(parts))
     kinds = index.kinds
-    takes = accepted_kinds(selection, kinds)
+    accepts_kind = accepted_kinds(selection, kinds)
     size = len(index)
     numbers: Sequence[int] = range(size)
-    if not all(takes):
-        numbers = array("I", (n for n in numbers if takes[index.kind[n]]))
+    if not all(accepts_kind):
+        numbers = array("I", (n for n in numbers if accepts_kind[index.kind[n]]))
     if selection.exam:
         part = parts[selection.exam]
         numbers = array("I", (n for n in numbers if index.part[n] == part))
     if selection.needs_details or selection.text:
-        more = details()
-        numbers = _by_details(selection, more, numbers, subsets)
-    for words, look in ((selection.text, holding), (selection.where, matching)):
+        loaded_details = details()
+        numbers = _by_details(selection, loaded_details, numbers, subsets)
+    for words, search_replies in (
+        (selection.text, find_text),
+        (selection.where, evaluate_condition),
+    ):
         if words:
-            accepted = look(words)
+            accepted = search_replies(words)
             numbers = array("I", (n for n in numbers if n < len(accepted) and accepted[n]))
-    counted = Counter(index.kind[n] for n in numbers)
+    kind_counts = Counter(index.kind[n] for n in numbers)
     outcomes: Counter[Outcome] = Counter()
-    for number, count in counted.items():
+    for number, count in kind_counts.items():
         outcomes[kinds[number].outcome] += count
     if selection.outcome:
-        wanted = selection.outcome
-        rights = [
-            kind.outcome != "correct" if wanted == FAILED else kind.outcome == wanted
+        requested_outcome = selection.outcome
+        accepts_outcome = [
+            kind.outcome != "correct"
+            if requested_outcome == FAILED
+            else kind.outcome == requested_outcome
             for kind in kinds
         ]
-        numbers = array("I", (n for n in numbers if rights[index.kind[n]]))
+        numbers = array("I", (n for n in numbers if accepts_outcome[index.kind[n]]))
     ordered = {o: outcomes[o] for o in ALL_OUTCOMES if outcomes[o]}
     return Found(numbers, ordered)
 
@@ -184,7 +192,7 @@ def _by_details(
     if selection.subset:
         names = subsets()
         if selection.subset not in names:
-            raise _not_there("subset", selection.subset, names)
+            raise _unknown_name("subset", selection.subset, names)
         subset = names.index(selection.subset) + 1
         numbers = array("I", (n for n in numbers if details.subset[n] == subset))
     if selection.tools:
@@ -197,10 +205,10 @@ def _by_details(
     return numbers
 
 
-def in_order(
+def sort_replies(
     selection: Selection, index: Index, numbers: Sequence[int], details: Details | None
 ) -> Sequence[int]:
-    """Numbers in the order of the selection; in that of the exam where its data is there."""
+    """Sort numbers as the selection requires; the order of the exam needs the exam's data."""
     if details is None:
         return numbers
     if selection.sort == "exam":
@@ -210,10 +218,10 @@ def in_order(
             return _sorted(numbers, position.__getitem__)
         ordered = array("I")
         for name in names:
-            own = array("I", (n for n in numbers if part[n] == name))
-            ordered.extend(_sorted(own, position.__getitem__))
+            part_numbers = array("I", (n for n in numbers if part[n] == name))
+            ordered.extend(_sorted(part_numbers, position.__getitem__))
         return ordered
-    # The bits of floats of no sign ascend with them.
+    # The bits of non-negative floats are in the same order as the floats.
     columns: dict[Sort, array[int]] = {
         "slowest": array("I", details.seconds.tobytes()),
         "longest": details.length,
@@ -224,14 +232,14 @@ def in_order(
 
 
 def _sorted(numbers: Sequence[int], key: Callable[[int], int]) -> array[int]:
-    """Numbers by a key of 32 bits, those of one key in their order.
+    """Sort numbers by a 32-bit key; equal keys keep their order.
 
-    They are sorted piece by piece, each as whole numbers of key and number, and merged: a million
-    of them would take a hundred megabytes as a list.
+    The numbers are sorted in pieces, each as integers made of key and number, and merged, because a
+    list of a million of them would take a hundred megabytes.
     """
     pieces = []
     for start in range(0, len(numbers), PIECE):
         part = numbers[start : start + PIECE]
         pieces.append(array("Q", sorted([key(n) << 32 | n for n in part])))
     merged = pieces[0] if len(pieces) == 1 else heapq.merge(*pieces)
-    return array("I", (each & _LARGEST for each in merged))
+    return array("I", (combined & _LARGEST for combined in merged))

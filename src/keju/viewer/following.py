@@ -1,8 +1,8 @@
-"""``keju watch``: runs that go on, in this process or in another, as lines of a board.
+"""Follow runs for ``keju watch``, in this process or in another one, as lines of a board.
 
-Everything is read from the runs' folders: answers and scores from the journal, of which only what
-was written since the last look is read, and what a session takes from the manifest, which is
-written once a second. Nothing is written, and no lock is taken.
+The data comes from the run folders. Answers and scores come from the journal; only the lines
+written since the last look are read. The usage of a session comes from the manifest, which is
+written once per second. This module writes no files and takes no locks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from keju.errors import KejuError, UsageError
-from keju.report.board import OVER, Line, State
+from keju.report.board import ENDED_STATES, Line, State
 from keju.runs.journal import FILE, is_held
 from keju.runs.manifest import MANIFEST, StoredSession
 from keju.runs.plan import LOCK, StoredPlan, find_plan
@@ -29,35 +29,39 @@ WINDOW = 15.0
 
 
 class Followed(NamedTuple):
-    """A run that may be followed."""
+    """A run to follow."""
 
     folder: Path
     model: str = ""
     exam: str = ""
-    """As a plan calls them; empty where there is none."""
+    """The exam's name in a plan; empty without a plan."""
 
 
 class Pace:
-    """Answers a second over the last looks."""
+    """The number of answers per second over the last looks."""
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, int]] = deque()
 
-    def saw(self, done: int) -> float | None:
-        """Note how many answers there are; return the speed, if it is known."""
+    def record(self, answered: int) -> float | None:
+        """Record the number of answers and return the speed if it is known."""
         now = monotonic()
-        self._looks.append((now, done))
+        self._looks.append((now, answered))
         while len(self._looks) > 2 and self._looks[1][0] <= now - WINDOW:
             self._looks.popleft()
-        (began, first), (ended, last) = self._looks[0], self._looks[-1]
-        return (last - first) / (ended - began) if ended > began else None
+        (first_time, first_count), (last_time, last_count) = self._looks[0], self._looks[-1]
+        return (
+            (last_count - first_count) / (last_time - first_time)
+            if last_time > first_time
+            else None
+        )
 
 
 class Following:
-    """Runs that are followed: a plan, one run, or all that go on in a folder."""
+    """The runs to follow: a plan, one run, or all runs of a folder that are going on."""
 
     def __init__(self, name: str | None, work_dir: str) -> None:
-        """UsageError if there is nothing of this name."""
+        """Raise UsageError if no plan, run or folder has this name."""
         self.title = name or work_dir
         self._plan = find_plan(name, work_dir) if name is not None else None
         self._run: Path | None = None
@@ -69,16 +73,16 @@ class Following:
                 raise UsageError("watch_nothing", name=name, work_dir=work_dir)
         self._stored: dict[Path, Stored] = {}
         self._paces: dict[Path, Pace] = {}
-        self._met: set[Path] = set()
-        """Runs of a folder that were seen going on."""
+        self._seen_running: set[Path] = set()
+        """Runs of the folder that were going on at some time."""
 
     @property
-    def goes_on(self) -> bool:
-        """Whether more is to come, beside the runs that go on."""
+    def is_continuing(self) -> bool:
+        """Whether further runs may start."""
         return self._plan is not None and is_held(self._plan / LOCK)
 
-    def look(self) -> list[Line]:
-        """How the runs stand now."""
+    def read_lines(self) -> list[Line]:
+        """Return the present state of the runs."""
         return [line for followed in self._followed() for line in self._lines(followed)]
 
     def _followed(self) -> Iterator[Followed]:
@@ -90,45 +94,47 @@ class Following:
             yield Followed(self._run)
         else:
             for path in sorted(self._folder.glob(f"*/{MANIFEST}")):
-                if self._known(path.parent).state == "running" or is_held(path.parent / FILE):
-                    self._met.add(path.parent)
-                if path.parent in self._met:
+                if self._stored_run(path.parent).state == "running" or is_held(path.parent / FILE):
+                    self._seen_running.add(path.parent)
+                if path.parent in self._seen_running:
                     yield Followed(path.parent)
 
-    def _known(self, folder: Path) -> Stored:
+    def _stored_run(self, folder: Path) -> Stored:
         return self._stored.setdefault(folder, Stored(folder, None))
 
     def _lines(self, followed: Followed) -> Iterator[Line]:
-        """A run: a line for each of its exams and arms."""
-        folder, held = followed.folder, is_held(followed.folder / FILE)
-        named = Line(folder.name, followed.model, followed.exam, "waiting")
-        stored = self._known(folder)
+        """Yield a line for each exam and arm of a run."""
+        folder, is_locked = followed.folder, is_held(followed.folder / FILE)
+        base_line = Line(folder.name, followed.model, followed.exam, "waiting")
+        stored = self._stored_run(folder)
         try:
             manifest, state = stored.manifest, stored.state
             stored.index.refresh()
-        except (KejuError, OSError):  # it is about to begin
-            yield named._replace(state="running" if held else "waiting")
+        except (KejuError, OSError):  # the run is about to start
+            yield base_line._replace(state="running" if is_locked else "waiting")
             return
-        shown: State = "complete" if state in ("complete", "imported") else "incomplete"
+        line_state: State = "complete" if state in ("complete", "imported") else "incomplete"
         session = manifest.sessions[-1] if manifest.sessions else StoredSession()
-        if held or state == "running":
-            judged = session.ended and not manifest.complete and len(stored.index) >= stored.total
-            shown = "judging" if judged else "running"
-        speed = self._paces.setdefault(folder, Pace()).saw(len(stored.index))
-        if speed is None and session.seconds and shown == "running":
+        if is_locked or state == "running":
+            is_judging = (
+                session.ended and not manifest.complete and len(stored.index) >= stored.total
+            )
+            line_state = "judging" if is_judging else "running"
+        speed = self._paces.setdefault(folder, Pace()).record(len(stored.index))
+        if speed is None and session.seconds and line_state == "running":
             answered = session.requests - session.retries - session.in_flight
             speed = max(0, answered) / session.seconds
         counts = kinds_by_part(stored.index.counts())
         parts = dict.fromkeys(counts)
         parts |= dict.fromkeys(Part(exam.name) for exam in manifest.benchmarks if not stored.arms)
-        left = (stored.total - len(stored.index)) / speed if speed else None
+        seconds_left = (stored.total - len(stored.index)) / speed if speed else None
         for number, part in enumerate(parts or [Part("")]):
             kinds = counts.get(part, Counter())
             metric, outcomes = estimate(kinds), outcomes_of(kinds)
-            line = named._replace(
+            line = base_line._replace(
                 model=followed.model or manifest.model,
                 exam=followed.exam or part.name,
-                state=shown,
+                state=line_state,
                 done=sum(outcomes.values()),
                 total=max(sum(outcomes.values()), total_of(stored, part)),
                 score=metric.value,
@@ -136,19 +142,21 @@ class Following:
                 errors=outcomes.get("error", 0),
                 part=part.name if len(parts) > 1 else "",
             )
-            # What is of the whole run stands in its first line.
-            yield line if number else _taken(line, session, speed, left)
+            # The first line contains the values of the whole run.
+            yield line if number else _with_session_usage(line, session, speed, seconds_left)
 
 
-def _taken(line: Line, session: StoredSession, speed: float | None, left: float | None) -> Line:
-    """A run's line with what its present session takes."""
-    alive = line.state not in OVER
+def _with_session_usage(
+    line: Line, session: StoredSession, speed: float | None, seconds_left: float | None
+) -> Line:
+    """Add the usage of the present session to a run's line."""
+    is_active = line.state not in ENDED_STATES
     return line._replace(
-        in_flight=session.in_flight if alive else 0,
+        in_flight=session.in_flight if is_active else 0,
         requests=session.requests,
         tokens=session.input_tokens + session.output_tokens,
         cost=session.cost if isinstance(session.cost, float) else None,
         retries=session.retries,
-        speed=speed if alive else None,
-        left=left if alive else None,
+        speed=speed if is_active else None,
+        left=seconds_left if is_active else None,
     )

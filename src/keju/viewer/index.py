@@ -1,10 +1,10 @@
-"""Where the replies of a journal stand, and what became of them: a few bytes a reply.
+"""Where the replies of a journal are, and their outcomes, in a few bytes per reply.
 
-One pass over the journal makes the index; after that only the bytes that were written since are
-read, so that it is never out of date and needs no file of its own. What only filters need is in
-`Details`, which takes a pass of its own. Which record of a question counts says the rule in
-`keju.runs.run`; questions are told apart by their keys, since the requests of today are not
-known before the exam's data is loaded.
+One pass over the journal builds the index. Later passes read only the new bytes, so that the index
+is always up to date and needs no file. `Details` contains the values that only filters need, and
+takes a separate pass. The rule in `keju.runs.run` decides which record of a question counts.
+Questions are identified by their keys, because the request hashes are unknown until the exam's data
+is loaded.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from keju.types import BROKEN_FINISHES, Outcome, Record, Sample, Tier
 from keju.viewer.blocks import blocks
 
 _BATCH: Final = 1 << 20
-"""Bytes of the journal that are read at once."""
-_MOST_SEEN: Final = 20_000
-"""Readings that are remembered as they are written."""
+"""The number of bytes of the journal that are read at once."""
+_MAX_CACHED_READINGS: Final = 20_000
+"""The number of different readings that are cached."""
 FEW_KEYS: Final = 1 << 17
-"""Keys that are numbered by a dictionary: about a hundred bytes each."""
-_LARGEST, _LONGEST_TIME = (1 << 32) - 1, 1e9
-"""The most tokens and seconds of a reply that are sorted and filtered as such."""
-_CALL: Final = b'"calls":[{'
-"""What the transcript of a model that called a tool holds."""
+"""Up to this number, keys are stored in a dictionary, which takes about a hundred bytes per key."""
+_MAX_TOKENS, _MAX_SECONDS = (1 << 32) - 1, 1e9
+"""The maximum number of tokens and seconds of a reply for sorting and filtering."""
+_CALL_MARK: Final = b'"calls":[{'
+"""Bytes in the transcript of a model that called a tool."""
 
 
 class Part(NamedTuple):
@@ -48,22 +48,22 @@ class Part(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As pages and addresses have it, e.g. ``bbh`` or ``bbh/calculator``."""
+        """The name on pages and in addresses, e.g. ``bbh`` or ``bbh/calculator``."""
         return f"{self.exam}/{self.arm}" if self.arm else self.exam
 
 
 class Kind(NamedTuple):
-    """What the readers make of a reply; a run has few kinds of replies."""
+    """The result of the readers for a reply; a run has only a few kinds of replies."""
 
     outcome: Outcome
-    """As the headline's reader says, like the score and the tier."""
+    """According to the reader of the headline, like the score and the tier."""
     score: float
     tier: Tier
     differ: bool
-    """Whether the readers do not agree on the outcome."""
+    """Whether the readers disagree on the outcome."""
 
 
-# What the index needs of a line; msgspec passes over all that is not named here.
+# The fields of a line that the index needs; msgspec skips all other fields.
 
 
 class _Answer(msgspec.Struct, frozen=True, gc=False):
@@ -135,35 +135,35 @@ Decoded = TypeVar("Decoded")
 class Index:
     """The replies of a run that count, numbered in the order in which questions were answered.
 
-    A line that is no record is counted as damaged. Checksums are checked where a reply is shown.
+    A line that is not a record counts as damaged. Checksums are verified when a reply is shown.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = threading.Lock()
         self.generation = 0
-        """Grows where the journal is read anew from its beginning."""
-        self._begin()
+        """Increases when the journal is read again from its beginning."""
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self.generation += 1
         self._rule = Counting(by_key=True)
         self._numbers = Keys()
         self._identity: tuple[object, ...] = ()
-        self._judged: dict[str, bytes] = {}
+        self._judge_readings: dict[str, bytes] = {}
         self._parts: _Numbered[tuple[str, str]] = _Numbered()
         self._kinds: _Numbered[Kind] = _Numbered()
-        self._seen: dict[bytes, int] = {}
+        self._kind_numbers: dict[bytes, int] = {}
         self.end = 0
-        """Where the last line ends that was read."""
+        """The end of the last line that was read."""
         self.damaged = 0
-        """Lines that could not be read."""
+        """The number of lines that could not be read."""
         self.starts = array("q")
-        """Where the line begins."""
+        """The position of the line in the journal."""
         self.part = array("I")
-        """A place in `parts`."""
+        """An index into `parts`."""
         self.kind = array("I")
-        """A place in `kinds`."""
+        """An index into `kinds`."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -175,128 +175,132 @@ class Index:
 
     @property
     def kinds(self) -> list[Kind]:
-        """The kinds of replies that there are."""
+        """The kinds of replies of the run."""
         return list(self._kinds)
 
     def refresh(self) -> None:
-        """Read what was written since; all anew where the journal or its grades were replaced."""
+        """Read new lines, or everything if the journal or its grades were replaced."""
         with self._lock:
             path = self.folder / FILE
             identity = _identity(path, self.folder / GRADES)
             size = _size_of(path)
             if identity != self._identity or size < self.end:
-                self._begin()
+                self._reset()
                 self._identity = identity
-                self._judged = _grades(self.folder / GRADES)
+                self._judge_readings = _grades(self.folder / GRADES)
             if size > self.end:
-                for lines, starts, read in _batches(path, self.end, _decode_line, self._damage):
-                    self._enter(lines, starts)
-                    self.end = read
+                for lines, starts, block_end in _batches(
+                    path, self.end, _decode_line, self._damage
+                ):
+                    self._add(lines, starts)
+                    self.end = block_end
 
     def _damage(self, line: bytes) -> None:
         self.damaged += not line.startswith(b'{"kind":')
 
-    def _enter(self, lines: list[_Line], starts: list[int]) -> None:
-        """Enter those lines of a batch that count."""
+    def _add(self, lines: list[_Line], starts: list[int]) -> None:
+        """Add the lines of a batch that count."""
         numbers, rule = self._numbers, self._rule
         size = len(self)
         keys = [hash((line.bench, line.id, line.arm, line.epoch)) for line in lines]
         replies = [line.reply for line in lines]
-        failed = [each.error is not None or each.finish in BROKEN_FINISHES for each in replies]
-        again: dict[int, int] = {}
-        if numbers.begin(keys):  # the usual batch: questions that were not met before
+        failed = [reply.error is not None or reply.finish in BROKEN_FINISHES for reply in replies]
+        replacements: dict[int, int] = {}
+        if numbers.add_all_new(keys):  # the usual batch: only new questions
             rule.begin(failed)
         else:
-            for position, (key, lost) in enumerate(zip(keys, failed, strict=True)):
+            for position, (key, is_failed) in enumerate(zip(keys, failed, strict=True)):
                 number = numbers.add(key)
-                if rule.takes(number, lost):
-                    again[number] = position
-            lines = [lines[position] for position in again.values()]
-            starts = [starts[position] for position in again.values()]
+                if rule.takes(number, is_failed):
+                    replacements[number] = position
+            lines = [lines[position] for position in replacements.values()]
+            starts = [starts[position] for position in replacements.values()]
         columns: tuple[tuple[Any, list[int]], ...] = (
             (self.starts, starts),
             (self.part, [self._parts[line.bench, line.arm] for line in lines]),
             (self.kind, self._kinds_of(lines)),
         )
-        new = len(numbers) - size
+        new_count = len(numbers) - size
         for column, values in columns:
-            column.extend(values[:new])
-            for number, value in zip(again, values, strict=False):
+            column.extend(values[:new_count])
+            for number, value in zip(replacements, values, strict=False):
                 column[number] = value
 
     def _kinds_of(self, lines: list[_Line]) -> list[int]:
-        """The kinds of some lines, by their readings or the judges' in their place."""
-        written = [bytes(line.readings) for line in lines]
-        if self._judged:
-            pairs = zip(lines, written, strict=True)
-            written = [self._judged.get(line.hash, own) for line, own in pairs]
-        seen = self._seen
-        if len(seen) > _MOST_SEEN:
-            seen.clear()
-        for each in dict.fromkeys(written):
-            if each not in seen:
-                seen[each] = self._kinds[_kind(each)]
-        return [seen[each] for each in written]
+        """Return the kinds of lines, according to their readings or the judges' readings."""
+        readings_json = [bytes(line.readings) for line in lines]
+        if self._judge_readings:
+            pairs = zip(lines, readings_json, strict=True)
+            readings_json = [
+                self._judge_readings.get(line.hash, line_readings) for line, line_readings in pairs
+            ]
+        kind_numbers = self._kind_numbers
+        if len(kind_numbers) > _MAX_CACHED_READINGS:
+            kind_numbers.clear()
+        for unique_readings in dict.fromkeys(readings_json):
+            if unique_readings not in kind_numbers:
+                kind_numbers[unique_readings] = self._kinds[_kind(unique_readings)]
+        return [kind_numbers[encoded] for encoded in readings_json]
 
     def find(self, part: Part, sample_id: str, epoch: int) -> int:
-        """The number of a question; -1 where it has no reply."""
+        """Return the number of a question, or -1 if it has no reply."""
         return self._numbers.find(hash((part.exam, sample_id, part.arm, epoch)))
 
     def lines(self) -> Lines:
-        """Which number has the line that begins at a place."""
+        """Return the mapping of line positions to numbers."""
         return Lines(self.starts[: len(self)])
 
     def records(self, numbers: Iterable[int]) -> list[Record]:
-        """The records of these numbers, with the judges' grades entered."""
+        """Return the records of these numbers, with the judges' grades."""
         records = Records(self.folder).at(self.starts[number] for number in numbers)
         return list(graded(self.folder, records))
 
     def counts(self) -> Counter[tuple[Part, Kind]]:
-        """How many replies there are, by part and kind."""
+        """Return the number of replies by part and kind."""
         parts, kinds = self.parts, self.kinds
         pairs = Counter(zip(self.part, self.kind, strict=False))
         return Counter({(parts[p], kinds[k]): n for (p, k), n in pairs.items()})
 
 
 class Keys:
-    """Numbers the keys of questions, given by their hashes, in the order in which they are met.
+    """Numbers the keys of questions, given by their hashes, in the order of their first appearance.
 
-    Few are in a dictionary, which is fast; many in a table of sixteen bytes each, where a slot
-    holds the number of a key plus 1, or 0 where it is free.
+    A few keys are in a dictionary, which is fast. Many keys are in a hash table with sixteen bytes
+    per key. A slot of the table contains the number of a key plus 1, or 0 if it is free.
     """
 
     def __init__(self) -> None:
-        self._few: dict[int, int] = {}
+        self._numbers_by_key: dict[int, int] = {}
         self._met = array("q")
         self._slots = array("I")
 
     def __len__(self) -> int:
-        return len(self._met) or len(self._few)
+        return len(self._met) or len(self._numbers_by_key)
 
     def find(self, key: int) -> int:
-        """The number of a key; -1 if it was not met."""
+        """Return the number of a key, or -1 if the key is unknown."""
         if not self._met:
-            return self._few.get(key, -1)
+            return self._numbers_by_key.get(key, -1)
         return self._slots[self._slot(key)] - 1
 
     def add(self, key: int) -> int:
-        """The number of a key, the next one if it is new."""
-        if not self._met and len(self._few) < FEW_KEYS:
-            return self._few.setdefault(key, len(self._few))
+        """Return the number of a key; a new key gets the next number."""
+        if not self._met and len(self._numbers_by_key) < FEW_KEYS:
+            return self._numbers_by_key.setdefault(key, len(self._numbers_by_key))
         slot = self._slot(key)
         if not self._slots[slot]:
             self._met.append(key)
             self._slots[slot] = len(self._met)
         return self._slots[slot] - 1
 
-    def begin(self, keys: list[int]) -> bool:
-        """Number keys that are all new; False if some of them are not, and may be numbered."""
+    def add_all_new(self, keys: list[int]) -> bool:
+        """Number keys if all are new; otherwise return False, with some possibly numbered."""
         size = len(self) + len(keys)
         if size <= FEW_KEYS and not self._met:
             fresh = dict(zip(keys, range(len(self), size), strict=True))
-            if len(fresh) < len(keys) or not self._few.keys().isdisjoint(fresh):
+            if len(fresh) < len(keys) or not self._numbers_by_key.keys().isdisjoint(fresh):
                 return False
-            self._few.update(fresh)
+            self._numbers_by_key.update(fresh)
             return True
         if 3 * size > 2 * len(self._slots):
             self._grow(size)
@@ -312,7 +316,7 @@ class Keys:
         return True
 
     def _slot(self, key: int) -> int:
-        """Where a key is, or would be."""
+        """Return the slot of a key, or the free slot for it."""
         if 3 * (len(self) + 1) > 2 * len(self._slots):
             self._grow(len(self) + 1)
         slots, met, mask = self._slots, self._met, len(self._slots) - 1
@@ -322,9 +326,9 @@ class Keys:
         return slot
 
     def _grow(self, size: int) -> None:
-        """Begin a table with room for so many keys, and for some more."""
-        met = self._met or array("q", self._few)
-        self._few, self._met = {}, array("q")
+        """Build a larger table with space for `size` keys and some more."""
+        met = self._met or array("q", self._numbers_by_key)
+        self._numbers_by_key, self._met = {}, array("q")
         self._slots = array("I", bytes(4 << (size * 3 // 2).bit_length()))
         mask = len(self._slots) - 1
         for number, key in enumerate(met, 1):
@@ -336,39 +340,39 @@ class Keys:
 
 
 class Lines:
-    """Which number has the line that begins at a place.
+    """Maps the position of a line to its number.
 
-    Nearly all numbers ascend with their lines; those whose reply was replaced by a later one, as
-    an error that was asked again, are kept apart.
+    Nearly all numbers are in the order of their lines. The exceptions are replies that a later
+    reply replaced, such as an error that was retried. They are stored separately.
     """
 
     def __init__(self, starts: array[int]) -> None:
-        self._apart: dict[int, int] = {}
-        least = math.inf
+        self._out_of_order: dict[int, int] = {}
+        lowest_start = math.inf
         for number in range(len(starts) - 1, -1, -1):
-            if starts[number] > least:
-                self._apart[starts[number]] = number
+            if starts[number] > lowest_start:
+                self._out_of_order[starts[number]] = number
             else:
-                least = starts[number]
+                lowest_start = starts[number]
         self._starts, self._numbers = starts, array("I")
-        if self._apart:
-            kept = set(self._apart.values())
-            self._numbers.extend(n for n in range(len(starts)) if n not in kept)
+        if self._out_of_order:
+            moved_numbers = set(self._out_of_order.values())
+            self._numbers.extend(n for n in range(len(starts)) if n not in moved_numbers)
             self._starts = array("q", (starts[n] for n in self._numbers))
 
     def find(self, start: int) -> int:
-        """The number of a line; -1 where it does not count."""
+        """Return the number of a line, or -1 if it does not count."""
         place = bisect_left(self._starts, start)
         if place < len(self._starts) and self._starts[place] == start:
-            return self._numbers[place] if self._apart else place
-        return self._apart.get(start, -1)
+            return self._numbers[place] if self._out_of_order else place
+        return self._out_of_order.get(start, -1)
 
 
 Key = TypeVar("Key")
 
 
 class _Numbered(dict[Key, int]):
-    """Numbers things in the order in which they are met."""
+    """Numbers keys in the order of their first appearance."""
 
     def __missing__(self, key: Key) -> int:
         self[key] = len(self)
@@ -376,30 +380,30 @@ class _Numbered(dict[Key, int]):
 
 
 def _kind(readings: bytes) -> Kind:
-    """What readings, as they are written, make of a reply."""
+    """Return the kind of a reply from its encoded readings."""
     decoded = _decode_readings(readings)
     if not decoded:
         return Kind("error", 0.0, "", False)
-    first, *others = decoded
-    outcome = first.score.outcome
-    differ = any(other.score.outcome != outcome for other in others)
-    # A journal that someone else made may hold any number.
-    score = min(1.0, max(0.0, first.score.value))
-    return Kind(outcome, score, first.answer.tier, differ)
+    headline_reading, *other_readings = decoded
+    outcome = headline_reading.score.outcome
+    differ = any(reading.score.outcome != outcome for reading in other_readings)
+    # The journal of another program may contain any number.
+    score = min(1.0, max(0.0, headline_reading.score.value))
+    return Kind(outcome, score, headline_reading.answer.tier, differ)
 
 
 def _identity(*paths: Path) -> tuple[object, ...]:
-    """What tells a journal, and the grades beside it, from others."""
+    """Return values that identify a journal and its grades."""
     identity: list[object] = []
     for path in paths:
         with suppress(OSError):
-            there = path.stat()
-            identity += [path.name, there.st_ino, path.name == GRADES and there.st_mtime_ns]
+            file_stat = path.stat()
+            identity += [path.name, file_stat.st_ino, path.name == GRADES and file_stat.st_mtime_ns]
     return tuple(identity)
 
 
 def _grades(path: Path) -> dict[str, bytes]:
-    """What judges made of the answers, by the hash of the record."""
+    """Return the readings of the judges by the hash of the record."""
     grades: dict[str, bytes] = {}
     if _size_of(path):
         for lines, _, _ in _batches(path, 0, _decode_grade):
@@ -408,18 +412,18 @@ def _grades(path: Path) -> dict[str, bytes]:
 
 
 def _size_of(path: Path) -> int:
-    """The bytes of a journal, 0 where there is none; DataError if it is a link or no file."""
+    """Return the size of a journal, or 0 without one; raise DataError if it is not a file."""
     try:
-        known = path.lstat()
+        file_stat = path.lstat()
     except FileNotFoundError:
         return 0
-    if not stat.S_ISREG(known.st_mode):
-        open_journal(path).close()  # says what is wrong with it
-    return known.st_size
+    if not stat.S_ISREG(file_stat.st_mode):
+        open_journal(path).close()  # raises an error with the reason
+    return file_stat.st_size
 
 
 Batch = tuple[list[Decoded], list[int], int]
-"""Decoded lines, where each begins, and where the last one ends."""
+"""Decoded lines, the position of each, and the end of the last one."""
 
 
 def _batches(
@@ -428,7 +432,7 @@ def _batches(
     decode: Callable[[bytes], Decoded],
     on_damage: Callable[[bytes], None] = lambda _: None,
 ) -> Iterator[Batch[Decoded]]:
-    """The whole lines of a journal from the place `end` on; a torn last line is left for later."""
+    """Yield the whole lines of a journal from position `end` on; skip an incomplete last line."""
     for block in blocks(path, end, _BATCH):
         if not block.data:
             on_damage(b"")
@@ -450,84 +454,86 @@ def _batches(
 
 
 class Place(NamedTuple):
-    """Where a question stands in its exam."""
+    """The place of a question in its exam."""
 
     subset: int
-    """The number of its subset, from 1; 0 where it is not known."""
+    """The number of its subset, starting at 1; 0 if it is unknown."""
     position: int
 
 
 class ExamPlaces:
-    """The places of an exam's questions by their ids: some twenty bytes each."""
+    """The places of an exam's questions by id, in about twenty bytes per question."""
 
     def __init__(self) -> None:
         self._numbers = Keys()
         self._subsets, self._positions = array("H"), array("I")
 
     def enter(self, samples: Sequence[Sample], subsets: Mapping[str, int]) -> None:
-        """Enter the questions of an exam, or of an arm of it that asks others."""
+        """Add the questions of an exam, or of an arm that has different questions."""
         for position, sample in enumerate(samples):
             number = self._numbers.add(hash(sample.id))
             self._subsets[number : number + 1] = array("H", [subsets.get(sample.subset, 0)])
             self._positions[number : number + 1] = array("I", [position])
 
     def get(self, sample_id: str) -> Place | None:
-        """Where a question stands; None where the exam does not have it."""
+        """Return the place of a question, or None if the exam does not have it."""
         number = self._numbers.find(hash(sample_id))
         return Place(self._subsets[number], self._positions[number]) if number >= 0 else None
 
 
 Places = Mapping[str, ExamPlaces]
-"""By exam."""
+"""The places by exam."""
 _UNKNOWN, _NOWHERE = Place(0, 0), ExamPlaces()
 
 
 class Details:
-    """What filters need beside the index: a row for each of its numbers."""
+    """The values that only filters need: a row for each number of the index."""
 
     def __init__(self, places: Places) -> None:
         self.places = places
         self._lock = threading.Lock()
-        self._begin(0)
+        self._reset(0)
 
-    def _begin(self, generation: int) -> None:
+    def _reset(self, generation: int) -> None:
         self._generation = generation
         self._end = 0
         self.subset = array("H")
         self.position = array("I")
-        """Where the question stands in its exam."""
+        """The position of the question in its exam."""
         self.seconds = array("f")
         self.tokens = array("I")
-        """Of the reply."""
+        """The output tokens of the reply."""
         self.length = array("I")
-        """Characters of the reply."""
+        """The number of characters of the reply."""
         self.acted = bytearray()
         """Whether the model called a tool."""
 
     def refresh(self, index: Index) -> None:
-        """Read what the index has read since."""
+        """Read the lines that the index has read since the last call."""
         with self._lock:
             if index.generation != self._generation:
-                self._begin(index.generation)
+                self._reset(index.generation)
             size, end = len(index), index.end
             numbers = index.lines()
             for column in (self.subset, self.position, self.seconds, self.tokens, self.length):
                 column.frombytes(bytes(column.itemsize * (size - len(column))))
             self.acted += bytes(size - len(self.acted))
-            for lines, starts, read in _batches(index.folder / FILE, self._end, _decode_detail):
+            for lines, starts, block_end in _batches(
+                index.folder / FILE, self._end, _decode_detail
+            ):
                 for line, start in zip(lines, starts, strict=True):
                     number = numbers.find(start)
                     if 0 <= number < size:
-                        self._enter(number, line)
-                self._end = min(read, end)
-                if read >= end:
+                        self._add(number, line)
+                self._end = min(block_end, end)
+                if block_end >= end:
                     break
 
-    def _enter(self, number: int, line: _Detail) -> None:
+    def _add(self, number: int, line: _Detail) -> None:
         place = self.places.get(line.bench, _NOWHERE).get(line.id) or _UNKNOWN
         self.subset[number], self.position[number] = place
         reply = line.reply
-        self.seconds[number] = min(_LONGEST_TIME, max(0.0, reply.seconds))
-        self.tokens[number] = min(_LARGEST, max(0, reply.usage.output))
+        self.seconds[number] = min(_MAX_SECONDS, max(0.0, reply.seconds))
+        self.tokens[number] = min(_MAX_TOKENS, max(0, reply.usage.output))
         self.length[number] = len(reply.text)
-        self.acted[number] = reply.episode is not None and _CALL in bytes(reply.episode.turns)
+        self.acted[number] = reply.episode is not None and _CALL_MARK in bytes(reply.episode.turns)

@@ -1,4 +1,4 @@
-"""Which numbers are ranked in one table: those of one exam, put alike, on as many questions."""
+"""Group results into tables that can be ranked: same exam, settings and number of questions."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from keju.viewer.summary import Glance
 
 
 class Table(NamedTuple):
-    """Numbers that may be ranked, the best first."""
+    """Results that can be ranked, the best first."""
 
     group: tuple[str, ...]
-    """Exam, protocol, reader and metric, and the metric in words."""
+    """Exam, protocol, reader and metric, and the title of the metric."""
     differing: list[tuple[str, str]]
-    """In what its runs differ from those of the exam's other tables: names and values."""
+    """The names and values of the settings that differ from the exam's other tables."""
     rows: list[Glance]
     """Runs that answered only some of the questions come last and are not ranked."""
 
 
 def leaderboards(glances: Sequence[Glance], labels: Labels) -> Iterator[tuple[str, list[Table]]]:
-    """The tables of each exam."""
+    """Yield the tables of each exam."""
     exams: dict[str, dict[tuple[str, ...], dict[bytes, list[Glance]]]] = {}
     for glance in glances:
         group = (*glance.group, labels.metric(glance.group[3], glance.title))
-        asked = msgspec.json.encode(dict(glance.asked), order="deterministic")
+        settings_key = msgspec.json.encode(dict(glance.exam_settings), order="deterministic")
         tables = exams.setdefault(glance.group[0], {}).setdefault(group, {})
-        tables.setdefault(asked, []).append(glance)
+        tables.setdefault(settings_key, []).append(glance)
     for exam, groups in sorted(exams.items()):
         yield (
             exam,
             [
-                Table(group, own, sorted(rows, key=lambda g: g.rank))
+                Table(group, differing, sorted(rows, key=lambda g: g.rank))
                 for group, tables in groups.items()
-                for own, rows in _with_differences(tables.values(), labels)
+                for differing, rows in _with_differences(tables.values(), labels)
             ],
         )
 
@@ -47,37 +47,46 @@ def leaderboards(glances: Sequence[Glance], labels: Labels) -> Iterator[tuple[st
 def _with_differences(
     tables: Iterable[list[Glance]], labels: Labels
 ) -> Iterator[tuple[list[tuple[str, str]], list[Glance]]]:
-    """The tables of one protocol, reader and metric, those of the most questions first."""
+    """Yield the tables of one protocol, reader and metric, those with the most questions first."""
     largest_first = sorted(tables, key=lambda rows: -max(glance.total for glance in rows))
     yield from zip(_differing(largest_first, labels), largest_first, strict=True)
 
 
 def _differing(tables: Sequence[Sequence[Glance]], labels: Labels) -> list[list[tuple[str, str]]]:
-    """In what tables of one protocol, reader and metric differ, of each what it has."""
-    asked = [rows[0].asked for rows in tables]
-    names = dict.fromkeys(name for own in asked for name in own)
-    apart = [n for n in names if any(_unlike(n, own, asked[0]) for own in asked)]
+    """Return, for each table of one protocol, reader and metric, the settings that differ."""
+    settings_by_table = [rows[0].exam_settings for rows in tables]
+    names = dict.fromkeys(name for settings in settings_by_table for name in settings)
+    differing_names = [
+        n
+        for n in names
+        if any(
+            _differs(n, candidate_settings, settings_by_table[0])
+            for candidate_settings in settings_by_table
+        )
+    ]
     language = labels.language
     return [
         [
-            (field_word(name, language), value_word(_whole(own.get(name)), language))
-            for name in apart
+            (field_word(name, language), value_word(_full_value(row_settings.get(name)), language))
+            for name in differing_names
         ]
-        for own in asked
+        for row_settings in settings_by_table
     ]
 
 
-def _whole(value: Any) -> str:
-    """A fact as `shown` has it, but not cut: a title has room for a whole prompt."""
+def _full_value(value: Any) -> str:
+    """Format a value without cutting it: a tooltip has space for a whole prompt."""
     words = quote_fact(value)
     if len(words) <= LONGEST_FACT:
         return words
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _unlike(name: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether a setting differs; one that is given for each subset only on subsets of both."""
-    chosen_otherwise = own.get("subset_list") != other.get("subset_list")
-    if chosen_otherwise and agree_by_subset(own.get(name), other.get(name)):
+def _differs(
+    name: str, left_settings: Mapping[str, Any], right_settings: Mapping[str, Any]
+) -> bool:
+    """Return whether a setting differs; per-subset values are compared only for shared subsets."""
+    chosen_otherwise = left_settings.get("subset_list") != right_settings.get("subset_list")
+    if chosen_otherwise and agree_by_subset(left_settings.get(name), right_settings.get(name)):
         return False
-    return bool(own.get(name) != other.get(name))
+    return bool(left_settings.get(name) != right_settings.get(name))

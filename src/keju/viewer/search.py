@@ -1,8 +1,8 @@
-"""Which replies hold a text, and which a condition in SQL accepts.
+"""Find the replies that contain a text or satisfy a condition in SQL.
 
-A text is looked for in the bytes of the journal, in which case does not matter. DuckDB evaluates
-a condition in a child process (`condition`), block by block of the journal, so that a long run
-takes no more memory than a short one. The child can read nothing else and write nothing.
+A text is searched in the bytes of the journal, ignoring case. DuckDB evaluates a condition in a
+child process (`condition`), block by block, so that a long run needs no more memory than a short
+one. The child cannot read other files and cannot write any.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from keju.errors import Hint, MissingExtra
 from keju.runs.journal import FILE
 from keju.types import Record
 from keju.viewer.blocks import blocks
-from keju.viewer.condition import MEMORY, Task, evaluation
+from keju.viewer.condition import MEMORY, Task, start_evaluation
 from keju.viewer.index import Details, Index
 
 _CHUNK: Final = 1 << 21
 _BLOCK: Final = 1 << 22
-"""Bytes of lines that a condition is put to at once, about."""
+"""The approximate number of bytes of lines per evaluation of a condition."""
 _LEAST_BUFFER: Final = 1 << 18
-"""Bytes that DuckDB reads at once, at the least; it takes memory for a few times as many."""
+"""The minimum number of bytes that DuckDB reads at once; it needs a few times as much memory."""
 _CONTROLS: Final = bytes(range(32))
 
 FIELDS: Final = {
@@ -56,9 +56,9 @@ FIELDS: Final = {
     "output_tokens": "coalesce(reply.usage.output, 0)",
     "attempts": "1 + coalesce(len(faults), 0)",
 }
-"""What a condition may name, and what it is made of."""
+"""The names that a condition can use, and their sources."""
 NUMBER: Final = '"#"'
-"""The column of the index's number, which no condition names by chance."""
+"""The column with the index's number; its name does not occur in conditions by accident."""
 _LINE: Final = {
     "#": "BIGINT",
     "facts": {
@@ -85,27 +85,27 @@ _LINE: Final = {
     "readings": [{"answer": {"value": "VARCHAR", "reason": "VARCHAR"}}],
     "faults": ["JSON"],
 }
-"""What is read of a line; what it does not have is NULL. Number and facts are the index's, with the
-judges' grades."""
+"""The fields that are read from a line; missing fields are NULL. The number and the facts come from
+the index and include the judges' grades."""
 _SHAPE: Final = msgspec.json.encode(_LINE).decode()
 
 
 def can_query() -> bool:
-    """Whether conditions can be put: they need DuckDB."""
+    """Return whether conditions can be evaluated, which needs DuckDB."""
     return find_spec("duckdb") is not None
 
 
-def matching(
+def evaluate_condition(
     index: Index,
     details: Details,
     subsets: Mapping[str, Sequence[str]],
     where: str,
     has_left: Callable[[], bool] = lambda: False,
 ) -> bytearray:
-    """Return, by number, whether a condition accepts the reply; UsageError if it is not valid.
+    """Return, for each number, whether a condition accepts the reply.
 
-    `subsets` has the names of the subsets by exam. `has_left` says whether the browser has gone;
-    the condition is then stopped.
+    `subsets` contains the names of the subsets by exam. When `has_left` returns True, because the
+    browser has disconnected, the condition is stopped. Raises UsageError if it is not valid.
     """
     if not can_query():
         raise MissingExtra(Hint("extra_for_condition"), "data")
@@ -113,15 +113,15 @@ def matching(
     with TemporaryDirectory(prefix="keju-view-") as folder:
         block = Path(folder).resolve() / "lines"
         task = Task(where, str(block), _QUERY, _SHAPE, MEMORY)
-        with evaluation(task, has_left) as running:
+        with start_evaluation(task, has_left) as running:
             for longest in _blocks(block, index, details, subsets):
-                for number in running.accepted(max(2 * longest, _LEAST_BUFFER)):
+                for number in running.evaluate_block(max(2 * longest, _LEAST_BUFFER)):
                     accepted[number] = 1
     return accepted
 
 
-# The query for a block. Each line is the only column of a row. A condition sees the row alone: a
-# query inside the condition can name nothing outside it.
+# The query for a block. Each line is one row with one column. A condition can access only this row:
+# a query inside the condition cannot name other data.
 _QUERY: Final = (
     """
         SELECT {number} FROM (
@@ -141,13 +141,13 @@ _QUERY: Final = (
 def _blocks(
     path: Path, index: Index, details: Details, subsets: Mapping[str, Sequence[str]]
 ) -> Iterator[int]:
-    """Write the lines that count to a file, block after block; the bytes of each one's longest.
+    """Write the lines that count to a file, block by block; yield the length of the longest line.
 
-    What the index knows of a line stands at its beginning:
+    The facts of the index are inserted at the beginning of the line:
 
         {"#":7,"facts":{"subset":"snarks","outcome":"correct",…},"bench":"bbh",…
 
-    A line whose bytes are no text is left out, as it would be a row of its own or none.
+    Lines that are not valid text are skipped, because DuckDB would split or drop them.
     """
     names = [["", *subsets.get(part.exam, ())] for part in index.parts]
     kinds, lines = index.kinds, index.lines()
@@ -155,8 +155,8 @@ def _blocks(
 
     @cache
     def facts(part: int, subset: int, kind: int, acted: bool) -> bytes:
-        known = {"subset": names[part][subset], **kinds[kind]._asdict(), "tools": acted}
-        return msgspec.json.encode(known)
+        fields = {"subset": names[part][subset], **kinds[kind]._asdict(), "tools": acted}
+        return msgspec.json.encode(fields)
 
     for block in blocks(index.folder / FILE, 0, _BLOCK):
         longest = 0
@@ -165,20 +165,20 @@ def _blocks(
                 number = lines.find(place)
                 if not 0 <= number < size or not _is_text(line):
                     continue
-                known = facts(
+                facts_json = facts(
                     index.part[number],
                     details.subset[number],
                     index.kind[number],
                     details.acted[number] > 0,
                 )
-                longer = b'{"#":%d,"facts":%s,%s' % (number, known, line[1:])
-                file.write(longer)
-                longest = max(longest, len(longer))
+                extended_line = b'{"#":%d,"facts":%s,%s' % (number, facts_json, line[1:])
+                file.write(extended_line)
+                longest = max(longest, len(extended_line))
         yield longest
 
 
 def _is_text(line: bytes) -> bool:
-    """Whether a line is one of JSON's: valid UTF-8, and no control character but its end."""
+    """Return whether a line is valid UTF-8 without control characters except its line end."""
     if len(line.translate(None, _CONTROLS)) != len(line) - 1:
         return False
     try:
@@ -187,35 +187,35 @@ def _is_text(line: bytes) -> bool:
         return False
 
 
-def holding(index: Index, text: str) -> bytearray:
-    """By number: whether the reply holds a text, in its id, text, reasoning or transcript."""
+def find_text(index: Index, text: str) -> bytearray:
+    """Return, for each number, whether the id, text, reasoning or transcript contains a text."""
     lines, holds = index.lines(), bytearray(len(index))
     decode, folded = msgspec.json.Decoder(Record).decode, text.casefold()
-    for start, line in _lines_with(index.folder / FILE, text):
+    for start, line in _find_lines(index.folder / FILE, text):
         number = lines.find(start)
         if 0 <= number < len(holds):
             with suppress(ValueError, RecursionError):  # a line that is not a record
-                holds[number] = _holds(decode(line), folded)
+                holds[number] = _contains(decode(line), folded)
     return holds
 
 
-def _lines_with(path: Path, text: str) -> Iterator[tuple[int, bytes]]:
-    """The lines whose bytes hold a text as JSON has it, each after the place where it begins."""
+def _find_lines(path: Path, text: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines whose bytes contain the JSON form of a text, each with its position."""
     options = re2.Options()
     options.case_sensitive = False
-    written = msgspec.json.encode(text)[1:-1].decode()
-    pattern = re2.compile(re2.escape(written), options)
+    encoded_text = msgspec.json.encode(text)[1:-1].decode()
+    pattern = re2.compile(re2.escape(encoded_text), options)
     for block in blocks(path, 0, _CHUNK):
         chunk, place = block.data, 0
-        while found := pattern.search(chunk, place):
-            start = chunk.rfind(b"\n", 0, found.start()) + 1
-            place = chunk.find(b"\n", found.end()) + 1
+        while match := pattern.search(chunk, place):
+            start = chunk.rfind(b"\n", 0, match.start()) + 1
+            place = chunk.find(b"\n", match.end()) + 1
             yield block.start + start, chunk[start:place]
             if not place:
                 break
 
 
-def _holds(record: Record, folded: str) -> bool:
+def _contains(record: Record, folded: str) -> bool:
     reply = record.reply
     turns = reply.episode.turns if reply.episode is not None else ()
     texts = (record.id, reply.text, reply.reasoning, *(turn.text for turn in turns))

@@ -1,4 +1,4 @@
-"""The runs of a folder, looked up by name, each with what was read of it so far."""
+"""The runs of a folder by name, with their cached data."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from keju.viewer.index import Details, ExamPlaces, Index, Part, Place, Places
 
 State = Literal["running", "complete", "incomplete", "imported"]
 PATIENCE = 0.3
-"""Seconds that a page waits for the data of exams; without it a list has no subsets yet."""
-LONG = 20_000
-"""Replies above which a first page comes without what only the exam's data tells."""
+"""Seconds that a page waits for the exams' data; without the data, a list has no subsets."""
+LONG_RUN = 20_000
+"""For runs with more replies than this, the first page does not wait for the exams' data."""
 STILL_FRESH = 60.0
-"""Seconds after its last line for which a run that has not ended counts as going on."""
+"""Seconds after its last line during which an unfinished run counts as going on."""
 
 
 class Asked(NamedTuple):
-    """A question as it is put today, and whether that is what a record answers."""
+    """A question as Keju would ask it today, and whether the record answers exactly this prompt."""
 
     job: Job
     sample: Sample
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
 
 
 class Questions:
-    """The exams of a run, loaded when they are needed; `problem` says why they are not there."""
+    """The exams of a run, loaded on demand; `problem` is the reason why they are not available."""
 
     def __init__(self, run: Run, data_dir: str | None) -> None:
         self.problem: KejuError | None = None
@@ -47,9 +47,9 @@ class Questions:
         except KejuError as error:
             self.problem = error
         for job in self.jobs:
-            job.read_with((), keep_answers=False)  # nothing is entered here
+            job.read_with((), keep_answers=False)  # no answers are added here
         self.subsets: dict[str, list[str]] = {}
-        """By exam."""
+        """The subsets by exam."""
         places: dict[str, ExamPlaces] = {}
         for exam in {id(job.exam): job.exam for job in self.jobs}.values():
             names = self.subsets.setdefault(exam.benchmark, [])
@@ -59,25 +59,25 @@ class Questions:
         self.places: Places = places
 
     def place(self, record: Record) -> Place | None:
-        """Where the question of a record stands; None where its exam does not have it."""
+        """Return the place of a record's question, or None if its exam does not have it."""
         exam = self.places.get(record.bench)
         return exam.get(record.id) if exam is not None else None
 
-    def asked(self, record: Record) -> Asked | None:
-        """The question of a record; None where the data is not at hand."""
+    def find_question(self, record: Record) -> Asked | None:
+        """Return the question of a record, or None if the data is not available."""
         place = self.place(record)
         for job in self.jobs if place is not None else ():
             if (job.exam.benchmark, job.arm) == (record.bench, record.arm):
                 position = place.position if place else 0
                 unit = position * job.epochs + record.epoch
-                known = record.epoch < job.epochs
-                alike = known and job.request(unit).hash == record.hash
-                return Asked(job, job.exam.samples[position], alike)
+                has_epoch = record.epoch < job.epochs
+                is_recorded = has_epoch and job.request(unit).hash == record.hash
+                return Asked(job, job.exam.samples[position], is_recorded)
         return None
 
 
 class Stored:
-    """A run on the shelf; what is read of it is kept until its files change."""
+    """A run of the folder; its data is cached until its files change."""
 
     def __init__(self, folder: Path, data_dir: str | None) -> None:
         self.run = Run(folder)
@@ -85,59 +85,59 @@ class Stored:
         self.index = Index(folder)
         self._data_dir = data_dir
         self._lock = threading.Lock()
-        self._changed = 0
-        """When the manifest was written that `run` has read."""
+        self._manifest_mtime = 0
+        """The modification time of the manifest that `run` has read."""
         self._results: tuple[int, Results | None] = (0, None)
         self._details: Details | None = None
-        self.chosen: tuple[object, Any] = (None, None)
-        """The selection that was last looked at, and what it found."""
+        self.last_selection: tuple[object, Any] = (None, None)
+        """The last selection that was shown, and its replies."""
 
     @property
     def manifest(self) -> Manifest:
-        """The manifest as it is now; DataError if it cannot be read."""
-        changed = (self.run.folder / MANIFEST).stat().st_mtime_ns
-        if changed != self._changed:
-            self.run, self._changed = Run(self.run.folder), changed
+        """The present manifest; raises DataError if it cannot be read."""
+        mtime = (self.run.folder / MANIFEST).stat().st_mtime_ns
+        if mtime != self._manifest_mtime:
+            self.run, self._manifest_mtime = Run(self.run.folder), mtime
         return self.run.manifest
 
     @property
     def results(self) -> Results | None:
-        """``results.json`` where it is there, can be read and is not older than the journal."""
+        """``results.json`` if it exists, can be read, and is not older than the journal."""
         path = self.run.folder / RESULTS
         try:
-            changed = path.stat().st_mtime_ns
-            if changed != self._results[0]:
+            mtime = path.stat().st_mtime_ns
+            if mtime != self._results[0]:
                 with suppress(KejuError):
-                    self._results = (changed, from_document(self.run.results()))
+                    self._results = (mtime, from_document(self.run.results()))
             return self._results[1] if self.run.results_are_current else None
         except OSError:
             return None
 
     @property
     def state(self) -> State:
-        """Whether the run goes on, is complete, or stopped on its way."""
+        """Whether the run is going on, is complete, or has stopped early."""
         manifest = self.manifest
         if manifest.imported is True:
             return "imported"
         sessions = manifest.sessions
-        if sessions and not sessions[-1].ended and _written_now(self.run.folder / FILE):
+        if sessions and not sessions[-1].ended and _is_active(self.run.folder / FILE):
             return "running"
         return "complete" if manifest.complete else "incomplete"
 
     @property
     def arms(self) -> list[str]:
-        """The names of its arms; none where it has no arms."""
+        """The names of its arms; empty without arms."""
         arms = self.manifest.config.get("arms") or ()
         return [str(arm.get("name", "")) for arm in arms]
 
     @property
     def total(self) -> int:
-        """How many replies the whole run has."""
+        """The number of replies of the complete run."""
         arms = max(1, len(self.arms))
         return sum(exam.samples * exam.epochs * arms for exam in self.manifest.benchmarks)
 
     def questions(self) -> Questions:
-        """The exams of the run, loaded once."""
+        """Return the exams of the run; they are loaded once."""
         with self._lock:
             return self._questions
 
@@ -146,22 +146,22 @@ class Stored:
         return Questions(self.run, self._data_dir)
 
     def wait_for_questions(self) -> None:
-        """Load the exams behind the page, which waits for them a short while.
+        """Load the exams in a thread and wait for them for a short time.
 
-        Of a long run it does not: ordering its replies would take a further pass.
+        This skips long runs, because sorting their replies would take another pass.
         """
-        if not self.questions_are_loaded and len(self.index) <= LONG:
+        if not self.questions_are_loaded and len(self.index) <= LONG_RUN:
             loading = threading.Thread(target=self.questions, daemon=True)
             loading.start()
             loading.join(PATIENCE)
 
     @property
     def questions_are_loaded(self) -> bool:
-        """Whether `questions` answers at once."""
+        """Whether `questions` returns immediately."""
         return "_questions" in self.__dict__
 
     def details(self) -> Details:
-        """What filters need, up to date with the index."""
+        """Return the values that filters need, up to date with the index."""
         places = self.questions().places
         if self._details is None:
             self._details = Details(places)
@@ -169,22 +169,22 @@ class Stored:
         return self._details
 
     def subset_names(self, part: Part | None) -> list[str]:
-        """The subsets of an exam, or of the only one."""
+        """Return the subsets of an exam, or of the only exam."""
         by_exam = self.questions().subsets
         if part is not None:
             return by_exam.get(part.exam, [])
         return next(iter(by_exam.values())) if len(by_exam) == 1 else []
 
 
-def _written_now(path: Path) -> bool:
-    """Whether a process holds the journal, or wrote to it a short while ago."""
+def _is_active(path: Path) -> bool:
+    """Return whether a process holds the journal or has written to it recently."""
     with suppress(OSError):
         return time.time() - path.stat().st_mtime < STILL_FRESH or is_held(path)
     return False
 
 
 def is_text(name: str) -> bool:
-    """Whether a name of a file is valid UTF-8."""
+    """Return whether a file name is valid UTF-8."""
     try:
         return bool(name.encode())
     except UnicodeEncodeError:
@@ -192,7 +192,7 @@ def is_text(name: str) -> bool:
 
 
 class Shelf:
-    """The runs below a folder by name; a name is looked up, and never made a path of."""
+    """The runs below a folder by name; a name is never used as a path."""
 
     def __init__(self, folder: Path, data_dir: str | None = None) -> None:
         self.folder = folder
@@ -201,21 +201,21 @@ class Shelf:
         self._runs: dict[str, Stored] = {}
 
     def refresh(self) -> None:
-        """See which runs there are."""
+        """Find new runs and forget deleted ones."""
         folders = [path.parent for path in self.folder.glob(f"*/{MANIFEST}")]
         if (self.folder / MANIFEST).is_file():  # the folder of one run
             folders = [self.folder]
         with self._lock:
             # A name that is not valid text cannot be part of an address.
             names = {folder.name: folder for folder in folders}
-            there = {name: folder for name, folder in names.items() if is_text(name)}
-            for name in self._runs.keys() - there.keys():
+            named_folders = {name: folder for name, folder in names.items() if is_text(name)}
+            for name in self._runs.keys() - named_folders.keys():
                 del self._runs[name]
-            for name in there.keys() - self._runs.keys():
-                self._runs[name] = Stored(there[name], self.data_dir)
+            for name in named_folders.keys() - self._runs.keys():
+                self._runs[name] = Stored(named_folders[name], self.data_dir)
 
     def __iter__(self) -> Iterator[Stored]:
-        """The runs whose manifests can be read, the newest first."""
+        """Yield the runs whose manifests can be read, the newest first."""
         readable = []
         for stored in list(self._runs.values()):
             with suppress(KejuError, OSError):
@@ -223,7 +223,7 @@ class Shelf:
         return (stored for *_, stored in sorted(readable, key=lambda row: row[:2], reverse=True))
 
     def find(self, name: str) -> Stored | None:
-        """The run of this name."""
+        """Return the run with this name."""
         if name not in self._runs:
             self.refresh()
         return self._runs.get(name)

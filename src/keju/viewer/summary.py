@@ -1,4 +1,4 @@
-"""What the pages say of a run: out of its results, or of what its journal holds so far."""
+"""Summarise a run for the pages, from its results or from its journal so far."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from keju.benchmarks.grading import PASS
 from keju.report import format as fmt
 from keju.report.format import Labels
-from keju.report.meaning import chance_words
+from keju.report.meaning import describe_chance
 from keju.results.conditions import settings_summary
 from keju.results.schema import Entry, Metric, Results, Row
 from keju.stats.estimate import Bounded
@@ -19,11 +19,11 @@ from keju.viewer.index import Kind, Part
 from keju.viewer.shelf import State, Stored
 
 MOST_PARTS: Final = 500
-"""Exams and arms of one run that a page shows."""
+"""The maximum number of exams and arms of one run on a page."""
 
 
 class Glance(NamedTuple):
-    """One exam of one run, as a row of the leaderboard and at the head of its page."""
+    """One exam of one run, as a row of the leaderboard and as the head of its page."""
 
     run: str
     model: str
@@ -31,80 +31,80 @@ class Glance(NamedTuple):
     state: State
     part: Part
     group: tuple[str, ...]
-    """What numbers must share to stand in one table: exam, protocol, reader and metric."""
+    """The values that ranked scores share: exam, protocol, reader and metric."""
     figure: str
-    """``63.59 %``, a range, or words where there is no number."""
+    """``63.59 %``, a range, or words if there is no number."""
     title: str
-    """What kind of number it is."""
+    """The kind of number."""
     note: str
     row: Row
-    """Value, interval, number of questions and outcomes, as charts take them."""
-    done: int
+    """Value, interval, number of questions and outcomes, as charts need them."""
+    answered: int
     total: int
-    """Replies that there are, and that the whole exam has."""
+    """The number of existing replies, and of replies of the whole exam."""
     final: bool
-    """Made from the run's results; else from what the journal holds so far."""
+    """Whether it was made from the run's results, not from its journal so far."""
     entry: Entry | None = None
     early: bool = False
-    """A rule stopped it before all was asked."""
+    """Whether a stopping rule ended the exam early."""
     warnings: tuple[str, ...] = ()
-    asked: Mapping[str, Any] = MappingProxyType({})
-    """How the exam was put, and which questions, as far as the manifest tells it."""
+    exam_settings: Mapping[str, Any] = MappingProxyType({})
+    """The settings and questions of the exam, as far as the manifest contains them."""
     chance: str = ""
-    """The chance level in words, where it is known."""
+    """The chance level in words, if it is known."""
 
     @property
     def is_ranked(self) -> bool:
-        """Whether all questions of the exam have a reply, so that the number can be ranked."""
-        return self.done >= self.total and not self.early
+        """Whether all questions of the exam have a reply, so that the score can be ranked."""
+        return self.answered >= self.total and not self.early
 
     @property
     def rank(self) -> tuple[bool, bool, float]:
-        """Sorts the best first, those with some of the questions below, those with most first."""
+        """The sort key: the best score first, then incomplete results by size."""
         value = self.row.accuracy
-        last = -(value or 0.0) if self.is_ranked else -float(self.done)
-        return not self.is_ranked, value is None, last
+        sort_value = -(value or 0.0) if self.is_ranked else -float(self.answered)
+        return not self.is_ranked, value is None, sort_value
 
 
 def glances(stored: Stored, labels: Labels) -> list[Glance]:
-    """Each exam of a run, by the reader that its headline is of."""
+    """Return each exam of a run, according to the reader of its headline."""
     results = stored.results
     if results is not None and results.benchmarks:
-        return list(_of_results(stored, results, labels))
+        return list(_summaries_of_results(stored, results, labels))
     stored.index.refresh()
-    return list(_so_far(stored, labels))
+    return list(_summaries_so_far(stored, labels))
 
 
-def _of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Glance]:
+def _summaries_of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Glance]:
     state = stored.state
     for entry, *_ in fmt.families(results):
-        headline = fmt.headline_of(entry, fmt.named_run(results), labels)
-        shown = fmt.shown_metrics(entry, labels)[0]
-        done = sum(entry.outcomes.values())
+        headline = fmt.headline_of(entry, fmt.run_command_name(results), labels)
+        headline_metric = fmt.display_metrics(entry, labels)[0]
+        answered = sum(entry.outcomes.values())
         yield Glance(
             run=stored.name,
             model=results.model,
             created=stored.manifest.created,
             state=state,
             part=Part(entry.name, entry.arm),
-            group=(entry.name, fmt.protocol_line(entry), entry.reader, shown.name),
+            group=(entry.name, fmt.protocol_line(entry), entry.reader, headline_metric.name),
             figure=headline.figure or headline.title,
             title=headline.title if headline.figure else "",
             note=headline.note,
-            row=_row(entry.full_name, shown.metric, entry.outcomes, entry.cut_right),
-            done=done,
-            total=max(done, total_of(stored, Part(entry.name, entry.arm))),
+            row=_row(entry.full_name, headline_metric.metric, entry.outcomes, entry.cut_right),
+            answered=answered,
+            total=max(answered, total_of(stored, Part(entry.name, entry.arm))),
             final=True,
             entry=entry,
             early=entry.stopping is not None and entry.stopping.met and entry.stopping.early,
             warnings=tuple(labels.warnings(entry)),
-            asked=asked_of(stored, Part(entry.name, entry.arm)),
-            chance=chance_words(entry, labels),
+            exam_settings=settings_of(stored, Part(entry.name, entry.arm)),
+            chance=describe_chance(entry, labels),
         )
 
 
-def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
-    """What the journal holds: plain means over questions, as their first reader scores them."""
+def _summaries_so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
+    """Yield summaries from the journal: plain means over questions, scored by the first reader."""
     manifest, state = stored.manifest, stored.state
     exams = {exam.name: exam for exam in manifest.benchmarks}
     counts = kinds_by_part(stored.index.counts())
@@ -115,35 +115,35 @@ def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
         exam = exams.get(part.exam)
         protocol = f"{exam.protocol.name}@{exam.protocol.version}" if exam else ""
         reader = next(iter(exam.readers), "") if exam else ""
-        done = sum(outcomes.values())
-        total = max(done, total_of(stored, part))
-        # A journal that was damaged or cut since is no longer what the manifest says.
-        lost = state == "complete" and done < total and not manifest.stopped
+        answered = sum(outcomes.values())
+        total = max(answered, total_of(stored, part))
+        # A damaged or cut journal has fewer replies than the manifest says.
+        is_incomplete = state == "complete" and answered < total and not manifest.stopped
         has_value = metric.value is not None or metric.bounds is not None
         yield Glance(
             run=stored.name,
             model=manifest.model,
             created=manifest.created,
-            state="incomplete" if lost else state,
+            state="incomplete" if is_incomplete else state,
             part=part,
             group=(part.exam, protocol, reader, "accuracy"),
             figure=fmt.share(metric.value, metric.bounds) if has_value else labels("no_answers"),
             title=labels("view.so_far") if has_value else "",
             note="",
             row=_row(part.name, metric, outcomes, cut_right_of(kinds)),
-            done=done,
+            answered=answered,
             total=total,
             final=False,
-            asked=asked_of(stored, part),
+            exam_settings=settings_of(stored, part),
         )
 
 
 def kinds_by_part(counts: Mapping[tuple[Part, Kind], int]) -> dict[Part, Counter[Kind]]:
-    """How many replies of each kind the exams and arms have."""
-    found: dict[Part, Counter[Kind]] = {}
+    """Return the number of replies of each kind by exam and arm."""
+    counts_by_part: dict[Part, Counter[Kind]] = {}
     for (part, kind), n in counts.items():
-        found.setdefault(part, Counter())[kind] += n
-    return found
+        counts_by_part.setdefault(part, Counter())[kind] += n
+    return counts_by_part
 
 
 def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int], cut_right: int) -> Row:
@@ -159,8 +159,8 @@ def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int], cut_right: 
     )
 
 
-def asked_of(stored: Stored, part: Part) -> dict[str, Any]:
-    """How an exam was put in one arm; nothing where the manifest does not have it."""
+def settings_of(stored: Stored, part: Part) -> dict[str, Any]:
+    """Return the settings of an exam in one arm; empty if the manifest does not have them."""
     for exam in stored.manifest.benchmarks:
         if exam.name == part.exam:
             return settings_summary(exam, stored.manifest, part.arm)
@@ -168,7 +168,7 @@ def asked_of(stored: Stored, part: Part) -> dict[str, Any]:
 
 
 def total_of(stored: Stored, part: Part) -> int:
-    """Replies that an exam has in one arm; 0 where it is not known."""
+    """Return the number of replies of an exam in one arm; 0 if it is unknown."""
     for exam in stored.manifest.benchmarks:
         if exam.name == part.exam:
             return (exam.samples_of or {}).get(part.arm, exam.samples) * exam.epochs
@@ -176,7 +176,7 @@ def total_of(stored: Stored, part: Part) -> int:
 
 
 def estimate(kinds: Mapping[Kind, int]) -> Metric:
-    """The mean score of replies with its interval, within what those without a grade leave it."""
+    """Return the mean score with its interval and the bounds that ungraded replies leave."""
     bounded = Bounded(clustered=False)
     for kind, n in kinds.items():
         if kind.outcome in UNGRADED:
@@ -187,7 +187,7 @@ def estimate(kinds: Mapping[Kind, int]) -> Metric:
 
 
 def outcomes_of(kinds: Mapping[Kind, int]) -> dict[Outcome, int]:
-    """How many replies have which outcome."""
+    """Return the number of replies by outcome."""
     outcomes: Counter[Outcome] = Counter()
     for kind, n in kinds.items():
         outcomes[kind.outcome] += n
@@ -195,33 +195,45 @@ def outcomes_of(kinds: Mapping[Kind, int]) -> dict[Outcome, int]:
 
 
 def cut_right_of(kinds: Mapping[Kind, int]) -> int:
-    """How many replies were cut off and are right all the same."""
+    """Return the number of truncated replies that are still correct."""
     return sum(n for kind, n in kinds.items() if kind.outcome == "truncated" and kind.score >= PASS)
 
 
 def subset_rows(stored: Stored, part: Part) -> list[Row]:
-    """The subsets of an exam as far as they are answered, out of the index."""
+    """Return the answered part of the subsets of an exam, according to the index."""
     index, details = stored.index, stored.details()
     names, kinds = stored.subset_names(part), index.kinds
     place = index.parts.index(part) if part in index.parts else -1
     size = len(details.subset)
     columns = zip(index.part[:size], details.subset, index.kind[:size], strict=True)
-    counts = Counter((subset, kind) for own, subset, kind in columns if own == place)
+    counts = Counter((subset, kind) for part_place, subset, kind in columns if part_place == place)
     rows = []
     for number, name in enumerate(names, 1):
-        own = Counter({kinds[kind]: n for (subset, kind), n in counts.items() if subset == number})
-        if own:
-            rows.append(_row(name, estimate(own), outcomes_of(own), cut_right_of(own)))
+        kind_counts = Counter(
+            {kinds[kind]: n for (subset, kind), n in counts.items() if subset == number}
+        )
+        if kind_counts:
+            rows.append(
+                _row(
+                    name, estimate(kind_counts), outcomes_of(kind_counts), cut_right_of(kind_counts)
+                )
+            )
     return rows
 
 
 def differing_counts(stored: Stored, entry: Entry) -> int:
-    """How many replies the journal reads otherwise than the results do.
+    """Return for how many replies the outcome in the journal differs from the results.
 
-    Results may have been made by readers that are newer than what the journal's lines say.
+    The results may come from newer readers than the journal.
     """
     part = Part(entry.name, entry.arm)
-    kinds = Counter({kind: n for (own, kind), n in stored.index.counts().items() if own == part})
-    stored_now = outcomes_of(kinds)
-    apart = (abs(stored_now.get(o, 0) - entry.outcomes.get(o, 0)) for o in ALL_OUTCOMES)
-    return -(-sum(apart) // 2)
+    kinds = Counter(
+        {
+            kind: n
+            for (counted_part, kind), n in stored.index.counts().items()
+            if counted_part == part
+        }
+    )
+    journal_outcomes = outcomes_of(kinds)
+    differences = (abs(journal_outcomes.get(o, 0) - entry.outcomes.get(o, 0)) for o in ALL_OUTCOMES)
+    return -(-sum(differences) // 2)

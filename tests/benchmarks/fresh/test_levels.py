@@ -105,10 +105,10 @@ def test_a_chart_is_as_high_as_its_numbers_need(
     ends = [p.ci95[1] for own in (curve, *curve.subsets) for p in own.points if p.ci95]
     assert max(ends) < 0.2
     (section,) = sections(finished.results, Labels("en"))
-    charts = [section.whole, *section.subsets]
+    charts = [section.exam_chart, *section.subsets]
     assert [chart.drawing.top for chart in charts] == [20, 20, 20]
     first = curve.points[0]
-    spot = section.whole.drawing.spots[0]
+    spot = section.exam_chart.drawing.spots[0]
     assert spot.y == pytest.approx(1 - (first.accuracy or 0) / 0.2)
     assert keju("plot", "low", "--kind", "curve", "-o", "curve.svg").code == 0
     drawn = Path("curve.svg").read_text()
@@ -217,7 +217,7 @@ def test_the_viewer_finds_every_question(run: Keju) -> None:
     stored = open_run("one")
     questions = Questions(stored, None)
     for _, record in stored.answers():
-        asked = questions.asked(record)
+        asked = questions.find_question(record)
         assert asked is not None
         assert asked.as_recorded
         assert asked.sample.id == record.id

@@ -1,4 +1,4 @@
-// Keju's pages work without this file; it adds keys, short addresses and live numbers.
+// Keju's pages work without this file; it adds shortcuts, short addresses and live numbers.
 "use strict";
 
 function typing(target) {
@@ -10,7 +10,7 @@ function follow(selector) {
   if (link) link.click();
 }
 
-// In a list j and k move between the links of its rows; on a reply they lead to its neighbours.
+// In a list, j and k move between the rows; on a reply, they open the next and previous reply.
 function move(step) {
   const links = [...document.querySelectorAll("[data-list] td.id a")];
   if (!links.length) return follow(step > 0 ? 'a[rel="next"]' : 'a[rel="prev"]');
@@ -35,7 +35,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target;
   if (typing(target)) return event.key === "Escape" ? target.blur() : undefined;
-  // Arrows scroll what is wider than the screen, such as a table that has the focus.
+  // Arrow keys scroll a focused element that is wider than the screen, such as a table.
   const scrolls = target.scrollWidth > target.clientWidth && target !== document.body;
   if (event.key.startsWith("Arrow") && scrolls) return;
   if (Object.hasOwn(keys, event.key)) {
@@ -44,7 +44,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// Fields that are not filled in stay out of the address.
+// Leave empty fields out of the address.
 document.addEventListener("submit", (event) => {
   for (const field of event.target.elements) {
     if (field.name && !field.value) field.disabled = true;
@@ -54,7 +54,7 @@ window.addEventListener("pageshow", () => {
   for (const field of document.querySelectorAll("form [disabled]")) field.disabled = false;
 });
 
-// The numbers of a run that goes on.
+// Update the numbers of a run that is going on.
 const live = document.querySelector("[data-events]");
 if (live) {
   const source = new EventSource(live.dataset.events);
