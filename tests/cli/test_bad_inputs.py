@@ -39,7 +39,9 @@ COMMANDS = [
     Case(("version",), "unknown command 'version' (did you mean '--version'?); see 'keju --help'"),
     Case(("data", "pul"), "unknown command 'data pul' (did you mean 'pull'?); see 'keju data"),
     Case(("run",), "'keju init arms' writes one"),
-    Case(("stats", "gsm8k"), "demo, bigbench-hard, mmlu-pro, c-eval, fresh-bbh); for your own exam"),
+    Case(
+        ("stats", "gsm8k"), "demo, bigbench-hard, mmlu-pro, c-eval, fresh-bbh); for your own exam"
+    ),
     Case(("stats", "gsm8k"), "give the path of its folder or file, such as ./gsm8k"),
     Case(("--json", "eval"), "expected a command before '--json'"),
     Case(("eval", "--modle", "x"), "unknown option --modle (did you mean '--model'?)"),

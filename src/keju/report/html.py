@@ -96,7 +96,9 @@ def report_run(
         for notice in entry.notices
         if notice.code == "replies_missing"
     ]
-    missing_count = len(missing) + sum(not entry.questions_with_reply for entry in results.benchmarks)
+    missing_count = len(missing) + sum(
+        not entry.questions_with_reply for entry in results.benchmarks
+    )
     return Written(path, [*notices, *missing, *damage_notices(run.damaged, missing_count)])
 
 

@@ -48,7 +48,8 @@ def field_name(mismatch: Unlike, labels: Labels) -> str:
 def field_values(mismatch: Unlike, labels: Labels) -> tuple[str, str]:
     """Return both values of such a setting in a few words."""
     left_value, right_value = (
-        value_word(quote_fact(value), labels.language) for value in (mismatch.first, mismatch.second)
+        value_word(quote_fact(value), labels.language)
+        for value in (mismatch.first, mismatch.second)
     )
     return left_value, right_value
 

@@ -175,7 +175,10 @@ def contamination(
     uncompared = [
         name for name in (*published_scores.scores, *fresh_scores.scores) if name not in groups
     ]
-    overall, rates = stratified_difference(list(groups.values())), _average_groups(list(groups.values()))
+    overall, rates = (
+        stratified_difference(list(groups.values())),
+        _average_groups(list(groups.values())),
+    )
     return Contamination(
         **shared_fields,
         published=rates[0],

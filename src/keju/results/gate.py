@@ -259,7 +259,11 @@ def _test_at_least(scored_exam: Sitting, threshold: float) -> Tested:
     binary = all(score in (0.0, 1.0) for score, _ in set(scores))
 
     def at(level: float) -> Gated:
-        return NOTHING if mean is None else decide_at_least(mean, threshold, binary=binary, level=level)
+        return (
+            NOTHING
+            if mean is None
+            else decide_at_least(mean, threshold, binary=binary, level=level)
+        )
 
     score = mean.value if mean else None
     return Tested(

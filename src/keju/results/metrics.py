@@ -276,7 +276,7 @@ def metrics_of(
         metrics["accuracy"] = replace(metrics["accuracy"], bounds=(worst, ceiling.mean))
     if any(state.cut for _, state in overall.states):
         cut = overall.gather(attrgetter("cut_as_wrong")).estimate()
-        metrics[CUT_AS_WRONG] = cut.within(*overall.bounds())
+        metrics[CUT_AS_WRONG] = cut.with_bounds(*overall.bounds())
     metrics |= _compute_mean_metrics(exam, cells)
     if tally.epochs > 1:
         counts = [(state.graded, state.right, n) for (_, state), n in overall.states.items()]
