@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.load import of_run
-from keju.engine.job import Job, exams_of, make_jobs
+from keju.engine.job import Job, describe_exams, make_jobs
 from keju.engine.resume import JobRequests, recall
 from keju.errors import KejuError, Notice, UsageError
 from keju.files import whole_folder, write_json
@@ -39,7 +39,7 @@ def merge_runs(
         judge = JudgeConfig(**manifest.judge) if manifest.judge else None
         graded = config.model_copy(update={"judge": judge})
         jobs = make_jobs(graded)
-        exams = exams_of(jobs)
+        exams = describe_exams(jobs)
         believed = [part.manifest.believed_from(exams) for part in parts]
         with whole_folder(folder) as made:
             joined = join(parts, made)
@@ -72,7 +72,7 @@ def _finished(
     recalled = recall(
         requests,
         folder / FILE,
-        believed_from=file.believed_from,
+        trusted_from=file.believed_from,
         find_unused=True,
         enter_errors=True,
     )

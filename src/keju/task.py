@@ -19,15 +19,15 @@ from keju.config.arms import Agent
 from keju.config.load import load, merge
 from keju.engine.channel import Limits
 from keju.engine.display import Display
-from keju.engine.job import Job, exams_of, hints_of, make_jobs
+from keju.engine.job import Job, collect_hints, describe_exams, make_jobs
 from keju.engine.resume import (
     KEPT_FAULTS,
     JobRequests,
     Recalled,
     copy_cached,
-    read_anew,
+    iter_stored_replies,
     recall,
-    stored_replies,
+    reread_replies,
 )
 from keju.engine.session import run_session
 from keju.engine.watching import WATCHER, Headline
@@ -159,11 +159,11 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     if place.replaced is not None:
         say(Notice("run_replaced", {"aside": place.replaced}))
     try:
-        for notice in (*hints_of(jobs), *idle, *_equip(config, jobs, folder)):
+        for notice in (*collect_hints(jobs), *idle, *_equip(config, jobs, folder)):
             say(notice)
         with Journal(folder) as journal:
             grader = None if asks else earlier
-            manifest = ManifestFile(folder, config, exams_of(jobs), graded_by=grader)
+            manifest = ManifestFile(folder, config, describe_exams(jobs), graded_by=grader)
             run, requests = Run(folder), JobRequests(jobs)
             manifest.manifest.stopped = msgspec.UNSET  # until a session ends
             rule = _rule(config, jobs, manifest.manifest, stage if asks else None)
@@ -272,16 +272,16 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     stage = judge_stage(config, jobs)
     if stage is not None:
         stage.check()
-    said = [*hints_of(jobs), *idle]
+    said = [*collect_hints(jobs), *idle]
     if config.stops_early:
         said.append(Notice("dry_run_until"))
     if any(arm.acts for arm in config.arms):
         said.append(Notice("dry_run_episodes", {"most": config.agent.max_iterations + 1}))
     folder = Path(config.work_dir, stored.run if stored is not None else "")
-    file = ManifestFile(folder, config, exams_of(jobs))
+    file = ManifestFile(folder, config, describe_exams(jobs))
     _rule(config, jobs, file.manifest, stage)
     at_once = config.at_once if config.endpoints else Limits.of(config, model).concurrency
-    pace = earlier_pace(config, exams_of(jobs), at_once)
+    pace = earlier_pace(config, describe_exams(jobs), at_once)
     known = 0
     if stored is not None:
         known = _recalled(file, JobRequests(jobs), folder / FILE, said.append).count
@@ -372,7 +372,7 @@ def _recalled(
     recalled = recall(
         requests,
         path,
-        believed_from=file.believed_from,
+        trusted_from=file.believed_from,
         ask_again=file.ask_again,
         find_unused=True,
     )
@@ -489,7 +489,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
     with Journal(folder):
         own = Manifest.read(folder).config.get("judge")
         task = config.model_copy(update={"judge": JudgeConfig(**own) if own else None})
-        facts = exams_of(jobs)
+        facts = describe_exams(jobs)
         file = ManifestFile(folder, task, facts, graded_by=config.judge)
         assert file.before is not None
         refuse_another(folder.name, differences(file.before, file.manifest), 0)
@@ -498,7 +498,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
         if earlier is not None and file.before is not None:
             _describe_results(file.manifest, file.before)
         run, requests = Run(folder), JobRequests(jobs)
-        for reply, readings in read_anew(stored_replies(run, requests), jobs):
+        for reply, readings in reread_replies(iter_stored_replies(run, requests), jobs):
             reply.enter(readings)
         for job in jobs:
             job.stopping = (file.manifest.stopped or {}).get(job.exam.benchmark)

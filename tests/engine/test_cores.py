@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from keju.engine.cores import THREADS, on_all_cores
+from keju.engine.cores import THREADS, map_on_all_cores
 
 FORKS = pytest.mark.skipif(not THREADS.is_dir(), reason="nothing is forked here")
 HEAD = """
@@ -109,7 +109,9 @@ def test_beside_other_threads_nothing_is_forked(monkeypatch: pytest.MonkeyPatch)
     thread = threading.Thread(target=done.wait)
     thread.start()
     try:
-        found = on_all_cores(lambda _: os.getpid(), range(100), lambda item: item, few=1, piece=5)
+        found = map_on_all_cores(
+            lambda _: os.getpid(), range(100), lambda item: item, direct_items=1, batch_size=5
+        )
         assert {process for _, process in found} == {os.getpid()}
     finally:
         done.set()

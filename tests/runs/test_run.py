@@ -14,7 +14,7 @@ import keju
 from keju.benchmarks.samples import DigestTable
 from keju.config import TaskConfig
 from keju.engine.job import make_jobs
-from keju.engine.resume import JobRequests, recall, stored_replies
+from keju.engine.resume import JobRequests, iter_stored_replies, recall
 from keju.runs.journal import FILE, Journal, Records
 from keju.runs.run import Grade, Run, counting, list_runs, open_run, write_grades
 from keju.task import run_exams
@@ -119,5 +119,7 @@ def test_an_error_after_a_kept_one_is_asked_again(tmp_path: Path) -> None:
         journal.append(others)
     requests = JobRequests(make_jobs(config))
     assert recall(requests, folder / FILE).count == len(others)
-    replies = {reply.unit: reply.record.reply for reply in stored_replies(Run(folder), requests)}
+    replies = {
+        reply.unit: reply.record.reply for reply in iter_stored_replies(Run(folder), requests)
+    }
     assert [told(r) for r in replies.values() if r.error is not None] == ["server"]

@@ -165,7 +165,7 @@ class Judge(Solver):
         requests = JobRequests([self.job(exam.earlier()) for exam in self._exams])
         placed = Records(path.parent, path.name).placed()
         for number, _, record in counting(placed, requests.by_hash):
-            place, unit = requests.place(number)
+            place, unit = requests.locate(number)
             if record.reply.error is None and not recalled.done[place][unit]:
                 self.jobs[place].recall(unit, record, trusted=True)
                 recalled.done[place][unit] = 1
@@ -182,7 +182,7 @@ class Judge(Solver):
             for number, _, record in counting(placed, self._requests.by_hash)
         }
         for number, answer in answers.items():
-            replies = self.replies[self._requests.place(number)[0]]
+            replies = self.replies[self._requests.locate(number)[0]]
             if answer.value is None:
                 replies.failures[answer.reason] += 1
             else:

@@ -17,8 +17,8 @@ from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import GRADED, PASS
 from keju.benchmarks.prepare import choose_readers, readers_at_hand
 from keju.config.load import runs_folder
-from keju.engine.job import Job, exams_of, make_jobs
-from keju.engine.resume import JobRequests, StoredReply, read_anew, stored_replies
+from keju.engine.job import Job, describe_exams, make_jobs
+from keju.engine.resume import JobRequests, StoredReply, iter_stored_replies, reread_replies
 from keju.errors import DataError, Notice, UsageError
 from keju.judges import judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
@@ -217,17 +217,17 @@ def audit(
     jobs = make_jobs(config)
     for job in jobs:
         first = choose_readers(job.exam, list(readers)) if readers else job.readers[:1]
-        job.read_with(_all_readers(job.exam, first), keep_answers=True)
+        job.use_readers(_all_readers(job.exam, first), keep_answers=True)
     stage = judge_stage(config, jobs)
-    facts = exams_of(jobs)
+    facts = describe_exams(jobs)
     changed = changed_files(stored.manifest, facts)
     name, is_judged = command_name(stored.folder), stage is not None
     desks = {
         id(job): _Desk(job, name, is_judged, partial(doubts_of, job, stored.manifest))
         for job in jobs
     }
-    replies = stored_replies(stored, JobRequests(jobs), match_keys=not changed)
-    for reply, readings in read_anew(replies, jobs):
+    replies = iter_stored_replies(stored, JobRequests(jobs), match_keys=not changed)
+    for reply, readings in reread_replies(replies, jobs):
         desks[id(reply.job)].see(reply, readings)
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
@@ -286,7 +286,7 @@ class _Desk:
         """Enter a stored reply as all readers read it; list it if it is suspect."""
         job, unit, record = self._job, stored.unit, stored.record
         sample = stored.sample
-        reply = job.filtered(record.reply)
+        reply = job.filter_reply(record.reply)
         stored.enter(readings)
         self._note_label(self._gold, unit, sample, sample.target)
         self._note_label(self._read, unit, sample, readings[0].answer.value)

@@ -44,7 +44,7 @@ def _limit(job: Job, cause: CutCause) -> float:
     """Return the amount of a limit of the job's questions; 0 where it is not known."""
     for name in SETTINGS:
         if name == cause and job.limits is not None:
-            return job.limits.most(name) or 0
+            return job.limits.amount_of(name) or 0
     return 0
 
 

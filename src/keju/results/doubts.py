@@ -25,7 +25,7 @@ def doubts_of(job: Job, manifest: Manifest | None = None) -> list[Notice]:
     """Return what all replies of a job together show; a file of predictions has no manifest."""
     asked = manifest is not None and manifest.imported is not True
     declared = declared_names(manifest) if manifest else set()
-    found = [*job.checks.notices(asked=asked, declared=declared)]
+    found = [*job.checks.notices(check_model=asked, declared=declared)]
     if all(notice.code != "other_model" for notice in found):
         found += several_models(job, declared)
     return found
@@ -33,7 +33,9 @@ def doubts_of(job: Job, manifest: Manifest | None = None) -> list[Notice]:
 
 def several_models(job: Job, declared: Collection[str]) -> Iterator[Notice]:
     """Yield that replies came from several models, by their names."""
-    names = Counter({name: n for name, n in job.reported.items() if n and name not in declared})
+    names = Counter(
+        {name: n for name, n in job.reported_names.items() if n and name not in declared}
+    )
     if len(names) > 1:
         counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())
         yield Notice("reported_models", {"models": len(names), "counts": counts})

@@ -11,8 +11,8 @@ import msgspec
 
 from keju.config import Price
 from keju.engine.limits import Meter
-from keju.engine.question_limits import stop_of
-from keju.engine.tally import tool_use
+from keju.engine.question_limits import find_stop
+from keju.engine.tally import summarize_tool_use
 from keju.files import natural_key
 from keju.messages import said
 from keju.results.schema import Entry, Results, ToolStats
@@ -139,7 +139,7 @@ def _task(record: Record, price: Price | None) -> dict[str, Any]:
     """One task in one arm."""
     reply, reading = record.reply, record.readings[0]
     outcome, episode = reading.score.outcome, record.reply.episode
-    calls = tool_use(episode).calls if episode is not None else ()
+    calls = summarize_tool_use(episode).calls if episode is not None else ()
     usage = Counter(call.tool for call in calls)
     failures = Counter(call.tool for call in calls if call.kind != "ok")
     told: dict[str, Any] = {"resolved": outcome == "correct"}
@@ -159,7 +159,7 @@ def _task(record: Record, price: Price | None) -> dict[str, Any]:
         "tool_usage": dict(usage),
         "tool_failures": dict(failures),
         "runtime_seconds": round(reply.seconds, 3),
-        "stop_reason": stop_of(reply) or reply.finish,
+        "stop_reason": find_stop(reply) or reply.finish,
     }
     if reply.cut_by:
         told["cut_by"] = reply.cut_by

@@ -311,9 +311,9 @@ def chance_levels(exam: Exam, tally: Tally) -> dict[str, Chance]:
     chances: dict[str, Chance] = {}
     for subset in exam.subsets:
         items: Iterable[int] = range(subset.start, subset.stop)
-        answered = any(map(tally.has, items))
+        answered = any(map(tally.has_record, items))
         if answered and tally.done < len(tally.outcomes):
-            items = (item for item in items if tally.has(item))
+            items = (item for item in items if tally.has_record(item))
         samples = (exam.samples[item] for item in islice(items, 0, None, stride))
         levels = [level for s in samples if (level := exam.chance(s)) is not None]
         if levels:

@@ -448,8 +448,8 @@ def _measured(exam: Exam, job: Job, price: Price | None) -> Taken:
     if not any(map(ledger.tokens, replied)):  # the endpoint does not count them
         guess = _guessed(exam, price)
         return guess._replace(seconds=seconds, attempts=attempts, measured=len(replied))
-    inputs = [ledger.of(unit, "input") for unit in replied]
-    outputs = [ledger.of(unit, "output") for unit in replied]
+    inputs = [ledger.count_of(unit, "input") for unit in replied]
+    outputs = [ledger.count_of(unit, "output") for unit in replied]
     lengths = [_bytes(job.exam, unit // job.epochs) for unit in replied]
     # Tokens go with the length of the prompt, which is known of all questions.
     rate, known = math.fsum(inputs) / sum(lengths), _mean_bytes(exam)

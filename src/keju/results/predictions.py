@@ -17,7 +17,7 @@ from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import refuse
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
-from keju.engine.cores import on_all_cores
+from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job
 from keju.engine.limits import Meter
 from keju.engine.tally import Tally
@@ -96,17 +96,17 @@ def read_predictions(
             sample, _ = question_of(*sent)
         except DataError:
             return None
-        reply = job.filtered(recorded_reply(sent[1], letter))
+        reply = job.filter_reply(recorded_reply(sent[1], letter))
         return tuple(exam.grade(reply, sample, reader) for reader in job.readers)
 
-    for (place, row, where), graded in on_all_cores(read, located, lambda each: each[:2]):
+    for (place, row, where), graded in map_on_all_cores(read, located, lambda each: each[:2]):
         unit = bisect_left(rows, place)
         try:
             sample, counts = question_of(place, row)
         except DataError as error:
             raise DataError("score_row", where=where, problem=error) from None
         assert graded is not None
-        reply = job.filtered(recorded_reply(row, letter))
+        reply = job.filter_reply(recorded_reply(row, letter))
         job.enter_readings(unit, reply, (), graded)
         golds.see(unit, row, reply, sample, graded, counts)
         if several:

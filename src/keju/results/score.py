@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keju.config import TaskConfig
-from keju.engine.job import Job, exams_of, make_jobs
-from keju.engine.resume import JobRequests, read_anew, stored_replies
+from keju.engine.job import Job, describe_exams, make_jobs
+from keju.engine.resume import JobRequests, iter_stored_replies, reread_replies
 from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_json
 from keju.judges import judge_stage
@@ -44,14 +44,14 @@ def score_run(
         config = config.model_copy(update={"reader": readers, "dataset_args": kept})
     jobs = _jobs_read_by(config, run)
     stage = judge_stage(config, jobs)
-    facts = exams_of(jobs)
+    facts = describe_exams(jobs)
     changed = changed_files(run.manifest, facts)
     several = bool(readers and len(readers) > 1)
     disagreements: list[Disagreement] = []
     joint: list[dict[int, Joint]] = [{} for _ in jobs]
     requests = JobRequests(jobs)
-    replies = stored_replies(run, requests, match_keys=not changed)
-    for reply, readings in read_anew(replies, jobs):
+    replies = iter_stored_replies(run, requests, match_keys=not changed)
+    for reply, readings in reread_replies(replies, jobs):
         reply.enter(readings)
         if several:
             sample = reply.sample

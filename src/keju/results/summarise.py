@@ -197,7 +197,7 @@ def entries_of(
     timing = Timing(round(seconds, 3), *quantiles)
     early = job.stopping is not None and job.stopping.early
     exam = as_drawn(job.exam) if early else job.exam
-    faults = [*job.checks.notices(asked=asked, declared=declared)]
+    faults = [*job.checks.notices(check_model=asked, declared=declared)]
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)
@@ -216,8 +216,10 @@ def entries_of(
             entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))
         if job.sampling.temperature == 0 and job.epochs > 1:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
-        if (asked_n := entry.asked) and sum(job.outside) > MUCH_OUTSIDE * asked_n * job.epochs:
-            share = sum(job.outside) / (asked_n * job.epochs)
+        if (asked_n := entry.asked) and sum(
+            job.unlabelled_mass
+        ) > MUCH_OUTSIDE * asked_n * job.epochs:
+            share = sum(job.unlabelled_mass) / (asked_n * job.epochs)
             entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
         entry = entry.with_notices(_notices_of_run(job, declared))
         entry = entry.with_notices(faults)
@@ -385,7 +387,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         signs=tally.sign_counts(),
         order_decides=tuple(
             exam.samples[unit // tally.epochs].id
-            for unit in islice(tally.showing("order_decides"), LISTED)
+            for unit in islice(tally.units_with_sign("order_decides"), LISTED)
         ),
         errata=Errata(len(faulty), tuple(exam.samples[item].id for item in faulty[:LISTED]))
         if faulty

@@ -70,27 +70,29 @@ class UntilKnown:
         self._half = half_width
         self._seed = seed
 
-    def items(self, job: Job) -> Sequence[int]:
+    def usable_samples(self, job: Job) -> Sequence[int]:
         """All samples."""
         return range(len(job.exam.samples))
 
-    def look(self, job: Job, seen: Sequence[int], whole: int, looks: int) -> Stopping:
+    def evaluate(
+        self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
+    ) -> Stopping:
         """Whether the headline of what was seen is known well enough."""
         exam = as_drawn(job.exam)
-        name, metric = headline_of(exam, job.tallies[0].only(seen))
-        share = len(seen) / sum(subset.population for subset in exam.subsets)
+        name, metric = headline_of(exam, job.tallies[0].restrict_to(seen_samples))
+        share = len(seen_samples) / sum(subset.population for subset in exam.subsets)
         interval = anytime_interval(metric, self._half, share)
         met = (
             interval is not None
             and metric.value is not None
-            and len(seen) >= min(EARLIEST, whole)
+            and len(seen_samples) >= min(EARLIEST, total_samples)
             and max(metric.value - interval.low, interval.high - metric.value) <= self._half
         )
         return Stopping(
             rule="until_ci",
             met=met,
-            asked=len(seen),
-            whole=whole,
+            asked=len(seen_samples),
+            whole=total_samples,
             looks=looks,
             seed=self._seed,
             level=LEVEL,
@@ -173,22 +175,24 @@ class UntilDecided:
         self._seed = seed
         self._evidence: dict[Job, list[float]] = {job: [] for job in rivals}
 
-    def items(self, job: Job) -> Sequence[int]:
+    def usable_samples(self, job: Job) -> Sequence[int]:
         """The samples that the baseline has a score for."""
         return sorted(self._rivals[job].scores)
 
-    def look(self, job: Job, seen: Sequence[int], whole: int, looks: int) -> Stopping:
+    def evaluate(
+        self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
+    ) -> Stopping:
         """Whether the pairs that were seen decide."""
         rival = self._rivals[job]
-        apart = differences(job, seen, rival.scores)
+        apart = differences(job, seen_samples, rival.scores)
         evidence = self._evidence[job]
-        evidence.append(evidence_of(bunched(apart, largest_cluster(job, self.items(job)))))
+        evidence.append(evidence_of(bunched(apart, largest_cluster(job, self.usable_samples(job)))))
         value, interval = anytime_difference(apart)
         return Stopping(
             rule="until_decided",
             met=evidence[-1] >= 1 / LEVEL,
-            asked=len(seen),
-            whole=whole,
+            asked=len(seen_samples),
+            whole=total_samples,
             looks=looks,
             seed=self._seed,
             level=LEVEL,
@@ -197,17 +201,17 @@ class UntilDecided:
             baseline=rival.name,
             wins=sum(own > 0 for _, own in apart),
             losses=sum(own < 0 for _, own in apart),
-            left_out=len(seen) - len(apart),
+            left_out=len(seen_samples) - len(apart),
             e_value=evidence[-1],
             p=always_valid_p(evidence),
         )
 
 
 def differences(
-    job: Job, seen: Sequence[int], baseline: Mapping[int, float]
+    job: Job, seen_samples: Sequence[int], baseline: Mapping[int, float]
 ) -> list[tuple[str, float]]:
     """Own score minus that of the baseline, with the cluster, of samples that have both."""
-    cells = ((item, read_items(job.exam, job.tallies[0], [item])) for item in seen)
+    cells = ((item, read_items(job.exam, job.tallies[0], [item])) for item in seen_samples)
     shares = ((item, next(iter(cell.states))[1].share) for item, cell in cells)
     return [
         (cluster_of(job.exam, item), own - baseline[item])

@@ -16,7 +16,7 @@ from msgspec import UNSET
 from keju.benchmarks import registry
 from keju.benchmarks.facts import Answered, Figure, GoldenCheck, Part, Recorded
 from keju.benchmarks.prepare import choose_readers, prepare_exam
-from keju.engine.cores import on_all_cores
+from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job
 from keju.errors import DataError, did_you_mean
 from keju.files import read_json, read_rows
@@ -91,7 +91,9 @@ def find_sets(data_dir: Path) -> list[RecordedSet]:
 def verify_all(data_dir: Path) -> Iterator[Verified]:
     """Score every recorded set below `data_dir`, several at a time."""
     sets = find_sets(data_dir)
-    for recorded, figures in on_all_cores(_figures, sets, lambda each: each, few=0, piece=1):
+    for recorded, figures in map_on_all_cores(
+        _figures, sets, lambda each: each, direct_items=0, batch_size=1
+    ):
         yield Verified(recorded, figures)
 
 

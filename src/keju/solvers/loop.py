@@ -196,7 +196,7 @@ class ToolLoop(Solver):
             problem = f"the tools broke down ({type(error).__name__})"
             episode.fail("server_lost", Fault("tools", problem))
         exchange = episode.exchange()
-        self.finished += exchange.reply.requests > 0
+        self.episodes_finished += exchange.reply.requests > 0
         return exchange
 
 
@@ -250,8 +250,8 @@ class _Episode:
     async def _ask(self, box: Toolbox, choice: ToolChoice) -> Turn | None:
         """The model's next turn; None if there is none, which ends the episode."""
         request = self._protocol.asked(self._request, box.tools, tuple(self._sent), choice)
-        exchange = await self._channel.ask(request, within=self._meter.seconds_left)
-        self._loop.begun += not self._meter.replies
+        exchange = await self._channel.ask(request, time_limit=self._meter.seconds_left)
+        self._loop.episodes_begun += not self._meter.replies
         reply, fault = exchange.reply, exchange.reply.error
         self._faults += exchange.faults
         if reply.episode is not None and fault is None:  # one that a stored run has
@@ -354,7 +354,7 @@ class _Episode:
         """End the episode where a limit is reached, or does not pay for another such turn."""
         if self._stop is not None:
             return
-        if (limit := self._meter.out_of()) is not None:
+        if (limit := self._meter.find_exhausted()) is not None:
             self._cut(limit)
         elif self._size >= LONGEST or self._notes_size >= MOST_NOTES:
             self._end("context_overflow", "context")

@@ -47,7 +47,7 @@ class Questions:
         except KejuError as error:
             self.problem = error
         for job in self.jobs:
-            job.read_with((), keep_answers=False)  # nothing is entered here
+            job.use_readers((), keep_answers=False)  # nothing is entered here
         self.subsets: dict[str, list[str]] = {}
         """By exam."""
         places: dict[str, ExamPlaces] = {}

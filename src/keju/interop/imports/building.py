@@ -21,7 +21,7 @@ from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import prepare_exam
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.config import TaskConfig
-from keju.engine.cores import on_all_cores
+from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
@@ -339,7 +339,7 @@ def _pairs(each: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[Pai
         unit, match, row = item
         return unit // job.epochs, row.reply, match.order
 
-    graded = on_all_cores(lambda sent: job.grade(*sent), map(found, units), send)
+    graded = map_on_all_cores(lambda sent: job.grade(*sent), map(found, units), send)
     for (unit, match, row), readings in graded:
         job.enter_readings(unit, row.reply, (), readings, match.order)
         asked = each.exam.samples[match.place]
