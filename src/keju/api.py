@@ -37,13 +37,13 @@ from keju.runs.run import Run
 from keju.signals import REMOTE, Remote
 from keju.task import Finished, judge_stored, run_exams
 
-Task = TaskConfig | dict[str, Any] | str | Path
+TaskSource = TaskConfig | dict[str, Any] | str | Path
 """Settings: as they are, as a mapping of their fields, or the path of a YAML or JSON file."""
-Named = str | Path | Run | RunResults
+RunSource = str | Path | Run | RunResults
 """A stored run: its id, its folder, itself, or what `run_task` gives."""
 
 
-def run_task(task_cfg: Task, *, progress: Shown = None) -> RunResults:
+def run_task(task_cfg: TaskSource, *, progress: Shown = None) -> RunResults:
     """Run the exams of a task and return its results, which are the results document too.
 
     `task_cfg` is a TaskConfig, a mapping with its fields, or the path of a YAML or JSON file.
@@ -53,21 +53,21 @@ def run_task(task_cfg: Task, *, progress: Shown = None) -> RunResults:
     Raises a KejuError that says in one line what is wrong. A run that stopped early raises
     RunIncomplete, EndpointError or Interrupted, and can be resumed under its run id.
     """
-    return _held(run_exams(_config_of(task_cfg), display=display_for(progress)))
+    return _raise_or_return(run_exams(_load_task(task_cfg), display=display_for(progress)))
 
 
-async def arun_task(task_cfg: Task, *, progress: Shown = None) -> RunResults:
+async def arun_task(task_cfg: TaskSource, *, progress: Shown = None) -> RunResults:
     """The same without keeping the running loop from other work.
 
     The run has a thread of its own; `progress` is called on the loop. Where this call is
     cancelled, the run stops as at Ctrl-C: what was answered is saved, and can be resumed.
     """
-    config, remote = _config_of(task_cfg), Remote()
+    config, remote = _load_task(task_cfg), Remote()
     display = Posted(display_for(progress), asyncio.get_running_loop())
 
     def work() -> RunResults:
         REMOTE.set(remote)
-        return _held(run_exams(config, display=display))
+        return _raise_or_return(run_exams(config, display=display))
 
     thread = asyncio.ensure_future(asyncio.to_thread(work))
     cancelled: asyncio.CancelledError | None = None
@@ -83,7 +83,7 @@ async def arun_task(task_cfg: Task, *, progress: Shown = None) -> RunResults:
     return thread.result()
 
 
-def _config_of(task_cfg: Task) -> TaskConfig:
+def _load_task(task_cfg: TaskSource) -> TaskConfig:
     """The settings of a task, whole and checked."""
     if isinstance(task_cfg, TaskConfig):
         fields = task_cfg.model_dump(exclude_unset=True) | {"headers": task_cfg.headers}
@@ -97,7 +97,7 @@ def _config_of(task_cfg: Task) -> TaskConfig:
     return load(file=Path(task_cfg), idle=idle_settings)
 
 
-def _held(finished: Finished) -> RunResults:
+def _raise_or_return(finished: Finished) -> RunResults:
     """The results of a task that ended well; else what ended it early is raised."""
     if finished.error is not None:
         raise type(finished.error)(finished.problem)
@@ -120,10 +120,10 @@ def run_plan(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = No
     return finished.matrix
 
 
-def open_run(run: Named, work_dir: str | None = None) -> StoredRun:
+def open_run(run: RunSource, work_dir: str | None = None) -> StoredRun:
     """The stored run in the folder `run`, or with this id below `work_dir`."""
-    known = run.folder if isinstance(run, RunResults) else run
-    return stored_runs.open_run(known, str(runs_folder(work_dir)))
+    stored = run.folder if isinstance(run, RunResults) else run
+    return stored_runs.open_run(stored, str(runs_folder(work_dir)))
 
 
 def list_runs(work_dir: str | None = None) -> list[StoredRun]:
@@ -132,7 +132,7 @@ def list_runs(work_dir: str | None = None) -> list[StoredRun]:
 
 
 def score(
-    run: Named,
+    run: RunSource,
     *,
     readers: Sequence[str] | str | None = None,
     data_dir: str | None = None,
@@ -145,7 +145,7 @@ def score(
 
 
 def judge(
-    run: Named,
+    run: RunSource,
     settings: JudgeConfig | dict[str, Any] | None = None,
     *,
     progress: Shown = None,
@@ -157,16 +157,16 @@ def judge(
     `settings` are those of ``judge`` in a config file, e.g. ``{"model": NAME, "api_url": URL}``;
     they are laid over those of the judge that the run has.
     """
-    given = (
+    judge_settings = (
         settings.model_dump(exclude_unset=True) if isinstance(settings, JudgeConfig) else settings
     )
-    own = {} if data_dir is None else {"data_dir": data_dir}
+    flags = {} if data_dir is None else {"data_dir": data_dir}
     stored = open_run(run, work_dir)
-    return _held(judge_stored(stored, given, own, display=display_for(progress)))
+    return _raise_or_return(judge_stored(stored, judge_settings, flags, display=display_for(progress)))
 
 
 def export(
-    run: Named,
+    run: RunSource,
     path: str | Path,
     *,
     format: str | None = None,
@@ -187,7 +187,7 @@ def export(
 
 
 def report(
-    run: Named | Sequence[Named],
+    run: RunSource | Sequence[RunSource],
     path: str | Path | None = None,
     *,
     language: Language = "en",
@@ -199,14 +199,14 @@ def report(
     Of a list of runs it is the report of their comparison, by default ``compare.html``.
     """
     if isinstance(run, Sequence) and not isinstance(run, str):
-        how = {"data_dir": data_dir, "work_dir": work_dir}
-        return report_comparison(run, path, language=language, **how)
+        folders = {"data_dir": data_dir, "work_dir": work_dir}
+        return report_comparison(run, path, language=language, **folders)
     stored = open_run(run, work_dir)
     return report_run(stored, path, language=language, data_dir=data_dir).path
 
 
 def plot(
-    *runs: Named,
+    *runs: RunSource,
     kind: Kind = "forest",
     path: str | Path | None = None,
     language: Language = "en",

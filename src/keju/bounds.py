@@ -112,7 +112,7 @@ ENCODINGS: Final = "gzip, deflate"
 _PACKED: Final = ("gzip", "x-gzip", "deflate")
 
 
-def encodings_of(header: str) -> list[str]:
+def parse_encodings(header: str) -> list[str]:
     """Return the encodings of a ``Content-Encoding`` header, the outermost first.
 
     The names have any case and may have blanks around them. Damaged if one is not known.
@@ -133,35 +133,35 @@ class Unpacker:
         self._started = False
         self._members = 0
 
-    def feed(self, data: bytes, most: int) -> bytes:
+    def feed(self, data: bytes, limit: int) -> bytes:
         """Return what `data` unpacks to; TooLong beyond `most` bytes, Damaged if it cannot be."""
-        made = bytearray()
+        unpacked = bytearray()
         while data:
             if self._unpack.eof:
                 if not self._is_gzip or not data.strip(b"\0"):
                     break  # bytes after the end, which some servers pad with zeros
                 self._unpack = zlib.decompressobj(31)
                 self._members += 1
-            made += self._piece(data, most - len(made) + 1)
-            if len(made) > most:
+            unpacked += self._piece(data, limit - len(unpacked) + 1)
+            if len(unpacked) > limit:
                 raise TooLong
             data = self._unpack.unused_data
-        return bytes(made)
+        return bytes(unpacked)
 
-    def _piece(self, data: bytes, most: int) -> bytes:
+    def _piece(self, data: bytes, limit: int) -> bytes:
         try:
-            made = self._unpack.decompress(data, most)
+            unpacked = self._unpack.decompress(data, limit)
         except zlib.error:
             if self._started or self._is_gzip:
                 raise Damaged("the reply cannot be unpacked") from None
             # What is called deflate comes with a zlib header or, from some servers, without one.
             self._unpack = zlib.decompressobj(-15)
             try:
-                made = self._unpack.decompress(data, most)
+                unpacked = self._unpack.decompress(data, limit)
             except zlib.error:
                 raise Damaged("the reply cannot be unpacked") from None
         self._started = True
-        return made
+        return unpacked
 
     def close(self) -> None:
         """Raise Damaged if the body ended too early."""
@@ -169,9 +169,9 @@ class Unpacker:
             raise Damaged("the reply cannot be unpacked")
 
 
-def unpacked_body(body: bytes, header: str) -> bytes:
+def unpack_body(body: bytes, header: str) -> bytes:
     """Return an HTTP body as it was before it was packed; TooLong or Damaged if that fails."""
-    for encoding in encodings_of(header) if body else ():
+    for encoding in parse_encodings(header) if body else ():
         unpacker = Unpacker(encoding)
         body = unpacker.feed(body, LONGEST_REPLY)
         unpacker.close()
@@ -243,54 +243,54 @@ class _Pipe(io.RawIOBase):
         super().close()
 
 
-def read_file(path: Path | str, most: int = LONGEST_SETTINGS, *, follow: bool = True) -> bytes:
+def read_file(path: Path | str, max_bytes: int = LONGEST_SETTINGS, *, follow: bool = True) -> bytes:
     """Return the bytes of a file; OSError if it cannot be read or has more than `most` bytes."""
     with open_file(path, follow=follow) as stream:
-        return read_whole(stream, path, most)
+        return read_whole(stream, path, max_bytes)
 
 
-def read_text(path: Path | str, most: int = LONGEST_SETTINGS) -> str:
+def read_text(path: Path | str, max_bytes: int = LONGEST_SETTINGS) -> str:
     """Return the text of a file in UTF-8; OSError as for `read_file`, or UnicodeDecodeError."""
-    return read_file(path, most).decode("utf-8-sig")
+    return read_file(path, max_bytes).decode("utf-8-sig")
 
 
-def read_whole(stream: Any, where: object, most: int = LONGEST_DOCUMENT) -> bytes:
+def read_whole(stream: Any, where: object, max_bytes: int = LONGEST_DOCUMENT) -> bytes:
     """Return the rest of a stream; OSError if it has more than `most` bytes."""
-    made = bytearray()
-    while piece := stream.read(min(MIB, most + 1 - len(made))):
-        made += piece
-        if len(made) > most:
-            raise OSError(errno.EFBIG, Hint("file_larger", most=most // MIB), str(where))
-    return bytes(made)
+    content = bytearray()
+    while piece := stream.read(min(MIB, max_bytes + 1 - len(content))):
+        content += piece
+        if len(content) > max_bytes:
+            raise OSError(errno.EFBIG, Hint("file_larger", most=max_bytes // MIB), str(where))
+    return bytes(content)
 
 
 # A string of JSON, whatever it holds: `"a, \"b\" [c"`; one that never ends goes to the end.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
 
 
-def has_many_values(document: bytes, most: int) -> bool:
+def has_many_values(document: bytes, limit: int) -> bool:
     """Whether a JSON document has more commas and opening brackets outside of texts than `most`."""
-    if len(document) <= most or _count_marks(document) <= most:
+    if len(document) <= limit or _count_marks(document) <= limit:
         return False
-    return _count_marks(_STRING.sub(b"", document)) > most
+    return _count_marks(_STRING.sub(b"", document)) > limit
 
 
 def _count_marks(document: bytes) -> int:
     return sum(map(document.count, (b",", b"[", b"{")))
 
 
-def lines_of(stream: io.BufferedIOBase | BinaryIO, where: str) -> Iterator[bytes]:
+def read_lines(stream: io.BufferedIOBase | BinaryIO, where: str) -> Iterator[bytes]:
     """Yield the lines of a stream; DataError names one that is too long."""
     number = 0
     while line := stream.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
-            most = LONGEST_LINE // MIB
-            raise DataError("file_line_too_long", where=where, line=number, most=most)
+            limit = LONGEST_LINE // MIB
+            raise DataError("file_line_too_long", where=where, line=number, most=limit)
         yield line
 
 
-def unpacking(packed: io.BufferedIOBase | BinaryIO, where: str) -> io.BufferedIOBase:
+def unpack_gzip(packed: io.BufferedIOBase | BinaryIO, where: str) -> io.BufferedIOBase:
     """Return what a gzip file holds, unpacked as it is read; DataError for damage and bombs."""
     return io.BufferedReader(_Unpacked(packed, where), _CHUNK)
 
@@ -312,7 +312,7 @@ class _Unpacked(io.RawIOBase):
     def __init__(self, packed: io.BufferedIOBase | BinaryIO, where: str) -> None:
         self._packed = _Counted(packed)
         self._gzip = gzip.GzipFile(fileobj=self._packed)
-        self._made = 0
+        self._unpacked = 0
         self._where = where
 
     def readable(self) -> bool:
@@ -323,8 +323,8 @@ class _Unpacked(io.RawIOBase):
             data = self._gzip.read1(len(buffer))
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError("file_not_gzip", where=self._where, problem=error) from None
-        self._made += len(data)
-        refuse_bomb(self._made, self._packed.count, self._where)
+        self._unpacked += len(data)
+        refuse_bomb(self._unpacked, self._packed.count, self._where)
         buffer[: len(data)] = data
         return len(data)
 

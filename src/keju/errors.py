@@ -62,17 +62,17 @@ class KejuError(Exception):
         """The same as a file can hold it."""
         from keju.types import Notice
 
-        return Notice(self.code, {name: _plain(value) for name, value in self.values.items()})
+        return Notice(self.code, {name: _to_plain_value(value) for name, value in self.values.items()})
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     """A value of an error as JSON has it; an error among them as a notice."""
     if isinstance(value, KejuError):
         return value.notice
     if hasattr(value, "code"):  # a notice, whose values may be anything
         return KejuError(value.code, **value.values).notice
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_to_plain_value(item_value) for item_value in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
@@ -127,13 +127,13 @@ class Interrupted(KejuError):
     exit_code = 130
 
 
-def nearest(name: str, valid: Iterable[str]) -> str | None:
+def find_nearest(name: str, valid: Iterable[str]) -> str | None:
     """The valid name that is most like `name`, if one is."""
     import difflib
 
     folded = {candidate.casefold().lstrip("-"): candidate for candidate in valid}
-    close = difflib.get_close_matches(name.casefold().lstrip("-"), folded, n=1, cutoff=0.6)
-    return folded[close[0]] if close else None
+    close_matches = difflib.get_close_matches(name.casefold().lstrip("-"), folded, n=1, cutoff=0.6)
+    return folded[close_matches[0]] if close_matches else None
 
 
 class Hint(str):
@@ -168,15 +168,15 @@ def quoted(names: Iterable[str]) -> list[Hint]:
     return [Hint("quoted", name=name) for name in names]
 
 
-def joined(code: str, parts: Iterable[str]) -> str:
+def join_hints(code: str, parts: Iterable[str]) -> str:
     """Parts of a sentence as one, put together as the code ``joined_…`` says in each language."""
-    return reduce(lambda first, rest: Hint(code, first=first, rest=rest), parts)
+    return reduce(lambda left_part, right_part: Hint(code, first=left_part, rest=right_part), parts)
 
 
 def near_hint(name: str, valid: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the nearest valid name; nothing where none is near."""
-    near = nearest(name, valid)
-    return Hint("did_you_mean", name=near) if near else ""
+    near_name = find_nearest(name, valid)
+    return Hint("did_you_mean", name=near_name) if near_name else ""
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:

@@ -31,10 +31,10 @@ from keju import bounds
 from keju.bounds import (
     LONGEST_DOCUMENT,
     has_many_values,
-    lines_of,
+    read_lines,
     open_file,
     read_file,
-    unpacking,
+    unpack_gzip,
     whole_number,
 )
 from keju.errors import DataError, Hint, WriteError
@@ -100,21 +100,21 @@ def whole_folder(path: Path) -> Iterator[Path]:
     WriteError says in one line why the folder cannot be written.
     """
     part = _part_of(path)
-    made = part / path.name
+    new_folder = part / path.name
     try:
-        with _told_of(path):
+        with _explain_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(path)
-            made.mkdir(parents=True)
-        yield made
-        with _told_of(path):
-            made.replace(path)
+            new_folder.mkdir(parents=True)
+        yield new_folder
+        with _explain_errors(path):
+            new_folder.replace(path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
 @contextmanager
-def _told_of(path: Path) -> Iterator[None]:
+def _explain_errors(path: Path) -> Iterator[None]:
     """Make one line of why something cannot be written."""
     try:
         yield
@@ -184,17 +184,17 @@ def _remove_leftovers(path: Path) -> None:
     for entry in os.scandir(path.parent):
         if not (entry.name.startswith(start) and entry.name.endswith(PART)):
             continue
-        host, _, rest = entry.name.removeprefix(start).rpartition("-")[0].rpartition("-")
+        host, _, process = entry.name.removeprefix(start).rpartition("-")[0].rpartition("-")
         with suppress(OSError):
-            gone = host == platform.node() and rest.isdecimal() and not _runs(int(rest))
-            if gone or entry.stat().st_mtime < time.time() - LONGEST_WRITING:
+            is_abandoned = host == platform.node() and process.isdecimal() and not _is_running(int(process))
+            if is_abandoned or entry.stat().st_mtime < time.time() - LONGEST_WRITING:
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path)
                 else:
                     Path(entry.path).unlink()
 
 
-def _runs(process: int) -> bool:
+def _is_running(process: int) -> bool:
     """Whether a process of this computer is still there; where that cannot be asked, it is."""
     if os.name == "nt":  # asking would end it
         return True
@@ -242,23 +242,23 @@ def _pieces(value: Any, indent: int, margin: bytes) -> Iterator[bytes]:
     """`margin` is the line end with the blanks that stand before this value's last bracket."""
     if not value or not _has_lazy_part(value):
         # No string has a line end in it: JSON writes it as two characters.
-        whole = msgspec.json.encode([] if _is_lazy(value) else value, enc_hook=_english)
-        yield msgspec.json.format(whole, indent=indent).replace(b"\n", margin)
+        encoded = msgspec.json.encode([] if _is_lazy(value) else value, enc_hook=_encode_text)
+        yield msgspec.json.format(encoded, indent=indent).replace(b"\n", margin)
         return
-    mapped = isinstance(value, Mapping)
+    is_mapping = isinstance(value, Mapping)
     inner = margin + b" " * indent
-    before = (b"{" if mapped else b"[") + inner
-    for item in value.items() if mapped else value:
-        yield before
-        if mapped:
+    opening = (b"{" if is_mapping else b"[") + inner
+    for item in value.items() if is_mapping else value:
+        yield opening
+        if is_mapping:
             name, item = item
             yield msgspec.json.encode(name) + b": "
         yield from _pieces(item, indent, inner)
-        before = b"," + inner
-    yield margin + (b"}" if mapped else b"]")
+        opening = b"," + inner
+    yield margin + (b"}" if is_mapping else b"]")
 
 
-def _english(value: Any) -> str:
+def _encode_text(value: Any) -> str:
     """Words that could be said in another language too, as documents have them."""
     if isinstance(value, str):
         return str(value)
@@ -296,7 +296,7 @@ class Written(float):
     _text: str
 
     def __new__(cls, text: str) -> Self:
-        number = super().__new__(cls, _finite(text))
+        number = super().__new__(cls, _parse_finite(text))
         number._text = text
         return number
 
@@ -304,14 +304,14 @@ class Written(float):
         return self._text
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise DataError("json_number_too_large")
     return number
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > LONGEST_NUMBER:
         raise DataError("json_number_too_long")
     return int(text)
@@ -321,21 +321,21 @@ def _refuse(constant: str) -> Never:
     raise DataError("config_not_json_value", constant=constant)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     unique = dict(pairs)
     if len(unique) < len(pairs):
-        key = next(key for key, many in Counter(key for key, _ in pairs).items() if many > 1)
+        key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise DataError("config_key_twice", key=key)
     return unique
 
 
 def _decoder(number: Callable[[str], float], constant: Callable[[str], float]) -> json.JSONDecoder:
     return json.JSONDecoder(
-        parse_float=number, parse_constant=constant, parse_int=_whole, object_pairs_hook=_unique
+        parse_float=number, parse_constant=constant, parse_int=_parse_integer, object_pairs_hook=_check_unique
     )
 
 
-DOCUMENT: Final = _decoder(_finite, _refuse)
+DOCUMENT: Final = _decoder(_parse_finite, _refuse)
 TABLE: Final = _decoder(Written, _refuse)
 """For what people write down."""
 LOG: Final = _decoder(float, float)
@@ -352,23 +352,23 @@ _AT = re.compile(
 _KINDS = ("int", "float", "str", "bool", "array", "object")
 
 
-def wrong_shape(error: msgspec.ValidationError) -> str:
+def explain_shape(error: msgspec.ValidationError) -> str:
     """Why a document is not what it should be, in plain words of every language."""
     parts = _AT.fullmatch(str(error))
     assert parts is not None
     place = Hint("shape_place", path=parts["path"]) if parts["path"] else ""
-    if found := _MISSING.fullmatch(parts["told"]):
-        return Hint("shape_missing", name=found["name"], place=place)
-    if found := _KIND.fullmatch(parts["told"]):
-        wanted, given = (
-            [Hint(f"shape_{kind}") for kind in found[key].split(" | ") if kind in _KINDS]
+    if match := _MISSING.fullmatch(parts["told"]):
+        return Hint("shape_missing", name=match["name"], place=place)
+    if match := _KIND.fullmatch(parts["told"]):
+        expected_kinds, actual_kinds = (
+            [Hint(f"shape_{kind}") for kind in match[key].split(" | ") if kind in _KINDS]
             for key in ("wanted", "given")
         )
-        if wanted:
-            given = given or [Hint("shape_null")]
-            return Hint("shape_kind", wanted=wanted, given=given, place=place)
-    if found := _VALUE.fullmatch(parts["told"]):
-        return Hint("shape_value", value=found["value"], place=place)
+        if expected_kinds:
+            actual_kinds = actual_kinds or [Hint("shape_null")]
+            return Hint("shape_kind", wanted=expected_kinds, given=actual_kinds, place=place)
+    if match := _VALUE.fullmatch(parts["told"]):
+        return Hint("shape_value", value=match["value"], place=place)
     return str(error)
 
 
@@ -401,7 +401,7 @@ def json_rows(
     stream: io.BufferedIOBase | BinaryIO, where: str, decoder: json.JSONDecoder = TABLE
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The numbered objects of JSON Lines; empty lines are passed over."""
-    for number, line in enumerate(lines_of(stream, where), 1):
+    for number, line in enumerate(read_lines(stream, where), 1):
         if not line.strip():
             continue
         try:
@@ -417,7 +417,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The numbered objects of a JSON Lines file, gzipped or not; see `json_rows`."""
     try:
         with open_file(path) as file:
-            stream = unpacking(file, str(path)) if path.suffix == ".gz" else file
+            stream = unpack_gzip(file, str(path)) if path.suffix == ".gz" else file
             yield from json_rows(stream, str(path))
     except OSError as error:
         raise DataError("file_unreadable", where=path, problem=error.strerror) from None
@@ -436,7 +436,7 @@ _CLEANED_NAME = re.compile(r".*~[0-9a-f]{16}")
 _ODD_IN_NAME = re.compile(r"[^\w-]+")
 
 
-def name_of(text: str) -> str:
+def make_file_name(text: str) -> str:
     """Return the name of one file or folder for a text that comes from data, such as an id.
 
     An ordinary text is its own name. Any other one, such as ``../x``, ``/etc``, a reserved name or
@@ -495,14 +495,14 @@ class Spool(Sequence[Stored], Generic[Stored]):
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(kind).decode
 
-    def append(self, thing: Stored) -> None:
+    def append(self, value: Stored) -> None:
         """Add one thing at the end."""
-        self._enter(self._encode(thing))
+        self._enter(self._encode(value))
 
-    def extend(self, other: Spool[Stored]) -> None:
+    def extend(self, spool: Spool[Stored]) -> None:
         """Add all things of another store of the same kind."""
-        for index in range(len(other)):
-            self._enter(other._written(index))
+        for index in range(len(spool)):
+            self._enter(spool._stored_bytes(index))
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -513,11 +513,11 @@ class Spool(Sequence[Stored], Generic[Stored]):
     def __getitem__(self, index: slice) -> list[Stored]: ...
     def __getitem__(self, index: int | slice) -> Stored | list[Stored]:
         if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
             raise IndexError(index)
-        thing: Stored = self._decode(self._written(index))
-        return thing
+        value: Stored = self._decode(self._stored_bytes(index))
+        return value
 
     def _enter(self, encoded: bytes) -> None:
         self._buffer += encoded
@@ -526,7 +526,7 @@ class Spool(Sequence[Stored], Generic[Stored]):
         if len(self._buffer) > IN_MEMORY:
             self._write()
 
-    def _written(self, index: int) -> bytes:
+    def _stored_bytes(self, index: int) -> bytes:
         if self._content is None:
             if self._file is None:
                 self._content = bytes(self._buffer)

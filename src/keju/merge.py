@@ -17,9 +17,9 @@ from keju.results.schema import Results
 from keju.results.summarise import build_results
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, ManifestFile
-from keju.runs.parts import at_rest, join, merged_manifest, part_notices
+from keju.runs.parts import lock_parts, join, merge_manifests, part_notices
 from keju.runs.run import Run, damage_notices, write_grades
-from keju.task import Finished, missing, resume_command, shortfall
+from keju.task import Finished, count_missing, resume_command, find_shortfall
 
 
 def merge_runs(
@@ -32,31 +32,31 @@ def merge_runs(
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError("merge_exists", folder=folder)
-    with at_rest(parts):
-        manifest = merged_manifest(parts)
-        given = {"run_id": folder.name, "work_dir": str(folder.parent)}
-        config = of_run(manifest.config | given, data_dir)
+    with lock_parts(parts):
+        manifest = merge_manifests(parts)
+        folder_settings = {"run_id": folder.name, "work_dir": str(folder.parent)}
+        config = of_run(manifest.config | folder_settings, data_dir)
         judge = JudgeConfig(**manifest.judge) if manifest.judge else None
-        graded = config.model_copy(update={"judge": judge})
-        jobs = make_jobs(graded)
+        judged_config = config.model_copy(update={"judge": judge})
+        jobs = make_jobs(judged_config)
         exams = describe_exams(jobs)
-        believed = [part.manifest.believed_from(exams) for part in parts]
-        with whole_folder(folder) as made:
-            joined = join(parts, made)
-            with Journal(made) as journal:
+        trusted_starts = [part.manifest.find_trusted_start(exams) for part in parts]
+        with whole_folder(folder) as new_folder:
+            joined = join(parts, new_folder)
+            with Journal(new_folder) as journal:
                 manifest.benchmarks = exams
-                manifest.read_anew = journal.size if any(believed) else 0
-                write_json(made / MANIFEST, manifest)
+                manifest.read_anew = journal.size if any(trusted_starts) else 0
+                write_json(new_folder / MANIFEST, manifest)
                 grader = judge if manifest.graded_by else None
-                file = ManifestFile(made, config, exams, graded_by=grader, home=folder)
-                notices = part_notices(parts, joined.doubled)
-                made_of = graded, jobs, file, joined.damaged, notices
-                results, stop = _finished(*made_of, report=report)
+                file = ManifestFile(new_folder, config, exams, graded_by=grader, home=folder)
+                notices = part_notices(parts, joined.duplicates)
+                stage_arguments = judged_config, jobs, file, joined.damaged, notices
+                results, stop = _finish(*stage_arguments, report=report)
     # The command is one for a folder that is there.
-    return Finished(results, folder, resume_command(graded, folder, stop), stop)
+    return Finished(results, folder, resume_command(judged_config, folder, stop), stop)
 
 
-def _finished(
+def _finish(
     config: TaskConfig,
     jobs: Sequence[Job],
     file: ManifestFile,
@@ -72,7 +72,7 @@ def _finished(
     recalled = recall(
         requests,
         folder / FILE,
-        trusted_from=file.believed_from,
+        trusted_from=file.trusted_from,
         find_unused=True,
         enter_errors=True,
     )
@@ -80,9 +80,9 @@ def _finished(
         raise UsageError("merge_would_lose", replies=recalled.unused)
     if stage is not None:
         stage.grade(folder, None)
-    stop = shortfall(jobs, config.error_limit)
-    told = [*damage_notices(damaged, missing(jobs)), *notices]
-    results = build_results(jobs, file, stop, stage, told)
+    stop = find_shortfall(jobs, config.error_limit)
+    all_notices = [*damage_notices(damaged, count_missing(jobs)), *notices]
+    results = build_results(jobs, file, stop, stage, all_notices)
     write_grades(folder, stage.grades if stage is not None else ())
     file.finish(complete=stop is None)
     write_outputs(Run(folder), results, requests, config.language, report=report)

@@ -39,7 +39,7 @@ _SECRET_NAME = re.compile(
 # ${HF_TOKEN}: a reference is stored as it is written
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
-_known: set[str] = set()
+_process_secrets: set[str] = set()
 """The secrets of this process, for errors whose texts no one has seen before."""
 
 
@@ -48,30 +48,30 @@ def is_secret_name(name: object) -> bool:
     return _SECRET_NAME.fullmatch(str(name)) is not None
 
 
-def masked(value: Any) -> Any:
+def mask_secrets(value: Any) -> Any:
     """Return nested settings with every secret in them replaced by REDACTED.
 
     A secret is a text whose key says so: ``{"api_key": "sk-1"}``. References to variables stay.
     """
     if isinstance(value, Mapping):
         return {
-            name: REDACTED if _is_secret(name, below) else masked(below)
-            for name, below in value.items()
+            name: REDACTED if _is_secret(name, nested) else mask_secrets(nested)
+            for name, nested in value.items()
         }
-    return [masked(below) for below in value] if isinstance(value, list | tuple) else value
+    return [mask_secrets(nested) for nested in value] if isinstance(value, list | tuple) else value
 
 
-def secrets_in(value: Any) -> Iterator[str]:
+def find_secrets(value: Any) -> Iterator[str]:
     """Yield the secrets in nested settings; see `masked`."""
     if isinstance(value, Mapping):
-        for name, below in value.items():
-            if _is_secret(name, below):
-                yield below
+        for name, nested in value.items():
+            if _is_secret(name, nested):
+                yield nested
             else:
-                yield from secrets_in(below)
+                yield from find_secrets(nested)
     elif isinstance(value, list | tuple):
-        for below in value:
-            yield from secrets_in(below)
+        for nested in value:
+            yield from find_secrets(nested)
 
 
 def has_masked(value: Any) -> bool:
@@ -88,33 +88,33 @@ def _is_secret(name: object, value: object) -> bool:
     return is_text and is_secret_name(name)
 
 
-def forms_of(secret: str) -> set[str]:
+def list_forms(secret: str) -> set[str]:
     """Return the forms in which a secret may be sent, and so be echoed."""
     percent = {quote(secret), quote(secret, safe=""), quote_plus(secret)}
     # %2f is as good as %2F
     lower = {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), text) for text in percent}
     escaped = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-    escaped |= {each.replace("/", "\\/") for each in escaped}
+    escaped |= {text.replace("/", "\\/") for text in escaped}
     escaped |= {html.escape(secret), html.escape(secret, quote=False), repr(secret)[1:-1]}
-    return {secret} | percent | lower | escaped | _in_base64(secret)
+    return {secret} | percent | lower | escaped | _encode_base64(secret)
 
 
-def _in_base64(secret: str) -> set[str]:
+def _encode_base64(secret: str) -> set[str]:
     """Return what a secret is in Base64, alone and behind any other text.
 
     Three bytes are four characters, so there are three ways to begin. Characters at the ends that
     depend on the text around are left out.
     """
-    made = set()
+    base64_forms = set()
     for data in {secret.encode("utf-8", "surrogatepass"), secret.encode("latin-1", "ignore")}:
-        for before in range(3):
-            text = base64.b64encode(b"\0" * before + data).decode()
-            start = (0, 2, 3)[before]
-            whole = (before + len(data)) * 8 // 6
-            inner = text[start:whole]
-            made |= {inner, inner.replace("+", "-").replace("/", "_")}
-        made.add(base64.b64encode(data).decode().rstrip("="))
-    return {text for text in made if len(text) >= SHORTEST_KEY}
+        for offset in range(3):
+            text = base64.b64encode(b"\0" * offset + data).decode()
+            start = (0, 2, 3)[offset]
+            end = (offset + len(data)) * 8 // 6
+            inner = text[start:end]
+            base64_forms |= {inner, inner.replace("+", "-").replace("/", "_")}
+        base64_forms.add(base64.b64encode(data).decode().rstrip("="))
+    return {text for text in base64_forms if len(text) >= SHORTEST_KEY}
 
 
 class Redactor:
@@ -140,7 +140,7 @@ class Redactor:
     def add(self, keys: Iterable[str]) -> None:
         """Hide further keys, in messages and in replies."""
         self._key_texts |= {*keys}
-        _known.update(key for key in self._key_texts if len(key) >= SHORTEST_KEY)
+        _process_secrets.update(key for key in self._key_texts if len(key) >= SHORTEST_KEY)
         texts = self._secrets | self._key_texts
         self._hidden = _parts(texts, SHORTEST_SECRET, words=self._words)
         self._hidden_keys = _parts(self._key_texts, SHORTEST_KEY, words=self._words)
@@ -180,10 +180,10 @@ class Redactor:
 def _parts(secrets: Iterable[str], shortest: int, *, words: bool) -> list[str]:
     """Return the secrets, their words if wanted, and all their forms, the longest first."""
     texts = {part for secret in secrets for part in (secret, *(secret.split() if words else ()))}
-    parts = {form for text in texts if len(text) >= shortest for form in forms_of(text)}
+    parts = {form for text in texts if len(text) >= shortest for form in list_forms(text)}
     return sorted((part for part in parts if len(part) >= shortest), key=len, reverse=True)
 
 
-def hide_known(text: str, secrets: Iterable[str] = (), mark: str = "***") -> str:
+def hide_secrets(text: str, secrets: Iterable[str] = (), mark: str = "***") -> str:
     """Return a text without `secrets` and without the keys that this process has used."""
-    return Redactor([*secrets, *_known], mark=mark)(text)
+    return Redactor([*secrets, *_process_secrets], mark=mark)(text)

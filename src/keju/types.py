@@ -34,7 +34,7 @@ UNSCORED: tuple[Outcome, ...] = (*UNGRADED, "unlabelled")
 
 def counted_outcomes(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
     """Counts by outcome as results show them: of all that every result counts, zeros included."""
-    return {o: counts.get(o, 0) for o in ALL_OUTCOMES if o in OUTCOMES or counts.get(o)}
+    return {outcome: counts.get(outcome, 0) for outcome in ALL_OUTCOMES if outcome in OUTCOMES or counts.get(outcome)}
 
 
 Decode = Literal["generate", "labels"]
@@ -389,8 +389,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         ids: set[str] = set()
         for number, call in enumerate(self.tool_calls):
             function = call.get("function")
-            own = function if isinstance(function, dict) else call
-            name, arguments, key = own.get("name"), own.get("arguments"), call.get("id")
+            call_fields = function if isinstance(function, dict) else call
+            name, arguments, key = call_fields.get("name"), call_fields.get("arguments"), call.get("id")
             if not isinstance(arguments, str):  # some servers give the object itself
                 arguments = msgspec.json.encode({} if arguments is None else arguments).decode()
             key = key if isinstance(key, str) and key and key not in ids else f"call_{number}"

@@ -32,7 +32,7 @@ from keju.engine.solver import Solver
 from keju.engine.tally import Tally, ToolUse, restore_label, summarize_tool_use
 from keju.errors import ConfigError, Notice
 from keju.models.registry import fit_sampling, model_name
-from keju.redaction import masked
+from keju.redaction import mask_secrets
 from keju.runs.manifest import Stopping, StoredData, StoredExam, StoredProtocol
 from keju.types import (
     FILTERED,
@@ -137,7 +137,7 @@ class Job:
         """The solver that turns a request into a reply."""
         self.watcher: Callable[[int, Record], None] | None = None
         """Called with each unit and its record when the record is entered or replaced."""
-        identity = (exam.benchmark, model, arm, masked(msgspec.to_builtins(sampling)))
+        identity = (exam.benchmark, model, arm, mask_secrets(msgspec.to_builtins(sampling)))
         identity += (setup,) if setup else ()
         self._fingerprint = msgspec.json.encode(identity, order="deterministic")
         self._hashers: dict[int, tuple[Prefix, hashlib.blake2b]] = {}
@@ -364,7 +364,7 @@ class Job:
             readers={reader.name: reader.version for reader in self.readers},
             settings=dict(exam.settings),
             filters=self.filters.model_dump(exclude_none=True) if self.filters else {},
-            sampling=masked(msgspec.to_builtins(self.sampling)),
+            sampling=mask_secrets(msgspec.to_builtins(self.sampling)),
             samples=len(exam.samples),
             epochs=self.epochs,
             grading=grading.VERSION,

@@ -24,7 +24,7 @@ from keju.engine.shares import Shares
 from keju.engine.watching import WORK, Follower
 from keju.errors import KejuError, WriteError
 from keju.runs.journal import Journal
-from keju.signals import aside
+from keju.signals import run_in_thread
 from keju.types import Request
 
 SYNC_EVERY, PROGRESS_EVERY = 1.0, 0.2
@@ -182,7 +182,7 @@ class Engine:
         if len(exchange.reply.text) <= LONG_TEXT or exchange.readings:
             return exchange
         grade = partial(unit.job.grade, unit.number // unit.job.epochs, exchange.reply)
-        return exchange._replace(readings=await aside(grade))
+        return exchange._replace(readings=await run_in_thread(grade))
 
     def _write_soon(self, replies: Iterable[Answered]) -> asyncio.Future[None]:
         """Return a future that is done when these replies are on disk. Replies that come together

@@ -25,8 +25,8 @@ from keju.engine.limits import Meter
 from keju.errors import DataError, UsageError
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import NEVER
-from keju.runs.run import Requests, Run, counting, key_digest
-from keju.runs.sameness import changed_files
+from keju.runs.run import Requests, Run, select_counting, key_digest
+from keju.runs.sameness import find_changed_files
 from keju.types import FaultKind, Reading, Record, Reply, Sample
 
 KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter"})
@@ -141,7 +141,7 @@ def load_requests(run: Run, data_dir: str | None = None) -> JobRequests:
     Raise UsageError if their data is missing or differs from the data of the run.
     """
     jobs = make_jobs(run.config(data_dir))
-    requests, changed_names = JobRequests(jobs), changed_files(run.manifest, describe_exams(jobs))
+    requests, changed_names = JobRequests(jobs), find_changed_files(run.manifest, describe_exams(jobs))
     if changed_names and not _all_fit(run, requests):
         raise DataError("run_data_changed", file=changed_names[0])
     return requests
@@ -171,7 +171,7 @@ def iter_answers(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sampl
         yield from ((None, record) for _, record in run.answers())
         return
     stored = StoredScores(
-        requests, run.records, run.manifest.believed_from(describe_exams(requests.jobs))
+        requests, run.records, run.manifest.find_trusted_start(describe_exams(requests.jobs))
     )
     for number, record in run.answers(requests, read=stored.read):
         position, unit = requests.locate(number)
@@ -209,7 +209,7 @@ class StoredScores:
         """
         return (
             start >= self._since
-            and self._records.sealed
+            and self._records.is_sealed
             and tuple([reading.reader for reading in record.readings]) == self._names[position]
             and crc32(record.target.encode()) == self._requests.target(number)
         )
@@ -265,10 +265,10 @@ def recall(
         requests.fresh = True
         return recalled
     records = Records(path.parent, path.name)
-    metered_records = _meter_records(jobs, records.placed(), recalled.spent)
+    metered_records = _meter_records(jobs, records.with_positions(), recalled.spent)
     stored, unmatched = StoredScores(requests, records, trusted_from), _UnmatchedReplies(requests)
     on_other = unmatched.see if find_unused else lambda _: None
-    for number, start, record in counting(metered_records, requests.by_hash, on_other=on_other):
+    for number, start, record in select_counting(metered_records, requests.by_hash, on_unmatched=on_other):
         position, unit = requests.locate(number)
         job, error = jobs[position], record.reply.fault
         if error is not None and error.kind not in KEPT_FAULTS - ask_again:
@@ -336,7 +336,7 @@ def copy_cached(
         if record.reply.usage.output and len(recalled.lengths) < MAX_LENGTHS:
             recalled.lengths[record.id] = record.reply.usage.output
 
-    for number, _, record in counting(records.placed(), requests.by_hash, on_other=note_length):
+    for number, _, record in select_counting(records.with_positions(), requests.by_hash, on_unmatched=note_length):
         position, unit = requests.locate(number)
         error = record.reply.fault
         if not done_before[position][unit] and (

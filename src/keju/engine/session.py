@@ -40,8 +40,8 @@ from keju.messages import said
 from keju.models.base import Model
 from keju.models.registry import make_models
 from keju.runs.journal import VERDICTS, Journal
-from keju.runs.manifest import SessionLog, StoredSession, now
-from keju.signals import REMOTE, calling
+from keju.runs.manifest import SessionLog, StoredSession, format_now
+from keju.signals import REMOTE, call_on_loop
 
 LONG_REPLY = 60.0
 """Seconds after which Keju mentions a reply that has no token limit."""
@@ -83,7 +83,7 @@ def run_session(
             return None  # the rule asks for no more
         spent_before = Meter()
         spent_before.include(recalled.spent)
-        spent_before.raise_to(**log.spent)  # interrupted episodes are not in any journal
+        spent_before.raise_to(**log.total_spent)  # interrupted episodes are not in any journal
         spent_before.include(earlier_spending or Meter())
         spending = Spending(config.budget, config.price, spent_before, log.seconds)
         run_share = SHARE.get()
@@ -241,7 +241,7 @@ class _Session:
         self._channel = channel
         self._log = log
         self._display = display
-        self._started = now()
+        self._started = format_now()
         self._endpoint = ""
         self._reported_before = self._reported()
         self._interrupts = 0
@@ -522,6 +522,6 @@ def _handle_signals(
     """While it is open, call `handler` on signals. Threads other than the main one use their
     remote."""
     if threading.current_thread() is threading.main_thread():
-        return calling(call, loop)
+        return call_on_loop(call, loop)
     remote = REMOTE.get()
-    return remote.calling(call, loop) if remote is not None else nullcontext()
+    return remote.call_on_loop(call, loop) if remote is not None else nullcontext()

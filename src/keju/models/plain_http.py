@@ -388,7 +388,7 @@ class _Connection(asyncio.Protocol):
 def decoded(body: bytes, encoding: bytes) -> bytes:
     """A body as it was before the server packed it; TransportError where that cannot be known."""
     try:
-        return bounds.unpacked_body(body, encoding.decode("latin-1"))
+        return bounds.unpack_body(body, encoding.decode("latin-1"))
     except bounds.TooLong:
         raise too_long() from None
     except bounds.Damaged as error:

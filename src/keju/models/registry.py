@@ -22,9 +22,9 @@ from pydantic import SecretStr
 
 from keju.config import TaskConfig
 from keju.config.address import SHORT_NAMES
-from keju.errors import ConfigError, Hint, MissingExtra, Notice, nearest
+from keju.errors import ConfigError, Hint, MissingExtra, Notice, find_nearest
 from keju.models.base import Model
-from keju.redaction import has_masked, secrets_in
+from keju.redaction import has_masked, find_secrets
 from keju.types import Sampling
 
 ENTRY_POINTS = "keju.models"
@@ -193,7 +193,7 @@ def near_name(model: str) -> str | None:
     before, colon, after = name.partition(":")
     if colon:
         with_colon = [kind.name for kind in KINDS if kind.name and kind.argument]
-        near = nearest(before, [*with_colon, *_plugins()])
+        near = find_nearest(before, [*with_colon, *_plugins()])
         return f"{near}:{after}" if near else None
     if name.endswith(".gguf"):
         return f"gguf:{name}"
@@ -204,7 +204,7 @@ def near_name(model: str) -> str | None:
     meant = {kind.name: kind.spelling for kind in KINDS if kind.name}
     meant |= {short.partition(":")[2]: short for short in SHORT_NAMES}
     meant |= dict.fromkeys(weights.KNOWN, EMBEDDED)
-    near = nearest(name, meant)
+    near = find_nearest(name, meant)
     return meant[near] if near else None
 
 
@@ -248,7 +248,7 @@ def _make_model(config: TaskConfig) -> Model:
     try:
         model = cast(Model, _function(kind.factory)(config))
         if (redact := getattr(model, "redact", None)) is not None:
-            redact.add(secrets_in(fields))
+            redact.add(find_secrets(fields))
         return model
     except ModuleNotFoundError:
         if kind.extra is None:

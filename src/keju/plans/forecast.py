@@ -43,7 +43,7 @@ def forecast(plan: PlanConfig) -> dict[str, Any]:
 def _row(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
     rehearsal = rehearse(pair.config)
     requests = sum(job.units for job in rehearsal.jobs)
-    asked = requests - rehearsal.known
+    asked = requests - rehearsal.reused
     size = 0
     for job in rehearsal.jobs:
         for sample in job.exam.samples:
@@ -60,7 +60,7 @@ def _row(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
         "model": pair.model,
         "exam": pair.exam,
         "requests": requests,
-        "known": rehearsal.known,
+        "known": rehearsal.reused,
         "asked": asked,
         "prompt_tokens_estimate": tokens,
         "output_tokens_estimate": None if each is None else round(each * asked),

@@ -32,9 +32,9 @@ from keju.messages import said
 from keju.models.registry import endpoint_tasks, is_local, make_model, model_name
 from keju.report.board import Board, Line, State, ends_of
 from keju.report.rates import Rates
-from keju.runs.manifest import MANIFEST, Manifest, environment, storable
+from keju.runs.manifest import MANIFEST, Manifest, describe_environment, make_storable
 from keju.runs.run import Run
-from keju.signals import REMOTE, Remote, handling
+from keju.signals import REMOTE, Remote, call_between_steps
 from keju.task import Finished, run_exams
 
 MOST_AT_ONCE = 4
@@ -187,7 +187,7 @@ class PlanSession:
         noted = monotonic()
         ended = threading.Event()
         try:
-            with handling(self._interrupt):
+            with call_between_steps(self._interrupt):
                 while self._step(ended):
                     ended.wait(PULSE)
                     ended.clear()
@@ -324,10 +324,10 @@ def kept(config: TaskConfig) -> int | None:
     except DataError:
         return None
     versions = stored.environment.get("packages", {}).get("keju")
-    asked = msgspec.json.decode(msgspec.json.encode(storable(config, run.id)))
+    asked = msgspec.json.decode(msgspec.json.encode(make_storable(config, run.id)))
     complete = stored.complete and run.results_are_current and stored.config == asked
-    same = versions == environment()["packages"].get("keju")
-    return stored.wanted if complete and same else None
+    same = versions == describe_environment()["packages"].get("keju")
+    return stored.expected_replies if complete and same else None
 
 
 def stop_of(session: PlanSession) -> KejuError | None:

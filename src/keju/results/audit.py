@@ -27,7 +27,7 @@ from keju.results.metrics import accuracy_of
 from keju.results.schema import InNotebook
 from keju.results.sittings import Sitting, Source, config_of_exam, path_of, sittings_of
 from keju.runs.run import command_name, damage_notices, missing_notices, open_run
-from keju.runs.sameness import changed_files, other_versions
+from keju.runs.sameness import find_changed_files, version_notices
 from keju.stats.agreement import cohens_kappa
 from keju.stats.estimate import Ends, Estimate
 from keju.stats.options import option_bias, recall_spread
@@ -220,7 +220,7 @@ def audit(
         job.use_readers(_all_readers(job.exam, first), keep_answers=True)
     stage = judge_stage(config, jobs)
     facts = describe_exams(jobs)
-    changed = changed_files(stored.manifest, facts)
+    changed = find_changed_files(stored.manifest, facts)
     name, is_judged = command_name(stored.folder), stage is not None
     desks = {
         id(job): _Desk(job, name, is_judged, partial(doubts_of, job, stored.manifest))
@@ -233,7 +233,7 @@ def audit(
         raise DataError("score_data_changed", file=changed[0])
     if stage is not None:
         stage.grade(stored.folder, None)
-    notices = other_versions(stored.manifest, facts)
+    notices = version_notices(stored.manifest, facts)
     notices += [Notice("data_changed", {"file": changed[0]})] if changed else []
     missing = sum(job.units - job.tallies[0].done for job in jobs)
     notices += damage_notices(stored.damaged, missing)

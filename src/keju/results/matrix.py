@@ -200,7 +200,7 @@ def _cells(
     )
     page = f"../{planned.run}/{REPORT}" if (own / REPORT).is_file() else ""
     state: State = "complete" if manifest.complete else "incomplete"
-    shared = replace(bare, state=state, spent=spent, report=page, total=manifest.wanted)
+    shared = replace(bare, state=state, spent=spent, report=page, total=manifest.expected_replies)
     firsts: dict[str, Entry] = {}
     for entry in results.benchmarks:  # of several readers the first has the headline
         firsts.setdefault(entry.arm, entry)

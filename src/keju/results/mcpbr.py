@@ -16,7 +16,7 @@ from keju.engine.tally import summarize_tool_use
 from keju.files import natural_key
 from keju.messages import said
 from keju.results.schema import Entry, Results, ToolStats
-from keju.runs.manifest import Manifest, now
+from keju.runs.manifest import Manifest, format_now
 from keju.types import Record
 
 NO_TARGET = "No target answer available"
@@ -73,7 +73,7 @@ def _metadata(
     elif all(name.startswith("mcp_server_") for name in servers):
         named = {name: own[0] for name, own in servers.items()}
     return {
-        "timestamp": now(),
+        "timestamp": format_now(),
         "config": manifest.config,
         **(named if servers else {}),
         "run": results.run,

@@ -22,7 +22,7 @@ from keju.engine.question_limits import find_stop
 from keju.engine.resume import JobRequests, iter_answers, load_requests
 from keju.errors import MissingExtra, UsageError
 from keju.files import natural_key
-from keju.runs.run import Run, graded
+from keju.runs.run import Run, enter_grades
 from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Sample, Score
 
 if TYPE_CHECKING:
@@ -382,7 +382,7 @@ def _sorted_by_id(run: Run) -> Iterator[Record]:
         keys.append(b"%b\0%b\0%b%b" % (key, arm, record.epoch.to_bytes(4), number.to_bytes(4)))
     keys.sort()
     in_order = (starts[int.from_bytes(key[-4:])] for key in keys)
-    yield from graded(run.folder, run.records.at(in_order))
+    yield from enter_grades(run.folder, run.records.at(in_order))
 
 
 def _row(run: str, sample: Sample | None, record: Record) -> SampleRow:

@@ -19,7 +19,7 @@ from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_docum
 from keju.results.sittings import config_of_exam
 from keju.results.summarise import entries_of, results_of, tools_of
 from keju.runs.run import RESULTS, Run, command_name, damage_notices
-from keju.runs.sameness import changed_files, other_versions
+from keju.runs.sameness import find_changed_files, version_notices
 from keju.types import Reading, Sample
 
 
@@ -45,7 +45,7 @@ def score_run(
     jobs = _jobs_read_by(config, run)
     stage = judge_stage(config, jobs)
     facts = describe_exams(jobs)
-    changed = changed_files(run.manifest, facts)
+    changed = find_changed_files(run.manifest, facts)
     several = bool(readers and len(readers) > 1)
     disagreements: list[Disagreement] = []
     joint: list[dict[int, Joint]] = [{} for _ in jobs]
@@ -77,7 +77,7 @@ def score_run(
     ]
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
-    notices = other_versions(run.manifest, facts)
+    notices = version_notices(run.manifest, facts)
     if changed:
         notices.append(Notice("data_changed", {"file": changed[0]}))
     missing = sum(job.missing for job in jobs)

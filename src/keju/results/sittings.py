@@ -56,7 +56,7 @@ from keju.results.schema import DATA, Unlike
 from keju.runs.journal import is_fetched
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.run import Requests, Run, command_name, find_run, key_digest
-from keju.runs.sameness import changed_files
+from keju.runs.sameness import find_changed_files
 from keju.types import ALL_OUTCOMES, Outcome, Reply
 
 LOGS = "keju.interop.imports.building"
@@ -403,8 +403,8 @@ def read_run(
         job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
     stage = judge_stage(config, jobs)
     facts = describe_exams(jobs)
-    requests, changed = JobRequests(jobs), changed_files(run.manifest, facts)
-    since = run.manifest.believed_from(facts)
+    requests, changed = JobRequests(jobs), find_changed_files(run.manifest, facts)
+    since = run.manifest.find_trusted_start(facts)
     stored = StoredScores(requests, run.records, since)
     for number, start, record in run.counting(requests, match_keys=not changed):
         position, unit = requests.locate(number)

@@ -149,8 +149,8 @@ def results_of(
 def _notices_of_solver(job: Job, file: ManifestFile) -> Iterator[Notice]:
     """What could mislead about an arm with tools beyond its replies."""
     yield from job.solver.notices
-    if file.broken_off and tools_of(file.manifest, job):
-        yield Notice("episodes_broken_off", {"episodes": file.broken_off})
+    if file.interrupted_episodes and tools_of(file.manifest, job):
+        yield Notice("episodes_broken_off", {"episodes": file.interrupted_episodes})
 
 
 def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:

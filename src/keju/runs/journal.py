@@ -88,12 +88,12 @@ class Journal:
 
         Only the thread that writes may ask.
         """
-        own, there = os.fstat(self._fd), None
+        opened_stat, path_stat = os.fstat(self._fd), None
         with suppress(OSError):
-            there = self.path.stat()
-        if there is None or (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino):
+            path_stat = self.path.stat()
+        if path_stat is None or (path_stat.st_dev, path_stat.st_ino) != (opened_stat.st_dev, opened_stat.st_ino):
             raise JournalLost("journal_gone", path=self.path)
-        if own.st_size != self.size:
+        if opened_stat.st_size != self.size:
             raise JournalLost("journal_written_by_others", path=self.path)
 
     def _write(self, data: bytearray) -> None:
@@ -157,9 +157,9 @@ def is_held(path: Path) -> bool:
     No lock is tried for, so that nobody who is about to take it is kept from that.
     """
     try:
-        there = path.stat()
-        place = f"{os.major(there.st_dev):02x}:{os.minor(there.st_dev):02x}:{there.st_ino}"
-        return any(place in line.split() for line in _locks())
+        status = path.stat()
+        lock_id = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+        return any(lock_id in line.split() for line in _locks())
     except OSError:
         return False
 
@@ -174,9 +174,9 @@ def _repair(fd: int) -> int:
     end = size
     while end > 0:
         start = max(0, end - _CHUNK)
-        found = os.pread(fd, end - start, start).rfind(b"\n")
-        if found >= 0:
-            end = start + found + 1
+        position = os.pread(fd, end - start, start).rfind(b"\n")
+        if position >= 0:
+            end = start + position + 1
             break
         end = start
     if end < size:
@@ -196,13 +196,13 @@ class Records:
         self.path = folder / file
         self.damaged = 0
         """Lines that the last reading could not read."""
-        self.sealed = False
+        self.is_sealed = False
         """Whether the record that was given last is what was written, by its checksum."""
 
     def __iter__(self) -> Iterator[Record]:
-        return (record for _, record in self.placed())
+        return (record for _, record in self.with_positions())
 
-    def placed(self) -> Iterator[tuple[int, Record]]:
+    def with_positions(self) -> Iterator[tuple[int, Record]]:
         """Each record after the position at which its line begins."""
         decode = msgspec.json.Decoder(Record).decode
         self.damaged = end = 0
@@ -218,13 +218,13 @@ class Records:
                     self.damaged += len(line) == LONGEST_RECORD
                     continue
                 try:
-                    line = as_written(line)
-                    sealed = _sealed(line)
+                    line = restore_line(line)
+                    is_sealed = _has_checksum(line)
                     record = decode(line)
                 except (ValueError, RecursionError):
                     self.damaged += 1
                     continue
-                self.sealed = sealed
+                self.is_sealed = is_sealed
                 yield start, record
 
     def at(self, starts: Iterable[int]) -> Iterator[Record]:
@@ -233,12 +233,12 @@ class Records:
         with open_journal(self.path) as lines:
             for start in starts:
                 lines.seek(start)
-                line = as_written(lines.readline(LONGEST_RECORD))
+                line = restore_line(lines.readline(LONGEST_RECORD))
                 try:
-                    sealed, record = _sealed(line), decode(line)
+                    is_sealed, record = _has_checksum(line), decode(line)
                 except (ValueError, RecursionError):
                     raise DataError("journal_changed", path=self.path) from None
-                self.sealed = sealed
+                self.is_sealed = is_sealed
                 yield record
 
 
@@ -255,14 +255,14 @@ def open_journal(path: Path) -> BinaryIO:
         raise DataError("file_unreadable", where=path, problem=error.strerror) from None
 
 
-def as_written(line: bytes) -> bytes:
+def restore_line(line: bytes) -> bytes:
     """Return a line as Keju wrote it: without a carriage return or a mark that an editor added."""
     if line.endswith(b"\r\n"):
         line = line[:-2] + b"\n"
     return line.removeprefix(BOM_UTF8)
 
 
-def _sealed(line: bytes) -> bool:
+def _has_checksum(line: bytes) -> bool:
     """Whether a line has a checksum; ValueError if it is not the line's."""
     if line[-_TAIL:-_DIGITS] == _KEY:
         if int(line[-_DIGITS:-_CLOSE], 16) != crc32(line[:-_TAIL]):

@@ -22,8 +22,8 @@ from keju.config import JudgeConfig, Price, TaskConfig
 from keju.config.address import parse_address
 from keju.config.serving import shown_command
 from keju.errors import DataError, Notice, UsageError
-from keju.files import read_json, write_json, wrong_shape
-from keju.redaction import masked
+from keju.files import read_json, write_json, explain_shape
+from keju.redaction import mask_secrets
 from keju.runs.journal import FILE
 from keju.types import FaultKind
 
@@ -262,7 +262,7 @@ class Manifest(msgspec.Struct, kw_only=True):
             msgspec.convert(manifest.config, _StoredConfig)
             return manifest
         except msgspec.ValidationError as error:
-            raise DataError("manifest_damaged", path=path, problem=wrong_shape(error)) from None
+            raise DataError("manifest_damaged", path=path, problem=explain_shape(error)) from None
 
     def as_dict(self) -> dict[str, Any]:
         """The manifest as its file has it."""
@@ -270,11 +270,11 @@ class Manifest(msgspec.Struct, kw_only=True):
         return document
 
     @property
-    def wanted(self) -> int:
+    def expected_replies(self) -> int:
         """How many replies a complete run has; fewer where a rule ended the asking."""
         stopped: Mapping[str, Stopping] = self.stopped or {}
-        asked = {name: own.asked for name, own in stopped.items()}
-        return sum(asked.get(exam.name, exam.samples) * exam.epochs for exam in self.benchmarks)
+        asked_counts = {name: stopping.asked for name, stopping in stopped.items()}
+        return sum(asked_counts.get(exam.name, exam.samples) * exam.epochs for exam in self.benchmarks)
 
     @property
     def judge(self) -> dict[str, Any] | None:
@@ -284,15 +284,15 @@ class Manifest(msgspec.Struct, kw_only=True):
     @property
     def price(self) -> Price | None:
         """The price that the run was started with."""
-        asked = self.config.get("price")
-        return Price(**asked) if asked else None
+        settings = self.config.get("price")
+        return Price(**settings) if settings else None
 
-    def believed_from(self, exams: Sequence[StoredExam]) -> int:
+    def find_trusted_start(self, exams: Sequence[StoredExam]) -> int:
         """The place in the journal from which stored scores are those that `exams` would give."""
-        stored = {exam.name: _reading(exam) for exam in self.benchmarks}
-        today = {exam.name: _reading(exam) for exam in as_stored(exams)}
-        alike = all(own == stored.get(name, own) for name, own in today.items())
-        return self.read_anew if alike else NEVER
+        stored_readings = {exam.name: _reading_settings(exam) for exam in self.benchmarks}
+        today = {exam.name: _reading_settings(exam) for exam in as_stored(exams)}
+        is_unchanged = all(reading_settings == stored_readings.get(name, reading_settings) for name, reading_settings in today.items())
+        return self.read_anew if is_unchanged else NEVER
 
 
 def as_stored(exams: Sequence[StoredExam]) -> list[StoredExam]:
@@ -300,7 +300,7 @@ def as_stored(exams: Sequence[StoredExam]) -> list[StoredExam]:
     return msgspec.json.decode(msgspec.json.encode(exams), type=list[StoredExam])
 
 
-def _reading(exam: StoredExam) -> tuple[Any, ...]:
+def _reading_settings(exam: StoredExam) -> tuple[Any, ...]:
     """All that decides what is read out of a reply, and what that is worth."""
     return list(exam.readers.items()), exam.grading, exam.protocol, exam.settings, exam.filters
 
@@ -320,7 +320,7 @@ class SessionLog:
         return sum(session.seconds for session in self._entry.sessions)
 
     @property
-    def spent(self) -> dict[str, int]:
+    def total_spent(self) -> dict[str, int]:
         """What has been spent beside the lines of the journal, as far as it counts."""
         return {}
 
@@ -361,9 +361,9 @@ class ManifestFile(SessionLog):
         self.home = home or folder
         self.before = Manifest.read(folder) if self.path.is_file() else None
         """What an earlier session wrote."""
-        before = self.before or Manifest(created=now())
-        described = as_stored(exams)
-        self.believed_from = before.believed_from(described)
+        before = self.before or Manifest(created=format_now())
+        stored_exams = as_stored(exams)
+        self.trusted_from = before.find_trusted_start(stored_exams)
         """The place in the journal from which stored scores are believed."""
         journal = folder / FILE
         size = journal.stat().st_size if journal.is_file() else 0
@@ -375,19 +375,19 @@ class ManifestFile(SessionLog):
             model=config.model,
             complete=False,
             # What another tool asked stays described as it was; Keju's settings were not in force.
-            config=before.config if imported else storable(config, folder.name),
-            benchmarks=before.benchmarks if imported else described,
-            environment=environment(),
+            config=before.config if imported else make_storable(config, folder.name),
+            benchmarks=before.benchmarks if imported else stored_exams,
+            environment=describe_environment(),
             sessions=[*before.sessions],
             graded_by=UNSET if graded_by is None else _storable_judge(config, graded_by),
-            read_anew=size if self.believed_from == NEVER else self.believed_from,
+            read_anew=size if self.trusted_from == NEVER else self.trusted_from,
         )
         # A folder that was removed during the run is not made again: its records are gone.
         write = partial(write_json, self.path, self.manifest, make_folder=False)
         super().__init__(self.manifest, write)
 
     @property
-    def spent(self) -> dict[str, int]:
+    def total_spent(self) -> dict[str, int]:
         """What all sessions have sent and been sent, also for episodes that have no line."""
         sessions = self.manifest.sessions
         return {
@@ -397,10 +397,10 @@ class ManifestFile(SessionLog):
         }
 
     @property
-    def broken_off(self) -> int:
+    def interrupted_episodes(self) -> int:
         """Episodes that earlier sessions began and did not finish; they were begun again."""
-        told = [s for s in self.manifest.sessions if s.episodes_begun is not UNSET]
-        return sum((s.episodes_begun or 0) - (s.episodes_finished or 0) for s in told)
+        sessions = [session for session in self.manifest.sessions if session.episodes_begun is not UNSET]
+        return sum((session.episodes_begun or 0) - (session.episodes_finished or 0) for session in sessions)
 
     @property
     def ask_again(self) -> frozenset[FaultKind]:
@@ -443,7 +443,7 @@ class ManifestFile(SessionLog):
         self.write()
 
 
-def environment() -> dict[str, Any]:
+def describe_environment() -> dict[str, Any]:
     """Versions of what takes part in a run."""
     versions = {}
     for package in PACKAGES:
@@ -458,12 +458,12 @@ def environment() -> dict[str, Any]:
     }
 
 
-def now() -> str:
+def format_now() -> str:
     """The time as manifests write it."""
-    return this_moment(UTC).isoformat(timespec="seconds")
+    return current_time(UTC).isoformat(timespec="seconds")
 
 
-def this_moment(zone: tzinfo | None = None) -> datetime:
+def current_time(zone: tzinfo | None = None) -> datetime:
     """Return the time, here or in a zone; UsageError if the clock shows an impossible date."""
     try:
         return datetime.now(zone)
@@ -472,34 +472,34 @@ def this_moment(zone: tzinfo | None = None) -> datetime:
 
 
 def _storable_judge(config: TaskConfig, judge: JudgeConfig) -> dict[str, Any]:
-    settings: dict[str, Any] = storable(config.model_copy(update={"judge": judge}), "")["judge"]
+    settings: dict[str, Any] = make_storable(config.model_copy(update={"judge": judge}), "")["judge"]
     return settings
 
 
-def storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
+def make_storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
     """The settings as a manifest keeps them: no secret, and paths that hold from any folder."""
-    dumped = config.model_copy(update={"run_id": run_id}).model_dump(
+    settings_dump = config.model_copy(update={"run_id": run_id}).model_dump(
         mode="json", exclude_defaults=True
     )
-    dumped["seed"] = config.seed
+    settings_dump["seed"] = config.seed
     for name in COMMANDS:
-        dumped.pop(name, None)
-    for settings in (dumped, dumped.get("judge") or {}):
+        settings_dump.pop(name, None)
+    for settings in (settings_dump, settings_dump.get("judge") or {}):
         settings.get("generation_config", {}).pop("extra_headers", None)
         if settings.get("api_url"):
             settings["api_url"] = parse_address(settings["api_url"]).shown
     if config.serve is not None:
-        dumped["serve"] = shown_command(config.serve)
-    for endpoint in dumped.get("endpoints", ()):
+        settings_dump["serve"] = shown_command(config.serve)
+    for endpoint in settings_dump.get("endpoints", ()):
         endpoint["url"] = parse_address(endpoint["url"]).shown
-    paths = [(dumped, "data_dir"), (dumped, "ca_file")]
-    paths += [(args, "local_path") for args in dumped.get("dataset_args", {}).values()]
+    paths = [(settings_dump, "data_dir"), (settings_dump, "ca_file")]
+    paths += [(args, "local_path") for args in settings_dump.get("dataset_args", {}).values()]
     for settings, name in paths:
         if settings.get(name):
             settings[name] = str(Path(settings[name]).absolute())
-    if (baseline := dumped.get("until_decided")) and not _is_id(baseline, config.work_dir):
-        dumped["until_decided"] = str(Path(baseline).absolute())
-    stored: dict[str, Any] = masked(dumped)
+    if (baseline := settings_dump.get("until_decided")) and not _is_id(baseline, config.work_dir):
+        settings_dump["until_decided"] = str(Path(baseline).absolute())
+    stored: dict[str, Any] = mask_secrets(settings_dump)
     return stored
 
 

@@ -9,7 +9,7 @@ from keju.config.address import shown_url
 from keju.runs.manifest import Manifest, StoredExam, StoredSession, as_stored
 from keju.runs.run import list_runs
 
-SURE = 10
+RELIABLE_REPLIES = 10
 """Replies that tell a pace; fewer, of which whoever reads the forecast is told, tell a rough one
 where there is no other."""
 SETTINGS = ("eval_batch_size", "model_args", "executor", "rpm", "tpm", "arms")
@@ -28,7 +28,7 @@ class Pace(NamedTuple):
         return requests * self.seconds / self.replies
 
 
-def earlier_pace(config: TaskConfig, exams: list[StoredExam], at_once: int) -> Pace | None:
+def earlier_pace(config: TaskConfig, exams: list[StoredExam], in_flight: int) -> Pace | None:
     """The pace of the newest run in the work folder that is comparable; None where there is none.
 
     One of few replies counts where no other has more.
@@ -41,34 +41,34 @@ def earlier_pace(config: TaskConfig, exams: list[StoredExam], at_once: int) -> P
     if config.endpoints or config.serve is not None:
         return None
     address = shown_url(config.api_url) if config.api_url else ""
-    wanted, own = _put(as_stored(exams)), config.model_dump(mode="json")
-    rough: Pace | None = None
+    exam_settings, task_settings = _exam_settings(as_stored(exams)), config.model_dump(mode="json")
+    rough_pace: Pace | None = None
     for run in reversed(list_runs(config.work_dir)):
         manifest = run.manifest
-        same = manifest.model == config.model.strip() and not manifest.imported
-        if not same or _put(manifest.benchmarks) != wanted or not _alike(manifest, own):
+        is_same_model = manifest.model == config.model.strip() and not manifest.imported
+        if not is_same_model or _exam_settings(manifest.benchmarks) != exam_settings or not _has_same_settings(manifest, task_settings):
             continue
         for session in manifest.sessions[-1:] if manifest.complete else ():
             replies = session.requests - session.retries
-            busy = replies >= 2 * at_once and session.seconds > 0
-            if busy and session.ended and _address(session) == address:
+            was_busy = replies >= 2 * in_flight and session.seconds > 0
+            if was_busy and session.ended and _address(session) == address:
                 pace = Pace(manifest.run, replies, session.seconds)
-                if replies >= SURE:
+                if replies >= RELIABLE_REPLIES:
                     return pace
-                rough = rough or pace
-    return rough
+                rough_pace = rough_pace or pace
+    return rough_pace
 
 
-def _put(exams: list[StoredExam]) -> list[Any]:
+def _exam_settings(exams: list[StoredExam]) -> list[Any]:
     """How exams are put, as far as it decides on the length of prompts and replies."""
     return [(exam.name, exam.protocol.name, exam.settings, exam.sampling) for exam in exams]
 
 
-def _alike(manifest: Manifest, own: dict[str, Any]) -> bool:
+def _has_same_settings(manifest: Manifest, task_settings: dict[str, Any]) -> bool:
     fields = TaskConfig.model_fields
     for name in SETTINGS:
-        usual = fields[name].get_default(call_default_factory=True)
-        if manifest.config.get(name, usual) != own[name]:
+        default = fields[name].get_default(call_default_factory=True)
+        if manifest.config.get(name, default) != task_settings[name]:
             return False
     return True
 

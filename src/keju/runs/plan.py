@@ -16,7 +16,7 @@ from typing import Self
 import msgspec
 
 from keju.errors import DataError, UsageError, WriteError
-from keju.files import is_there, open_own, read_json, take_lock, write_json, wrong_shape
+from keju.files import is_there, open_own, read_json, take_lock, write_json, explain_shape
 from keju.runs.manifest import MANIFEST
 
 PLAN = "plan.json"
@@ -50,7 +50,7 @@ class StoredPlan(msgspec.Struct, kw_only=True):
         try:
             return msgspec.convert(read_json(folder / PLAN), cls)
         except msgspec.ValidationError as error:
-            problem = wrong_shape(error)
+            problem = explain_shape(error)
             raise DataError("plan_damaged", path=folder / PLAN, problem=problem) from None
 
     def write(self, folder: Path) -> None:
@@ -65,7 +65,7 @@ def find_plan(name: str, work_dir: str) -> Path | None:
 
 
 @contextmanager
-def plan_folder(folder: Path) -> Iterator[None]:
+def open_plan_folder(folder: Path) -> Iterator[None]:
     """The folder of a plan, made if need be, for one process alone."""
     if (folder / MANIFEST).is_file():
         raise UsageError("plan_is_run", folder=folder)

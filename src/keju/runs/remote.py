@@ -38,14 +38,14 @@ class Receipt(msgspec.Struct):
     files: dict[str, str] = {}
 
 
-def fetched(address: str) -> Path:
+def fetch_run(address: str) -> Path:
     """The folder of a run that lies at an address, as it is there now.
 
     UsageError where there is none, DataError where the store does not give it.
     """
     if _CREDENTIALS.match(address):
         raise UsageError("remote_credentials")
-    with _told(address):
+    with _explain_errors(address):
         try:
             import fsspec
         except ImportError:
@@ -53,20 +53,20 @@ def fetched(address: str) -> Path:
         store, root = fsspec.core.url_to_fs(address)
         root = root.rstrip("/")
         store.invalidate_cache()
-        there = {
+        remote_files = {
             str(PurePosixPath(path).relative_to(root)): path for path in sorted(store.find(root))
         }
-        if MANIFEST not in there:
+        if MANIFEST not in remote_files:
             raise UsageError("remote_none", address=address)
-        if unsafe := next((name for name in there if ".." in PurePosixPath(name).parts), None):
+        if unsafe := next((name for name in remote_files if ".." in PurePosixPath(name).parts), None):
             raise DataError("remote_unsafe", address=address, name=unsafe)
         digest = sha256(address.encode()).hexdigest()[:_DIGITS]
         folder = cache_root(os.environ) / "runs" / digest / PurePosixPath(root).name
-        _bring(store, address, there, folder)
+        _update_copy(store, address, remote_files, folder)
     return folder
 
 
-def _bring(store: Any, address: str, there: dict[str, str], folder: Path) -> None:
+def _update_copy(store: Any, address: str, remote_files: dict[str, str], folder: Path) -> None:
     """Make a folder the copy of what is there; the manifest comes last, and makes it a run."""
     receipt = Receipt(address)
     if is_fetched(folder):
@@ -74,21 +74,21 @@ def _bring(store: Any, address: str, there: dict[str, str], folder: Path) -> Non
             receipt = msgspec.convert(read_json(folder / RECEIPT), Receipt)
         except (DataError, msgspec.ValidationError):
             shutil.rmtree(folder)
-    for name in receipt.files.keys() - there.keys():
+    for name in receipt.files.keys() - remote_files.keys():
         (folder / name).unlink(missing_ok=True)
-    known, receipt.files = receipt.files, {}
+    old_marks, receipt.files = receipt.files, {}
     write_json(folder / RECEIPT, receipt)
-    for name in sorted(there, key=lambda name: name == MANIFEST):
-        mark = str(store.ukey(there[name]))
-        if known.get(name) != mark or not (folder / name).is_file():
-            with store.open(there[name], "rb") as source, whole_file(folder / name) as copy:
+    for name in sorted(remote_files, key=lambda name: name == MANIFEST):
+        mark = str(store.ukey(remote_files[name]))
+        if old_marks.get(name) != mark or not (folder / name).is_file():
+            with store.open(remote_files[name], "rb") as source, whole_file(folder / name) as copy:
                 shutil.copyfileobj(source, copy)
         receipt.files[name] = mark
     write_json(folder / RECEIPT, receipt)
 
 
 @contextmanager
-def _told(address: str) -> Iterator[None]:
+def _explain_errors(address: str) -> Iterator[None]:
     """Make one line of whatever a store or its package raises; there is no common error of them."""
     try:
         yield
@@ -97,11 +97,11 @@ def _told(address: str) -> Iterator[None]:
     except FileNotFoundError:
         raise UsageError("remote_none", address=address) from None
     except ImportError as error:  # the package for this kind of store
-        raise UsageError("remote_package", address=address, problem=_line(error)) from None
+        raise UsageError("remote_package", address=address, problem=_first_line(error)) from None
     except Exception as error:
-        raise DataError("remote_failed", address=address, problem=_line(error)) from None
+        raise DataError("remote_failed", address=address, problem=_first_line(error)) from None
 
 
-def _line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """The first line of what an error says, or its kind."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

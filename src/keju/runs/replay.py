@@ -13,26 +13,26 @@ from keju.models.base import Model
 from keju.models.registry import fit_sampling, kind_of
 from keju.runs.journal import FILE, Records
 from keju.runs.manifest import Manifest
-from keju.runs.run import counting, near_runs
+from keju.runs.run import select_counting, near_runs
 from keju.types import Fault, Reply, Request, Sampling
 
 
 def make(config: TaskConfig) -> ReplayModel:
     """The model of ``replay:RUN``, a folder or an id below the folder of runs."""
     run = config.model.strip().partition(":")[2]
-    for place in (Path(run).expanduser(), Path(config.work_dir) / run) if run else ():
-        if (place / FILE).is_file() or place.is_file():
-            return ReplayModel(place)
+    for candidate in (Path(run).expanduser(), Path(config.work_dir) / run) if run else ():
+        if (candidate / FILE).is_file() or candidate.is_file():
+            return ReplayModel(candidate)
     hint = near_runs(run, Path(config.work_dir))
     raise ConfigError("replay_no_run", name=run, work_dir=config.work_dir, hint=hint)
 
 
-def fit(config: TaskConfig, asked: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
+def fit(config: TaskConfig, requested: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
     """Sampling as the recorded model was sent it, since that is part of a request's hash."""
     stored = make(config)
     name = "" if kind_of(stored.name).names_itself else stored.name
-    recorded = {"model": name, "model_args": stored.model_args}
-    return fit_sampling(config.model_copy(update=recorded), asked)
+    recorded_settings = {"model": name, "model_args": stored.model_args}
+    return fit_sampling(config.model_copy(update=recorded_settings), requested)
 
 
 class ReplayModel(Model):
@@ -65,7 +65,7 @@ class ReplayModel(Model):
             return
         table, path = DigestTable(), self._records.path
         try:
-            for number, start, record in counting(self._records.placed(), table, grow=True):
+            for number, start, record in select_counting(self._records.with_positions(), table, grow=True):
                 position = start if record.reply.error is None else -1
                 self._starts[number : number + 1] = array("q", [position])
         except UsageError as error:

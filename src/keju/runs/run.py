@@ -47,7 +47,7 @@ from keju.config.load import of_run, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import is_there, read_json, typed_path, whole_file
 from keju.runs.journal import FILE, RECEIPT, Journal, Records, is_fetched, open_journal
-from keju.runs.manifest import MANIFEST, Manifest, StoredExam, this_moment
+from keju.runs.manifest import MANIFEST, Manifest, StoredExam, current_time
 from keju.types import Reading, Record
 
 RESULTS, REPORT = "results.json", "report.html"
@@ -92,30 +92,30 @@ class Counting:
 
     def __init__(self, *, by_key: bool) -> None:
         self._by_key = by_key
-        self._replied = bytearray()
+        self._has_reply = bytearray()
 
-    def takes(self, number: int, failed: bool) -> bool:
+    def counts_now(self, number: int, failed: bool) -> bool:
         """Whether a record counts now; it takes the place of the one that counted before."""
-        replied = self._replied
-        if number >= len(replied):
-            replied += bytes(number + 1 - len(replied))
-        if replied[number] and (failed or not self._by_key):
+        has_reply = self._has_reply
+        if number >= len(has_reply):
+            has_reply += bytes(number + 1 - len(has_reply))
+        if has_reply[number] and (failed or not self._by_key):
             return False
-        replied[number] |= not failed
+        has_reply[number] |= not failed
         return True
 
     def begin(self, failed: Iterable[bool]) -> None:
         """Take in the first records of further requests, which all count."""
-        self._replied += bytes(not each for each in failed)
+        self._has_reply += bytes(not is_failed for is_failed in failed)
 
 
-def counting(
-    placed: Iterable[tuple[int, Record]],
+def select_counting(
+    records: Iterable[tuple[int, Record]],
     table: DigestTable,
     *,
     by_key: bool = False,
     grow: bool = False,
-    on_other: Callable[[Record], None] = lambda _: None,
+    on_unmatched: Callable[[Record], None] = lambda _: None,
 ) -> Iterator[Counted]:
     """The records that count, by the rule above, in the order of the journal.
 
@@ -123,17 +123,17 @@ def counting(
     with the others. An error may be followed by the reply, or the later error, that takes its
     place.
     """
-    number_of = table.add if grow else table.find
+    find_number = table.add if grow else table.find
     rule = Counting(by_key=by_key)
-    for start, record in placed:
+    for start, record in records:
         if by_key:
             digest = key_digest(record.bench, record.id, record.arm, record.epoch)
         else:
             digest = hash_digest(record.hash)
-        number = number_of(digest)
+        number = find_number(digest)
         if number < 0:
-            on_other(record)
-        elif rule.takes(number, record.reply.fault is not None):
+            on_unmatched(record)
+        elif rule.counts_now(number, record.reply.fault is not None):
             yield number, start, record
 
 
@@ -194,15 +194,15 @@ class Run:
         Without `requests`, and where none of them is in the journal, records are told apart by
         their keys; `match_keys` rules the latter out where the data is not that of the run.
         """
-        matched = False
+        has_match = False
         if requests is not None and not requests.fresh:
-            for counted in counting(self.records.placed(), requests.by_hash):
-                matched = True
+            for counted in select_counting(self.records.with_positions(), requests.by_hash):
+                has_match = True
                 yield counted
-        if not matched and match_keys:
+        if not has_match and match_keys:
             table = requests.by_key if requests is not None else DigestTable()
             grow = requests is None
-            yield from counting(self.records.placed(), table, by_key=True, grow=grow)
+            yield from select_counting(self.records.with_positions(), table, by_key=True, grow=grow)
 
     def answers(
         self, requests: Requests | None = None, *, read: Read | None = None
@@ -221,7 +221,7 @@ class Run:
         records = self.records.at(starts[number] for number in numbers)
         if read is not None:
             records = map(read, numbers, (starts[number] for number in numbers), records)
-        return zip(numbers, graded(self.folder, records), strict=True)
+        return zip(numbers, enter_grades(self.folder, records), strict=True)
 
 
 def damage_notices(lines: int, missing: int) -> list[Notice]:
@@ -232,11 +232,11 @@ def damage_notices(lines: int, missing: int) -> list[Notice]:
     return [Notice("damaged_lines", {"lines": lines})] if lines and missing else []
 
 
-def missing_notices(done: int, whole: int) -> list[Notice]:
+def missing_notices(done: int, total: int) -> list[Notice]:
     """The notice that numbers are of a part of the replies; without any there are no numbers."""
-    if not 0 < done < whole:
+    if not 0 < done < total:
         return []
-    return [Notice("replies_missing", {"part": done, "whole": whole})]
+    return [Notice("replies_missing", {"part": done, "whole": total})]
 
 
 def open_run(name: str | Path, work_dir: str = "runs") -> Run:
@@ -254,27 +254,27 @@ def list_runs(work_dir: str = "runs") -> list[Run]:
     return [run for _, run in sorted(runs, key=itemgetter(0))]
 
 
-def latest_beside(run: Run) -> Run | None:
+def find_comparable_run(run: Run) -> Run | None:
     """The newest other complete run in the same folder that sat an exam of this one's alike.
 
     That is the same questions, put, read and judged in the same way, in the same arms.
     """
-    own = _sat(run.manifest)
-    for other in reversed(list_runs(str(run.folder.parent))):
-        alike = other.manifest.complete and any(exam in own for exam in _sat(other.manifest))
-        if alike and other.folder.name != run.folder.name:
-            return other
+    run_exams = _exam_keys(run.manifest)
+    for other_run in reversed(list_runs(str(run.folder.parent))):
+        is_comparable = other_run.manifest.complete and any(exam in run_exams for exam in _exam_keys(other_run.manifest))
+        if is_comparable and other_run.folder.name != run.folder.name:
+            return other_run
     return None
 
 
-def _sat(manifest: Manifest) -> list[Any]:
+def _exam_keys(manifest: Manifest) -> list[Any]:
     """The exams of a run, each with all that two runs must share for a comparison to tell much."""
     config = manifest.config
     arms = sorted(str(arm.get("name")) for arm in config.get("arms") or () if isinstance(arm, dict))
-    chosen = [config.get(name) for name in ("ids", "failed_of", "shard")]
+    question_settings = [config.get(name) for name in ("ids", "failed_of", "shard")]
     judge = manifest.judge
     return [
-        (exam.name, *_manner(exam), exam.data.version, exam.data.files, arms, chosen, judge)
+        (exam.name, *_manner(exam), exam.data.version, exam.data.files, arms, question_settings, judge)
         for exam in manifest.benchmarks
     ]
 
@@ -290,10 +290,10 @@ def _manner(exam: StoredExam) -> tuple[Any, ...]:
 
 def new_run_id(model: str, datasets: list[str]) -> str:
     """A name that sorts by time and says what was run: ``20260101-120000-quiz-scripted``."""
-    stamp = this_moment().strftime("%Y%m%d-%H%M%S")
+    stamp = current_time().strftime("%Y%m%d-%H%M%S")
     words = "-".join(filter(None, map(_plain_name, (*datasets, model))))
-    whole = f"{stamp}-{words}"[:_LONGEST_ID].encode()[:_LONGEST_NAME].decode(errors="ignore")
-    return whole.rstrip("-.")
+    run_id = f"{stamp}-{words}"[:_LONGEST_ID].encode()[:_LONGEST_NAME].decode(errors="ignore")
+    return run_id.rstrip("-.")
 
 
 _LONGEST_ID, _LONGEST_NAME = 96, 200
@@ -315,7 +315,7 @@ class RunFolder(NamedTuple):
     """Where a run is saved, and whether it begins here."""
 
     path: Path
-    new: bool
+    is_new: bool
     replaced: Path | None = None
     """Where the run now is whose place it takes."""
 
@@ -324,31 +324,31 @@ class RunFolder(NamedTuple):
 
         The run whose place it took is put back.
         """
-        if not self.new or not self.path.is_dir():
+        if not self.is_new or not self.path.is_dir():
             return
-        left = list(self.path.iterdir())
-        if all(path.stat().st_size == 0 for path in left):
-            for path in left:
+        paths = list(self.path.iterdir())
+        if all(path.stat().st_size == 0 for path in paths):
+            for path in paths:
                 path.unlink()
             self.path.rmdir()
             if self.replaced is not None:
                 self.replaced.rename(self.path)
 
 
-def run_folder(config: TaskConfig) -> RunFolder:
+def make_run_folder(config: TaskConfig) -> RunFolder:
     """The folder of a run, made if need be: the one it names, or a new one of its own."""
     refuse_unknown_run(config)
     work_dir = Path(config.work_dir)
     if config.run_id is not None:
         folder = work_dir / config.run_id
-        replaced = _moved_aside(folder) if config.replace else None
+        replaced = _move_aside(folder) if config.replace else None
         existed = folder.exists()
-        return RunFolder(_create(folder, exist_ok=True), new=not existed, replaced=replaced)
+        return RunFolder(_create(folder, exist_ok=True), is_new=not existed, replaced=replaced)
     name = new_run_id(config.model, config.datasets)
     for number in range(1, 1000):  # others may start in the same second
         folder = work_dir / (name if number == 1 else f"{name}-{number}")
         try:
-            return RunFolder(_create(folder, exist_ok=False), new=True)
+            return RunFolder(_create(folder, exist_ok=False), is_new=True)
         except FileExistsError:
             continue
     raise UsageError("run_too_many", work_dir=work_dir, name=name)
@@ -361,8 +361,8 @@ def command_name(folder: Path) -> str:
     """
     if is_fetched(folder):
         return shlex.quote(read_json(folder / RECEIPT)["address"])
-    usual = folder.absolute().parent == runs_folder(None).absolute()
-    return shlex.quote(folder.name if usual else typed_path(folder))
+    is_usual_place = folder.absolute().parent == runs_folder(None).absolute()
+    return shlex.quote(folder.name if is_usual_place else typed_path(folder))
 
 
 def refuse_unknown_run(config: TaskConfig) -> None:
@@ -379,7 +379,7 @@ def refuse_unknown_run(config: TaskConfig) -> None:
         )
 
 
-def _moved_aside(folder: Path) -> Path | None:
+def _move_aside(folder: Path) -> Path | None:
     """Rename the folder of a run to ``RUN.replaced-1``, or to the next number that is free.
 
     UsageError if another process writes to it.
@@ -388,9 +388,9 @@ def _moved_aside(folder: Path) -> Path | None:
         return None
     if not any((folder / name).is_file() for name in (MANIFEST, FILE)) and any(folder.iterdir()):
         raise UsageError("run_not_a_run", folder=folder)
-    taken = {path.name for path in folder.parent.glob(f"{folder.name}{REPLACED}*")}
-    numbered = (f"{folder.name}{REPLACED}{number}" for number in count(1))
-    aside = folder.with_name(next(name for name in numbered if name not in taken))
+    taken_names = {path.name for path in folder.parent.glob(f"{folder.name}{REPLACED}*")}
+    candidate_names = (f"{folder.name}{REPLACED}{number}" for number in count(1))
+    aside = folder.with_name(next(name for name in candidate_names if name not in taken_names))
     try:
         with Journal(folder):
             folder.rename(aside)
@@ -419,9 +419,9 @@ def find_run(name: str, work_dir: str = "runs") -> Path:
     What lies at an address (``s3://bucket/run``) is fetched: the folder is a copy.
     """
     if "://" in name:
-        from keju.runs.remote import fetched
+        from keju.runs.remote import fetch_run
 
-        return fetched(name)
+        return fetch_run(name)
     for folder in (Path(name), Path(work_dir) / name):
         if is_there(folder / MANIFEST):
             return folder
@@ -451,17 +451,17 @@ def write_grades(folder: Path, grades: Iterable[Grade]) -> None:
     """Write the whole file or none; no file where there are no grades."""
     encode, path = msgspec.json.Encoder().encode, folder / GRADES
     remaining = iter(grades)
-    first = next(remaining, None)
-    if first is None:
+    first_grade = next(remaining, None)
+    if first_grade is None:
         path.unlink(missing_ok=True)
         return
     with whole_file(path) as file:
-        file.write(encode(first) + b"\n")
+        file.write(encode(first_grade) + b"\n")
         for grade in remaining:
             file.write(encode(grade) + b"\n")
 
 
-def graded(folder: Path, records: Iterable[Record]) -> Iterator[Record]:
+def enter_grades(folder: Path, records: Iterable[Record]) -> Iterator[Record]:
     """The same records, with the judges' grades entered where there are any."""
     path = folder / GRADES
     if not path.is_file():

@@ -29,8 +29,8 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from keju.bounds import unpacking
-from keju.errors import DataError, Hint, joined
+from keju.bounds import unpack_gzip
+from keju.errors import DataError, Hint, join_hints
 from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles, as_json, table_rows, whole
 
 HubName = Literal["huggingface", "modelscope"]
@@ -211,7 +211,7 @@ class DataFolder:
         if not name.endswith(".gz"):
             return raw
         where = place.where(name)
-        return whole(unpacking(io.BytesIO(raw), where), where)
+        return whole(unpack_gzip(io.BytesIO(raw), where), where)
 
     def text(self, name: str) -> str:
         """The content of `name` as UTF-8 text, line ends kept as they are."""
@@ -382,7 +382,7 @@ def locate(
         from keju.sources.pull import pull
 
         return pull(benchmark, layout, hub, environ=environ).folder(layout)
-    values = {"tried": joined("joined_by_comma", tried), "forbidden": ""}
+    values = {"tried": join_hints("joined_by_comma", tried), "forbidden": ""}
     if hub:
         values["forbidden"] = Hint("data_offline", hub=hub)
     raise DataError("data_none", benchmark=benchmark, **values)

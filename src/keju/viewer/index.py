@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from keju.runs.journal import FILE, Records, open_journal
-from keju.runs.run import GRADES, Counting, graded
+from keju.runs.run import GRADES, Counting, enter_grades
 from keju.types import BROKEN_FINISHES, Outcome, Record, Sample, Tier
 from keju.viewer.blocks import blocks
 
@@ -209,7 +209,7 @@ class Index:
         else:
             for position, (key, lost) in enumerate(zip(keys, failed, strict=True)):
                 number = numbers.add(key)
-                if rule.takes(number, lost):
+                if rule.counts_now(number, lost):
                     again[number] = position
             lines = [lines[position] for position in again.values()]
             starts = [starts[position] for position in again.values()]
@@ -249,7 +249,7 @@ class Index:
     def records(self, numbers: Iterable[int]) -> list[Record]:
         """The records of these numbers, with the judges' grades entered."""
         records = Records(self.folder).at(self.starts[number] for number in numbers)
-        return list(graded(self.folder, records))
+        return list(enter_grades(self.folder, records))
 
     def counts(self) -> Counter[tuple[Part, Kind]]:
         """How many replies there are, by part and kind."""

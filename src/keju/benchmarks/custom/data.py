@@ -35,7 +35,7 @@ from keju.benchmarks.data_checks import QuestionChecks, content_of
 from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
 from keju.config.exams import EXAM_FILES
 from keju.config.strict import scalar
-from keju.errors import ConfigError, DataError, Hint, did_you_mean, nearest
+from keju.errors import ConfigError, DataError, Hint, did_you_mean, find_nearest
 from keju.files import TABLE, parse_json
 from keju.sources.folder import SUFFIXES, DataFolder
 from keju.types import LABELS, Sample
@@ -347,7 +347,7 @@ def _no_question(row: Mapping[str, Any], where: str) -> DataError:
     if any(name in row for name in QUESTION):
         return DataError("custom.no_question", where=where)
     found = [str(name) for name in row]
-    near = nearest(QUESTION[0], found)
+    near = find_nearest(QUESTION[0], found)
     hint = Hint("custom.rename", name=near) if near else ""
     return DataError("custom.no_question_field", where=where, found=found, hint=hint)
 

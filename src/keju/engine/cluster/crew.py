@@ -25,7 +25,7 @@ from keju.engine.limits import Spending
 from keju.engine.sharing import SHARE
 from keju.engine.solver import Solver
 from keju.engine.watching import WORK
-from keju.errors import ConfigError, KejuError, Notice, RunIncomplete, UsageError, joined
+from keju.errors import ConfigError, KejuError, Notice, RunIncomplete, UsageError, join_hints
 from keju.models.base import Model
 from keju.models.registry import LOCAL, kind_of
 from keju.runs.manifest import FIXED_FACTS
@@ -156,7 +156,7 @@ class Crew(Channel):
         """Return the resources that an actor needs and those of the nodes, as text."""
         names = self._need.amounts or {"CPU": 0.0}
         node_amounts = [_amounts({name: node.get(name, 0.0) for name in names}) for node in nodes]
-        nodes_text = joined("joined_by_semicolon", node_amounts or [_amounts({"CPU": 0.0})])
+        nodes_text = join_hints("joined_by_semicolon", node_amounts or [_amounts({"CPU": 0.0})])
         return {"need": _amounts(names), "nodes": nodes_text}
 
     # Places
@@ -395,7 +395,7 @@ class Crew(Channel):
 
 def _amounts(amounts: dict[str, float]) -> str:
     """Return amounts as text: ``2 CPU, 1 GPU``."""
-    return joined("joined_by_comma", [f"{amount:g} {name}" for name, amount in amounts.items()])
+    return join_hints("joined_by_comma", [f"{amount:g} {name}" for name, amount in amounts.items()])
 
 
 def check_executor(config: TaskConfig, jobs: Iterable[Job]) -> None:

@@ -36,7 +36,7 @@ from keju.results.schema import Results
 from keju.results.summarise import build_results
 from keju.runs.journal import Journal
 from keju.runs.manifest import Manifest, ManifestFile
-from keju.runs.run import Run, run_folder
+from keju.runs.run import Run, make_run_folder
 from keju.types import Record, Reply
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
@@ -249,8 +249,8 @@ def _write(
     report: bool,
 ) -> Imported:
     jobs = make_jobs(config)
-    place = run_folder(config)
-    if not place.new and any(place.path.iterdir()):
+    place = make_run_folder(config)
+    if not place.is_new and any(place.path.iterdir()):
         raise UsageError("import_run_exists", path=place.path)
     try:
         with whole_folder(place.path) as folder:

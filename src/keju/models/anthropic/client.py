@@ -13,7 +13,7 @@ import msgspec
 from keju.config import TaskConfig
 from keju.config.address import ANTHROPIC, MESSAGES, SHORT_NAMES, messages_address
 from keju.config.address import AS_OF as NAMES_AS_OF
-from keju.errors import ConfigError, EndpointError, Notice, nearest
+from keju.errors import ConfigError, EndpointError, Notice, find_nearest
 from keju.messages import first_of
 from keju.models.anthropic.sampling import (
     AS_OF,
@@ -258,7 +258,7 @@ class AnthropicModel(HttpModel):
         if self.name in offered or not offered:
             code = "endpoint_without_model_or_route"
             return endpoint_error(code, self, fault_text(fault), model=self.name)
-        near = nearest(self.name, offered)
+        near = find_nearest(self.name, offered)
         return endpoint_error(
             "endpoint_without_model",
             self,

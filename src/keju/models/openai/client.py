@@ -15,7 +15,7 @@ import msgspec
 
 from keju.config import TaskConfig
 from keju.config.address import OPENAI, PATHS, Address, parse_address
-from keju.errors import ConfigError, EndpointError, Hint, Notice, nearest
+from keju.errors import ConfigError, EndpointError, Hint, Notice, find_nearest
 from keju.messages import first_of
 from keju.models.base import Model, NotReady, Redactor, fault_text, refusal
 from keju.models.labels import shows_spaces
@@ -313,7 +313,7 @@ class OpenAIModel(HttpModel):
         except (TransportError, ValueError, LookupError, TypeError, RecursionError):
             offered = []  # the endpoint does not tell
         if offered and name not in offered:
-            near = nearest(name, offered)
+            near = find_nearest(name, offered)
             return endpoint_error(
                 "endpoint_without_model",
                 self,
