@@ -1,4 +1,4 @@
-"""Parts of one run, sat in several jobs, as one run: ``keju merge``."""
+"""Merge the parts of one run, made by several jobs, into one run: ``keju merge``."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from keju.results.schema import Results
 from keju.results.summarise import build_results
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, ManifestFile
-from keju.runs.parts import lock_parts, join, merge_manifests, part_notices
+from keju.runs.parts import join, lock_parts, merge_manifests, part_notices
 from keju.runs.run import Run, damage_notices, write_grades
-from keju.task import Finished, count_missing, resume_command, find_shortfall
+from keju.task import Finished, count_missing, find_shortfall, resume_command
 
 
 def merge_runs(
     parts: Sequence[Run], folder: Path, *, data_dir: str | None = None, report: bool = True
 ) -> Finished:
-    """Make one run of its parts in a folder that is not there yet; the parts stay as they are.
+    """Merge parts of a run into a new folder. The parts stay unchanged.
 
-    The folder is there when all is written: a command that was killed can be repeated.
-    UsageError where they are not parts of one run, or where replies of theirs would not count.
+    The folder appears when everything is written, so a command that was killed can be repeated.
+    Raise UsageError if they are not parts of one run, or if some of their replies would not count.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError("merge_exists", folder=folder)
@@ -52,7 +52,7 @@ def merge_runs(
                 notices = part_notices(parts, joined.duplicates)
                 stage_arguments = judged_config, jobs, file, joined.damaged, notices
                 results, stop = _finish(*stage_arguments, report=report)
-    # The command is one for a folder that is there.
+    # The command is different before the folder exists.
     return Finished(results, folder, resume_command(judged_config, folder, stop), stop)
 
 
@@ -65,7 +65,7 @@ def _finish(
     *,
     report: bool,
 ) -> tuple[Results, KejuError | None]:
-    """Write the results of the whole; return them, and what is missing."""
+    """Write the results of the merged run. Return them, and the error for missing replies."""
     folder = file.path.parent
     requests = JobRequests(jobs)
     stage = judge_stage(config, jobs)

@@ -1,8 +1,8 @@
-"""Ctrl-C, SIGTERM and SIGHUP: one meaning, from the first import to the last file.
+"""Ctrl-C, SIGTERM and SIGHUP: they have the same effect during the whole process.
 
-They raise KeyboardInterrupt, except where a function asks to be called instead. What is saved is
-saved whole at any moment, so that they may come at any moment. Work in another thread than the
-main one, which hears no signal, is interrupted by whoever holds its `Remote`.
+They raise KeyboardInterrupt, unless a function asks to be called instead. Files are always written
+whole, so a signal may come at any moment. Only the main thread receives signals. Work in another
+thread is interrupted through its `Remote`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _received: list[int] = []
 
 
 def listen() -> None:
-    """From now on, each of them interrupts this process."""
+    """Let the signals interrupt this process from now on."""
     for number in _handled_signals():
         signal.signal(number, _interrupt)
 
 
 def stop_listening() -> None:
-    """From now on, each of them ends this process without a word."""
+    """Let the signals end this process silently from now on."""
     for number in _handled_signals():
         signal.signal(number, signal.SIG_DFL)
 
 
 def _handled_signals() -> list[signal.Signals]:
-    """All of them; not the one that ``nohup`` has made the process ignore."""
+    """Return the signals to handle: all, except SIGHUP if ``nohup`` made the process ignore it."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [number for number in NUMBERS if number != signal.SIGHUP or not ignored]
 
@@ -48,10 +48,10 @@ def _interrupt(number: int, _: FrameType | None) -> NoReturn:
 
 @contextmanager
 def call_on_loop(handler: Callable[[], None], loop: AbstractEventLoop) -> Iterator[None]:
-    """While it is open, they call a function on a loop that runs in the main thread.
+    """While it is open, signals call a function on a loop that runs in the main thread.
 
-    One that came before and was lost is made up for: Python drops an exception that a handler
-    raises inside a destructor, or inside a callback of C code.
+    It also calls the function for an earlier signal that was lost: Python drops an exception that a
+    handler raises inside a destructor, or inside a callback of C code.
     """
     old_handlers = {number: signal.getsignal(number) for number in _handled_signals()}
     for number in old_handlers:
@@ -69,9 +69,9 @@ def call_on_loop(handler: Callable[[], None], loop: AbstractEventLoop) -> Iterat
 
 @contextmanager
 def call_between_steps(handler: Callable[[], None]) -> Iterator[None]:
-    """While it is open, they call a function, between two steps of whatever the thread does.
+    """While it is open, signals call a function between two steps of the thread.
 
-    Another than the main thread has its remote.
+    A thread other than the main one uses its remote.
     """
     if threading.current_thread() is not threading.main_thread():
         remote = REMOTE.get()
@@ -92,14 +92,14 @@ def call_between_steps(handler: Callable[[], None]) -> Iterator[None]:
 
 
 class Remote:
-    """Interrupts work that goes on in a thread of its own, as a signal does in the main one."""
+    """Interrupts work in another thread, as a signal does in the main one."""
 
     def __init__(self) -> None:
         self._interrupts = 0
         self._handler: Callable[[], None] | None = None
 
     def interrupt(self) -> None:
-        """Interrupt it; what has not begun to listen yet hears of it when it does."""
+        """Interrupt the work. If it does not listen yet, it is interrupted when it does."""
         self._interrupts += 1
         if self._handler is not None:
             self._handler()
@@ -116,7 +116,7 @@ class Remote:
 
     @contextmanager
     def call_between_steps(self, handler: Callable[[], None]) -> Iterator[None]:
-        """While it is open, an interrupt calls a function in whatever thread it comes from."""
+        """While it is open, an interrupt calls a function in the thread of the interrupt."""
         with self._open(handler, handler):
             yield
 
@@ -132,7 +132,7 @@ class Remote:
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
-    """Do `work` in a thread of its own, for which nobody waits where an interrupt comes first."""
+    """Run `work` in a thread of its own. An interrupt does not wait for the thread."""
     from asyncio import wrap_future
     from concurrent.futures import Future
 
@@ -151,4 +151,4 @@ async def run_in_thread(work: Callable[[], T]) -> T:
 
 
 REMOTE: ContextVar[Remote | None] = ContextVar("keju_remote", default=None)
-"""Who may interrupt the work of this context."""
+"""The remote that may interrupt the work of this context."""

@@ -59,9 +59,9 @@ from keju.runs.run import (
     command_name,
     damage_notices,
     find_run,
+    make_run_folder,
     open_run,
     refuse_unknown_run,
-    make_run_folder,
     write_grades,
 )
 
@@ -73,33 +73,33 @@ if TYPE_CHECKING:
 
 
 class Finished(NamedTuple):
-    """How a task ended."""
+    """The result of a task."""
 
     results: Results
     folder: Path
     resume_command: str
     """Empty where resuming would change nothing."""
     error: KejuError | None = None
-    """What ended it early."""
+    """The error that ended it early."""
 
     @property
     def exit_code(self) -> int:
-        """That of the command."""
+        """The exit code of the command."""
         return self.error.exit_code if self.error else 0
 
     @property
     def message(self) -> str:
-        """Why it ended early, in one line; empty if it did not."""
+        """Why it ended early, in one line, or ""."""
         return str(self.error) if self.error else ""
 
     @property
     def document(self) -> dict[str, Any]:
-        """The results as the plain document that ``results.json`` holds."""
+        """The results as the plain document in ``results.json``."""
         return to_document(self.results)
 
     @property
     def problem(self) -> str:
-        """Why it ended early, and how to go on."""
+        """Why it ended early, and how to continue."""
         if self.error is None:
             return ""
         resume = self.resume_command
@@ -109,10 +109,10 @@ class Finished(NamedTuple):
 def run_exams(
     config: TaskConfig, *, display: Display | None = None, report: bool = True
 ) -> Finished:
-    """Run the exams of `config`; go on with the run of the same id as far as it is the same run.
+    """Run the exams of `config`. Continue the run with the same id if it is the same run.
 
-    A judge is asked only where `config` names it. The verdicts of another one, whom ``keju judge``
-    asked about this run, stay in force.
+    A judge grades only if `config` names it. The verdicts of another judge, from ``keju judge``,
+    stay valid.
     """
     display = display or Display()
     with watching(config, display):
@@ -120,11 +120,17 @@ def run_exams(
 
 
 def _notify_watcher(finished: Finished) -> Finished:
-    """`finished`, of which whoever follows the run is told."""
+    """Notify the watcher of the results and return `finished`."""
     if (watcher := WATCHER.get()) is not None:
         headlines = [
             Headline(
-                entry.name, entry.arm, entry.reader, entry.headline, metric.value, metric.ci95, metric.n
+                entry.name,
+                entry.arm,
+                entry.reader,
+                entry.headline,
+                metric.value,
+                metric.ci95,
+                metric.n,
             )
             for entry in finished.results.benchmarks
             if (metric := entry.metrics.get(entry.headline)) is not None
@@ -166,7 +172,9 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
             manifest = ManifestFile(folder, config, describe_exams(jobs), graded_by=grader)
             run, requests = Run(folder), JobRequests(jobs)
             manifest.manifest.stopped = msgspec.UNSET  # until a session ends
-            rule = _make_stopping_rule(config, jobs, manifest.manifest, stage if asks_judge else None)
+            rule = _make_stopping_rule(
+                config, jobs, manifest.manifest, stage if asks_judge else None
+            )
             notices, damaged = _version_notices(manifest), 0
 
             def ask() -> KejuError | None:
@@ -175,7 +183,11 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
                 damaged = recalled.damaged
                 if cache is not None:
                     copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
-                if stage is not None and asks_judge and recalled.count < sum(job.units for job in jobs):
+                if (
+                    stage is not None
+                    and asks_judge
+                    and recalled.count < sum(job.units for job in jobs)
+                ):
                     stage.preflight()
                 return run_session(
                     config, jobs, model, journal, manifest, recalled, display, rule=rule
@@ -208,9 +220,9 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
 
 
 def _run_stage(work: Callable[[], KejuError | None]) -> KejuError | None:
-    """Do a part of a run; return what stopped it in such a way that the run can be resumed.
+    """Run a stage. Return the error that stopped it, if the run can be resumed after that.
 
-    That is what the work says itself, a file that cannot be written, or Ctrl-C.
+    That is the result of the stage, a file that cannot be written, or Ctrl-C.
     """
     try:
         return work()
@@ -223,9 +235,9 @@ def _run_stage(work: Callable[[], KejuError | None]) -> KejuError | None:
 
 
 def select_failed(config: TaskConfig) -> TaskConfig:
-    """`config` with the ids of the questions that `failed_of` did not get right.
+    """Return `config` with the ids of the questions that `failed_of` did not answer correctly.
 
-    They are stored with the new run, so that it can be resumed when the other one is gone.
+    The ids are stored with the new run, so that it can be resumed when the other run is gone.
     """
     if config.failed_of is None or config.ids is not None:
         return config
@@ -245,20 +257,20 @@ def select_failed(config: TaskConfig) -> TaskConfig:
 
 
 class Rehearsal(NamedTuple):
-    """What a task would do, found out without asking anybody or writing anything."""
+    """A preview of a task, made without calling a model or writing a file."""
 
     jobs: list[Job]
     reused: int
-    """Replies that its run has already."""
+    """Replies that its run already has."""
     notices: list[Notice]
     at_once: int
     """The most requests in flight, as the model allows it."""
     pace: Pace | None
-    """How fast an earlier run went that asked the same."""
+    """The throughput of an earlier run of the same exams."""
 
 
 def rehearse(config: TaskConfig) -> Rehearsal:
-    """Make everything ready as `run_exams` does; whatever that refuses is refused."""
+    """Prepare a task as `run_exams` does, and raise the same errors."""
     config = select_failed(config)
     refuse_unknown_run(config)
     config, stored = _resume_config(config)
@@ -289,7 +301,7 @@ def rehearse(config: TaskConfig) -> Rehearsal:
 
 
 def _make_task_model(config: TaskConfig, display: Display | None = None) -> Model:
-    """The model, not yet started; with a server that Keju is to start, where the task says so."""
+    """Return the model, not yet started. Its server starts with it, where Keju should start one."""
     if config.serve is None or is_local(config.model):
         return make_model(config)
     from keju.solvers.serving import served_model
@@ -298,7 +310,7 @@ def _make_task_model(config: TaskConfig, display: Display | None = None) -> Mode
 
 
 def _check_executor(config: TaskConfig, jobs: Sequence[Job]) -> None:
-    """Refuse what a cluster cannot do, where one is to work on the task."""
+    """Raise an error if a cluster should work on the task and cannot."""
     if config.executor != "local":
         from keju.engine.cluster.crew import check_executor
 
@@ -306,7 +318,7 @@ def _check_executor(config: TaskConfig, jobs: Sequence[Job]) -> None:
 
 
 def _equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice]:
-    """Give the jobs that act their tools; return what is to be told."""
+    """Give the jobs that act their tools. Return notices about them."""
     if not any(job.acts for job in jobs):
         return []
     from keju.solvers.workshop import equip
@@ -315,13 +327,13 @@ def _equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice
 
 
 ACTING = ("max_iterations", "max_result_chars", "protocol", "hide_old_env_states", "arm_order")
-"""Settings of `agent` that say how a model acts; the others hold without tools too."""
+"""Settings of `agent` for a model that acts. The others apply without tools too."""
 
 
 def _idle_settings(config: TaskConfig, jobs: Sequence[Job], *, is_resumed: bool) -> list[Notice]:
-    """Refuse settings of `agent` that need tools where there are none.
+    """Raise ConfigError for settings of `agent` that need tools where there are none.
 
-    Version 1.0 accepted them, so that a run that is resumed gets a notice instead.
+    Version 1.0 accepted them, so a resumed run gets a notice instead.
     """
     if config.arms or any(job.acts for job in jobs):
         return []
@@ -336,7 +348,8 @@ def _idle_settings(config: TaskConfig, jobs: Sequence[Job], *, is_resumed: bool)
 
 
 def _version_notices(file: ManifestFile) -> list[Notice]:
-    """The notice that a run which goes on is read with other versions than it was made with."""
+    """Return the notice that a resumed run is read with other versions than those it was made
+    with."""
     if file.before is None:
         return []
     from keju.runs.sameness import version_notices
@@ -347,7 +360,7 @@ def _version_notices(file: ManifestFile) -> list[Notice]:
 def _make_stopping_rule(
     config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
 ) -> Rule | None:
-    """When enough was asked, where the task says so."""
+    """Return the stopping rule of the task, or None."""
     if not config.stops_early:
         return None
     from keju.results.until import make_rule
@@ -358,9 +371,10 @@ def _make_stopping_rule(
 def _recall_replies(
     file: ManifestFile, requests: JobRequests, path: Path, say: Callable[[Notice], None]
 ) -> Recalled:
-    """What the run has answered already; UsageError if it is not the run that is asked for.
+    """Return the replies that the run already has. Raise UsageError if it is another run.
 
-    Where the run grows, that is said and counted before anybody is asked. `path` is its journal.
+    If the run grows, a notice with the counts comes before the first question. `path` is its
+    journal.
     """
     before, run = file.before, file.manifest.run
     found_differences: list[Difference] = []
@@ -382,7 +396,9 @@ def _recall_replies(
     counts = {"known": recalled.count, "whole": total, "asked": total - recalled.count}
     notices = _version_notices(file)
     if found_differences:
-        listed = join_hints("joined_by_semicolon", [difference.hint for difference in found_differences])
+        listed = join_hints(
+            "joined_by_semicolon", [difference.hint for difference in found_differences]
+        )
         notices.append(Notice("run_grows", {"differences": listed, **counts}))
     elif recalled.unused:
         notices.append(Notice("replies_unused", {"replies": recalled.unused}))
@@ -392,10 +408,10 @@ def _recall_replies(
 
 
 def _resume_config(config: TaskConfig) -> tuple[TaskConfig, Manifest | None]:
-    """`config`, and the manifest of the run that it goes on with; UsageError if that was imported.
+    """Return `config` and the manifest of the run to resume. Raise UsageError if that was imported.
 
-    A run that is resumed keeps its protocols where the command names none: a later version may
-    have another default, and a run goes on as it began.
+    A resumed run keeps its protocols if the command names none, since a later version may have
+    another default.
     """
     folder = Path(config.work_dir, config.run_id or "")
     if config.run_id is None or config.replace or not (folder / MANIFEST).is_file():
@@ -416,13 +432,13 @@ def _resume_config(config: TaskConfig) -> tuple[TaskConfig, Manifest | None]:
 
 
 def _find_earlier_judge(stored: Manifest | None, config: TaskConfig) -> JudgeConfig | None:
-    """The judge that graded a stored run, where the command names none."""
+    """Return the judge that graded a stored run, if the command names none."""
     settings = stored.judge if stored is not None and config.judge is None else None
     return JudgeConfig(**settings) if settings else None
 
 
 def resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> str:
-    """The command that goes on with a run; empty where that would change nothing."""
+    """Return the command that continues a run, or "" if that would change nothing."""
     if isinstance(stop, FinalErrors) or not (folder / MANIFEST).is_file():
         return ""
     key = key_flag(config.model, has_key=config.api_key is not None)
@@ -431,20 +447,21 @@ def resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> 
         settings = config.ray.model_dump(exclude_defaults=True)
         ray_flag = f" --ray {shlex.quote(json.dumps(settings))}" if settings else ""
         executor_flags = f" --executor ray{ray_flag}"
-    return f"keju eval --config {shlex.quote(typed_path(folder / MANIFEST))} --resume{executor_flags}{key}"
+    manifest = shlex.quote(typed_path(folder / MANIFEST))
+    return f"keju eval --config {manifest} --resume{executor_flags}{key}"
 
 
 class FinalErrors(RunIncomplete):
-    """Too many samples ended in an error that asking again cannot mend."""
+    """Too many samples ended in an error that asking again cannot fix."""
 
 
 def count_missing(jobs: Sequence[Job]) -> int:
-    """How many questions have no record."""
+    """Return the number of questions without a record."""
     return sum(job.missing for job in jobs)
 
 
 def find_shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
-    """What is missing at the end of a session that nothing stopped."""
+    """Return the error for missing or failed replies at the end of a session, or None."""
     total = sum(job.tallies[0].done + job.missing for job in jobs)
     if unanswered := count_missing(jobs):
         return RunIncomplete("samples_unanswered", part=unanswered, whole=total)
@@ -466,11 +483,11 @@ def find_shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
 def judge_run(
     config: TaskConfig, folder: Path, *, display: Display | None = None, report: bool = True
 ) -> Finished:
-    """Grade the answers of the run in `folder` as ``config.judge`` says; write its results anew.
+    """Grade the answers of the run in `folder` with ``config.judge`` and write its results again.
 
-    A judge whose endpoint is not ready raises EndpointError and changes nothing. Where the run
-    had complete grades they stay in force until the new ones are complete; a grading that stops
-    early then leaves its verdicts and nothing else.
+    A judge whose endpoint is not ready raises EndpointError and changes nothing. If the run had
+    complete grades, they stay valid until the new ones are complete. A grading that stops early
+    stores only its verdicts.
     """
     display = display or Display()
     with watching(config, display):
@@ -488,7 +505,9 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
         stage.check()
     with Journal(folder):
         judge_settings = Manifest.read(folder).config.get("judge")
-        task = config.model_copy(update={"judge": JudgeConfig(**judge_settings) if judge_settings else None})
+        task = config.model_copy(
+            update={"judge": JudgeConfig(**judge_settings) if judge_settings else None}
+        )
         facts = describe_exams(jobs)
         file = ManifestFile(folder, task, facts, graded_by=config.judge)
         assert file.before is not None
@@ -533,7 +552,7 @@ def judge_stored(
     display: Display | None = None,
     report: bool = True,
 ) -> Finished:
-    """Grade a stored run as its own judge did, with `given` and then `flags` laid over that."""
+    """Grade a stored run as its judge did, overridden by `judge_settings` and then by `flags`."""
     from keju.judges.judge import complete_settings, whole_settings
 
     file, settings = run.folder / MANIFEST, dict(flags)
@@ -548,13 +567,13 @@ def judge_stored(
 
 
 def _describe_results(manifest: Manifest, source: Manifest) -> None:
-    """Let `manifest` say of the results beside it what `other` says."""
+    """Copy the description of the results from `source` to `manifest`."""
     manifest.complete, manifest.config = source.complete, source.config
     manifest.benchmarks, manifest.graded_by = source.benchmarks, source.graded_by
 
 
 def _complete_results(folder: Path, before: Manifest | None) -> Results | None:
-    """The results of a run that was graded completely, by rules or by a judge; else None."""
+    """Return the results of a run that was graded completely, by rules or by a judge, or None."""
     if before is None or not before.complete or not (folder / RESULTS).is_file():
         return None
     results = from_document(read_json(folder / RESULTS))

@@ -16,7 +16,7 @@ from keju.config import TaskConfig
 from keju.engine.job import make_jobs
 from keju.engine.resume import JobRequests, iter_stored_replies, recall
 from keju.runs.journal import FILE, Journal, Records
-from keju.runs.run import Grade, Run, select_counting, list_runs, open_run, write_grades
+from keju.runs.run import Grade, Run, list_runs, open_run, select_counting, write_grades
 from keju.task import run_exams
 from keju.types import Answer, Fault, Reading, Record, Reply, Score
 

@@ -25,7 +25,7 @@ from keju.engine.limits import Meter
 from keju.errors import DataError, UsageError
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import NEVER
-from keju.runs.run import Requests, Run, select_counting, key_digest
+from keju.runs.run import Requests, Run, key_digest, select_counting
 from keju.runs.sameness import find_changed_files
 from keju.types import FaultKind, Reading, Record, Reply, Sample
 
@@ -141,7 +141,10 @@ def load_requests(run: Run, data_dir: str | None = None) -> JobRequests:
     Raise UsageError if their data is missing or differs from the data of the run.
     """
     jobs = make_jobs(run.config(data_dir))
-    requests, changed_names = JobRequests(jobs), find_changed_files(run.manifest, describe_exams(jobs))
+    requests, changed_names = (
+        JobRequests(jobs),
+        find_changed_files(run.manifest, describe_exams(jobs)),
+    )
     if changed_names and not _all_fit(run, requests):
         raise DataError("run_data_changed", file=changed_names[0])
     return requests
@@ -268,7 +271,9 @@ def recall(
     metered_records = _meter_records(jobs, records.with_positions(), recalled.spent)
     stored, unmatched = StoredScores(requests, records, trusted_from), _UnmatchedReplies(requests)
     on_other = unmatched.see if find_unused else lambda _: None
-    for number, start, record in select_counting(metered_records, requests.by_hash, on_unmatched=on_other):
+    for number, start, record in select_counting(
+        metered_records, requests.by_hash, on_unmatched=on_other
+    ):
         position, unit = requests.locate(number)
         job, error = jobs[position], record.reply.fault
         if error is not None and error.kind not in KEPT_FAULTS - ask_again:
@@ -336,7 +341,9 @@ def copy_cached(
         if record.reply.usage.output and len(recalled.lengths) < MAX_LENGTHS:
             recalled.lengths[record.id] = record.reply.usage.output
 
-    for number, _, record in select_counting(records.with_positions(), requests.by_hash, on_unmatched=note_length):
+    for number, _, record in select_counting(
+        records.with_positions(), requests.by_hash, on_unmatched=note_length
+    ):
         position, unit = requests.locate(number)
         error = record.reply.fault
         if not done_before[position][unit] and (

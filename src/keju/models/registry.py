@@ -24,7 +24,7 @@ from keju.config import TaskConfig
 from keju.config.address import SHORT_NAMES
 from keju.errors import ConfigError, Hint, MissingExtra, Notice, find_nearest
 from keju.models.base import Model
-from keju.redaction import has_masked, find_secrets
+from keju.redaction import find_secrets, has_masked
 from keju.types import Sampling
 
 ENTRY_POINTS = "keju.models"

@@ -1,4 +1,4 @@
-"""How fast an earlier run went that asked the same: the only honest forecast of time."""
+"""The throughput of an earlier run of the same exams, as a forecast of time."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from keju.runs.manifest import Manifest, StoredExam, StoredSession, as_stored
 from keju.runs.run import list_runs
 
 RELIABLE_REPLIES = 10
-"""Replies that tell a pace; fewer, of which whoever reads the forecast is told, tell a rough one
-where there is no other."""
+"""The number of replies that give a reliable pace. A pace of fewer is used if there is no other,
+with a note for the user."""
 SETTINGS = ("eval_batch_size", "model_args", "executor", "rpm", "tpm", "arms")
 """Settings of a task that make it faster or slower."""
 
 
 class Pace(NamedTuple):
-    """What a session of a stored run took."""
+    """The replies and the duration of a session of a stored run."""
 
     run: str
     replies: int
     seconds: float
 
     def forecast(self, requests: int) -> float:
-        """Seconds that so many requests take at this pace."""
+        """Return the seconds that `requests` requests take at this pace."""
         return requests * self.seconds / self.replies
 
 
 def earlier_pace(config: TaskConfig, exams: list[StoredExam], in_flight: int) -> Pace | None:
-    """The pace of the newest run in the work folder that is comparable; None where there is none.
+    """Return the pace of the newest comparable run in the work folder, or None.
 
-    One of few replies counts where no other has more.
+    A pace of few replies counts only if no run has more.
 
-    Comparable are the same model at the same address with the same exams, put in the same way, and
-    as many requests in flight. How many questions there were does not matter, as long as they kept
-    all slots busy. A session that was interrupted tells no pace: the replies that it broke off, the
-    long ones among them, are not in its count.
+    A comparable run has the same model at the same address, the same exams with the same prompts,
+    and the same number of requests in flight. The number of questions may differ if they kept all
+    slots busy. An interrupted session has no pace, because its count misses the replies that it
+    broke off, which include the long ones.
     """
     if config.endpoints or config.serve is not None:
         return None
@@ -46,7 +46,11 @@ def earlier_pace(config: TaskConfig, exams: list[StoredExam], in_flight: int) ->
     for run in reversed(list_runs(config.work_dir)):
         manifest = run.manifest
         is_same_model = manifest.model == config.model.strip() and not manifest.imported
-        if not is_same_model or _exam_settings(manifest.benchmarks) != exam_settings or not _has_same_settings(manifest, task_settings):
+        if (
+            not is_same_model
+            or _exam_settings(manifest.benchmarks) != exam_settings
+            or not _has_same_settings(manifest, task_settings)
+        ):
             continue
         for session in manifest.sessions[-1:] if manifest.complete else ():
             replies = session.requests - session.retries
@@ -60,7 +64,7 @@ def earlier_pace(config: TaskConfig, exams: list[StoredExam], in_flight: int) ->
 
 
 def _exam_settings(exams: list[StoredExam]) -> list[Any]:
-    """How exams are put, as far as it decides on the length of prompts and replies."""
+    """Return the settings of exams that affect the length of prompts and replies."""
     return [(exam.name, exam.protocol.name, exam.settings, exam.sampling) for exam in exams]
 
 

@@ -1,15 +1,15 @@
-"""Runs that are parts of one run: which they are, and the run that they make.
+"""Runs that are parts of one run, and how they become that run.
 
-A batch system runs parts of one exam as jobs of their own, each with a journal of its own:
+A batch system runs parts of one exam as separate jobs, each with its own journal:
 
     part 1   questions 1, 4, 7, …     ┐
     part 2   questions 2, 5, 8, …     ├──>  one run: all lines of all journals, all sessions
     part 3   questions 3, 6, 9, …     ┘
 
-They must be the same in all that decides a reply: model, protocol, sampling, data and weights.
-They may differ in which questions they have, by `shard`, `ids` or `datasets`, and in what does not
-matter: addresses, limits, readers. Where two parts answer the same question, the rule in
-`keju.runs.run` says which record counts, as everywhere.
+They must have the same settings that decide a reply: model, protocol, sampling, data and weights.
+They may have different questions, by `shard`, `ids` or `datasets`. They may also differ in settings
+that do not matter: addresses, limits, readers. Where two parts answer the same question, the rule
+in `keju.runs.run` decides which record counts.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ from keju.bounds import LONGEST_RECORD
 from keju.errors import Hint, Notice, UsageError, join_hints
 from keju.files import take_lock
 from keju.messages import first_of
-from keju.runs.journal import FILE, RECEIPT, VERDICTS, Records, restore_line, open_journal
+from keju.runs.journal import FILE, RECEIPT, VERDICTS, Records, open_journal, restore_line
 from keju.runs.manifest import FIXED_FACTS, MANIFEST, TOOLS_HASH, Manifest, StoredJudge
 from keju.runs.run import GRADES, REPORT, RESULTS, Run
 from keju.runs.sameness import Difference, find_differences, refuse_imported
 
 PART_SETTINGS = ("shard", "ids", "datasets")
-"""Settings by which parts differ."""
+"""Settings by which parts may differ."""
 UNSHARED_SETTINGS = ("shard", "ids", "run_id", "work_dir", "budget", "failed_of", "use_cache")
-"""Settings that are a part's own, and say nothing of the whole."""
+"""Settings of a single part. The merged run does not have them."""
 REWRITTEN_FILES = frozenset({FILE, VERDICTS, GRADES, MANIFEST, RESULTS, REPORT, RECEIPT})
-"""Files of a run that the whole has anew."""
+"""Files of a run that are written again for the merged run."""
 MAX_LISTED = 8
-"""Parts that are named where some are missing."""
+"""The most missing parts that a notice lists."""
 
 
 def merge_manifests(parts: Sequence[Run]) -> Manifest:
-    """The manifest of the run that some parts make; UsageError says which is no part of it."""
+    """Return the manifest of the run that some parts make. Raise UsageError if one is not a part of
+    it."""
     first_part = parts[0]
     if len({part.folder.resolve() for part in parts}) < max(2, len(parts)):
         raise UsageError("merge_two")
@@ -73,23 +74,34 @@ def merge_manifests(parts: Sequence[Run]) -> Manifest:
         sessions=sorted(sessions, key=lambda session: session.started),
         arms=arms or UNSET,
         judges=judges or UNSET,
-        graded_by=graded_by[0] if all(judge_settings == graded_by[0] for judge_settings in graded_by) else UNSET,
+        graded_by=graded_by[0]
+        if all(judge_settings == graded_by[0] for judge_settings in graded_by)
+        else UNSET,
     )
 
 
 def refuse_unrelated(first_part: Run, part: Run) -> None:
-    """UsageError where a run is not a part of the same run as the first."""
+    """Raise UsageError if a run is not a part of the same run as the first."""
 
     def refuse(differing: Iterable[Difference]) -> NoReturn:
         hints = [
-            Hint("merge_difference", field=difference.field, first=difference.stored, other=difference.requested)
+            Hint(
+                "merge_difference",
+                field=difference.field,
+                first=difference.stored,
+                other=difference.requested,
+            )
             for difference in differing
         ]
         listed = join_hints("joined_by_semicolon", hints)
         raise UsageError("merge_other", first=first_part.id, other=part.id, differences=listed)
 
     first_manifest, part_manifest = first_part.manifest, part.manifest
-    if differing := [difference for difference in find_differences(first_manifest, part_manifest) if difference.field not in PART_SETTINGS]:
+    if differing := [
+        difference
+        for difference in find_differences(first_manifest, part_manifest)
+        if difference.field not in PART_SETTINGS
+    ]:
         refuse(differing)
     facts = first_manifest.endpoint, part_manifest.endpoint
     pairs: list[tuple[Notice, Any, Any]] = [
@@ -99,16 +111,22 @@ def refuse_unrelated(first_part: Run, part: Run) -> None:
     for arm in first_arms.keys() & part_arms.keys():
         hashes = first_arms[arm].get(TOOLS_HASH), part_arms[arm].get(TOOLS_HASH)
         pairs.append((Notice("fact_tools_of_arm", {"arm": arm}), *hashes))
-    mismatches = [words for words, first_value, part_value in pairs if None not in (first_value, part_value) and first_value != part_value]
+    mismatches = [
+        words
+        for words, first_value, part_value in pairs
+        if None not in (first_value, part_value) and first_value != part_value
+    ]
     if mismatches:
         notice = Notice("differs_in", {"fields": mismatches})
         raise UsageError("merge_other", first=first_part.id, other=part.id, differences=notice)
 
 
 def merge_configs(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The settings of the whole: those of the first part, with the questions of all."""
+    """Return the settings of the merged run: those of the first part, with the questions of all."""
     merged = {name: value for name, value in configs[0].items() if name not in UNSHARED_SETTINGS}
-    merged["datasets"] = list(dict.fromkeys(name for config in configs for name in config["datasets"]))
+    merged["datasets"] = list(
+        dict.fromkeys(name for config in configs for name in config["datasets"])
+    )
     args: dict[str, Any] = {}
     for config in configs:
         args = config.get("dataset_args", {}) | args
@@ -116,13 +134,15 @@ def merge_configs(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         merged["dataset_args"] = args
     id_lists = [config.get("ids") for config in configs]
     if all(ids is not None for ids in id_lists):
-        merged["ids"] = list(dict.fromkeys(sample_id for ids in id_lists for sample_id in ids or ()))
+        merged["ids"] = list(
+            dict.fromkeys(sample_id for ids in id_lists for sample_id in ids or ())
+        )
     return merged
 
 
 @contextmanager
 def lock_parts(parts: Sequence[Run]) -> Iterator[None]:
-    """While it is open, nobody writes to these runs; UsageError where somebody does."""
+    """Lock these runs against writers. Raise UsageError if a process writes to one."""
     open_journals: list[BinaryIO] = []
     try:
         for part in parts:
@@ -139,7 +159,7 @@ def lock_parts(parts: Sequence[Run]) -> Iterator[None]:
 
 
 def part_notices(parts: Sequence[Run], duplicates: int) -> list[Notice]:
-    """What is to be said of the parts of a run: which are not there, and what was asked twice."""
+    """Return notices about missing parts and about questions that were asked twice."""
     notices = []
     shards = [str(part.manifest.config.get("shard", "")).partition("/") for part in parts]
     sizes = {size for _, _, size in shards}
@@ -154,10 +174,10 @@ def part_notices(parts: Sequence[Run], duplicates: int) -> list[Notice]:
 
 
 class Joined(NamedTuple):
-    """What was found in the journals of parts."""
+    """Counts from the journals of parts."""
 
     damaged: int
-    """Lines that could not be read; they are left out."""
+    """Lines that could not be read. They are left out."""
     duplicates: int
     """Replies to questions that an earlier part answers too."""
 
@@ -165,8 +185,8 @@ class Joined(NamedTuple):
 def join(parts: Sequence[Run], folder: Path) -> Joined:
     """Write the journals of the parts as those of the run in `folder`.
 
-    Lines are taken as they are. What else a part has, such as the notebooks of its episodes, is
-    taken along.
+    Lines are copied unchanged. Other files of a part, such as the notebooks of its episodes, are
+    copied too.
     """
     damaged = duplicates = 0
     answered = DigestTable()
@@ -201,6 +221,6 @@ def join(parts: Sequence[Run], folder: Path) -> Joined:
 
 
 def _names_to_skip(folder: str, names: list[str]) -> list[str]:
-    """Return the names that are not taken along: links, which lead out of a run, and pipes."""
+    """Return the names that are not copied: pipes, and links, which may lead out of a run."""
     kinds = {name: Path(folder, name).lstat().st_mode for name in names}
     return [name for name, mode in kinds.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]

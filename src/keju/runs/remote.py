@@ -1,10 +1,11 @@
-"""Runs on object storage and elsewhere, by the addresses of fsspec: ``s3://bucket/runs/tuesday``.
+"""Runs on object storage and other remote places, by addresses of fsspec:
+``s3://bucket/runs/tuesday``.
 
-A run is fetched into a folder of Keju's cache, and read there like any other; only files that have
-changed are fetched again. What was fetched is never written to: it is not the run.
+Keju fetches a run into a folder of its cache and reads it there. It fetches only files that have
+changed. It never writes to the copy, since the copy is not the run.
 
     s3://bucket/runs/tuesday  ──>  ~/.cache/keju/runs/2f7a…/tuesday/manifest.json, records.jsonl, …
-                                                           /fetched.json: what each was there
+                                                           /fetched.json: the mark of each file
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ _DIGITS = 16
 
 
 class Receipt(msgspec.Struct):
-    """Where a run was fetched from, and what its files were then."""
+    """The address of a fetched run, and the marks of its files at that time."""
 
     address: str
     files: dict[str, str] = {}
 
 
 def fetch_run(address: str) -> Path:
-    """The folder of a run that lies at an address, as it is there now.
+    """Return the folder with an up-to-date copy of the run at an address.
 
-    UsageError where there is none, DataError where the store does not give it.
+    Raise UsageError if there is no run, DataError if the store fails.
     """
     if _CREDENTIALS.match(address):
         raise UsageError("remote_credentials")
@@ -58,7 +59,9 @@ def fetch_run(address: str) -> Path:
         }
         if MANIFEST not in remote_files:
             raise UsageError("remote_none", address=address)
-        if unsafe := next((name for name in remote_files if ".." in PurePosixPath(name).parts), None):
+        if unsafe := next(
+            (name for name in remote_files if ".." in PurePosixPath(name).parts), None
+        ):
             raise DataError("remote_unsafe", address=address, name=unsafe)
         digest = sha256(address.encode()).hexdigest()[:_DIGITS]
         folder = cache_root(os.environ) / "runs" / digest / PurePosixPath(root).name
@@ -67,7 +70,8 @@ def fetch_run(address: str) -> Path:
 
 
 def _update_copy(store: Any, address: str, remote_files: dict[str, str], folder: Path) -> None:
-    """Make a folder the copy of what is there; the manifest comes last, and makes it a run."""
+    """Make a folder a copy of the remote files. The manifest comes last, since it makes the folder
+    a run."""
     receipt = Receipt(address)
     if is_fetched(folder):
         try:
@@ -89,7 +93,7 @@ def _update_copy(store: Any, address: str, remote_files: dict[str, str], folder:
 
 @contextmanager
 def _explain_errors(address: str) -> Iterator[None]:
-    """Make one line of whatever a store or its package raises; there is no common error of them."""
+    """Turn any error of a store or its package into one line. They have no common base class."""
     try:
         yield
     except KejuError:
@@ -103,5 +107,5 @@ def _explain_errors(address: str) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    """The first line of what an error says, or its kind."""
+    """Return the first line of an error's text, or its class."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

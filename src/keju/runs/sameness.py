@@ -1,13 +1,13 @@
-"""One run is one thing: what a session may change of a run, and what makes it another run.
+"""The rule for what a session may change in its run, and which changes need a new run.
 
-    a reply answers one request             model, protocol, sampling and data are those of the run
-    what was asked stays asked              limit, subsets, repeats, exams and arms grow, and never
-                                            shrink; an arm stays what it was
-    what is read can always be read anew    readers, filters and judges may change
+    a reply answers one request         model, protocol, sampling and data are those of the run
+    questions are never removed         limit, subsets, repeats, exams and arms may grow but not
+                                        shrink; an arm keeps its settings
+    replies can always be read again    readers, filters and judges may change
 
-So a session is refused where the run was made with another model, protocol, sampling or data, and
-where stored replies would no longer count: since their questions are not asked any more, or since
-another setting gives their questions another prompt.
+So Keju refuses a session if the run was made with another model, protocol, sampling or data. It
+also refuses a session if stored replies would no longer count: their questions are not asked any
+more, or another setting gives them another prompt.
 """
 
 from __future__ import annotations
@@ -26,34 +26,40 @@ from keju.runs.manifest import LIMITS, Manifest, StoredExam
 from keju.types import Sampling
 
 CHOOSING = ("limit", "total", "ids", "sample", "shard", "repeats", "rotate_options", "seed")
-"""Settings of a task that choose the questions, or the order of what they show."""
+"""Settings of a task that choose the questions, or the order of their options."""
 _DEFAULT_SAMPLING: dict[str, Any] = msgspec.to_builtins(Sampling())
 _SHOWN = 60
 _DIGEST = 12
 
 
 class Difference(NamedTuple):
-    """Something that an earlier session of a run had otherwise."""
+    """A setting in which an earlier session of a run differed."""
 
     field: str
     stored: str
     requested: str
     is_decisive: bool
-    """Whether it makes another run in any case, or only where stored replies no longer count."""
+    """Whether it always makes another run, or only if stored replies no longer count."""
 
     @property
     def hint(self) -> str:
-        """It in words, which can be said in every language."""
+        """The difference as text that can be shown in every language."""
         return Hint("run_difference", field=self.field, stored=self.stored, asked=self.requested)
 
 
 def find_differences(before: Manifest, today: Manifest) -> list[Difference]:
-    """In what a session differs from what the manifest of its run says."""
-    result = [*_compare_values("", {"model": before.model}, {"model": today.model}, is_decisive=True)]
-    stored_exams, requested_exams = ([exam.name for exam in manifest.benchmarks] for manifest in (before, today))
+    """Return the differences between a session and the manifest of its run."""
+    result = [
+        *_compare_values("", {"model": before.model}, {"model": today.model}, is_decisive=True)
+    ]
+    stored_exams, requested_exams = (
+        [exam.name for exam in manifest.benchmarks] for manifest in (before, today)
+    )
     if set(stored_exams) != set(requested_exams):
         result += _compare_values("", {"datasets": stored_exams}, {"datasets": requested_exams})
-    result += _compare_values("", _choosing_settings(before.config), _choosing_settings(today.config))
+    result += _compare_values(
+        "", _choosing_settings(before.config), _choosing_settings(today.config)
+    )
     result += _compare_arms(before.config, today.config)
     result += [limit for limit in _compare_limits(before, today.config) if limit not in result]
     exams = {exam.name: exam for exam in before.benchmarks}
@@ -79,9 +85,10 @@ def _choosing_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _args_of(exam: str, manifest: Manifest, compared_names: set[str]) -> dict[str, Any]:
-    """The settings of an exam in a configuration, without those that are compared elsewhere.
+    """Return the settings of an exam in a configuration, without those that are compared
+    separately.
 
-    The configuration may call it otherwise, by an alias or a path; the order is the same.
+    The configuration may use another name for it, an alias or a path. The order is the same.
     """
     names, args = manifest.config.get("datasets", ()), manifest.config.get("dataset_args", {})
     exam_names = [stored_exam.name for stored_exam in manifest.benchmarks]
@@ -91,7 +98,8 @@ def _args_of(exam: str, manifest: Manifest, compared_names: set[str]) -> dict[st
 
 
 def _compare_arms(before: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Difference]:
-    """Arms may be added; one that was there stays what it was, and so do the limits of episodes."""
+    """Yield differences of arms. Arms may be added, but an existing arm and the limits of episodes
+    stay."""
     stored_arms, requested_arms = ({a.name: a for a in _arms(config)} for config in (before, today))
     if stored_arms.keys() != requested_arms.keys():
         yield from _compare_values("", {"arms": [*stored_arms]}, {"arms": [*requested_arms]})
@@ -105,7 +113,7 @@ def _compare_arms(before: Mapping[str, Any], today: Mapping[str, Any]) -> Iterat
 
 
 def _compare_limits(before: Manifest, today: Mapping[str, Any]) -> Iterator[Difference]:
-    """The limits of questions without tools stay what they were; version 1.0 stored none."""
+    """Yield differences in the limits of questions without tools. Version 1.0 stored none."""
     stored_limits = [arm[LIMITS] for arm in (before.arms or {}).values() if LIMITS in arm]
     agent = Agent(**today.get("agent", {}))
     for limits in stored_limits[:1]:
@@ -114,7 +122,7 @@ def _compare_limits(before: Manifest, today: Mapping[str, Any]) -> Iterator[Diff
 
 
 def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The single values in nested settings: ``servers.0.args.1`` and what stands there."""
+    """Yield the single values in nested settings with their paths: ``servers.0.args.1``."""
     if not isinstance(value, dict | list):
         yield path, value
         return
@@ -133,14 +141,19 @@ def _compare_exam(
     protocols = [{"protocol": exam.protocol.name} for exam in (before, today)]
     yield from _compare_values(name, *protocols, is_decisive=True)
     if protocols[0] != protocols[1]:
-        return  # all else follows from that
+        return  # all other differences follow from that
     sampling = (_DEFAULT_SAMPLING | exam.sampling for exam in (before, today))
     yield from _compare_values(name, *sampling, is_decisive=True)
     files = before.data.files.keys() & today.data.files.keys()  # new subsets bring new files
-    digests = ({file: exam.data.files[file][:_DIGEST] for file in sorted(files)} for exam in (before, today))
+    digests = (
+        {file: exam.data.files[file][:_DIGEST] for file in sorted(files)}
+        for exam in (before, today)
+    )
     yield from _compare_values(f"{name}data ", *digests, is_decisive=True)
-    if is_at_path:  # it reads all files of its folder, whichever subsets are asked
-        yield from _compare_values(f"{name}data ", *_drop_common_files(before.data.files, today.data.files))
+    if is_at_path:  # it reads all files of its folder, for any subsets
+        yield from _compare_values(
+            f"{name}data ", *_drop_common_files(before.data.files, today.data.files)
+        )
     settings = (before.settings, today.settings)
     if has_other_subsets:
         settings = drop_agreeing(*settings)
@@ -150,34 +163,50 @@ def _compare_exam(
 def _drop_common_files(
     before: Mapping[str, str], today: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The files, with the start of their digests, that only one of the two has."""
+    """Return the files that only one of the two has, with the start of their digests."""
     removed_files = {name: digest[:_DIGEST] for name, digest in before.items() if name not in today}
     added_files = {name: digest[:_DIGEST] for name, digest in today.items() if name not in before}
     return removed_files, added_files
 
 
 def agree_by_subset(left_value: Any, right_value: Any) -> bool:
-    """Whether two values that are given for each subset are alike for the subsets of both."""
+    """Whether two values that are given for each subset agree on the common subsets."""
     if not (isinstance(left_value, Mapping) and isinstance(right_value, Mapping)):
         return False
     return left_value.keys() != right_value.keys() and all(
-        left_value[subset] == right_value[subset] for subset in left_value.keys() & right_value.keys()
+        left_value[subset] == right_value[subset]
+        for subset in left_value.keys() & right_value.keys()
     )
 
 
 def drop_agreeing(
     left_settings: Mapping[str, Any], right_settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of two runs that ask other subsets, without those that agree on the common ones."""
-    agreeing_names = {name for name in left_settings if agree_by_subset(left_settings[name], right_settings.get(name))}
-    left_rest, right_rest = ({k: v for k, v in settings.items() if k not in agreeing_names} for settings in (left_settings, right_settings))
+    """Return the settings of two runs with different subsets, without those that agree on the
+    common ones."""
+    agreeing_names = {
+        name
+        for name in left_settings
+        if agree_by_subset(left_settings[name], right_settings.get(name))
+    }
+    left_rest, right_rest = (
+        {k: v for k, v in settings.items() if k not in agreeing_names}
+        for settings in (left_settings, right_settings)
+    )
     return left_rest, right_rest
 
 
 def _compare_values(
-    prefix: str, stored: Mapping[str, Any], requested: Mapping[str, Any], *, is_decisive: bool = False
+    prefix: str,
+    stored: Mapping[str, Any],
+    requested: Mapping[str, Any],
+    *,
+    is_decisive: bool = False,
 ) -> Iterator[Difference]:
-    stored, requested = mask_secrets(stored), mask_secrets(requested)  # version 1.0 stored keys in extra_body
+    stored, requested = (
+        mask_secrets(stored),
+        mask_secrets(requested),
+    )  # version 1.0 stored keys in extra_body
     for key in dict.fromkeys([*stored, *requested]):
         before, today = stored.get(key), requested.get(key)
         if before != today:
@@ -185,14 +214,14 @@ def _compare_values(
 
 
 def _shorten(value: Any) -> str:
-    """A value in a few words: ``0.7``, ``Q: {question}…``, or ``none`` where there is none."""
+    """Return a value as short text: ``0.7``, ``Q: {question}…``, or ``none`` for None."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     text = "none" if value is None else text
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def refuse_imported(run: str, before: Manifest) -> None:
-    """UsageError for a run whose replies another tool asked for."""
+    """Raise UsageError for a run whose replies another tool requested."""
     if before.imported is True:
         origin = before.origin or {}
         tool = f"{origin.get('tool', '')} {origin.get('version', '')}".strip() or "another tool"
@@ -200,23 +229,28 @@ def refuse_imported(run: str, before: Manifest) -> None:
 
 
 def refuse_other_run(run: str, found_differences: list[Difference], unused: int) -> None:
-    """UsageError where a session is of another run; `unused` stored replies would not count."""
+    """Raise UsageError if a session belongs to another run. `unused` stored replies would not
+    count."""
     decisive = [difference for difference in found_differences if difference.is_decisive]
     if decisive or (found_differences and unused):
-        listed = join_hints("joined_by_semicolon", [difference.hint for difference in decisive or found_differences])
+        listed = join_hints(
+            "joined_by_semicolon", [difference.hint for difference in decisive or found_differences]
+        )
         code = "run_is_another" if decisive else "run_would_lose"
         raise UsageError(code, run=run, differences=listed, replies=unused)
 
 
 def version_notices(before: Manifest, today: list[StoredExam]) -> list[Notice]:
-    """The notice that protocols or readers have other versions than when a run was made."""
+    """Return a notice if protocols or readers have other versions than when a run was made."""
     changes = []
     stored_exams = {exam.name: exam for exam in before.benchmarks}
     for exam in today:
         stored_exam = stored_exams.get(exam.name)
         if stored_exam is None:
             continue
-        pairs = [("protocol", exam.protocol.name, stored_exam.protocol.version, exam.protocol.version)]
+        pairs = [
+            ("protocol", exam.protocol.name, stored_exam.protocol.version, exam.protocol.version)
+        ]
         pairs += [("order of judgement", "", stored_exam.grading, exam.grading)]
         pairs += [
             ("reader", name, stored_exam.readers.get(name, version), version)
@@ -231,10 +265,10 @@ def version_notices(before: Manifest, today: list[StoredExam]) -> list[Notice]:
 
 
 def find_changed_files(before: Manifest, today: list[StoredExam]) -> list[str]:
-    """The data files that are not what they were when the run was made.
+    """Return the data files that have changed since the run was made.
 
     An exam at a path reads all files of its folder, so a file that was added, removed or renamed is
-    a change as well. Other exams read only the files of the subsets that are asked.
+    a change as well. Other exams read only the files of their subsets.
     """
     stored_files = {exam.name: exam.data.files for exam in before.benchmarks}
     changed: list[str] = []
@@ -243,7 +277,9 @@ def find_changed_files(before: Manifest, today: list[StoredExam]) -> list[str]:
         if old_files is None:
             continue
         common = old_files.keys() & new_files.keys()
-        changed += [name for name in new_files if name in common and old_files[name] != new_files[name]]
+        changed += [
+            name for name in new_files if name in common and old_files[name] != new_files[name]
+        ]
         if _is_at_path(exam.name, before):
             changed += sorted(old_files.keys() ^ new_files.keys())
     return changed

@@ -110,7 +110,7 @@ class ClusterEngine(Engine):
 
     @property
     def unasked_count(self) -> int | None:
-        """The number of units in the present queue that no actor has, or None before the first queue."""
+        """The number of units in the queue that no actor has, or None before the first queue."""
         unasked_count = super().unasked_count
         return (
             None
