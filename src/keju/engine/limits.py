@@ -49,7 +49,7 @@ class Limits:
         return limits.restrict_to(config.endpoints[0]) if len(config.endpoints) == 1 else limits
 
     def restrict_to(self, endpoint: Endpoint) -> Limits:
-        """Return these limits combined with those of an endpoint."""
+        """Return these limits combined with an endpoint's limits."""
         rate_pairs = (self.rpm, endpoint.rpm), (self.tpm, endpoint.tpm)
         rpm, tpm = (min(filter(None, pair), default=None) for pair in rate_pairs)
         concurrency = endpoint.concurrency or self.concurrency

@@ -38,7 +38,7 @@ MAX_LENGTHS = 200_000
 
 
 class JobRequests(Requests):
-    """The requests of several jobs, the units of one job after those of another."""
+    """The requests of several jobs, one job's units after another's."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.jobs = jobs
@@ -259,7 +259,7 @@ def recall(
     """Enter the stored replies that answer exactly these requests. `path` is their journal.
 
     Stored scores are used from the place `trusted_from` on (see `StoredScores`). Errors that are
-    asked again do not count: all but `KEPT_FAULTS`, and those of the kinds `ask_again`. With
+    asked again do not count: all but `KEPT_FAULTS`, and errors of the kinds `ask_again`. With
     `enter_errors` they are entered on the scoreboards as long as there is no reply.
     """
     jobs = requests.jobs

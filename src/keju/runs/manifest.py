@@ -114,7 +114,7 @@ class StoredEndpoint(msgspec.Struct, kw_only=True, omit_defaults=True):
     reported: str = ""
     """The name of its model at the end."""
     declared: list[str] = []
-    """Names that its settings allow it to report in addition to those of the others."""
+    """Further names that its settings allow it to report."""
     other_models: dict[str, int] = {}
     """Other names that it reported, and how many replies were not used because of that."""
     odd_wait: str = ""

@@ -122,7 +122,7 @@ def refuse_unrelated(first_part: Run, part: Run) -> None:
 
 
 def merge_configs(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the settings of the merged run: those of the first part, with the questions of all."""
+    """Return the settings of the merged run: the first part's, with the questions of all."""
     merged = {name: value for name, value in configs[0].items() if name not in UNSHARED_SETTINGS}
     merged["datasets"] = list(
         dict.fromkeys(name for config in configs for name in config["datasets"])
@@ -183,7 +183,7 @@ class Joined(NamedTuple):
 
 
 def join(parts: Sequence[Run], folder: Path) -> Joined:
-    """Write the journals of the parts as those of the run in `folder`.
+    """Write the journals of the parts as the journals of the run in `folder`.
 
     Lines are copied unchanged. Other files of a part, such as the notebooks of its episodes, are
     copied too.

@@ -42,7 +42,7 @@ class Receipt(msgspec.Struct):
 def fetch_run(address: str) -> Path:
     """Return the folder with an up-to-date copy of the run at an address.
 
-    Raise UsageError if there is no run, DataError if the store fails.
+    Raise UsageError if the address has no run, DataError if the store fails.
     """
     if _CREDENTIALS.match(address):
         raise UsageError("remote_credentials")

@@ -4,7 +4,7 @@ A journal may have more lines than the run has questions. A failed request is as
 continues at another temperature, or a copied reply comes in addition to the run's. The rule:
 
     Of the records that answer exactly a request (those with its hash), the first reply without an
-    error counts. An error counts only while there is no reply. Of several errors the last counts.
+    error counts. An error counts only until a reply comes. Of several errors the last counts.
 
 For example, with a run at temperature 0 that was once resumed at 0.7:
 
@@ -192,7 +192,7 @@ class Run:
         """Yield the records that count in the order of the journal.
 
         Without `requests`, and where none of them is in the journal, records are matched by their
-        keys. `match_keys` turns the latter off where the data is not that of the run.
+        keys. `match_keys` turns the latter off where the data differs from the run's data.
         """
         has_match = False
         if requests is not None and not requests.fresh:
@@ -209,7 +209,7 @@ class Run:
     ) -> Iterator[tuple[int, Record]]:
         """Yield each record that counts, once, after its number, with the judges' grades entered.
 
-        The numbers ascend. They are those of the requests or, without `requests`, follow the
+        The numbers ascend. They are the numbers of the requests or, without `requests`, follow the
         journal. `read` may compute new readings before the judges' grades.
         """
         starts = array("q")
@@ -451,7 +451,7 @@ def near_runs(name: str, work_dir: Path) -> str:
 
 
 class Grade(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The readings of one answer after the judge. `hash` is that of the answer's record."""
+    """The readings of one answer after the judge. `hash` is the hash of the answer's record."""
 
     bench: str
     id: str
@@ -461,7 +461,7 @@ class Grade(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def write_grades(folder: Path, grades: Iterable[Grade]) -> None:
-    """Write the whole file or nothing. Write no file if there are no grades."""
+    """Write the whole file or nothing. Write it only if there is a grade."""
     encode, path = msgspec.json.Encoder().encode, folder / GRADES
     remaining = iter(grades)
     first_grade = next(remaining, None)

@@ -1,6 +1,6 @@
 """The rule for what a session may change in its run, and which changes need a new run.
 
-    a reply answers one request         model, protocol, sampling and data are those of the run
+    a reply answers one request         model, protocol, sampling and data stay the same
     questions are never removed         limit, subsets, repeats, exams and arms may grow but not
                                         shrink; an arm keeps its settings
     replies can always be read again    readers, filters and judges may change
