@@ -214,9 +214,9 @@ def missed(exam: Known, seed: int) -> tuple[int, bool]:
         tally.add(place, Reading("robust", Answer("A"), outcome))
     truth, rule = tally.total / exam.size, UntilKnown(exam.half, seed)
     job = cast(Job, Stand(plain, [tally]))
-    order, ends = random_order(plain, rule.items(job), seed)
+    order, ends = random_order(plain, rule.usable_samples(job), seed)
     for looks, end in enumerate(ends, 1):
-        stopping = rule.look(job, order[:end], exam.size, looks)
+        stopping = rule.evaluate(job, order[:end], exam.size, looks)
         if stopping.met:
             low, high = stopping.interval or (0.0, 1.0)
             return end, not low - 1e-9 <= truth <= high + 1e-9

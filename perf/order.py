@@ -135,7 +135,7 @@ def tokens(text: str) -> int:
 
 def queue_rate(job: Any, prompts: Sequence[Prompted], slots: int, *, at_once: bool) -> float:
     """The hit rate of the queue of the engine."""
-    from keju.engine.queue import Held, Queue, Unit, expected_lengths
+    from keju.engine.queue import Held, Queue, Unit, make_length_estimator
 
     clock = [0.0]
     queue = Queue(
@@ -144,7 +144,7 @@ def queue_rate(job: Any, prompts: Sequence[Prompted], slots: int, *, at_once: bo
         seed=42,
         ahead=slots,
         caching=lambda: True,  # the server reports cached tokens
-        expected=expected_lengths({}),
+        expected=make_length_estimator({}),
         clock=lambda: clock[0],
     )
 
@@ -156,7 +156,7 @@ def queue_rate(job: Any, prompts: Sequence[Prompted], slots: int, *, at_once: bo
         return None if unit is None else unit.number
 
     def ended(number: int) -> None:
-        queue.landed(Unit(job, number))
+        queue.note_reply(Unit(job, number))
 
     return simulate(prompts, take, slots, at_once=at_once, ended=ended)
 

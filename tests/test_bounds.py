@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from keju import bounds
 from keju.benchmarks.bixbench.capsules import Capsules
 from keju.errors import DataError
-from keju.files import LONGEST_NAME, name_of
+from keju.files import LONGEST_NAME, make_file_name
 from keju.sources.files import csv_rows, table_rows
 from keju.sources.tar import tar_names
 from keju.types import Sample
@@ -170,8 +170,8 @@ NAMES += ["x\\y", "~x", "-x", " a", "a.", "\ud800", "é" * 100, "a:b", "\u202ea"
 
 @given(st.text(max_size=40))
 def test_a_name_of_data_is_one_name(text: str) -> None:
-    for each in (text, *NAMES, name_of(text)):
-        name = name_of(each)
+    for each in (text, *NAMES, make_file_name(text)):
+        name = make_file_name(each)
         assert len(name.encode()) <= LONGEST_NAME
         assert name
         assert not set(name) & set("/\\\0")
@@ -179,10 +179,10 @@ def test_a_name_of_data_is_one_name(text: str) -> None:
 
 
 def test_names_of_data_stay_distinct_and_ordinary_ones_stay_as_they_are(tmp_path: Path) -> None:
-    texts = [*NAMES, *map(name_of, NAMES)]
-    assert len({name_of(text) for text in texts}) == len(set(texts))
+    texts = [*NAMES, *map(make_file_name, NAMES)]
+    assert len({make_file_name(text) for text in texts}) == len(set(texts))
     for text in texts:
-        (tmp_path / name_of(text)).touch()
+        (tmp_path / make_file_name(text)).touch()
     assert len(list(tmp_path.iterdir())) == len(set(texts))
     for text in ("q1", "bix-1-q1", "mmlu_pro_70", "初中语文 (上)", "a b.c", "math&more"):
-        assert name_of(text) == text
+        assert make_file_name(text) == text

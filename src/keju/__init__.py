@@ -1,6 +1,6 @@
-"""Keju examines language models.
+"""Keju evaluates language models.
 
-The public names, each imported when it is first used, so that ``import keju`` costs nothing:
+Each public name is imported when it is first used, so that ``import keju`` is fast:
 
     from keju import TaskConfig, run_task
     run_task(TaskConfig(model="NAME", api_url="http://localhost:8000/v1", datasets=["bbh"]))

@@ -2,7 +2,7 @@
 
 try:
     from keju.cli import main
-except KeyboardInterrupt:  # Ctrl-C while this was imported
+except KeyboardInterrupt:  # Ctrl-C during the import
     from keju.cli import interrupted
 
     interrupted()

@@ -1,6 +1,6 @@
-"""What users of Python call: run a task, and look at runs that are stored.
+"""The functions for Python users: run a task, and read stored runs.
 
-A run is named by its id, its folder, or as `open_run` gives it.
+A run is given by its id, its folder, or the object that `open_run` returns.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ from keju.runs.run import Run
 from keju.signals import REMOTE, Remote
 from keju.task import Finished, judge_stored, run_exams
 
-Task = TaskConfig | dict[str, Any] | str | Path
-"""Settings: as they are, as a mapping of their fields, or the path of a YAML or JSON file."""
-Named = str | Path | Run | RunResults
-"""A stored run: its id, its folder, itself, or what `run_task` gives."""
+TaskSource = TaskConfig | dict[str, Any] | str | Path
+"""Settings: a TaskConfig, a mapping of its fields, or the path of a YAML or JSON file."""
+RunSource = str | Path | Run | RunResults
+"""A stored run: its id, its folder, a `StoredRun`, or the result of `run_task`."""
 
 
-def run_task(task_cfg: Task, *, progress: Shown = None) -> RunResults:
-    """Run the exams of a task and return its results, which are the results document too.
+def run_task(task_cfg: TaskSource, *, progress: Shown = None) -> RunResults:
+    """Run the exams of a task and return its results. They are also the results document.
 
     `task_cfg` is a TaskConfig, a mapping with its fields, or the path of a YAML or JSON file.
-    `progress` is a function that is called with a `Progress`, True for a bar or False for nothing;
-    by default there is a bar in a notebook and on a terminal.
+    `progress` is a function that is called with a `Progress`, True for a bar, or False for no
+    display. The default is a bar in a notebook and on a terminal.
 
-    Raises a KejuError that says in one line what is wrong. A run that stopped early raises
-    RunIncomplete, EndpointError or Interrupted, and can be resumed under its run id.
+    Raises a KejuError with one line about the problem. A run that stopped early raises
+    RunIncomplete, EndpointError or Interrupted, and can be resumed with its run id.
     """
-    return _held(run_exams(_config_of(task_cfg), display=display_for(progress)))
+    return _raise_or_return(run_exams(_load_task(task_cfg), display=display_for(progress)))
 
 
-async def arun_task(task_cfg: Task, *, progress: Shown = None) -> RunResults:
-    """The same without keeping the running loop from other work.
+async def arun_task(task_cfg: TaskSource, *, progress: Shown = None) -> RunResults:
+    """Run a task like `run_task`, without blocking the running event loop.
 
-    The run has a thread of its own; `progress` is called on the loop. Where this call is
-    cancelled, the run stops as at Ctrl-C: what was answered is saved, and can be resumed.
+    The run works in another thread. `progress` is called on the loop. If this call is cancelled,
+    the run stops as with Ctrl-C: its answers are saved, and it can be resumed.
     """
-    config, remote = _config_of(task_cfg), Remote()
+    config, remote = _load_task(task_cfg), Remote()
     display = Posted(display_for(progress), asyncio.get_running_loop())
 
     def work() -> RunResults:
         REMOTE.set(remote)
-        return _held(run_exams(config, display=display))
+        return _raise_or_return(run_exams(config, display=display))
 
     thread = asyncio.ensure_future(asyncio.to_thread(work))
     cancelled: asyncio.CancelledError | None = None
@@ -78,16 +78,16 @@ async def arun_task(task_cfg: Task, *, progress: Shown = None) -> RunResults:
             cancelled = error
             remote.interrupt()
     if cancelled is not None:
-        thread.exception()  # it was stopped, and says so
+        thread.exception()  # it was stopped, and its error says so
         raise cancelled
     return thread.result()
 
 
-def _config_of(task_cfg: Task) -> TaskConfig:
-    """The settings of a task, whole and checked."""
+def _load_task(task_cfg: TaskSource) -> TaskConfig:
+    """Return the complete and checked settings of a task."""
     if isinstance(task_cfg, TaskConfig):
         fields = task_cfg.model_dump(exclude_unset=True) | {"headers": task_cfg.headers}
-        if "arms" in fields:  # as they are: what is stored of servers lacks their secrets
+        if "arms" in fields:  # unchanged, since the stored form of servers lacks their secrets
             fields["arms"] = task_cfg.arms
         if task_cfg.api_key is not None:
             fields["api_key"] = task_cfg.api_key.get_secret_value()
@@ -97,19 +97,21 @@ def _config_of(task_cfg: Task) -> TaskConfig:
     return load(file=Path(task_cfg), idle=settings_without_effect)
 
 
-def _held(finished: Finished) -> RunResults:
-    """The results of a task that ended well; else what ended it early is raised."""
+def _raise_or_return(finished: Finished) -> RunResults:
+    """Return the results of a finished task. Raise the error that ended it early, if there is
+    one."""
     if finished.error is not None:
         raise type(finished.error)(finished.problem)
     return RunResults(finished.results, finished.folder)
 
 
 def run_plan(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = None) -> Matrix:
-    """Let every model of a plan sit every exam; return what all of them come to.
+    """Run every model of a plan on every exam and return the combined results.
 
-    `plan` is the path of a YAML or JSON file, or a mapping with its keys. What ends one run early
-    ends no other: `complete` of what is returned says whether all are, and the same call goes on.
-    `progress` shows a table of the runs; by default on a terminal. Ctrl-C raises Interrupted.
+    `plan` is the path of a YAML or JSON file, or a mapping with its keys. An error that ends one
+    run does not end the others. `complete` of the result tells whether all runs are complete. The
+    same call continues incomplete runs. `progress` shows a table of the runs; the default is a
+    table on a terminal. Ctrl-C raises Interrupted.
     """
     config = load_plan(
         plan, exam_name=lambda name: registry.get(name).name, idle=settings_without_effect
@@ -122,53 +124,58 @@ def run_plan(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = No
     return finished.matrix
 
 
-def open_run(run: Named, work_dir: str | None = None) -> StoredRun:
-    """The stored run in the folder `run`, or with this id below `work_dir`."""
-    known = run.folder if isinstance(run, RunResults) else run
-    return stored_runs.open_run(known, str(runs_folder(work_dir)))
+def open_run(run: RunSource, work_dir: str | None = None) -> StoredRun:
+    """Return the stored run in the folder `run`, or with this id below `work_dir`."""
+    stored = run.folder if isinstance(run, RunResults) else run
+    return stored_runs.open_run(stored, str(runs_folder(work_dir)))
 
 
 def list_runs(work_dir: str | None = None) -> list[StoredRun]:
-    """The runs below `work_dir` whose manifests can be read, oldest first."""
+    """Return the runs below `work_dir` whose manifests can be read, oldest first."""
     return stored_runs.list_runs(str(runs_folder(work_dir)))
 
 
 def score(
-    run: Named,
+    run: RunSource,
     *,
     readers: Sequence[str] | str | None = None,
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> RunResults:
-    """Read a stored run anew, with these readers or its own; no model is asked, nothing written."""
+    """Read the replies of a stored run again and return the results.
+
+    It uses `readers`, or the readers of the run. It calls no model and writes no file.
+    """
     stored = open_run(run, work_dir)
     names = [readers] if isinstance(readers, str) else list(readers or ())
     return RunResults(score_run(stored, readers=names, data_dir=data_dir), stored.folder)
 
 
 def judge(
-    run: Named,
+    run: RunSource,
     settings: JudgeConfig | dict[str, Any] | None = None,
     *,
     progress: Shown = None,
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> RunResults:
-    """Grade the answers of a stored run with a model, and write its results and report anew.
+    """Grade the answers of a stored run with a model, and write its results and report again.
 
-    `settings` are those of ``judge`` in a config file, e.g. ``{"model": NAME, "api_url": URL}``;
-    they are laid over those of the judge that the run has.
+    `settings` are those of ``judge`` in a config file, e.g. ``{"model": NAME, "api_url": URL}``.
+    They override the settings of the run's judge.
     """
-    given = (
+    judge_settings = (
         settings.model_dump(exclude_unset=True) if isinstance(settings, JudgeConfig) else settings
     )
-    own = {} if data_dir is None else {"data_dir": data_dir}
+    flags = {} if data_dir is None else {"data_dir": data_dir}
     stored = open_run(run, work_dir)
-    return _held(judge_stored(stored, given, own, display=display_for(progress)))
+    return _raise_or_return(
+        judge_stored(stored, judge_settings, flags, display=display_for(progress))
+    )
 
 
 def export(
-    run: Named,
+    run: RunSource,
     path: str | Path,
     *,
     format: str | None = None,
@@ -176,9 +183,9 @@ def export(
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> Path:
-    """Write a run in another form, that of the suffix of `path` or `format`; return `path`.
+    """Export a run and return `path`. The format is `format` or follows from the suffix of `path`.
 
-    With `full_text` a table has the texts of questions and replies too.
+    With `full_text` a table also has the texts of questions and replies.
     """
     form = form_of(path, format)
     if form not in FORMS:
@@ -189,36 +196,38 @@ def export(
 
 
 def report(
-    run: Named | Sequence[Named],
+    run: RunSource | Sequence[RunSource],
     path: str | Path | None = None,
     *,
     language: Language = "en",
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> Path:
-    """Write the report of a run, by default into its folder; return where it is.
+    """Write the report of a run, by default into its folder, and return its path.
 
-    Of a list of runs it is the report of their comparison, by default ``compare.html``.
+    For a list of runs, write the report of their comparison, by default ``compare.html``.
     """
     if isinstance(run, Sequence) and not isinstance(run, str):
-        how = {"data_dir": data_dir, "work_dir": work_dir}
-        return report_comparison(run, path, language=language, **how)
+        folders = {"data_dir": data_dir, "work_dir": work_dir}
+        return report_comparison(run, path, language=language, **folders)
     stored = open_run(run, work_dir)
     return report_run(stored, path, language=language, data_dir=data_dir).path
 
 
 def plot(
-    *runs: Named,
+    *runs: RunSource,
     kind: Kind = "forest",
     path: str | Path | None = None,
     language: Language = "en",
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> Figure:
-    """Draw runs: a figure that a notebook shows; with `path` it is saved as SVG, PNG or PDF too.
+    """Draw runs and return a figure that a notebook shows. With `path`, save it as SVG, PNG or PDF
+    too.
 
-    A ``forest`` has the subsets with their intervals, a ``difference`` two runs or arms question
-    by question, ``latency`` and ``tokens`` what replies took, ``outcomes`` what became of them.
+    A ``forest`` shows the subsets with their intervals. A ``difference`` compares two runs or arms
+    question by question. ``latency`` and ``tokens`` show the cost of replies, ``outcomes`` their
+    outcomes.
     """
     opened = [open_run(run, work_dir) for run in runs]
     if path is not None:
@@ -230,7 +239,7 @@ def plot(
 
 
 class _ReportRoom(ModuleType):
-    """The room of this name, which hides the function of this name once it is imported."""
+    """The package of this name. It replaces the function of this name when it is imported."""
 
     __call__ = staticmethod(report)
 

@@ -1,8 +1,8 @@
 """Limits on everything that comes from outside: replies, messages, files, archives, tables.
 
-All limits are here, and so are the functions that read within them. A reader that takes bytes from
-an endpoint, a server, a hub or a file of someone else uses one of these functions. Each of them
-takes a bounded amount of memory, and says in one line what was too large.
+All limits are here, with the functions that read within them. Code that reads bytes from an
+endpoint, a server, a hub or an external file uses one of these functions. Each of them uses a
+bounded amount of memory, and names the limit that was exceeded.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ LONGEST_DOCUMENT: Final = 512 * MIB
 MOST_VALUES: Final = 20_000_000
 """Commas and opening brackets of one JSON document: ``[[],[],…`` takes thirty times its size."""
 MOST_MESSAGE_VALUES: Final = 1_000_000
-"""The same of one message of an MCP server, which takes a hundred times its size."""
+"""The same limit for one message of an MCP server, which takes a hundred times its size."""
 LONGEST_YAML: Final = 32 * MIB
 """Characters of a YAML document: reading one takes about a second for each MiB."""
 MOST_YAML_VALUES: Final = 1_000_000
@@ -63,7 +63,7 @@ MOST_YAML_VALUES: Final = 1_000_000
 MOST_BLANK_LINES: Final = 1 << 20
 """Empty lines in a row of a table."""
 MOST_COLUMNS: Final = 1_000_000
-"""Commas of one row of a table, those of its texts included."""
+"""Commas of one row of a table, including those in its texts."""
 TABLE_MEMORY: Final = 2048 * MIB
 """Bytes of memory that reading a Parquet file may take."""
 LONGEST_BATCH: Final = 32 * MIB
@@ -86,7 +86,7 @@ MOST_UNPACKED: Final = 32 * 1024 * MIB
 UNPACKING_MEMORY: Final = 128 * MIB
 """Bytes of memory that unpacking Zstandard or xz may take; the tools of the formats allow it."""
 LONGEST_ENTRY_HEADER: Final = MIB
-"""Bytes of what a tar file says about one entry: its name and attributes."""
+"""Bytes of a tar file's header for one entry: its name and attributes."""
 
 WRITER_SECONDS: Final = 3.0
 """Seconds to wait until a program opens a pipe that is given in place of a file."""
@@ -100,22 +100,22 @@ MOST_DIGITS: Final = 4000
 
 
 class TooLong(Exception):
-    """Packed bytes that unpack to more than they may."""
+    """Packed bytes unpack to more than the limit."""
 
 
 class Damaged(Exception):
-    """Packed bytes that cannot be unpacked."""
+    """Packed bytes cannot be unpacked."""
 
 
 ENCODINGS: Final = "gzip, deflate"
-"""Encodings of an HTTP body that Keju asks for; any other one is damage."""
+"""Encodings of an HTTP body that Keju requests. Any other one raises Damaged."""
 _PACKED: Final = ("gzip", "x-gzip", "deflate")
 
 
-def encodings_of(header: str) -> list[str]:
+def parse_encodings(header: str) -> list[str]:
     """Return the encodings of a ``Content-Encoding`` header, the outermost first.
 
-    The names have any case and may have blanks around them. Damaged if one is not known.
+    The names may have any case and blanks around them. Raise Damaged if one is not known.
     """
     names = [name.strip().lower() for name in header.split(",")]
     packed = [name for name in names if name not in ("", "identity")]
@@ -133,35 +133,36 @@ class Unpacker:
         self._started = False
         self._members = 0
 
-    def feed(self, data: bytes, most: int) -> bytes:
-        """Return what `data` unpacks to; TooLong beyond `most` bytes, Damaged if it cannot be."""
-        made = bytearray()
+    def feed(self, data: bytes, limit: int) -> bytes:
+        """Return the unpacked `data`. Raise TooLong beyond `limit` bytes, and Damaged if it is not
+        valid."""
+        unpacked = bytearray()
         while data:
             if self._unpack.eof:
                 if not self._is_gzip or not data.strip(b"\0"):
                     break  # bytes after the end, which some servers pad with zeros
                 self._unpack = zlib.decompressobj(31)
                 self._members += 1
-            made += self._piece(data, most - len(made) + 1)
-            if len(made) > most:
+            unpacked += self._piece(data, limit - len(unpacked) + 1)
+            if len(unpacked) > limit:
                 raise TooLong
             data = self._unpack.unused_data
-        return bytes(made)
+        return bytes(unpacked)
 
-    def _piece(self, data: bytes, most: int) -> bytes:
+    def _piece(self, data: bytes, limit: int) -> bytes:
         try:
-            made = self._unpack.decompress(data, most)
+            unpacked = self._unpack.decompress(data, limit)
         except zlib.error:
             if self._started or self._is_gzip:
                 raise Damaged("the reply cannot be unpacked") from None
-            # What is called deflate comes with a zlib header or, from some servers, without one.
+            # Data called deflate comes with a zlib header or, from some servers, without one.
             self._unpack = zlib.decompressobj(-15)
             try:
-                made = self._unpack.decompress(data, most)
+                unpacked = self._unpack.decompress(data, limit)
             except zlib.error:
                 raise Damaged("the reply cannot be unpacked") from None
         self._started = True
-        return made
+        return unpacked
 
     def close(self) -> None:
         """Raise Damaged if the body ended too early."""
@@ -169,9 +170,9 @@ class Unpacker:
             raise Damaged("the reply cannot be unpacked")
 
 
-def unpacked_body(body: bytes, header: str) -> bytes:
-    """Return an HTTP body as it was before it was packed; TooLong or Damaged if that fails."""
-    for encoding in encodings_of(header) if body else ():
+def unpack_body(body: bytes, header: str) -> bytes:
+    """Return an HTTP body unpacked. Raise TooLong or Damaged if that fails."""
+    for encoding in parse_encodings(header) if body else ():
         unpacker = Unpacker(encoding)
         body = unpacker.feed(body, LONGEST_REPLY)
         unpacker.close()
@@ -179,16 +180,17 @@ def unpacked_body(body: bytes, header: str) -> bytes:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the whole number that a text writes in digits; None if it is not one or too long."""
+    """Return the whole number that a text writes in digits, or None if it is not one or too
+    long."""
     text = text.strip()
     return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 def open_file(path: Path | str, *, follow: bool = True) -> BinaryIO:
-    """Open a file for reading; never wait for anyone, and never read a folder or a terminal.
+    """Open a file for reading. Never block forever, and never read a folder or a terminal.
 
-    Pipes are accepted, so that ``--config <(command)`` works; a pipe that stays silent is given
-    up after WRITER_SECONDS or BYTE_SECONDS. Raises OSError. Without `follow` a link is refused.
+    Pipes are accepted, so that ``--config <(command)`` works. A silent pipe raises OSError after
+    WRITER_SECONDS or BYTE_SECONDS. Without `follow` a link raises OSError.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     fd = os.open(path, flags | (0 if follow else os.O_NOFOLLOW))
@@ -208,7 +210,7 @@ def open_file(path: Path | str, *, follow: bool = True) -> BinaryIO:
 
 
 class _Pipe(io.RawIOBase):
-    """The reading end of a pipe that is not waited for without an end."""
+    """The reading end of a pipe, with limits on the waiting time."""
 
     def __init__(self, fd: int, path: Path | str) -> None:
         self._fd, self._path = fd, path
@@ -223,7 +225,7 @@ class _Pipe(io.RawIOBase):
         while True:
             try:
                 data = os.read(self._fd, len(buffer))
-            except BlockingIOError:  # a program has opened it and has written nothing yet
+            except BlockingIOError:  # a program has opened it and has not written yet
                 self._wait(BYTE_SECONDS)
                 continue
             if not data and not self._has_writer:
@@ -243,55 +245,59 @@ class _Pipe(io.RawIOBase):
         super().close()
 
 
-def read_file(path: Path | str, most: int = LONGEST_SETTINGS, *, follow: bool = True) -> bytes:
-    """Return the bytes of a file; OSError if it cannot be read or has more than `most` bytes."""
+def read_file(path: Path | str, max_bytes: int = LONGEST_SETTINGS, *, follow: bool = True) -> bytes:
+    """Return the bytes of a file. Raise OSError if it cannot be read or is longer than
+    `max_bytes`."""
     with open_file(path, follow=follow) as stream:
-        return read_whole(stream, path, most)
+        return read_whole(stream, path, max_bytes)
 
 
-def read_text(path: Path | str, most: int = LONGEST_SETTINGS) -> str:
-    """Return the text of a file in UTF-8; OSError as for `read_file`, or UnicodeDecodeError."""
-    return read_file(path, most).decode("utf-8-sig")
+def read_text(path: Path | str, max_bytes: int = LONGEST_SETTINGS) -> str:
+    """Return the text of a file in UTF-8. Raise OSError as `read_file` does, or
+    UnicodeDecodeError."""
+    return read_file(path, max_bytes).decode("utf-8-sig")
 
 
-def read_whole(stream: Any, where: object, most: int = LONGEST_DOCUMENT) -> bytes:
-    """Return the rest of a stream; OSError if it has more than `most` bytes."""
-    made = bytearray()
-    while piece := stream.read(min(MIB, most + 1 - len(made))):
-        made += piece
-        if len(made) > most:
-            raise OSError(errno.EFBIG, Hint("file_larger", most=most // MIB), str(where))
-    return bytes(made)
+def read_whole(stream: Any, where: object, max_bytes: int = LONGEST_DOCUMENT) -> bytes:
+    """Return the rest of a stream. Raise OSError if it is longer than `max_bytes`."""
+    content = bytearray()
+    while piece := stream.read(min(MIB, max_bytes + 1 - len(content))):
+        content += piece
+        if len(content) > max_bytes:
+            raise OSError(errno.EFBIG, Hint("file_larger", most=max_bytes // MIB), str(where))
+    return bytes(content)
 
 
-# A string of JSON, whatever it holds: `"a, \"b\" [c"`; one that never ends goes to the end.
+# A string of JSON with any content: `"a, \"b\" [c"`. An unterminated one goes to the end.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
 
 
-def has_many_values(document: bytes, most: int) -> bool:
-    """Whether a JSON document has more commas and opening brackets outside of texts than `most`."""
-    if len(document) <= most or _count_marks(document) <= most:
+def has_many_values(document: bytes, limit: int) -> bool:
+    """Whether a JSON document has more than `limit` commas and opening brackets outside of
+    texts."""
+    if len(document) <= limit or _count_marks(document) <= limit:
         return False
-    return _count_marks(_STRING.sub(b"", document)) > most
+    return _count_marks(_STRING.sub(b"", document)) > limit
 
 
 def _count_marks(document: bytes) -> int:
     return sum(map(document.count, (b",", b"[", b"{")))
 
 
-def lines_of(stream: io.BufferedIOBase | BinaryIO, where: str) -> Iterator[bytes]:
-    """Yield the lines of a stream; DataError names one that is too long."""
+def read_lines(stream: io.BufferedIOBase | BinaryIO, where: str) -> Iterator[bytes]:
+    """Yield the lines of a stream. Raise DataError with the number of a line that is too long."""
     number = 0
     while line := stream.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
-            most = LONGEST_LINE // MIB
-            raise DataError("file_line_too_long", where=where, line=number, most=most)
+            limit = LONGEST_LINE // MIB
+            raise DataError("file_line_too_long", where=where, line=number, most=limit)
         yield line
 
 
-def unpacking(packed: io.BufferedIOBase | BinaryIO, where: str) -> io.BufferedIOBase:
-    """Return what a gzip file holds, unpacked as it is read; DataError for damage and bombs."""
+def unpack_gzip(packed: io.BufferedIOBase | BinaryIO, where: str) -> io.BufferedIOBase:
+    """Return a stream of the unpacked content of a gzip file. It raises DataError for damage and
+    bombs."""
     return io.BufferedReader(_Unpacked(packed, where), _CHUNK)
 
 
@@ -312,7 +318,7 @@ class _Unpacked(io.RawIOBase):
     def __init__(self, packed: io.BufferedIOBase | BinaryIO, where: str) -> None:
         self._packed = _Counted(packed)
         self._gzip = gzip.GzipFile(fileobj=self._packed)
-        self._made = 0
+        self._unpacked = 0
         self._where = where
 
     def readable(self) -> bool:
@@ -323,13 +329,13 @@ class _Unpacked(io.RawIOBase):
             data = self._gzip.read1(len(buffer))
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError("file_not_gzip", where=self._where, problem=error) from None
-        self._made += len(data)
-        refuse_bomb(self._made, self._packed.count, self._where)
+        self._unpacked += len(data)
+        refuse_bomb(self._unpacked, self._packed.count, self._where)
         buffer[: len(data)] = data
         return len(data)
 
 
 def refuse_bomb(unpacked: int, packed: int, where: str) -> None:
-    """Raise DataError where something small unpacks to something huge."""
+    """Raise DataError where a small file unpacks to a huge one."""
     if unpacked > ALWAYS_UNPACKED and unpacked > MOST_RATIO * packed:
         raise DataError("file_bomb", where=where, ratio=MOST_RATIO)

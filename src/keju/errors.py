@@ -1,11 +1,11 @@
-"""What can go wrong, in one small tree.
+"""The errors of Keju, in one small tree.
 
     KejuError                  printed as one line, without a traceback
     ├── UsageError       (2)   the command or configuration cannot be carried out as given
     │   ├── ConfigError        a setting is unknown, impossible or contradicts another
-    │   ├── DataError          a data file is missing, broken or not what it should be
-    │   │   └── WriteError     a file cannot be written; what is being run can be resumed
-    │   └── MissingExtra       an optional part is not installed; says what to install
+    │   ├── DataError          a data file is missing, broken or not as expected
+    │   │   └── WriteError     a file cannot be written; the run can be resumed
+    │   └── MissingExtra       an optional part is not installed; names the part to install
     ├── RunIncomplete    (4)   the run stopped early and can be resumed
     ├── EndpointError    (5)   the endpoint or its key refuses to work
     └── Interrupted      (130) Ctrl-C; the state is saved
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """`Notice` is a struct; it is imported when asked for, since help needs no structs."""
+        """Import `Notice`, a struct, on first use, since the help pages need no structs."""
         if name != "Notice":
             raise AttributeError(f"module 'keju.errors' has no attribute '{name}'")
         from keju.types import Notice
@@ -35,10 +35,10 @@ else:
 
 
 class KejuError(Exception):
-    """Something the user can understand and act on, in one clear line.
+    """An error that the user can understand and act on, in one clear line.
 
-    `code` names the case in the catalogues of messages and `values` fill its sentence; a sentence
-    given in place of a code is taken as it is. ``str(error)`` is English.
+    `code` names the case in the catalogues of messages, and `values` fill its sentence. A sentence
+    in place of a code is used as it is. ``str(error)`` is English.
     """
 
     exit_code = 2
@@ -49,7 +49,7 @@ class KejuError(Exception):
         self.values = values
 
     def text(self, language: Language = "en") -> str:
-        """The sentence in a language."""
+        """Return the sentence in a language."""
         return text_of(self.code, self.values, language)
 
     @property
@@ -59,20 +59,22 @@ class KejuError(Exception):
 
     @property
     def notice(self) -> Notice:
-        """The same as a file can hold it."""
+        """The error in a form that a file can store."""
         from keju.types import Notice
 
-        return Notice(self.code, {name: _plain(value) for name, value in self.values.items()})
+        return Notice(
+            self.code, {name: _to_plain_value(value) for name, value in self.values.items()}
+        )
 
 
-def _plain(value: Any) -> Any:
-    """A value of an error as JSON has it; an error among them as a notice."""
+def _to_plain_value(value: Any) -> Any:
+    """Return a value of an error as JSON has it, and an error among them as a notice."""
     if isinstance(value, KejuError):
         return value.notice
     if hasattr(value, "code"):  # a notice, whose values may be anything
         return KejuError(value.code, **value.values).notice
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_to_plain_value(item_value) for item_value in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
@@ -85,14 +87,14 @@ class ConfigError(UsageError):
 
 
 class DataError(UsageError):
-    """A data file is missing, broken or not what it should be."""
+    """A data file is missing, broken or not as expected."""
 
 
 class WriteError(DataError):
-    """A file cannot be written: the disk is full, say."""
+    """A file cannot be written, for example because the disk is full."""
 
     def incomplete(self) -> RunIncomplete:
-        """The same for a run, which stops there and can be resumed."""
+        """Return the same error for a run, which stops there and can be resumed."""
         return RunIncomplete(self.code, **self.values)
 
 
@@ -104,13 +106,13 @@ class MissingExtra(UsageError):
 
 
 class RunIncomplete(KejuError):
-    """The run stopped before its end; what was answered is saved and can be resumed."""
+    """The run stopped before its end. Its answers are saved and it can be resumed."""
 
     exit_code = 4
 
 
 class Inconclusive(KejuError):
-    """Too little was graded for results to say anything."""
+    """Too few answers were graded for a conclusion."""
 
     exit_code = 3
 
@@ -127,56 +129,58 @@ class Interrupted(KejuError):
     exit_code = 130
 
 
-def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """The valid name that is most like `name`, if one is."""
+def find_nearest(name: str, valid: Iterable[str]) -> str | None:
+    """Return the valid name that is most similar to `name`, or None."""
     import difflib
 
     folded = {candidate.casefold().lstrip("-"): candidate for candidate in valid}
-    close = difflib.get_close_matches(name.casefold().lstrip("-"), folded, n=1, cutoff=0.6)
-    return folded[close[0]] if close else None
+    close_matches = difflib.get_close_matches(name.casefold().lstrip("-"), folded, n=1, cutoff=0.6)
+    return folded[close_matches[0]] if close_matches else None
 
 
 class Hint(str):
-    """A part of a sentence that can be said in another language too."""
+    """A part of a sentence that can be shown in other languages too."""
 
     code: str
     values: dict[str, Any]
 
     def __new__(cls, code: str, /, **values: Any) -> Hint:
-        """The English words; `code` is one of the catalogues."""
+        """Return the English text. `code` is one of the catalogues."""
         hint = super().__new__(cls, text_of(code, values))
         hint.code, hint.values = code, values
         return hint
 
     def text(self, language: Language = "en") -> str:
-        """The words in a language."""
+        """Return the text in a language."""
         return text_of(self.code, self.values, language)
 
 
 class Place(Hint):
-    """A line of a file. It is made without a catalogue, since every row of a file may have one."""
+    """A line of a file. It is created without a catalogue, since every row of a file may have
+    one."""
 
     def __new__(cls, where: object, line: int | None) -> Place:
-        """The English words."""
+        """Return the English text."""
         place = str.__new__(cls, f"{where}, line {line}")
         place.code, place.values = "file_place", {"where": where, "line": line}
         return place
 
 
 def quoted(names: Iterable[str]) -> list[Hint]:
-    """Names for a list in a sentence, each between the quotation marks of its language."""
+    """Return names for a list in a sentence, each in the quotation marks of its language."""
     return [Hint("quoted", name=name) for name in names]
 
 
-def joined(code: str, parts: Iterable[str]) -> str:
-    """Parts of a sentence as one, put together as the code ``joined_…`` says in each language."""
-    return reduce(lambda first, rest: Hint(code, first=first, rest=rest), parts)
+def join_hints(code: str, parts: Iterable[str]) -> str:
+    """Return parts of a sentence as one. The code ``joined_…`` has the separator of each
+    language."""
+    return reduce(lambda left_part, right_part: Hint(code, first=left_part, rest=right_part), parts)
 
 
 def near_hint(name: str, valid: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for the nearest valid name; nothing where none is near."""
-    near = nearest(name, valid)
-    return Hint("did_you_mean", name=near) if near else ""
+    """Return `` (did you mean 'x'?)`` for the nearest valid name, or "" if none is near."""
+    near_name = find_nearest(name, valid)
+    return Hint("did_you_mean", name=near_name) if near_name else ""
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:

@@ -1,5 +1,7 @@
-"""Files, once: written whole or not at all; JSON and JSON Lines; names; and much of one kind in a
-temporary file instead of in memory. The limits are in `keju.bounds`."""
+"""Files: atomic writing, JSON and JSON Lines, file names, and temporary files that replace memory.
+
+The limits are in `keju.bounds`.
+"""
 
 from __future__ import annotations
 
@@ -31,34 +33,34 @@ from keju import bounds
 from keju.bounds import (
     LONGEST_DOCUMENT,
     has_many_values,
-    lines_of,
     open_file,
     read_file,
-    unpacking,
+    read_lines,
+    unpack_gzip,
     whole_number,
 )
 from keju.errors import DataError, Hint, WriteError
 
 PART: Final = ".part"
-"""How the name of a file ends that is still written."""
+"""The suffix of a file that is being written."""
 LONGEST_WRITING: Final = 86_400.0
-"""Seconds after which nobody writes a file any more."""
+"""Seconds after which a file counts as abandoned by its writer."""
 LONGEST_NUMBER: Final = 1000
 """Digits of one number in JSON."""
 IN_MEMORY: Final = 1 << 22
-"""Bytes of what is stored in a temporary file up to which it needs none."""
+"""Bytes up to which stored data stays in memory without a temporary file."""
 _DIGITS = re.compile(r"(\d+)")
 Stored = TypeVar("Stored")
 
 
 @contextmanager
 def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` once everything is written.
+    """Yield a file that replaces `path` once everything is written.
 
-    A reader of `path` sees the old content or the new, never a part, and nothing stays behind
-    where the block fails. The part's name is new each time, so that two writers never share one;
-    parts that killed writers left behind are removed.
-    WriteError says in one line why the file cannot be written.
+    A reader of `path` sees the old content or the new, never a part. If the block fails, no file
+    is left behind. The temporary name is new each time, so that two writers never share one. Files
+    that killed writers left behind are removed. Raise WriteError with one line if the file cannot
+    be written.
     """
     part = _part_of(path)
     try:
@@ -81,11 +83,11 @@ def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
         try:
             part.unlink(missing_ok=True)
         except OSError:
-            pass  # the folder itself cannot be used, which the first error said
+            pass  # the folder itself cannot be used, as the first error says
 
 
 def _device(path: Path) -> BinaryIO:
-    """Open a device or a pipe for writing; OSError where no program reads the pipe."""
+    """Open a device or a pipe for writing. Raise OSError if no program reads the pipe."""
     fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     os.set_blocking(fd, True)
     return os.fdopen(fd, "wb")
@@ -93,29 +95,29 @@ def _device(path: Path) -> BinaryIO:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A folder of the same name elsewhere that takes the place of `path` once all is written.
+    """Yield a temporary folder with the same name that replaces `path` once everything is written.
 
-    `path` is an empty folder, or not there, and stays so where the block fails or is killed: a
-    command that makes a folder can be repeated. What killed ones left behind is removed.
-    WriteError says in one line why the folder cannot be written.
+    `path` is an empty folder, or does not exist, and stays so if the block fails or is killed. So a
+    command that creates a folder can be repeated. Folders that killed commands left behind are
+    removed. Raise WriteError with one line if the folder cannot be written.
     """
     part = _part_of(path)
-    made = part / path.name
+    new_folder = part / path.name
     try:
-        with _told_of(path):
+        with _explain_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(path)
-            made.mkdir(parents=True)
-        yield made
-        with _told_of(path):
-            made.replace(path)
+            new_folder.mkdir(parents=True)
+        yield new_folder
+        with _explain_errors(path):
+            new_folder.replace(path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
 @contextmanager
-def _told_of(path: Path) -> Iterator[None]:
-    """Make one line of why something cannot be written."""
+def _explain_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError into a WriteError with one line."""
     try:
         yield
     except OSError as error:
@@ -124,9 +126,10 @@ def _told_of(path: Path) -> Iterator[None]:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a file of Keju for writing and return its descriptor; WriteError if that fails.
+    """Open a file of Keju for writing and return its descriptor. Raise WriteError if that fails.
 
-    A link is not followed: it could lead to any file of the user. A device or a pipe is refused.
+    A link is not followed, since it could lead to any file of the user. A device or a pipe is
+    refused.
     """
     fd = -1
     try:
@@ -142,7 +145,7 @@ def open_own(path: Path, flags: int) -> int:
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open a file of Keju for reading; OSError for a link, a pipe or a device."""
+    """Open a file of Keju for reading. Raise OSError for a link, a pipe or a device."""
     try:
         stream = open_file(path, follow=False)
     except OSError as error:
@@ -162,7 +165,8 @@ def _link_hint(error: OSError, path: Path) -> str:
 
 
 def take_lock(fd: int, path: Path, *, shared: bool = False) -> bool:
-    """Lock an open file; return whether it was free. WriteError if it cannot be locked at all."""
+    """Lock an open file. Return whether it was free. Raise WriteError if it cannot be locked at
+    all."""
     try:
         fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
@@ -173,30 +177,33 @@ def take_lock(fd: int, path: Path, *, shared: bool = False) -> bool:
 
 
 def _part_of(path: Path) -> Path:
-    """Where something is written that is to take the place of `path`: a new name each time."""
+    """Return a new temporary name for a file that will replace `path`."""
     writer = f"{platform.node()}-{os.getpid()}"
     return path.with_name(f".{path.name}.{writer}-{secrets.token_hex(4)}{PART}")
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove the parts of `path` whose writers are gone from this computer, or older than a day."""
+    """Remove the temporary files of `path` that are older than a day or whose writers have
+    ended."""
     start = f".{path.name}."
     for entry in os.scandir(path.parent):
         if not (entry.name.startswith(start) and entry.name.endswith(PART)):
             continue
-        host, _, rest = entry.name.removeprefix(start).rpartition("-")[0].rpartition("-")
+        host, _, process = entry.name.removeprefix(start).rpartition("-")[0].rpartition("-")
         with suppress(OSError):
-            gone = host == platform.node() and rest.isdecimal() and not _runs(int(rest))
-            if gone or entry.stat().st_mtime < time.time() - LONGEST_WRITING:
+            is_abandoned = (
+                host == platform.node() and process.isdecimal() and not _is_running(int(process))
+            )
+            if is_abandoned or entry.stat().st_mtime < time.time() - LONGEST_WRITING:
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path)
                 else:
                     Path(entry.path).unlink()
 
 
-def _runs(process: int) -> bool:
-    """Whether a process of this computer is still there; where that cannot be asked, it is."""
-    if os.name == "nt":  # asking would end it
+def _is_running(process: int) -> bool:
+    """Whether a process of this computer is running. True if the system does not tell."""
+    if os.name == "nt":  # os.kill would end it
         return True
     try:
         os.kill(process, 0)
@@ -208,13 +215,13 @@ def _runs(process: int) -> bool:
 
 
 def typed_path(path: Path) -> str:
-    """A path as it is typed in the current folder: relative to it where it lies below it."""
+    """Return a path as typed in the current folder: relative if it is below that folder."""
     here = Path.cwd()
     return str(path.relative_to(here) if here in path.parents else path)
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file; none has a name that the system cannot have."""
+    """Whether a file exists. False for names that the system does not allow."""
     try:
         return path.is_file()
     except OSError:  # `File name too long`
@@ -222,7 +229,7 @@ def is_there(path: Path) -> bool:
 
 
 def write_json(path: Path, document: Any, *, make_folder: bool = True) -> None:
-    """Write a whole JSON file or none, indented for people."""
+    """Write a whole indented JSON file or nothing."""
     with whole_file(path, make_folder=make_folder) as stream:
         for piece in json_pieces(document, 1):
             stream.write(piece)
@@ -230,36 +237,37 @@ def write_json(path: Path, document: Any, *, make_folder: bool = True) -> None:
 
 
 def json_pieces(document: Any, indent: int) -> Iterator[bytes]:
-    """An indented JSON document in pieces.
+    """Yield an indented JSON document in pieces.
 
-    A sequence that is no list or tuple makes its items when they are asked for: one after the
-    other is written, so that a document may be larger than memory.
+    A sequence that is not a list or tuple may create its items on access. They are written one by
+    one, so that a document may be larger than memory.
     """
     return _pieces(document, indent, b"\n")
 
 
 def _pieces(value: Any, indent: int, margin: bytes) -> Iterator[bytes]:
-    """`margin` is the line end with the blanks that stand before this value's last bracket."""
+    """Yield the pieces of a value. `margin` is the line end with the indentation of its last
+    bracket."""
     if not value or not _has_lazy_part(value):
-        # No string has a line end in it: JSON writes it as two characters.
-        whole = msgspec.json.encode([] if _is_lazy(value) else value, enc_hook=_english)
-        yield msgspec.json.format(whole, indent=indent).replace(b"\n", margin)
+        # JSON strings never contain a line end: it is written as two characters.
+        encoded = msgspec.json.encode([] if _is_lazy(value) else value, enc_hook=_encode_text)
+        yield msgspec.json.format(encoded, indent=indent).replace(b"\n", margin)
         return
-    mapped = isinstance(value, Mapping)
+    is_mapping = isinstance(value, Mapping)
     inner = margin + b" " * indent
-    before = (b"{" if mapped else b"[") + inner
-    for item in value.items() if mapped else value:
-        yield before
-        if mapped:
+    opening = (b"{" if is_mapping else b"[") + inner
+    for item in value.items() if is_mapping else value:
+        yield opening
+        if is_mapping:
             name, item = item
             yield msgspec.json.encode(name) + b": "
         yield from _pieces(item, indent, inner)
-        before = b"," + inner
-    yield margin + (b"}" if mapped else b"]")
+        opening = b"," + inner
+    yield margin + (b"}" if is_mapping else b"]")
 
 
-def _english(value: Any) -> str:
-    """Words that could be said in another language too, as documents have them."""
+def _encode_text(value: Any) -> str:
+    """Return a text with translations as its English text."""
     if isinstance(value, str):
         return str(value)
     raise NotImplementedError(f"Encoding objects of type {type(value).__name__} is unsupported")
@@ -270,7 +278,7 @@ def _is_lazy(value: Any) -> bool:
 
 
 def _has_lazy_part(value: Any) -> bool:
-    """Whether anything in a document makes its items when they are asked for."""
+    """Whether any part of a document creates its items on access."""
     parts: Iterable[Any] = ()
     if isinstance(value, dict | list | tuple):
         parts = value.values() if isinstance(value, dict) else value
@@ -291,12 +299,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 class Written(float):
-    """A number that is shown as people wrote it: ``1.10`` does not lose its 0."""
+    """A number that is shown as it was written: ``1.10`` keeps its 0."""
 
     _text: str
 
     def __new__(cls, text: str) -> Self:
-        number = super().__new__(cls, _finite(text))
+        number = super().__new__(cls, _parse_finite(text))
         number._text = text
         return number
 
@@ -304,14 +312,14 @@ class Written(float):
         return self._text
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise DataError("json_number_too_large")
     return number
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > LONGEST_NUMBER:
         raise DataError("json_number_too_long")
     return int(text)
@@ -321,28 +329,31 @@ def _refuse(constant: str) -> Never:
     raise DataError("config_not_json_value", constant=constant)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     unique = dict(pairs)
     if len(unique) < len(pairs):
-        key = next(key for key, many in Counter(key for key, _ in pairs).items() if many > 1)
+        key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise DataError("config_key_twice", key=key)
     return unique
 
 
 def _decoder(number: Callable[[str], float], constant: Callable[[str], float]) -> json.JSONDecoder:
     return json.JSONDecoder(
-        parse_float=number, parse_constant=constant, parse_int=_whole, object_pairs_hook=_unique
+        parse_float=number,
+        parse_constant=constant,
+        parse_int=_parse_integer,
+        object_pairs_hook=_check_unique,
     )
 
 
-DOCUMENT: Final = _decoder(_finite, _refuse)
+DOCUMENT: Final = _decoder(_parse_finite, _refuse)
 TABLE: Final = _decoder(Written, _refuse)
-"""For what people write down."""
+"""For files that people write."""
 LOG: Final = _decoder(float, float)
-"""For what programs in Python write, ``NaN`` and ``Infinity`` included."""
+"""For files that programs in Python write, including ``NaN`` and ``Infinity``."""
 
 
-# What msgspec says of a document: `Expected `int`, got `str` - at `$.runs[0].n``.
+# An error of msgspec: `Expected `int`, got `str` - at `$.runs[0].n``.
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _KIND = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<given>[^`]*)`")
 _VALUE = re.compile(r"Invalid enum value '?(?P<value>[^']*)'?")
@@ -352,30 +363,30 @@ _AT = re.compile(
 _KINDS = ("int", "float", "str", "bool", "array", "object")
 
 
-def wrong_shape(error: msgspec.ValidationError) -> str:
-    """Why a document is not what it should be, in plain words of every language."""
+def explain_shape(error: msgspec.ValidationError) -> str:
+    """Return why a document does not have the expected structure, in words of every language."""
     parts = _AT.fullmatch(str(error))
     assert parts is not None
     place = Hint("shape_place", path=parts["path"]) if parts["path"] else ""
-    if found := _MISSING.fullmatch(parts["told"]):
-        return Hint("shape_missing", name=found["name"], place=place)
-    if found := _KIND.fullmatch(parts["told"]):
-        wanted, given = (
-            [Hint(f"shape_{kind}") for kind in found[key].split(" | ") if kind in _KINDS]
+    if match := _MISSING.fullmatch(parts["told"]):
+        return Hint("shape_missing", name=match["name"], place=place)
+    if match := _KIND.fullmatch(parts["told"]):
+        expected_kinds, actual_kinds = (
+            [Hint(f"shape_{kind}") for kind in match[key].split(" | ") if kind in _KINDS]
             for key in ("wanted", "given")
         )
-        if wanted:
-            given = given or [Hint("shape_null")]
-            return Hint("shape_kind", wanted=wanted, given=given, place=place)
-    if found := _VALUE.fullmatch(parts["told"]):
-        return Hint("shape_value", value=found["value"], place=place)
+        if expected_kinds:
+            actual_kinds = actual_kinds or [Hint("shape_null")]
+            return Hint("shape_kind", wanted=expected_kinds, given=actual_kinds, place=place)
+    if match := _VALUE.fullmatch(parts["told"]):
+        return Hint("shape_value", value=match["value"], place=place)
     return str(error)
 
 
 def parse_json(raw: bytes, decoder: json.JSONDecoder = DOCUMENT) -> Any:
-    """A JSON document in UTF-8; DataError says in one line why it is none.
+    """Parse a JSON document in UTF-8. Raise DataError with one line if it is not valid.
 
-    A key that is given twice in one object is refused, since one of its values would be lost.
+    A key that appears twice in one object is an error, since one of its values would be lost.
     """
     if has_many_values(raw, bounds.MOST_VALUES):
         raise DataError("json_many_values", most=bounds.MOST_VALUES)
@@ -389,7 +400,7 @@ def parse_json(raw: bytes, decoder: json.JSONDecoder = DOCUMENT) -> Any:
     except UnicodeEncodeError:
         raise DataError("json_half_character") from None
     except json.JSONDecodeError as error:
-        # "Unterminated string starting at", which says itself where
+        # "Unterminated string starting at", which includes the place
         problem = (error.msg[:1].lower() + error.msg[1:]).removesuffix(" at")
         raise DataError("json_invalid", problem=problem, position=error.pos + 1) from None
     except RecursionError:
@@ -400,8 +411,8 @@ def parse_json(raw: bytes, decoder: json.JSONDecoder = DOCUMENT) -> Any:
 def json_rows(
     stream: io.BufferedIOBase | BinaryIO, where: str, decoder: json.JSONDecoder = TABLE
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The numbered objects of JSON Lines; empty lines are passed over."""
-    for number, line in enumerate(lines_of(stream, where), 1):
+    """Yield the numbered objects of JSON Lines. Empty lines are skipped."""
+    for number, line in enumerate(read_lines(stream, where), 1):
         if not line.strip():
             continue
         try:
@@ -414,17 +425,17 @@ def json_rows(
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The numbered objects of a JSON Lines file, gzipped or not; see `json_rows`."""
+    """Yield the numbered objects of a JSON Lines file, gzipped or not; see `json_rows`."""
     try:
         with open_file(path) as file:
-            stream = unpacking(file, str(path)) if path.suffix == ".gz" else file
+            stream = unpack_gzip(file, str(path)) if path.suffix == ".gz" else file
             yield from json_rows(stream, str(path))
     except OSError as error:
         raise DataError("file_unreadable", where=path, problem=error.strerror) from None
 
 
 LONGEST_NAME: Final = 120
-"""Bytes of a file name that is made of data; systems allow 255, and `_part_of` adds to it."""
+"""Bytes of a file name made from data. Systems allow 255, and `_part_of` adds to it."""
 # `q1`, `bix-1-q1`, `初中语文 (上)`: not `.hidden`, `a/b`, `C:`, `what?`, `con`, a blank at the end
 _PLAIN_NAME = re.compile(
     r"(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z))(?![.\s~-])[^\x00-\x1f\x7f-\x9f/\\:*?\"<>|]+(?<![.\s])",
@@ -436,11 +447,11 @@ _CLEANED_NAME = re.compile(r".*~[0-9a-f]{16}")
 _ODD_IN_NAME = re.compile(r"[^\w-]+")
 
 
-def name_of(text: str) -> str:
-    """Return the name of one file or folder for a text that comes from data, such as an id.
+def make_file_name(text: str) -> str:
+    """Return a file or folder name for a text from data, such as an id.
 
-    An ordinary text is its own name. Any other one, such as ``../x``, ``/etc``, a reserved name or
-    one that is too long, is cleaned and gets a digest, so that two texts never share a name.
+    An ordinary text stays unchanged. Any other one, such as ``../x``, ``/etc``, a reserved name or
+    a long one, is cleaned and gets a digest, so that two texts never share a name.
     """
     try:
         size = len(text.encode())
@@ -453,14 +464,15 @@ def name_of(text: str) -> str:
 
 
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key that puts ``q2`` before ``q10``."""
+    """Return a sort key that puts ``q2`` before ``q10``."""
     parts = _DIGITS.split(text)
     numbers = [(part, whole_number(part)) for part in parts if part]
     return tuple((0, 0, part) if number is None else (1, number, "") for part, number in numbers)
 
 
 class Made(Sequence[Stored], Generic[Stored]):
-    """What a function makes of the items of a sequence, each when it is looked at."""
+    """A sequence of the results of a function on the items of another. Each is computed on
+    access."""
 
     def __init__(self, items: Sequence[Any], make: Callable[[Any], Stored]) -> None:
         self._items = items
@@ -480,29 +492,29 @@ class Made(Sequence[Stored], Generic[Stored]):
 
 
 class Spool(Sequence[Stored], Generic[Stored]):
-    """Things of one kind in a temporary file of this process: eight bytes of memory each.
+    """A sequence of objects of one type in a temporary file. Each takes eight bytes of memory.
 
-    The file is mapped, so that the system keeps in memory what is in use and may drop the rest.
-    It has no name, so that nothing stays behind when the process ends, however it ends.
+    The file is mapped, so the system keeps the used parts in memory and may drop the rest. It has
+    no name, so no file is left behind when the process ends for any reason.
     """
 
     def __init__(self, kind: Any) -> None:
         self._buffer = bytearray()
-        """What is not in the file yet."""
+        """Encoded objects that are not in the file yet."""
         self._file: IO[bytes] | None = None
         self._content: bytes | mmap.mmap | None = None
         self._ends = array("Q", [0])
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(kind).decode
 
-    def append(self, thing: Stored) -> None:
-        """Add one thing at the end."""
-        self._enter(self._encode(thing))
+    def append(self, value: Stored) -> None:
+        """Add one object at the end."""
+        self._enter(self._encode(value))
 
-    def extend(self, other: Spool[Stored]) -> None:
-        """Add all things of another store of the same kind."""
-        for index in range(len(other)):
-            self._enter(other._written(index))
+    def extend(self, spool: Spool[Stored]) -> None:
+        """Add all objects of another spool of the same type."""
+        for index in range(len(spool)):
+            self._enter(spool._stored_bytes(index))
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -513,11 +525,11 @@ class Spool(Sequence[Stored], Generic[Stored]):
     def __getitem__(self, index: slice) -> list[Stored]: ...
     def __getitem__(self, index: int | slice) -> Stored | list[Stored]:
         if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
             raise IndexError(index)
-        thing: Stored = self._decode(self._written(index))
-        return thing
+        value: Stored = self._decode(self._stored_bytes(index))
+        return value
 
     def _enter(self, encoded: bytes) -> None:
         self._buffer += encoded
@@ -526,7 +538,7 @@ class Spool(Sequence[Stored], Generic[Stored]):
         if len(self._buffer) > IN_MEMORY:
             self._write()
 
-    def _written(self, index: int) -> bytes:
+    def _stored_bytes(self, index: int) -> bytes:
         if self._content is None:
             if self._file is None:
                 self._content = bytes(self._buffer)

@@ -1,4 +1,4 @@
-"""Parts of one run, sat in several jobs, as one run: ``keju merge``."""
+"""Merge the parts of one run, made by several jobs, into one run: ``keju merge``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.load import of_run
-from keju.engine.job import Job, exams_of, make_jobs
+from keju.engine.job import Job, describe_exams, make_jobs
 from keju.engine.resume import JobRequests, recall
 from keju.errors import KejuError, Notice, UsageError
 from keju.files import whole_folder, write_json
@@ -17,46 +17,46 @@ from keju.results.schema import Results
 from keju.results.summarise import build_results
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, ManifestFile
-from keju.runs.parts import at_rest, join, merged_manifest, part_notices
+from keju.runs.parts import join, lock_parts, merge_manifests, part_notices
 from keju.runs.run import Run, damage_notices, write_grades
-from keju.task import Finished, missing, resume_command, shortfall
+from keju.task import Finished, count_missing, find_shortfall, resume_command
 
 
 def merge_runs(
     parts: Sequence[Run], folder: Path, *, data_dir: str | None = None, report: bool = True
 ) -> Finished:
-    """Make one run of its parts in a folder that is not there yet; the parts stay as they are.
+    """Merge parts of a run into a new folder. The parts stay unchanged.
 
-    The folder is there when all is written: a command that was killed can be repeated.
-    UsageError where they are not parts of one run, or where replies of theirs would not count.
+    The folder appears when everything is written, so a command that was killed can be repeated.
+    Raise UsageError if they are not parts of one run, or if some of their replies would not count.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError("merge_exists", folder=folder)
-    with at_rest(parts):
-        manifest = merged_manifest(parts)
-        given = {"run_id": folder.name, "work_dir": str(folder.parent)}
-        config = of_run(manifest.config | given, data_dir)
+    with lock_parts(parts):
+        manifest = merge_manifests(parts)
+        folder_settings = {"run_id": folder.name, "work_dir": str(folder.parent)}
+        config = of_run(manifest.config | folder_settings, data_dir)
         judge = JudgeConfig(**manifest.judge) if manifest.judge else None
-        graded = config.model_copy(update={"judge": judge})
-        jobs = make_jobs(graded)
-        exams = exams_of(jobs)
-        believed = [part.manifest.believed_from(exams) for part in parts]
-        with whole_folder(folder) as made:
-            joined = join(parts, made)
-            with Journal(made) as journal:
+        judged_config = config.model_copy(update={"judge": judge})
+        jobs = make_jobs(judged_config)
+        exams = describe_exams(jobs)
+        trusted_starts = [part.manifest.find_trusted_start(exams) for part in parts]
+        with whole_folder(folder) as new_folder:
+            joined = join(parts, new_folder)
+            with Journal(new_folder) as journal:
                 manifest.benchmarks = exams
-                manifest.read_anew = journal.size if any(believed) else 0
-                write_json(made / MANIFEST, manifest)
+                manifest.read_anew = journal.size if any(trusted_starts) else 0
+                write_json(new_folder / MANIFEST, manifest)
                 grader = judge if manifest.graded_by else None
-                file = ManifestFile(made, config, exams, graded_by=grader, home=folder)
-                notices = part_notices(parts, joined.doubled)
-                made_of = graded, jobs, file, joined.damaged, notices
-                results, stop = _finished(*made_of, report=report)
-    # The command is one for a folder that is there.
-    return Finished(results, folder, resume_command(graded, folder, stop), stop)
+                file = ManifestFile(new_folder, config, exams, graded_by=grader, home=folder)
+                notices = part_notices(parts, joined.duplicates)
+                stage_arguments = judged_config, jobs, file, joined.damaged, notices
+                results, stop = _finish(*stage_arguments, report=report)
+    # The command is different before the folder exists.
+    return Finished(results, folder, resume_command(judged_config, folder, stop), stop)
 
 
-def _finished(
+def _finish(
     config: TaskConfig,
     jobs: Sequence[Job],
     file: ManifestFile,
@@ -65,14 +65,14 @@ def _finished(
     *,
     report: bool,
 ) -> tuple[Results, KejuError | None]:
-    """Write the results of the whole; return them, and what is missing."""
+    """Write the results of the merged run. Return them, and the error for missing replies."""
     folder = file.path.parent
     requests = JobRequests(jobs)
     stage = judge_stage(config, jobs)
     recalled = recall(
         requests,
         folder / FILE,
-        believed_from=file.believed_from,
+        trusted_from=file.trusted_from,
         find_unused=True,
         enter_errors=True,
     )
@@ -80,9 +80,9 @@ def _finished(
         raise UsageError("merge_would_lose", replies=recalled.unused)
     if stage is not None:
         stage.grade(folder, None)
-    stop = shortfall(jobs, config.error_limit)
-    told = [*damage_notices(damaged, missing(jobs)), *notices]
-    results = build_results(jobs, file, stop, stage, told)
+    stop = find_shortfall(jobs, config.error_limit)
+    all_notices = [*damage_notices(damaged, count_missing(jobs)), *notices]
+    results = build_results(jobs, file, stop, stage, all_notices)
     write_grades(folder, stage.grades if stage is not None else ())
     file.finish(complete=stop is None)
     write_outputs(Run(folder), results, requests, config.language, report=report)

@@ -1,7 +1,7 @@
-"""Secrets: which settings hold them, and how they are taken out of texts of other programs.
+"""Secrets: which settings hold them, and how they are removed from texts of other programs.
 
 A server may echo a secret as it was given, or in the form in which it was sent: percent-encoded in
-an address, escaped in JSON, in Base64 as ``Authorization: Basic`` has it. All forms are hidden.
+an address, escaped in JSON, or in Base64 as in ``Authorization: Basic``. All forms are hidden.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 SHORTEST_SECRET: Final = 4
 """Shorter values are not secrets, and hiding them would garble every message."""
 SHORTEST_KEY: Final = 8
-"""Shorter keys are placeholders such as ``EMPTY``, which an answer may well hold."""
+"""Shorter keys are placeholders such as ``EMPTY``, which an answer may contain."""
 REDACTED: Final = "[redacted]"
 REPLY_TEXTS: Final = ("text", "reasoning", "raw", "model", "finish", "refusal", "request_id")
-"""What a model or its endpoint wrote of a reply, apart from the tool calls."""
+"""The texts of a reply from a model or its endpoint, apart from the tool calls."""
 
 # api_key, X-Api-Key, apiKey, hf_token, access-token, token, password, client_secret, Authorization;
 # not max_tokens, bos_token, prompt_cache_key, api_key_var
@@ -39,8 +39,8 @@ _SECRET_NAME = re.compile(
 # ${HF_TOKEN}: a reference is stored as it is written
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
-_known: set[str] = set()
-"""The secrets of this process, for errors whose texts no one has seen before."""
+_process_secrets: set[str] = set()
+"""The secrets of this process, for errors with unexpected texts."""
 
 
 def is_secret_name(name: object) -> bool:
@@ -48,30 +48,31 @@ def is_secret_name(name: object) -> bool:
     return _SECRET_NAME.fullmatch(str(name)) is not None
 
 
-def masked(value: Any) -> Any:
-    """Return nested settings with every secret in them replaced by REDACTED.
+def mask_secrets(value: Any) -> Any:
+    """Return nested settings with every secret replaced by REDACTED.
 
-    A secret is a text whose key says so: ``{"api_key": "sk-1"}``. References to variables stay.
+    A secret is a text with a secret name as its key: ``{"api_key": "sk-1"}``. References to
+    variables stay.
     """
     if isinstance(value, Mapping):
         return {
-            name: REDACTED if _is_secret(name, below) else masked(below)
-            for name, below in value.items()
+            name: REDACTED if _is_secret(name, nested) else mask_secrets(nested)
+            for name, nested in value.items()
         }
-    return [masked(below) for below in value] if isinstance(value, list | tuple) else value
+    return [mask_secrets(nested) for nested in value] if isinstance(value, list | tuple) else value
 
 
-def secrets_in(value: Any) -> Iterator[str]:
-    """Yield the secrets in nested settings; see `masked`."""
+def find_secrets(value: Any) -> Iterator[str]:
+    """Yield the secrets in nested settings; see `mask_secrets`."""
     if isinstance(value, Mapping):
-        for name, below in value.items():
-            if _is_secret(name, below):
-                yield below
+        for name, nested in value.items():
+            if _is_secret(name, nested):
+                yield nested
             else:
-                yield from secrets_in(below)
+                yield from find_secrets(nested)
     elif isinstance(value, list | tuple):
-        for below in value:
-            yield from secrets_in(below)
+        for nested in value:
+            yield from find_secrets(nested)
 
 
 def has_masked(value: Any) -> bool:
@@ -88,40 +89,40 @@ def _is_secret(name: object, value: object) -> bool:
     return is_text and is_secret_name(name)
 
 
-def forms_of(secret: str) -> set[str]:
+def list_forms(secret: str) -> set[str]:
     """Return the forms in which a secret may be sent, and so be echoed."""
     percent = {quote(secret), quote(secret, safe=""), quote_plus(secret)}
-    # %2f is as good as %2F
+    # %2f is equivalent to %2F
     lower = {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), text) for text in percent}
     escaped = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-    escaped |= {each.replace("/", "\\/") for each in escaped}
+    escaped |= {text.replace("/", "\\/") for text in escaped}
     escaped |= {html.escape(secret), html.escape(secret, quote=False), repr(secret)[1:-1]}
-    return {secret} | percent | lower | escaped | _in_base64(secret)
+    return {secret} | percent | lower | escaped | _encode_base64(secret)
 
 
-def _in_base64(secret: str) -> set[str]:
-    """Return what a secret is in Base64, alone and behind any other text.
+def _encode_base64(secret: str) -> set[str]:
+    """Return the forms of a secret in Base64, alone and after any other text.
 
     Three bytes are four characters, so there are three ways to begin. Characters at the ends that
-    depend on the text around are left out.
+    depend on the surrounding text are left out.
     """
-    made = set()
+    base64_forms = set()
     for data in {secret.encode("utf-8", "surrogatepass"), secret.encode("latin-1", "ignore")}:
-        for before in range(3):
-            text = base64.b64encode(b"\0" * before + data).decode()
-            start = (0, 2, 3)[before]
-            whole = (before + len(data)) * 8 // 6
-            inner = text[start:whole]
-            made |= {inner, inner.replace("+", "-").replace("/", "_")}
-        made.add(base64.b64encode(data).decode().rstrip("="))
-    return {text for text in made if len(text) >= SHORTEST_KEY}
+        for offset in range(3):
+            text = base64.b64encode(b"\0" * offset + data).decode()
+            start = (0, 2, 3)[offset]
+            end = (offset + len(data)) * 8 // 6
+            inner = text[start:end]
+            base64_forms |= {inner, inner.replace("+", "-").replace("/", "_")}
+        base64_forms.add(base64.b64encode(data).decode().rstrip("="))
+    return {text for text in base64_forms if len(text) >= SHORTEST_KEY}
 
 
 class Redactor:
-    """Takes secrets out of text that others wrote.
+    """Removes secrets from texts of other programs.
 
-    Messages lose every secret. Replies lose `keys` alone, the secrets that are credentials: the
-    value of a plain header, such as a date, may be an answer.
+    Messages lose every secret. Replies lose only `keys`, the secrets that are credentials, since
+    the value of a plain header, such as a date, may be an answer.
     """
 
     def __init__(
@@ -132,7 +133,8 @@ class Redactor:
         mark: str = REDACTED,
         words: bool = True,
     ) -> None:
-        """With `words` the words of a secret are secrets too: ``Bearer x`` is found as ``x``."""
+        """Create a redactor. With `words`, each word of a secret is secret too: ``x`` of ``Bearer
+        x``."""
         self._secrets, self._mark, self._words = {*secrets}, mark, words
         self._key_texts: set[str] = set()
         self.add(keys)
@@ -140,7 +142,7 @@ class Redactor:
     def add(self, keys: Iterable[str]) -> None:
         """Hide further keys, in messages and in replies."""
         self._key_texts |= {*keys}
-        _known.update(key for key in self._key_texts if len(key) >= SHORTEST_KEY)
+        _process_secrets.update(key for key in self._key_texts if len(key) >= SHORTEST_KEY)
         texts = self._secrets | self._key_texts
         self._hidden = _parts(texts, SHORTEST_SECRET, words=self._words)
         self._hidden_keys = _parts(self._key_texts, SHORTEST_KEY, words=self._words)
@@ -150,7 +152,7 @@ class Redactor:
         return self._without(self._hidden, text)
 
     def reply(self, reply: Reply) -> Reply:
-        """Return `reply` without the keys; nearly always that is `reply` itself."""
+        """Return `reply` without the keys. Nearly always that is `reply` itself."""
         if not self._hidden_keys:
             return reply
         texts: dict[str, Any] = {name: getattr(reply, name) for name in REPLY_TEXTS}
@@ -170,7 +172,7 @@ class Redactor:
         return msgspec.structs.replace(reply, **hidden)
 
     def _without(self, forms: list[str], text: str) -> str:
-        present = [form for form in forms if form in text]  # quicker than one pattern for all
+        present = [form for form in forms if form in text]  # faster than one pattern for all
         return re.sub("|".join(map(re.escape, present)), self._mark, text) if present else text
 
     def __repr__(self) -> str:
@@ -178,12 +180,12 @@ class Redactor:
 
 
 def _parts(secrets: Iterable[str], shortest: int, *, words: bool) -> list[str]:
-    """Return the secrets, their words if wanted, and all their forms, the longest first."""
+    """Return the secrets, their words if requested, and all their forms, the longest first."""
     texts = {part for secret in secrets for part in (secret, *(secret.split() if words else ()))}
-    parts = {form for text in texts if len(text) >= shortest for form in forms_of(text)}
+    parts = {form for text in texts if len(text) >= shortest for form in list_forms(text)}
     return sorted((part for part in parts if len(part) >= shortest), key=len, reverse=True)
 
 
-def hide_known(text: str, secrets: Iterable[str] = (), mark: str = "***") -> str:
+def hide_secrets(text: str, secrets: Iterable[str] = (), mark: str = "***") -> str:
     """Return a text without `secrets` and without the keys that this process has used."""
-    return Redactor([*secrets, *_known], mark=mark)(text)
+    return Redactor([*secrets, *_process_secrets], mark=mark)(text)

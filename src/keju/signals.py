@@ -1,8 +1,8 @@
-"""Ctrl-C, SIGTERM and SIGHUP: one meaning, from the first import to the last file.
+"""Ctrl-C, SIGTERM and SIGHUP: they have the same effect during the whole process.
 
-They raise KeyboardInterrupt, except where a function asks to be called instead. What is saved is
-saved whole at any moment, so that they may come at any moment. Work in another thread than the
-main one, which hears no signal, is interrupted by whoever holds its `Remote`.
+They raise KeyboardInterrupt, unless a function asks to be called instead. Files are always written
+whole, so a signal may come at any moment. Only the main thread receives signals. Work in another
+thread is interrupted through its `Remote`.
 """
 
 from __future__ import annotations
@@ -20,119 +20,119 @@ if TYPE_CHECKING:
 
 NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 T = TypeVar("T")
-_heard: list[int] = []
+_received: list[int] = []
 
 
 def listen() -> None:
-    """From now on, each of them interrupts this process."""
-    for number in _wanted():
+    """Let the signals interrupt this process from now on."""
+    for number in _handled_signals():
         signal.signal(number, _interrupt)
 
 
 def stop_listening() -> None:
-    """From now on, each of them ends this process without a word."""
-    for number in _wanted():
+    """Let the signals end this process silently from now on."""
+    for number in _handled_signals():
         signal.signal(number, signal.SIG_DFL)
 
 
-def _wanted() -> list[signal.Signals]:
-    """All of them; not the one that ``nohup`` has made the process ignore."""
+def _handled_signals() -> list[signal.Signals]:
+    """Return the signals to handle: all, except SIGHUP if ``nohup`` made the process ignore it."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [number for number in NUMBERS if number != signal.SIGHUP or not ignored]
 
 
 def _interrupt(number: int, _: FrameType | None) -> NoReturn:
-    _heard.append(number)
+    _received.append(number)
     raise KeyboardInterrupt
 
 
 @contextmanager
-def calling(call: Callable[[], None], loop: AbstractEventLoop) -> Iterator[None]:
-    """While it is open, they call a function on a loop that runs in the main thread.
+def call_on_loop(handler: Callable[[], None], loop: AbstractEventLoop) -> Iterator[None]:
+    """While it is open, signals call a function on a loop that runs in the main thread.
 
-    One that came before and was lost is made up for: Python drops an exception that a handler
-    raises inside a destructor, or inside a callback of C code.
+    It also calls the function for an earlier signal that was lost: Python drops an exception that a
+    handler raises inside a destructor, or inside a callback of C code.
     """
-    before = {number: signal.getsignal(number) for number in _wanted()}
-    for number in before:
-        loop.add_signal_handler(number, call)
+    old_handlers = {number: signal.getsignal(number) for number in _handled_signals()}
+    for number in old_handlers:
+        loop.add_signal_handler(number, handler)
     try:
-        if _heard:
-            call()
+        if _received:
+            handler()
         yield
     finally:
-        for number, handler in before.items():
+        for number, old_handler in old_handlers.items():
             loop.remove_signal_handler(number)
-            if handler is not None:
-                signal.signal(number, handler)
+            if old_handler is not None:
+                signal.signal(number, old_handler)
 
 
 @contextmanager
-def handling(call: Callable[[], None]) -> Iterator[None]:
-    """While it is open, they call a function, between two steps of whatever the thread does.
+def call_between_steps(handler: Callable[[], None]) -> Iterator[None]:
+    """While it is open, signals call a function between two steps of the thread.
 
-    Another than the main thread has its remote.
+    A thread other than the main one uses its remote.
     """
     if threading.current_thread() is not threading.main_thread():
         remote = REMOTE.get()
-        with remote.handling(call) if remote is not None else nullcontext():
+        with remote.call_between_steps(handler) if remote is not None else nullcontext():
             yield
         return
-    before = {number: signal.getsignal(number) for number in _wanted()}
-    for number in before:
-        signal.signal(number, lambda *_: call())
+    old_handlers = {number: signal.getsignal(number) for number in _handled_signals()}
+    for number in old_handlers:
+        signal.signal(number, lambda *_: handler())
     try:
-        if _heard:
-            call()
+        if _received:
+            handler()
         yield
     finally:
-        for number, handler in before.items():
-            if handler is not None:
-                signal.signal(number, handler)
+        for number, old_handler in old_handlers.items():
+            if old_handler is not None:
+                signal.signal(number, old_handler)
 
 
 class Remote:
-    """Interrupts work that goes on in a thread of its own, as a signal does in the main one."""
+    """Interrupts work in another thread, as a signal does in the main one."""
 
     def __init__(self) -> None:
-        self._calls = 0
-        self._call: Callable[[], None] | None = None
+        self._interrupts = 0
+        self._handler: Callable[[], None] | None = None
 
     def interrupt(self) -> None:
-        """Interrupt it; what has not begun to listen yet hears of it when it does."""
-        self._calls += 1
-        if self._call is not None:
-            self._call()
+        """Interrupt the work. If it does not listen yet, it is interrupted when it does."""
+        self._interrupts += 1
+        if self._handler is not None:
+            self._handler()
 
     @contextmanager
-    def calling(self, call: Callable[[], None], loop: AbstractEventLoop) -> Iterator[None]:
+    def call_on_loop(self, handler: Callable[[], None], loop: AbstractEventLoop) -> Iterator[None]:
         """While it is open, an interrupt calls a function on the loop of the thread."""
 
         def post() -> None:
-            loop.call_soon_threadsafe(call)
+            loop.call_soon_threadsafe(handler)
 
-        with self._open(post, call):
+        with self._open(post, handler):
             yield
 
     @contextmanager
-    def handling(self, call: Callable[[], None]) -> Iterator[None]:
-        """While it is open, an interrupt calls a function in whatever thread it comes from."""
-        with self._open(call, call):
+    def call_between_steps(self, handler: Callable[[], None]) -> Iterator[None]:
+        """While it is open, an interrupt calls a function in the thread of the interrupt."""
+        with self._open(handler, handler):
             yield
 
     @contextmanager
-    def _open(self, post: Callable[[], None], call: Callable[[], None]) -> Iterator[None]:
-        self._call = post
+    def _open(self, post: Callable[[], None], handler: Callable[[], None]) -> Iterator[None]:
+        self._handler = post
         try:
-            if self._calls:
-                call()
+            if self._interrupts:
+                handler()
             yield
         finally:
-            self._call = None
+            self._handler = None
 
 
-async def aside(work: Callable[[], T]) -> T:
-    """Do `work` in a thread of its own, for which nobody waits where an interrupt comes first."""
+async def run_in_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a thread of its own. An interrupt does not wait for the thread."""
     from asyncio import wrap_future
     from concurrent.futures import Future
 
@@ -151,4 +151,4 @@ async def aside(work: Callable[[], T]) -> T:
 
 
 REMOTE: ContextVar[Remote | None] = ContextVar("keju_remote", default=None)
-"""Who may interrupt the work of this context."""
+"""The remote that may interrupt the work of this context."""

@@ -19,15 +19,15 @@ from keju.config.arms import Agent
 from keju.config.load import load, merge
 from keju.engine.channel import Limits
 from keju.engine.display import Display
-from keju.engine.job import Job, exams_of, hints_of, make_jobs
+from keju.engine.job import Job, collect_hints, describe_exams, make_jobs
 from keju.engine.resume import (
     KEPT_FAULTS,
     JobRequests,
     Recalled,
     copy_cached,
-    read_anew,
+    iter_stored_replies,
     recall,
-    stored_replies,
+    reread_replies,
 )
 from keju.engine.session import run_session
 from keju.engine.watching import WATCHER, Headline
@@ -39,7 +39,7 @@ from keju.errors import (
     Notice,
     RunIncomplete,
     WriteError,
-    joined,
+    join_hints,
 )
 from keju.files import read_json, typed_path
 from keju.interop.watchers import watching
@@ -59,9 +59,9 @@ from keju.runs.run import (
     command_name,
     damage_notices,
     find_run,
+    make_run_folder,
     open_run,
     refuse_unknown_run,
-    run_folder,
     write_grades,
 )
 
@@ -73,33 +73,33 @@ if TYPE_CHECKING:
 
 
 class Finished(NamedTuple):
-    """How a task ended."""
+    """The result of a task."""
 
     results: Results
     folder: Path
     resume_command: str
     """Empty where resuming would change nothing."""
     error: KejuError | None = None
-    """What ended it early."""
+    """The error that ended it early."""
 
     @property
     def exit_code(self) -> int:
-        """That of the command."""
+        """The exit code of the command."""
         return self.error.exit_code if self.error else 0
 
     @property
     def message(self) -> str:
-        """Why it ended early, in one line; empty if it did not."""
+        """Why it ended early, in one line, or ""."""
         return str(self.error) if self.error else ""
 
     @property
     def document(self) -> dict[str, Any]:
-        """The results as the plain document that ``results.json`` holds."""
+        """The results as the plain document in ``results.json``."""
         return to_document(self.results)
 
     @property
     def problem(self) -> str:
-        """Why it ended early, and how to go on."""
+        """Why it ended early, and how to continue."""
         if self.error is None:
             return ""
         resume = self.resume_command
@@ -109,25 +109,31 @@ class Finished(NamedTuple):
 def run_exams(
     config: TaskConfig, *, display: Display | None = None, report: bool = True
 ) -> Finished:
-    """Run the exams of `config`; go on with the run of the same id as far as it is the same run.
+    """Run the exams of `config`. Continue the run with the same id if it is the same run.
 
-    A judge is asked only where `config` names it. The verdicts of another one, whom ``keju judge``
-    asked about this run, stay in force.
+    A judge grades only if `config` names it. The verdicts of another judge, from ``keju judge``,
+    stay valid.
     """
     display = display or Display()
     with watching(config, display):
-        return _told(_run_exams(config, display, report=report))
+        return _notify_watcher(_run_exams(config, display, report=report))
 
 
-def _told(finished: Finished) -> Finished:
-    """`finished`, of which whoever follows the run is told."""
+def _notify_watcher(finished: Finished) -> Finished:
+    """Notify the watcher of the results and return `finished`."""
     if (watcher := WATCHER.get()) is not None:
         headlines = [
             Headline(
-                entry.name, entry.arm, entry.reader, entry.headline, own.value, own.ci95, own.n
+                entry.name,
+                entry.arm,
+                entry.reader,
+                entry.headline,
+                metric.value,
+                metric.ci95,
+                metric.n,
             )
             for entry in finished.results.benchmarks
-            if (own := entry.metrics.get(entry.headline)) is not None
+            if (metric := entry.metrics.get(entry.headline)) is not None
         ]
         complete = finished.error is None and finished.results.complete is not False
         watcher.finished(finished.folder.name, headlines, complete, finished.error)
@@ -135,47 +141,53 @@ def _told(finished: Finished) -> Finished:
 
 
 def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finished:
-    config, stored = _resumed(with_failed(config))
-    jobs, earlier = make_jobs(config), _earlier_judge(stored, config)
-    graded = config.model_copy(update={"judge": earlier})
-    asks = earlier is None or any(job.exam.judge for job in jobs)
-    if not asks:
-        jobs = make_jobs(graded)
-    model = _model(config, display)
+    config, stored = _resume_config(select_failed(config))
+    jobs, earlier = make_jobs(config), _find_earlier_judge(stored, config)
+    judged_config = config.model_copy(update={"judge": earlier})
+    asks_judge = earlier is None or any(job.exam.judge for job in jobs)
+    if not asks_judge:
+        jobs = make_jobs(judged_config)
+    model = _make_task_model(config, display)
     _check_executor(config, jobs)
-    idle = _idle_settings(config, jobs, is_resumed=stored is not None)
-    stage = judge_stage(config if asks else graded, jobs)
-    if stage is not None and asks:
+    idle_notices = _idle_settings(config, jobs, is_resumed=stored is not None)
+    stage = judge_stage(config if asks_judge else judged_config, jobs)
+    if stage is not None and asks_judge:
         stage.check()
     cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
-    place = run_folder(config)
-    folder = place.path
+    run_place = make_run_folder(config)
+    folder = run_place.path
 
     def say(notice: Notice) -> None:
         display.note(notice.said)
 
     if model.server is not None:
         model.server.folder = folder
-    if place.replaced is not None:
-        say(Notice("run_replaced", {"aside": place.replaced}))
+    if run_place.replaced is not None:
+        say(Notice("run_replaced", {"aside": run_place.replaced}))
     try:
-        for notice in (*hints_of(jobs), *idle, *_equip(config, jobs, folder)):
+        for notice in (*collect_hints(jobs), *idle_notices, *_equip(config, jobs, folder)):
             say(notice)
         with Journal(folder) as journal:
-            grader = None if asks else earlier
-            manifest = ManifestFile(folder, config, exams_of(jobs), graded_by=grader)
+            grader = None if asks_judge else earlier
+            manifest = ManifestFile(folder, config, describe_exams(jobs), graded_by=grader)
             run, requests = Run(folder), JobRequests(jobs)
             manifest.manifest.stopped = msgspec.UNSET  # until a session ends
-            rule = _rule(config, jobs, manifest.manifest, stage if asks else None)
-            notices, damaged = _other_versions(manifest), 0
+            rule = _make_stopping_rule(
+                config, jobs, manifest.manifest, stage if asks_judge else None
+            )
+            notices, damaged = _version_notices(manifest), 0
 
             def ask() -> KejuError | None:
                 nonlocal damaged
-                recalled = _recalled(manifest, requests, journal.path, say)
+                recalled = _recall_replies(manifest, requests, journal.path, say)
                 damaged = recalled.damaged
                 if cache is not None:
                     copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
-                if stage is not None and asks and recalled.count < sum(job.units for job in jobs):
+                if (
+                    stage is not None
+                    and asks_judge
+                    and recalled.count < sum(job.units for job in jobs)
+                ):
                     stage.preflight()
                 return run_session(
                     config, jobs, model, journal, manifest, recalled, display, rule=rule
@@ -189,28 +201,28 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
                 manifest.finish(complete=stop is None)
                 write_outputs(run, results, requests, config.language, report=report)
 
-            stop = _stopped(ask)
+            stop = _run_stage(ask)
             if stage is not None:
-                asked = manifest if stop is None and asks else None
-                judged = _stopped(partial(stage.grade, folder, asked, display=display))
-                stop = stop or judged
-            if earlier is not None and not asks:
+                log = manifest if stop is None and asks_judge else None
+                judge_stop = _run_stage(partial(stage.grade, folder, log, display=display))
+                stop = stop or judge_stop
+            if earlier is not None and not asks_judge:
                 notices.append(Notice("judge_not_asked", {"judge": earlier.model}))
-            notices[:0] = damage_notices(damaged, missing(jobs))
-            stop = stop or shortfall(jobs, config.error_limit)
+            notices[:0] = damage_notices(damaged, count_missing(jobs))
+            stop = stop or find_shortfall(jobs, config.error_limit)
             results = build_results(jobs, manifest, stop, stage, notices)
-            unsaved = _stopped(save)
-            stop = stop or unsaved
+            save_stop = _run_stage(save)
+            stop = stop or save_stop
     except KejuError as error:
-        place.undo()
+        run_place.undo()
         raise (error.incomplete() if isinstance(error, WriteError) else error) from None
     return Finished(results, folder, resume_command(config, folder, stop), stop)
 
 
-def _stopped(work: Callable[[], KejuError | None]) -> KejuError | None:
-    """Do a part of a run; return what stopped it in such a way that the run can be resumed.
+def _run_stage(work: Callable[[], KejuError | None]) -> KejuError | None:
+    """Run a stage. Return the error that stopped it, if the run can be resumed after that.
 
-    That is what the work says itself, a file that cannot be written, or Ctrl-C.
+    That is the result of the stage, a file that cannot be written, or Ctrl-C.
     """
     try:
         return work()
@@ -222,74 +234,74 @@ def _stopped(work: Callable[[], KejuError | None]) -> KejuError | None:
         return Interrupted("interrupted")
 
 
-def with_failed(config: TaskConfig) -> TaskConfig:
-    """`config` with the ids of the questions that `failed_of` did not get right.
+def select_failed(config: TaskConfig) -> TaskConfig:
+    """Return `config` with the ids of the questions that `failed_of` did not answer correctly.
 
-    They are stored with the new run, so that it can be resumed when the other one is gone.
+    The ids are stored with the new run, so that it can be resumed when the other run is gone.
     """
     if config.failed_of is None or config.ids is not None:
         return config
     from keju.results.samples import Samples
 
     run = open_run(config.failed_of, config.work_dir)
-    wanted = {registry.get(name).name for name in config.datasets}
-    sat = [exam.name for exam in run.manifest.benchmarks]
-    if wanted.isdisjoint(sat):
-        names = {"asked": sorted(wanted), "sat": sat}
-        raise ConfigError("failed_of_other_exam", run=run.id, **names)
+    requested_exams = {registry.get(name).name for name in config.datasets}
+    stored_exams = [exam.name for exam in run.manifest.benchmarks]
+    if requested_exams.isdisjoint(stored_exams):
+        values = {"asked": sorted(requested_exams), "sat": stored_exams}
+        raise ConfigError("failed_of_other_exam", run=run.id, **values)
     failed = Samples(run, load=False).failures
-    ids = [row.id for row in failed if row.benchmark in wanted]
+    ids = [row.id for row in failed if row.benchmark in requested_exams]
     if not ids:
         raise ConfigError("nothing_failed", run=run.id)
     return config.model_copy(update={"ids": list(dict.fromkeys(ids))})
 
 
 class Rehearsal(NamedTuple):
-    """What a task would do, found out without asking anybody or writing anything."""
+    """A preview of a task, made without calling a model or writing a file."""
 
     jobs: list[Job]
-    known: int
-    """Replies that its run has already."""
+    reused: int
+    """Replies that its run already has."""
     notices: list[Notice]
     at_once: int
     """The most requests in flight, as the model allows it."""
     pace: Pace | None
-    """How fast an earlier run went that asked the same."""
+    """The throughput of an earlier run of the same exams."""
 
 
 def rehearse(config: TaskConfig) -> Rehearsal:
-    """Make everything ready as `run_exams` does; whatever that refuses is refused."""
-    config = with_failed(config)
+    """Prepare a task as `run_exams` does, and raise the same errors."""
+    config = select_failed(config)
     refuse_unknown_run(config)
-    config, stored = _resumed(config)
+    config, stored = _resume_config(config)
     jobs = make_jobs(config)
-    model = _model(config)
+    model = _make_task_model(config)
     _check_executor(config, jobs)
-    idle = _idle_settings(config, jobs, is_resumed=stored is not None)
+    idle_notices = _idle_settings(config, jobs, is_resumed=stored is not None)
     _equip(config, jobs, Path(config.work_dir))
     for job in jobs:
         job.solver.check(model)
     stage = judge_stage(config, jobs)
     if stage is not None:
         stage.check()
-    said = [*hints_of(jobs), *idle]
+    notices = [*collect_hints(jobs), *idle_notices]
     if config.stops_early:
-        said.append(Notice("dry_run_until"))
+        notices.append(Notice("dry_run_until"))
     if any(arm.acts for arm in config.arms):
-        said.append(Notice("dry_run_episodes", {"most": config.agent.max_iterations + 1}))
+        notices.append(Notice("dry_run_episodes", {"most": config.agent.max_iterations + 1}))
     folder = Path(config.work_dir, stored.run if stored is not None else "")
-    file = ManifestFile(folder, config, exams_of(jobs))
-    _rule(config, jobs, file.manifest, stage)
-    at_once = config.at_once if config.endpoints else Limits.of(config, model).concurrency
-    pace = earlier_pace(config, exams_of(jobs), at_once)
-    known = 0
+    file = ManifestFile(folder, config, describe_exams(jobs))
+    _make_stopping_rule(config, jobs, file.manifest, stage)
+    in_flight = config.at_once if config.endpoints else Limits.of(config, model).concurrency
+    pace = earlier_pace(config, describe_exams(jobs), in_flight)
+    reused = 0
     if stored is not None:
-        known = _recalled(file, JobRequests(jobs), folder / FILE, said.append).count
-    return Rehearsal(jobs, known, said, at_once, pace)
+        reused = _recall_replies(file, JobRequests(jobs), folder / FILE, notices.append).count
+    return Rehearsal(jobs, reused, notices, in_flight, pace)
 
 
-def _model(config: TaskConfig, display: Display | None = None) -> Model:
-    """The model, not yet started; with a server that Keju is to start, where the task says so."""
+def _make_task_model(config: TaskConfig, display: Display | None = None) -> Model:
+    """Return the model, not yet started. Its server starts with it, where Keju should start one."""
     if config.serve is None or is_local(config.model):
         return make_model(config)
     from keju.solvers.serving import served_model
@@ -298,7 +310,7 @@ def _model(config: TaskConfig, display: Display | None = None) -> Model:
 
 
 def _check_executor(config: TaskConfig, jobs: Sequence[Job]) -> None:
-    """Refuse what a cluster cannot do, where one is to work on the task."""
+    """Raise an error if a cluster should work on the task and cannot."""
     if config.executor != "local":
         from keju.engine.cluster.crew import check_executor
 
@@ -306,7 +318,7 @@ def _check_executor(config: TaskConfig, jobs: Sequence[Job]) -> None:
 
 
 def _equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice]:
-    """Give the jobs that act their tools; return what is to be told."""
+    """Give the jobs that act their tools. Return notices about them."""
     if not any(job.acts for job in jobs):
         return []
     from keju.solvers.workshop import equip
@@ -315,18 +327,18 @@ def _equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice
 
 
 ACTING = ("max_iterations", "max_result_chars", "protocol", "hide_old_env_states", "arm_order")
-"""Settings of `agent` that say how a model acts; the others hold without tools too."""
+"""Settings of `agent` for a model that acts. The others apply without tools too."""
 
 
 def _idle_settings(config: TaskConfig, jobs: Sequence[Job], *, is_resumed: bool) -> list[Notice]:
-    """Refuse settings of `agent` that need tools where there are none.
+    """Raise ConfigError for settings of `agent` that need tools where there are none.
 
-    Version 1.0 accepted them, so that a run that is resumed gets a notice instead.
+    Version 1.0 accepted them, so a resumed run gets a notice instead.
     """
     if config.arms or any(job.acts for job in jobs):
         return []
-    usual = Agent()
-    names = [name for name in ACTING if getattr(config.agent, name) != getattr(usual, name)]
+    defaults = Agent()
+    names = [name for name in ACTING if getattr(config.agent, name) != getattr(defaults, name)]
     if not names:
         return []
     values = {"names": [f"agent.{name}" for name in names]}
@@ -335,19 +347,20 @@ def _idle_settings(config: TaskConfig, jobs: Sequence[Job], *, is_resumed: bool)
     raise ConfigError("agent_without_tools", **values)
 
 
-def _other_versions(file: ManifestFile) -> list[Notice]:
-    """The notice that a run which goes on is read with other versions than it was made with."""
+def _version_notices(file: ManifestFile) -> list[Notice]:
+    """Return the notice that a resumed run is read with other versions than those it was made
+    with."""
     if file.before is None:
         return []
-    from keju.runs.sameness import other_versions
+    from keju.runs.sameness import version_notices
 
-    return other_versions(file.before, file.manifest.benchmarks)
+    return version_notices(file.before, file.manifest.benchmarks)
 
 
-def _rule(
+def _make_stopping_rule(
     config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
 ) -> Rule | None:
-    """When enough was asked, where the task says so."""
+    """Return the stopping rule of the task, or None."""
     if not config.stops_early:
         return None
     from keju.results.until import make_rule
@@ -355,34 +368,37 @@ def _rule(
     return make_rule(config, jobs, manifest, stage)
 
 
-def _recalled(
+def _recall_replies(
     file: ManifestFile, requests: JobRequests, path: Path, say: Callable[[Notice], None]
 ) -> Recalled:
-    """What the run has answered already; UsageError if it is not the run that is asked for.
+    """Return the replies that the run already has. Raise UsageError if it is another run.
 
-    Where the run grows, that is said and counted before anybody is asked. `path` is its journal.
+    If the run grows, a notice with the counts comes before the first question. `path` is its
+    journal.
     """
     before, run = file.before, file.manifest.run
-    found: list[Difference] = []
+    found_differences: list[Difference] = []
     if before is not None and path.is_file() and path.stat().st_size:
-        from keju.runs.sameness import differences, refuse_another
+        from keju.runs.sameness import find_differences, refuse_other_run
 
-        found = differences(before, file.manifest)
-        refuse_another(run, found, 0)
+        found_differences = find_differences(before, file.manifest)
+        refuse_other_run(run, found_differences, 0)
     recalled = recall(
         requests,
         path,
-        believed_from=file.believed_from,
+        trusted_from=file.trusted_from,
         ask_again=file.ask_again,
         find_unused=True,
     )
-    if found:
-        refuse_another(run, found, recalled.unused)
-    whole = sum(job.units for job in requests.jobs)
-    counts = {"known": recalled.count, "whole": whole, "asked": whole - recalled.count}
-    notices = _other_versions(file)
-    if found:
-        listed = joined("joined_by_semicolon", [each.told for each in found])
+    if found_differences:
+        refuse_other_run(run, found_differences, recalled.unused)
+    total = sum(job.units for job in requests.jobs)
+    counts = {"known": recalled.count, "whole": total, "asked": total - recalled.count}
+    notices = _version_notices(file)
+    if found_differences:
+        listed = join_hints(
+            "joined_by_semicolon", [difference.hint for difference in found_differences]
+        )
         notices.append(Notice("run_grows", {"differences": listed, **counts}))
     elif recalled.unused:
         notices.append(Notice("replies_unused", {"replies": recalled.unused}))
@@ -391,11 +407,11 @@ def _recalled(
     return recalled
 
 
-def _resumed(config: TaskConfig) -> tuple[TaskConfig, Manifest | None]:
-    """`config`, and the manifest of the run that it goes on with; UsageError if that was imported.
+def _resume_config(config: TaskConfig) -> tuple[TaskConfig, Manifest | None]:
+    """Return `config` and the manifest of the run to resume. Raise UsageError if that was imported.
 
-    A run that is resumed keeps its protocols where the command names none: a later version may
-    have another default, and a run goes on as it began.
+    A resumed run keeps its protocols if the command names none, since a later version may have
+    another default.
     """
     folder = Path(config.work_dir, config.run_id or "")
     if config.run_id is None or config.replace or not (folder / MANIFEST).is_file():
@@ -415,48 +431,49 @@ def _resumed(config: TaskConfig) -> tuple[TaskConfig, Manifest | None]:
     return config.model_copy(update={"dataset_args": args}), stored
 
 
-def _earlier_judge(stored: Manifest | None, config: TaskConfig) -> JudgeConfig | None:
-    """The judge that graded a stored run, where the command names none."""
+def _find_earlier_judge(stored: Manifest | None, config: TaskConfig) -> JudgeConfig | None:
+    """Return the judge that graded a stored run, if the command names none."""
     settings = stored.judge if stored is not None and config.judge is None else None
     return JudgeConfig(**settings) if settings else None
 
 
 def resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> str:
-    """The command that goes on with a run; empty where that would change nothing."""
+    """Return the command that continues a run, or "" if that would change nothing."""
     if isinstance(stop, FinalErrors) or not (folder / MANIFEST).is_file():
         return ""
     key = key_flag(config.model, has_key=config.api_key is not None)
-    who = ""
+    executor_flags = ""
     if config.executor == "ray":
         settings = config.ray.model_dump(exclude_defaults=True)
-        told = f" --ray {shlex.quote(json.dumps(settings))}" if settings else ""
-        who = f" --executor ray{told}"
-    return f"keju eval --config {shlex.quote(typed_path(folder / MANIFEST))} --resume{who}{key}"
+        ray_flag = f" --ray {shlex.quote(json.dumps(settings))}" if settings else ""
+        executor_flags = f" --executor ray{ray_flag}"
+    manifest = shlex.quote(typed_path(folder / MANIFEST))
+    return f"keju eval --config {manifest} --resume{executor_flags}{key}"
 
 
 class FinalErrors(RunIncomplete):
-    """Too many samples ended in an error that asking again cannot mend."""
+    """Too many samples ended in an error that asking again cannot fix."""
 
 
-def missing(jobs: Sequence[Job]) -> int:
-    """How many questions have no record."""
+def count_missing(jobs: Sequence[Job]) -> int:
+    """Return the number of questions without a record."""
     return sum(job.missing for job in jobs)
 
 
-def shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
-    """What is missing at the end of a session that nothing stopped."""
+def find_shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
+    """Return the error for missing or failed replies at the end of a session, or None."""
     total = sum(job.tallies[0].done + job.missing for job in jobs)
-    if unanswered := missing(jobs):
+    if unanswered := count_missing(jobs):
         return RunIncomplete("samples_unanswered", part=unanswered, whole=total)
     faults = [fault for job in jobs for fault in job.errors.values()]
     if len(faults) <= limit * total:
         return None
     kinds, examples = Counter(fault.kind for fault in faults), examples_of(faults)
-    told = [
-        Hint("failed_kind", n=many, kind=kind, problem=examples[kind])
-        for kind, many in kinds.most_common()
+    hints = [
+        Hint("failed_kind", n=count, kind=kind, problem=examples[kind])
+        for kind, count in kinds.most_common()
     ]
-    reasons = joined("joined_by_semicolon", told)
+    reasons = join_hints("joined_by_semicolon", hints)
     values = {"part": len(faults), "whole": total, "limit": limit, "reasons": reasons}
     if all(fault.kind in KEPT_FAULTS for fault in faults):
         return FinalErrors("samples_failed_for_good", **values)
@@ -466,19 +483,19 @@ def shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
 def judge_run(
     config: TaskConfig, folder: Path, *, display: Display | None = None, report: bool = True
 ) -> Finished:
-    """Grade the answers of the run in `folder` as ``config.judge`` says; write its results anew.
+    """Grade the answers of the run in `folder` with ``config.judge`` and write its results again.
 
-    A judge whose endpoint is not ready raises EndpointError and changes nothing. Where the run
-    had complete grades they stay in force until the new ones are complete; a grading that stops
-    early then leaves its verdicts and nothing else.
+    A judge whose endpoint is not ready raises EndpointError and changes nothing. If the run had
+    complete grades, they stay valid until the new ones are complete. A grading that stops early
+    stores only its verdicts.
     """
     display = display or Display()
     with watching(config, display):
-        return _told(_judge_run(config, folder, display, report=report))
+        return _notify_watcher(_judge_run(config, folder, display, report=report))
 
 
 def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bool) -> Finished:
-    from keju.runs.sameness import differences, refuse_another
+    from keju.runs.sameness import find_differences, refuse_other_run
 
     jobs = make_jobs(config)
     stage = judge_stage(config, jobs)
@@ -487,32 +504,34 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
     if stage is not None:
         stage.check()
     with Journal(folder):
-        own = Manifest.read(folder).config.get("judge")
-        task = config.model_copy(update={"judge": JudgeConfig(**own) if own else None})
-        facts = exams_of(jobs)
+        judge_settings = Manifest.read(folder).config.get("judge")
+        task = config.model_copy(
+            update={"judge": JudgeConfig(**judge_settings) if judge_settings else None}
+        )
+        facts = describe_exams(jobs)
         file = ManifestFile(folder, task, facts, graded_by=config.judge)
         assert file.before is not None
-        refuse_another(folder.name, differences(file.before, file.manifest), 0)
+        refuse_other_run(folder.name, find_differences(file.before, file.manifest), 0)
         description = msgspec.structs.replace(file.manifest)
         earlier = _complete_results(folder, file.before)
         if earlier is not None and file.before is not None:
             _describe_results(file.manifest, file.before)
         run, requests = Run(folder), JobRequests(jobs)
-        for reply, readings in read_anew(stored_replies(run, requests), jobs):
+        for reply, readings in reread_replies(iter_stored_replies(run, requests), jobs):
             reply.enter(readings)
         for job in jobs:
             job.stopping = (file.manifest.stopped or {}).get(job.exam.benchmark)
-        notices = damage_notices(run.damaged, missing(jobs))
+        notices = damage_notices(run.damaged, count_missing(jobs))
         for notice in notices:
             display.note(notice.said)
         stop = None
         if stage is not None:
-            stop = _stopped(partial(stage.grade, folder, file, display=display, strict=True))
+            stop = _run_stage(partial(stage.grade, folder, file, display=display, strict=True))
         if stop is not None and earlier is not None:
-            return _left_as_it_was(folder, earlier, stop, description.judge)
+            return _keep_earlier_results(folder, earlier, stop, description.judge)
         _describe_results(file.manifest, description)
         results = build_results(jobs, file, stop, stage, notices)
-        complete = stop is None and not missing(jobs)
+        complete = stop is None and not count_missing(jobs)
         results = msgspec.structs.replace(results, complete=complete)
 
         def save() -> None:
@@ -520,41 +539,41 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
             file.finish(complete=complete)
             write_outputs(run, results, requests, config.language, report=report)
 
-        unsaved = _stopped(save)
-        stop = stop or unsaved
+        save_stop = _run_stage(save)
+        stop = stop or save_stop
     return Finished(results, folder, f"keju judge {folder}", stop)
 
 
 def judge_stored(
     run: Run,
-    given: dict[str, Any] | None,
+    judge_settings: dict[str, Any] | None,
     flags: dict[str, Any],
     *,
     display: Display | None = None,
     report: bool = True,
 ) -> Finished:
-    """Grade a stored run as its own judge did, with `given` and then `flags` laid over that."""
+    """Grade a stored run as its judge did, overridden by `judge_settings` and then by `flags`."""
     from keju.judges.judge import complete_settings, whole_settings
 
     file, settings = run.folder / MANIFEST, dict(flags)
     earlier = whole_settings(run.manifest.graded_by or {})
     if earlier:
         settings["judge"] = earlier
-    if given is not None:
+    if judge_settings is not None:
         config = load(file, flags=settings, idle=settings_without_effect)
-        settings["judge"] = merge(earlier, complete_settings(config, given))
+        settings["judge"] = merge(earlier, complete_settings(config, judge_settings))
     config = load(file, flags=settings, idle=settings_without_effect)
     return judge_run(config, run.folder, display=display, report=report)
 
 
-def _describe_results(manifest: Manifest, other: Manifest) -> None:
-    """Let `manifest` say of the results beside it what `other` says."""
-    manifest.complete, manifest.config = other.complete, other.config
-    manifest.benchmarks, manifest.graded_by = other.benchmarks, other.graded_by
+def _describe_results(manifest: Manifest, source: Manifest) -> None:
+    """Copy the description of the results from `source` to `manifest`."""
+    manifest.complete, manifest.config = source.complete, source.config
+    manifest.benchmarks, manifest.graded_by = source.benchmarks, source.graded_by
 
 
 def _complete_results(folder: Path, before: Manifest | None) -> Results | None:
-    """The results of a run that was graded completely, by rules or by a judge; else None."""
+    """Return the results of a run that was graded completely, by rules or by a judge, or None."""
     if before is None or not before.complete or not (folder / RESULTS).is_file():
         return None
     results = from_document(read_json(folder / RESULTS))
@@ -562,10 +581,10 @@ def _complete_results(folder: Path, before: Manifest | None) -> Results | None:
     return results if (folder / GRADES).is_file() or not ungraded else None
 
 
-def _left_as_it_was(
+def _keep_earlier_results(
     folder: Path, results: Results, stop: KejuError, judge: dict[str, Any] | None
 ) -> Finished:
-    again = f"keju judge {command_name(folder)}"
+    command = f"keju judge {command_name(folder)}"
     if judge:
-        again += f" --judge {shlex.quote(json.dumps(judge))}"
-    return Finished(results, folder, again, type(stop)("earlier_results_stay", problem=stop))
+        command += f" --judge {shlex.quote(json.dumps(judge))}"
+    return Finished(results, folder, command, type(stop)("earlier_results_stay", problem=stop))

@@ -1,9 +1,9 @@
-"""The nouns of Keju: what flows from the data set to the results.
+"""The central types of Keju: the data on its way from the data set to the results.
 
-Every noun is immutable. Data goes one way: a `Sample` is rendered into a `Prompt`, sent as a
-`Request`, comes back as a `Reply`, is read into an `Answer`, graded into a `Score`, and kept as
-a `Record`, one line of the journal. None of these can be part of a reference cycle, so the
-garbage collector need not follow them (``gc=False``).
+Every type is immutable. Data goes one way. A `Sample` is rendered into a `Prompt`, sent as a
+`Request`, and answered by a `Reply`. The reply is read into an `Answer`, graded into a `Score`, and
+stored as a `Record`, one line of the journal. None of these can be part of a reference cycle, so
+the garbage collector need not follow them (``gc=False``).
 """
 
 from __future__ import annotations
@@ -24,70 +24,76 @@ Outcome = Literal[
 ]  # fmt: skip
 ALL_OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 OUTCOMES: tuple[Outcome, ...] = ALL_OUTCOMES[:-1]
-"""The outcomes that every result counts; ``unlabelled``, a question without a published answer,
-stands beside them only where it occurs."""
+"""The outcomes that every result counts. ``unlabelled``, a question without a published answer, is
+listed only where it occurs."""
 UNGRADED: tuple[Outcome, ...] = ("error", "ungraded")
-"""Replies without a grade: a score lies between what it is with all of them wrong and all right."""
+"""Outcomes of replies without a grade. A score is reported with its bounds if all of them were
+wrong or all were right."""
 UNSCORED: tuple[Outcome, ...] = (*UNGRADED, "unlabelled")
-"""Outcomes that leave the denominator of every score."""
+"""Outcomes that are not in the denominator of any score."""
 
 
 def counted_outcomes(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
-    """Counts by outcome as results show them: of all that every result counts, zeros included."""
-    return {o: counts.get(o, 0) for o in ALL_OUTCOMES if o in OUTCOMES or counts.get(o)}
+    """Return counts by outcome as results show them: all outcomes that every result counts, with
+    zeros."""
+    return {
+        outcome: counts.get(outcome, 0)
+        for outcome in ALL_OUTCOMES
+        if outcome in OUTCOMES or counts.get(outcome)
+    }
 
 
 Decode = Literal["generate", "labels"]
-"""How the model answers: free text, or the likeliest of the option labels."""
+"""How the model answers: free text, or the most likely option label."""
 
 LogprobIssue = Literal["", "nan", "positive"]
-"""Log-probabilities that cannot be right: some are no number, or are above 0."""
+"""Log-probabilities that cannot be right: some are not numbers, or are above 0."""
 
 Form = Literal["chat", "completion"]
-"""Which endpoint a prompt is for: a list of messages, or one text to continue."""
+"""The kind of endpoint that a prompt is for: a list of messages, or one text to continue."""
 
 Tier = Literal["strict", "tolerant", "fallback", "labels", ""]
-"""How far a reader had to go: the protocol's own marker, another wording, a bare last line."""
+"""How a reader found the answer: the protocol's own marker, another wording, a bare last line."""
 
 Sign = Literal["two_answers", "order_decides", "echoed_options", "replayed_examples", "run_on"]
-"""What is noticed about a reply: two different answers; two between which nothing but their order
-decides; its options repeated; worked examples answered again; more questions after the answer."""
+"""Signs in a reply: two different answers; two answers of which only the order decides; its options
+repeated; worked examples answered again; more questions after the answer."""
 SIGNS: tuple[Sign, ...] = get_args(Sign)
 
 FaultKind = Literal[
     "auth", "not_found", "bad_request", "context_length", "content_filter", "rate_limit",
     "server", "timeout", "connection", "malformed", "tools",
 ]  # fmt: skip
-"""Why there is no reply; ``tools``: not the endpoint, but what the tools need broke down."""
+"""Why there is no reply. ``tools``: a part that the tools need failed, not the endpoint."""
 
 CallKind = Literal[
     "ok", "tool_error", "bad_arguments", "unknown_tool", "timeout", "server_crash",
     "protocol_error", "invalid_output", "broken_off",
 ]  # fmt: skip
-"""How a call of a tool ended; ``broken_off``: its episode was over before it was answered."""
+"""How a call of a tool ended. ``broken_off``: its episode ended before the call did."""
 
 Stop = Literal[
     "final", "max_iterations", "max_iterations_forced", "timeout", "budget", "context_overflow",
     "server_lost", "provider_error",
     "submitted", "forced_answer", "no_tool_call", "kernel_died", "episode_timeout",
 ]  # fmt: skip
-"""Why an episode ended; those of the last line are said where an answer is submitted by a tool."""
+"""Why an episode ended. The reasons in the last line apply where a tool submits the answer."""
 
 LimitCut = Literal["time", "tokens", "cost"]
 """A limit of one question that cuts its reply."""
 CutBy = Literal["", "time", "tokens", "cost", "turns", "context"]
-"""What ended a question before its answer, where Keju or a full context did: one of its limits, the
-number of turns, or the context."""
+"""The cause that ended a question before its answer, by Keju or a full context: one of its limits,
+the number of turns, or the context."""
 
 ToolChoice = Literal["auto", "none"]
 """Whether the model may call its tools in a turn."""
 
 FILTERED: Final = "content_filter"
-"""Finish reason, and fault, of a reply that the endpoint's filter withheld or broke off."""
+"""Finish reason, and fault, of a reply that the endpoint's filter withheld or interrupted."""
 CUT: Final = "length"
 """Finish reason of a reply that reached its limit of tokens, or another limit of its question."""
 REFUSAL_FINISH: Final = "refusal"
-"""Finish reason of a reply in which the endpoint says that the model refused."""
+"""Finish reason of a reply in which the endpoint reports that the model refused."""
 BROKEN_FINISHES: Final = ("abort", "error", "insufficient_system_resource")
 """Finish reasons of servers (vLLM, SGLang, routers, DeepSeek) that gave up on a reply."""
 
@@ -110,7 +116,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     index: int
     """Position inside the subset as published, from 0."""
     text: str
-    """The question as the data set has it."""
+    """The question as in the data set."""
     target: str
     """The gold answer in the data set's own spelling; empty when it is not known."""
     choices: tuple[str, ...] = ()
@@ -130,8 +136,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def asks_for_wrong(self) -> bool:
         """Whether the question asks for the option that is wrong or does not belong.
 
-        ``Which of these is NOT a metal?``, ``… EXCEPT``, ``下列说法错误的是``. The statement
-        that is false is then the answer.
+        ``Which of these is NOT a metal?``, ``… EXCEPT``, ``下列说法错误的是``. The false
+        statement is then the answer.
         """
         return _asks_for_wrong(self.text)
 
@@ -178,7 +184,7 @@ def _asks_for_wrong(text: str) -> bool:
 class Prefix:
     """The part of a prompt that all questions of a subset share, built once per subset.
 
-    `messages` are complete turns (system, worked examples); `lead` is the beginning of the last
+    `messages` are complete turns (system, worked examples). `lead` is the beginning of the last
     user message, or of the text to continue.
     """
 
@@ -196,7 +202,7 @@ class Prefix:
 
 
 class Prompt(msgspec.Struct, frozen=True, gc=False):
-    """A rendered question: the shared prefix and this question's own tail."""
+    """A rendered question: the shared prefix and the tail of this question."""
 
     prefix: Prefix
     tail: str
@@ -210,12 +216,12 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def messages(self) -> list[Message]:
-        """The prompt as chat turns, without the cue: few endpoints continue a turn."""
+        """The prompt as chat turns, without the cue, since few endpoints continue a turn."""
         return [*self.prefix.messages, Message("user", self.text)]
 
     @property
     def cued_messages(self) -> list[Message]:
-        """The prompt as chat turns, the last one begun where the prompt has a cue."""
+        """The prompt as chat turns. The last one is unfinished where the prompt has a cue."""
         return [*self.messages, *([Message("assistant", self.cue)] if self.cue else [])]
 
 
@@ -230,10 +236,10 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     stop: tuple[str, ...] = ()
     seed: int | None = None
     extra: dict[str, Any] = {}
-    """Further body fields as the user gave them (``extra_body``)."""
+    """Further body fields from the user (``extra_body``)."""
     label_lead: str | msgspec.UnsetType = msgspec.UNSET
-    """What the protocol puts before a label that is compared: a space where the label is ``" A"``.
-    Not set where it is nothing, so that the hashes of such requests are those of version 0.1."""
+    """The text that the protocol puts before a compared label: a space where the label is ``" A"``.
+    Not set where it is empty, so that the hashes of such requests are those of version 0.1."""
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -250,7 +256,8 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """What a model may call: its name, what it does, and the JSON schema of its arguments."""
+    """A tool that a model may call: its name, its description, and the JSON schema of its
+    arguments."""
 
     name: str
     description: str = ""
@@ -260,7 +267,7 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):
-    """A call as the model wrote it; `arguments` is JSON text, perhaps malformed."""
+    """A call as the model wrote it. `arguments` is JSON text and may be malformed."""
 
     id: str
     name: str
@@ -268,7 +275,7 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
 
 
 class Turn(msgspec.Struct, frozen=True, eq=False, weakref=True, omit_defaults=True, kw_only=True):
-    """What was said after the prompt: by the model, by a tool, or by Keju as the user."""
+    """A turn after the prompt: by the model, by a tool, or by Keju as the user."""
 
     role: Literal["assistant", "tool", "user"]
     text: str = ""
@@ -281,14 +288,14 @@ class Turn(msgspec.Struct, frozen=True, eq=False, weakref=True, omit_defaults=Tr
     """How that call ended."""
     seconds: float = 0.0
     queued: float = 0.0
-    """Seconds that a call waited for its turn; they are not among its `seconds`."""
+    """Seconds that a call waited for its turn. They are not part of its `seconds`."""
     usage: Usage | None = None
-    """Of the model's turns."""
+    """Only for the model's turns."""
     images: tuple[bytes, ...] = ()
-    """Pictures, sent with the turn and not kept in the journal."""
+    """Pictures, sent with the turn and not stored in the journal."""
     native: bytes = b""
-    """The model's own turn as its endpoint wrote it, in JSON: sent back byte for byte, and not
-    kept in the journal."""
+    """The model's turn as its endpoint wrote it, in JSON. It is sent back byte for byte, and not
+    stored in the journal."""
 
 
 class Episode(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -297,13 +304,13 @@ class Episode(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     turns: tuple[Turn, ...]
     stop: Stop
     requests: int = 0
-    """Requests behind it, without those that failed and were repeated."""
+    """Requests of the episode, without those that failed and were repeated."""
     facts: dict[str, Any] = {}
-    """What the tools tell of the episode: restarts, the file of its notebook."""
+    """Facts from the tools about the episode: restarts, the file of its notebook."""
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """What a model gets; `hash` is its identity (model, prompt, sampling, sample, epoch).
+    """A request to a model. `hash` is its identity (model, prompt, sampling, sample, epoch).
 
     All requests of one episode have the same hash; their `turns` grow.
     """
@@ -315,13 +322,13 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """The labels to choose from when ``sampling.decode`` is ``labels``."""
     seed: int | None = None
     turns: tuple[Turn, ...] = ()
-    """What was said after the prompt, where tools are used."""
+    """The turns after the prompt, where tools are used."""
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = "auto"
 
     @property
     def continues_cue(self) -> bool:
-        """Whether the reply goes on from a prefilled turn, so that its first token is the label."""
+        """Whether the reply continues a prefilled turn, so that its first token is the label."""
         return bool(self.prompt.cue and self.sampling.extra.get("continue_final_message"))
 
 
@@ -332,65 +339,71 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     message: str
     status: int = 0
     retry_after: float | None = None
-    """Seconds the endpoint asked us to wait."""
+    """Seconds that the endpoint asked to wait."""
     sent: bool = True
-    """False where no connection could be made, so that the endpoint never saw the request."""
+    """False if no connection could be made, so that the endpoint never received the request."""
     request_id: str = ""
-    """What the endpoint calls the request, where it says so in a header."""
+    """The endpoint's id of the request, if a header has it."""
     odd_wait: str = ""
-    """The Retry-After header, where it is no number of seconds and no date."""
+    """The Retry-After header, if it is neither a number of seconds nor a date."""
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What came back from a model, reasoning kept apart from the answer text."""
+    """The reply of a model. Reasoning is separate from the answer text."""
 
     text: str = ""
     reasoning: str = ""
     finish: str = ""
-    """``stop``, ``length``, ``content_filter``, ``tool_calls``, or what the endpoint said."""
+    """``stop``, ``length``, ``content_filter``, ``tool_calls``, or another reason of the
+    endpoint."""
     usage: Usage = Usage()
     seconds: float = 0.0
     label_logprobs: dict[str, float] | None = None
     """Log-probability of each label that was returned (``decode: labels``)."""
     label_ids: dict[str, list[int]] | None = None
-    """Token ids behind `label_logprobs`, where the model tells them."""
+    """Token ids of `label_logprobs`, where the model reports them."""
     outside_mass: float | None = None
     """Probability of everything that is not a label, where it is known."""
     model: str = ""
     """The model name as the endpoint reported it."""
     raw: str = ""
-    """The text as received, kept only where think tags were cut out of it."""
+    """The text as received, stored only where think tags were cut out of it."""
     tool_calls: tuple[dict[str, Any], ...] = ()
     error: Fault | None = None
     refusal: str = ""
-    """What the endpoint gave as the model's refusal to answer, apart from any text."""
+    """The model's refusal to answer, as a field of the endpoint apart from any text."""
     request_id: str = ""
-    """What the endpoint calls the request, where it says so in a header."""
+    """The endpoint's id of the request, if a header has it."""
     native: bytes = b""
     """The message as received, in JSON, where the request had tools and it can be sent back."""
     episode: Episode | None = None
-    """How the text came about, where the model could act; usage and seconds are the episode's."""
+    """The episode behind the text, where the model could act. Usage and seconds are the
+    episode's."""
     cut_by: CutBy = ""
-    """What cut the question, where it was not the limit of tokens of a single reply."""
+    """The cause that cut the question, unless it was the limit of tokens of a single reply."""
     logprob_issue: LogprobIssue = ""
-    """What is wrong with the log-probabilities that the endpoint returned."""
+    """The problem with the log-probabilities that the endpoint returned."""
     choices: int = 1
-    """How many choices the endpoint returned; only the first is read."""
+    """The number of choices that the endpoint returned. Only the first is read."""
 
     @property
     def requests(self) -> int:
-        """How many requests the reply took, without those that failed and were repeated."""
+        """The number of requests of the reply, without those that failed and were repeated."""
         return 1 if self.episode is None else self.episode.requests
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls of `tool_calls`; one without an id of its own gets one."""
+        """The calls of `tool_calls`. A call without a valid id gets one."""
         calls: list[ToolCall] = []
         ids: set[str] = set()
         for number, call in enumerate(self.tool_calls):
             function = call.get("function")
-            own = function if isinstance(function, dict) else call
-            name, arguments, key = own.get("name"), own.get("arguments"), call.get("id")
+            call_fields = function if isinstance(function, dict) else call
+            name, arguments, key = (
+                call_fields.get("name"),
+                call_fields.get("arguments"),
+                call.get("id"),
+            )
             if not isinstance(arguments, str):  # some servers give the object itself
                 arguments = msgspec.json.encode({} if arguments is None else arguments).decode()
             key = key if isinstance(key, str) and key and key not in ids else f"call_{number}"
@@ -400,7 +413,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def fault(self) -> Fault | None:
-        """Why this is no answer: what failed, also where a server calls it a finish reason."""
+        """The fault of this reply, including failures that a server reports as a finish reason."""
         if self.error is None and self.finish in BROKEN_FINISHES:
             problem = f"the endpoint broke the reply off (finish reason {self.finish})"
             return Fault("server", problem)
@@ -408,44 +421,44 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def refused(self) -> bool:
-        """Whether the endpoint itself says that the model refused."""
+        """Whether the endpoint itself reports that the model refused."""
         return bool(self.refusal) or self.finish == REFUSAL_FINISH
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a reader found in a reply; `value` is None when it found nothing valid."""
+    """The answer that a reader found in a reply. `value` is None if it found no valid one."""
 
     value: str | None = None
     tier: Tier = ""
     reason: str = ""
-    """Why nothing was read: empty, no_marker, invalid_label, ambiguous, unclosed_think, …"""
+    """Why no answer was read: empty, no_marker, invalid_label, ambiguous, unclosed_think, …"""
     first: str | None = None
     """The first marker's answer where it differs from the last one's."""
     cut: bool = False
-    """The text was cut where the model ran on into a new question."""
+    """Whether the text was cut where the model continued with a new question."""
     other: str | None = None
-    """Another answer that the reply states beside the one that counts."""
+    """Another answer that the reply states in addition to the one that counts."""
     signs: tuple[Sign, ...] = ()
-    """What was noticed about the reply, whatever it answers."""
+    """Signs noticed in the reply, independent of its answer."""
     rule: str = ""
     """The rule of the reader that decided, e.g. ``marker``; empty where a reader has only one."""
     passage: str = ""
-    """The words of the reply in which the answer was read."""
+    """The words of the reply from which the answer was read."""
 
 
 class Score(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A value in [0, 1] and what kind of result it is."""
+    """A value in [0, 1] and its outcome."""
 
     value: float
     outcome: Outcome
     grader: str = ""
-    """What decided when it was not the reader: ``exact``, ``range``, ``judge``, …"""
+    """The grader that decided, if not the reader: ``exact``, ``range``, ``judge``, …"""
     parts: dict[str, float] = {}
-    """Several numbers in [0, 1] by name, where the grader gives them; the first is `value`."""
+    """Several numbers in [0, 1] by name, where the grader gives them. The first is `value`."""
 
 
 class Reading(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One reader's view of one reply."""
+    """The result of one reader on one reply."""
 
     reader: str
     answer: Answer
@@ -453,7 +466,7 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
-    """One line of the journal: a sample, what was sent, what came back, what it was worth."""
+    """One line of the journal: a sample, its reply, and its readings."""
 
     bench: str
     id: str
@@ -464,25 +477,25 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     order: tuple[int, ...] = ()
     reply: Reply
     readings: tuple[Reading, ...] = ()
-    """The headline reader's first, the others beside it."""
+    """The headline reader's first, then the others."""
     faults: tuple[Fault, ...] = ()
     """The attempts that failed before this reply, in order."""
     at: float = 0.0
     """Unix time at which the reply was scored."""
     origin: str = ""
-    """The run that asked, where the reply was copied from another one."""
+    """The run that asked, if the reply was copied from another one."""
     endpoint: str = ""
-    """The address that the reply came from, where the run had several."""
+    """The address of the endpoint that replied, where the run had several."""
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something a reader of results must know, as a code of the catalogues and its values."""
+    """A notice for readers of results, as a code of the catalogues and its values."""
 
     code: str
     values: dict[str, Any] = {}
 
     def text(self, language: Language = "en") -> str:
-        """The sentence in a language."""
+        """Return the sentence in a language."""
         return text_of(self.code, self.values, language)
 
     @property

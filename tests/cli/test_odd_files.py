@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from keju import bounds
-from keju.files import name_of
+from keju.files import make_file_name
 from keju.runs import manifest
 from tests.cli.conftest import Keju, Ran
 
@@ -78,7 +78,7 @@ def test_names_of_data_never_leave_the_folder(keju: Keju, tmp_path: Path) -> Non
     ran = keju("prompts", "./q.jsonl", "--output", "prompts/here")
     assert ran.code == 0, ran.err
     names = {path.name for path in tmp_path.rglob("*.json")}
-    assert names == {f"{name_of(row['subset'])}.json" for row in rows}
+    assert names == {f"{make_file_name(row['subset'])}.json" for row in rows}
     assert len(names) == len(rows)
     assert "plain.json" in names
     assert set(tmp_path.parent.iterdir()) == before

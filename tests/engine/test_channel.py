@@ -22,7 +22,7 @@ BROKEN = Fault("server", "broken", 500)
 
 def feed(limit: Concurrency, replies: int, overloads: int) -> None:
     for number in range(replies):
-        limit.saw(overload=number < overloads)
+        limit.record_reply(overload=number < overloads)
 
 
 def test_concurrency_backs_off_under_overload_and_grows_again() -> None:
@@ -41,7 +41,7 @@ def test_concurrency_backs_off_under_overload_and_grows_again() -> None:
 def test_concurrency_stays_between_one_and_the_users_number(seen: list[bool], most: int) -> None:
     limit = Concurrency(most)
     for overload in seen:
-        limit.saw(overload=overload)
+        limit.record_reply(overload=overload)
         assert 1 <= limit.limit <= most
 
 
@@ -67,15 +67,15 @@ def test_a_rate_makes_up_for_a_reply_that_used_more_than_foreseen() -> None:
 
 def test_the_breaker_opens_only_on_failures_in_a_row() -> None:
     breaker = Breaker(60, threshold=3)
-    breaker.failed(1)
-    breaker.failed(2)
-    breaker.worked()
-    assert not breaker.failed(3)
-    assert not breaker.failed(4)
-    assert breaker.failed(5)
+    breaker.record_failure(1)
+    breaker.record_failure(2)
+    breaker.record_success()
+    assert not breaker.record_failure(3)
+    assert not breaker.record_failure(4)
+    assert breaker.record_failure(5)
     assert breaker.since == 5
-    assert not breaker.failed(6)
-    breaker.worked()
+    assert not breaker.record_failure(6)
+    breaker.record_success()
     assert breaker.since is None
 
 
@@ -316,7 +316,7 @@ def test_a_withdrawn_key_stops_everybody() -> None:
 
 def test_seven_failures_in_a_row_are_no_outage_and_eight_are() -> None:
     breaker = Breaker(60)
-    assert [breaker.failed(now) for now in range(1, 9)] == [False] * 7 + [True]
+    assert [breaker.record_failure(now) for now in range(1, 9)] == [False] * 7 + [True]
     assert breaker.since == 8
 
 

@@ -14,7 +14,7 @@ from keju import messages
 from keju.config import Budget, TaskConfig
 from keju.engine.channel import Channel, Limits
 from keju.engine.cluster import nodes as ray_nodes
-from keju.engine.cluster.actor import Actor, share
+from keju.engine.cluster.actor import Actor, divide_slots
 from keju.engine.cluster.crew import Crew, Hand, Hired
 from keju.engine.cluster.nodes import Need
 from keju.engine.cluster.wire import Opened, Report, decode_report, encode
@@ -251,13 +251,13 @@ def test_without_ray_one_line_says_what_to_install(
 
 def test_places_are_counted_node_by_node() -> None:
     nodes = [{"CPU": 4.0}, {"CPU": 7.0, "GPU": 2.0}, {"GPU": 1.0, "own": 1.0}]
-    assert Need(0, 0).places(nodes) == 3
-    assert Need(2, 0).places(nodes) == 5
-    assert Need(0, 0.5).places(nodes) == 6
-    assert Need(1, 1).places(nodes) == 2
-    assert Need(0, 0, {"own": 1}).places(nodes) == 1
-    assert [share(10, part, 3) for part in range(3)] == [4, 3, 3]
-    assert sum(share(7, part, 7) for part in range(7)) == 7
+    assert Need(0, 0).count_places(nodes) == 3
+    assert Need(2, 0).count_places(nodes) == 5
+    assert Need(0, 0.5).count_places(nodes) == 6
+    assert Need(1, 1).count_places(nodes) == 2
+    assert Need(0, 0, {"own": 1}).count_places(nodes) == 1
+    assert [divide_slots(10, part, 3) for part in range(3)] == [4, 3, 3]
+    assert sum(divide_slots(7, part, 7) for part in range(7)) == 7
 
 
 def test_the_driver_says_in_its_own_language_what_actors_wait_for(
@@ -269,9 +269,9 @@ def test_the_driver_says_in_its_own_language_what_actors_wait_for(
     actor = Actor()
     actor._channel = Channel(model, Limits.of(config, model))
     monkeypatch.setattr(messages, "_chosen", "en")  # as in a process that was started elsewhere
-    data = encode(actor._report(cast("Any", SimpleNamespace(answers=list, begun={}))))
+    data = encode(actor._report(cast("Any", SimpleNamespace(take_answers=list, keys_in_flight={}))))
     crew, hand = Crew(config, model, Spending(Budget(), None)), Hand(0, cast("Hired", None))
-    hand.opened, hand.last = Opened(), decode_report(data)
+    hand.opened, hand.last_report = Opened(), decode_report(data)
     crew._hands[0] = hand
     monkeypatch.setattr(messages, "_chosen", "zh")
     assert crew.waiting_for == "1 个 actor 中的 1 个：速率限制"

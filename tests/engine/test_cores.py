@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from keju.engine.cores import THREADS, on_all_cores
+from keju.engine.cores import THREADS, map_on_all_cores
 
 FORKS = pytest.mark.skipif(not THREADS.is_dir(), reason="nothing is forked here")
 HEAD = """
 import json, os, signal
-from keju.engine.cores import on_all_cores
+from keju.engine.cores import map_on_all_cores
 from keju.errors import DataError, MissingExtra
 
 def twice(item): return 2 * item
@@ -45,7 +45,7 @@ def said(script: str, cores: str = "3") -> Any:
 def test_items_keep_their_order_wherever_they_are_worked_on(items: int) -> None:
     found = said(
         "work = lambda sent: (sent, os.getpid() == parent)\n"
-        f"print(json.dumps(list(on_all_cores(work, range({items}), twice, few=10, piece=7))))"
+        f"print(json.dumps(list(map_on_all_cores(work, range({items}), twice, direct_items=10, batch_size=7))))"
     )
     assert found == [[item, [2 * item, item < 10]] for item in range(items)]
 
@@ -63,7 +63,7 @@ def work(sent):
 
 seen = []
 try:
-    for item, _ in on_all_cores(work, range(500), twice, few=10, piece=7):
+    for item, _ in map_on_all_cores(work, range(500), twice, direct_items=10, batch_size=7):
         seen.append(item)
 except {error.partition("(")[0]} as error:
     print(json.dumps([str(error), seen]))
@@ -82,7 +82,7 @@ def work(sent):
     if sent == 100 and os.getpid() != parent: os.kill(os.getpid(), signal.SIGKILL)
     return sent
 
-print(json.dumps(list(on_all_cores(work, range(300), twice, few=10, piece=7))))
+print(json.dumps(list(map_on_all_cores(work, range(300), twice, direct_items=10, batch_size=7))))
 """
     )
     assert found == [[item, 2 * item] for item in range(300)]
@@ -92,7 +92,7 @@ print(json.dumps(list(on_all_cores(work, range(300), twice, few=10, piece=7))))
 def test_a_reader_of_the_results_that_stops_leaves_no_process() -> None:
     process = said(
         """
-found = on_all_cores(lambda _: os.getpid(), range(10_000), twice, few=1, piece=5)
+found = map_on_all_cores(lambda _: os.getpid(), range(10_000), twice, direct_items=1, batch_size=5)
 next(found)
 _, process = next(found)
 found.close()
@@ -109,7 +109,9 @@ def test_beside_other_threads_nothing_is_forked(monkeypatch: pytest.MonkeyPatch)
     thread = threading.Thread(target=done.wait)
     thread.start()
     try:
-        found = on_all_cores(lambda _: os.getpid(), range(100), lambda item: item, few=1, piece=5)
+        found = map_on_all_cores(
+            lambda _: os.getpid(), range(100), lambda item: item, direct_items=1, batch_size=5
+        )
         assert {process for _, process in found} == {os.getpid()}
     finally:
         done.set()

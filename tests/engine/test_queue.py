@@ -11,7 +11,7 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.engine.job import Job
-from keju.engine.queue import LONGEST_PREFILL, Held, Queue, Unit, expected_lengths
+from keju.engine.queue import LONGEST_PREFILL, Held, Queue, Unit, make_length_estimator
 from keju.sources.folder import DataFolder
 from keju.types import Sampling
 
@@ -27,13 +27,13 @@ def make_job(size: int = 5, epochs: int = 1) -> Job:
 def drain(queue: Queue, workers: int = 1) -> list[Unit]:
     """All units in their order; each is answered when the next one is taken."""
     tasks: list[Unit] = []
-    while queue.left:
+    while queue.remaining:
         for worker in range(workers):
             task = queue.take(worker)
             assert not isinstance(task, Held)
             if task is not None:
                 tasks.append(task)
-                queue.landed(task)
+                queue.note_reply(task)
     return tasks
 
 
@@ -86,7 +86,7 @@ def test_with_lanes_each_worker_stays_on_a_prefix_of_its_own() -> None:
     job = make_job(size=20)
     queue = Queue([job], [bytearray(job.units)], seed=0, lanes=True)
     seen: dict[int, list[str]] = {0: [], 1: []}
-    while queue.left:
+    while queue.remaining:
         for worker, subsets in seen.items():
             task = queue.take(worker)
             if isinstance(task, Unit):
@@ -99,7 +99,7 @@ def test_lanes_share_the_last_group_so_that_no_slot_idles() -> None:
     job = make_job(size=20)
     queue = Queue([job], [bytearray(job.units)], seed=0, lanes=True)
     counts = [0, 0, 0, 0]
-    while queue.left:
+    while queue.remaining:
         for worker in range(4):
             counts[worker] += queue.take(worker) is not None
     assert max(counts) - min(counts) <= 1
@@ -125,7 +125,7 @@ def test_where_tokens_come_from_a_cache_the_others_wait_for_a_prefill_alone() ->
     assert isinstance(pilot, Unit)
     assert queue.take(1) == Held(LONGEST_PREFILL)
     now[0] = 0.25
-    queue.landed(pilot)
+    queue.note_reply(pilot)
     taken = [queue.take(1) for _ in range(30)]
     units = [unit for unit in taken if isinstance(unit, Unit)]
     assert Counter(map(subset_of, units))[subset_of(pilot)] == 29
@@ -170,7 +170,7 @@ def test_a_known_prefix_needs_no_pilot() -> None:
 def test_inside_a_subset_the_longest_come_first_and_the_shortest_is_the_pilot() -> None:
     job = make_job(size=12)
     earlier = {sample.id: float(sample.index + 1) for sample in job.exam.samples}
-    queue = Queue([job], [bytearray(job.units)], seed=3, expected=expected_lengths(earlier))
+    queue = Queue([job], [bytearray(job.units)], seed=3, expected=make_length_estimator(earlier))
     for _, units in groupby(drain(queue), subset_of):
         lengths = [unit.number % 12 for unit in units]
         assert lengths == [0, *range(11, 0, -1)]
@@ -180,7 +180,7 @@ def test_replies_are_expected_to_be_as_long_as_other_repeats_or_else_as_the_ques
     job = make_job(size=3, epochs=2)
     job.seconds[0], job.seconds[2] = 9.0, 1.0
     texts = [len(job.exam.samples[item].text) for item in range(3)]
-    first, second, third = expected_lengths({})(job, [1, 3, 5])
+    first, second, third = make_length_estimator({})(job, [1, 3, 5])
     assert first == 1.8
     assert second == 0.2
     assert third == texts[2] / (sum(texts) / 3)
@@ -196,10 +196,10 @@ def test_the_wait_for_a_pilot_ends_with_its_reply() -> None:
     async def wait() -> None:
         held = queue.take(1)
         assert isinstance(held, Held)
-        waiting = asyncio.create_task(queue.changed(Held(3600)))
+        waiting = asyncio.create_task(queue.wait_for_change(Held(3600)))
         await asyncio.sleep(0)
         assert not waiting.done()
-        queue.landed(pilot)
+        queue.note_reply(pilot)
         await waiting
 
     asyncio.run(wait())

@@ -35,7 +35,7 @@ def rewrite(run: Path, **changes: Any) -> None:
 
 def recalled_jobs(config: TaskConfig, run: Path, *, trusted: bool) -> tuple[list[Job], Recalled]:
     jobs = make_jobs(config)
-    return jobs, recall(JobRequests(jobs), run / FILE, believed_from=0 if trusted else NEVER)
+    return jobs, recall(JobRequests(jobs), run / FILE, trusted_from=0 if trusted else NEVER)
 
 
 def wrongly_correct(run: Path) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class Simulated:
         models = [ScriptedModel() for _ in seconds]
         self.pool = Pool(config, models, Spending(Budget(), None))
         for channel in self.pool.channels:
-            channel._ready = True
+            channel._has_answered = True
         self.job = Job(Prefixed(sizes), Sampling(), [], model="m")
         self.seconds = seconds
         self.homes = Homes(self.pool, [self.job])
@@ -95,7 +95,7 @@ class Simulated:
                     heapq.heappush(busy, (self.now + self.seconds[place], number, place, unit))
             coming = [each[0] for each in busy[:1]] + [each[0] for each in happening[:1]]
             if not coming:
-                assert not self.shares.left
+                assert not self.shares.remaining
                 return end
             self.now = min(coming)
             if happening and happening[0][0] <= self.now:
@@ -117,8 +117,8 @@ class Simulated:
             assert done is not None
             free[place].append(0)
             self.asked.append((done, place))
-            self.shares.landed(done)
-            self.pool.channels[place].pace.saw(self.seconds[place], SLOTS)
+            self.shares.note_reply(done)
+            self.pool.channels[place].pace.record_reply(self.seconds[place], SLOTS)
             end = self.now
 
     def affinity(self) -> float:
@@ -185,7 +185,7 @@ def test_homes_depend_on_the_prefix_and_the_address_alone(monkeypatch: pytest.Mo
         made = Simulated(monkeypatch, [1] * 200, [1.0] * len(ports), ports=ports, weights=weights)
         places = range(len(ports))
         wheres = [(id(made.job.exam), subset.name) for subset in made.job.exam.subsets]
-        return [ports[made.homes.of(where, places)] for where in wheres]
+        return [ports[made.homes.choose_home(where, places)] for where in wheres]
 
     before = homes([1, 2, 3, 4])
     assert homes([4, 2, 1, 3]) == before

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from keju.engine.shift_check import MOST, Fit, ShiftTest, placed_answer
+from keju.engine.shift_check import MAX_ANSWERS, Fit, ShiftTest, make_placed_answer
 
 SIZE = 200
 
@@ -18,7 +18,7 @@ def fit_of(
     shift = ShiftTest()
     for place, (target, value) in enumerate(zip(targets, values, strict=True)):
         sent = times[place] if times else 0.0
-        answer = placed_answer("all", target, value, is_right=target == value)
+        answer = make_placed_answer("all", target, value, is_right=target == value)
         shift.add(sent, place, answer)
     return shift.fit()
 
@@ -73,5 +73,5 @@ def test_what_is_no_shift(targets: list[str], values: list[str]) -> None:
 def test_no_more_answers_are_kept_than_needed() -> None:
     shift = ShiftTest()
     while not shift.is_full:
-        shift.add(0.0, 0.0, placed_answer("all", "A", "B", is_right=False))
-    assert len(shift._answers) == MOST
+        shift.add(0.0, 0.0, make_placed_answer("all", "A", "B", is_right=False))
+    assert len(shift._answers) == MAX_ANSWERS

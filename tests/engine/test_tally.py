@@ -37,4 +37,4 @@ def test_tokens_of_a_unit_may_be_more_than_a_small_number_holds() -> None:
     ledger.enter(0, Usage(7, 2))
     ledger.enter(1, Usage(1 << 40, 1))
     assert [ledger.tokens(unit) for unit in range(3)] == [9, (1 << 40) + 1, 0]
-    assert ledger.of(0, "cached") == 0
+    assert ledger.count_of(0, "cached") == 0

@@ -10,7 +10,7 @@ from keju.answers.kinds import Choice
 from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON
 from keju.engine.job import Job
-from keju.engine.tally import in_own_order
+from keju.engine.tally import restore_label
 from keju.results.metrics import option_identity
 from keju.stats.repeats import pass_at_k
 from keju.types import LABELS, Answer, Reading, Record, Reply, Sampling, Score
@@ -138,13 +138,13 @@ def test_votes_are_on_options_where_each_repeat_had_its_own_order() -> None:
 @pytest.mark.parametrize("order", [(), (0, 1), (0, 1, 2, 4)])
 def test_an_order_of_other_options_leaves_the_label(order: tuple[int, ...]) -> None:
     reading = Reading("robust", Answer("B"), Score(1.0, "correct"))
-    assert in_own_order(reading, make_sample("a", 0), order) == reading
+    assert restore_label(reading, make_sample("a", 0), order) == reading
 
 
 def test_an_answer_that_is_no_label_has_no_place_in_the_order() -> None:
     for value in (None, "", "42", "Z", "AB"):
         reading = Reading("robust", Answer(value), Score(0.0, "incorrect"))
-        assert in_own_order(reading, make_sample("a", 0), (3, 2, 1, 0)) == reading
+        assert restore_label(reading, make_sample("a", 0), (3, 2, 1, 0)) == reading
 
 
 def test_without_answers_agreement_is_of_scores_and_there_is_no_vote() -> None:

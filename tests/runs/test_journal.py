@@ -105,7 +105,10 @@ def test_lines_of_0_1_are_read_and_have_no_checksum(tmp_path: Path) -> None:
     line = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(line + line.rpartition(b',"crc":')[0] + b"}\n")
     records = Records(tmp_path)
-    assert [(each.id, records.sealed) for each in records] == [("demo_1", True), ("demo_1", False)]
+    assert [(each.id, records.is_sealed) for each in records] == [
+        ("demo_1", True),
+        ("demo_1", False),
+    ]
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:

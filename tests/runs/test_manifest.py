@@ -12,7 +12,7 @@ from keju.config import TaskConfig
 from keju.engine.job import make_jobs
 from keju.errors import DataError, UsageError
 from keju.runs.manifest import Manifest, ManifestFile, StoredSession
-from keju.runs.sameness import differences
+from keju.runs.sameness import find_differences
 
 FACTS = {
     "sha256": "a", "chat_template_hash": "t", "dtype": "float32", "label_space": False, "threads": 2
@@ -48,8 +48,8 @@ def test_what_is_described_is_what_comes_back_from_the_file(tmp_path: Path) -> N
     manifest(tmp_path).write()
     again = manifest(tmp_path)
     assert again.before is not None
-    assert differences(again.before, again.manifest) == []
-    assert again.believed_from == 0
+    assert find_differences(again.before, again.manifest) == []
+    assert again.trusted_from == 0
     assert again.ask_again == frozenset()
 
 
@@ -84,6 +84,6 @@ def test_a_key_that_version_1_0_stored_is_neither_shown_nor_a_difference(tmp_pat
     (exam,) = today.benchmarks
     sampling = {**exam.sampling, "extra_body": {"api_key": "sk-secret-1234"}}
     exam = msgspec.structs.replace(exam, sampling=sampling)
-    (difference,) = differences(msgspec.structs.replace(today, benchmarks=[exam]), today)
+    (difference,) = find_differences(msgspec.structs.replace(today, benchmarks=[exam]), today)
     assert "extra_body" in difference.field
-    assert "sk-secret" not in f"{difference.stored} {difference.asked}"
+    assert "sk-secret" not in f"{difference.stored} {difference.requested}"

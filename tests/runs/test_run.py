@@ -14,9 +14,9 @@ import keju
 from keju.benchmarks.samples import DigestTable
 from keju.config import TaskConfig
 from keju.engine.job import make_jobs
-from keju.engine.resume import JobRequests, recall, stored_replies
+from keju.engine.resume import JobRequests, iter_stored_replies, recall
 from keju.runs.journal import FILE, Journal, Records
-from keju.runs.run import Grade, Run, counting, list_runs, open_run, write_grades
+from keju.runs.run import Grade, Run, list_runs, open_run, select_counting, write_grades
 from keju.task import run_exams
 from keju.types import Answer, Fault, Reading, Record, Reply, Score
 
@@ -48,7 +48,7 @@ def told(reply: Reply) -> str:
 def test_the_rule(lines: list[str | Fault], by_hash: str, by_key: str) -> None:
     placed = list(enumerate(map(record, lines)))
     for keyed, expected in ((False, by_hash), (True, by_key)):
-        *_, (number, start, last) = counting(placed, DigestTable(), by_key=keyed, grow=True)
+        *_, (number, start, last) = select_counting(placed, DigestTable(), by_key=keyed, grow=True)
         assert number == 0
         assert last is placed[start][1]
         assert told(last.reply) == expected
@@ -57,7 +57,7 @@ def test_the_rule(lines: list[str | Fault], by_hash: str, by_key: str) -> None:
 def test_only_records_of_todays_requests_count() -> None:
     placed = list(enumerate([record("A"), record("B", OTHER)]))
     table = DigestTable([bytes.fromhex(OTHER)])
-    assert [(number, start) for number, start, _ in counting(placed, table)] == [(0, 1)]
+    assert [(number, start) for number, start, _ in select_counting(placed, table)] == [(0, 1)]
 
 
 @given(st.lists(st.binary(min_size=1, max_size=2), max_size=3000))
@@ -119,5 +119,7 @@ def test_an_error_after_a_kept_one_is_asked_again(tmp_path: Path) -> None:
         journal.append(others)
     requests = JobRequests(make_jobs(config))
     assert recall(requests, folder / FILE).count == len(others)
-    replies = {reply.unit: reply.record.reply for reply in stored_replies(Run(folder), requests)}
+    replies = {
+        reply.unit: reply.record.reply for reply in iter_stored_replies(Run(folder), requests)
+    }
     assert [told(r) for r in replies.values() if r.error is not None] == ["server"]

@@ -13,7 +13,7 @@ import pytest
 
 from keju.config import Agent, Price
 from keju.engine.channel import Channel, Exchange, Limits
-from keju.engine.tally import tool_use
+from keju.engine.tally import summarize_tool_use
 from keju.errors import ConfigError, EndpointError
 from keju.models.openai.client import OpenAIModel
 from keju.solvers.loop import ToolLoop
@@ -492,7 +492,7 @@ def test_calls_that_the_last_reply_may_not_make_are_counted_as_broken_off() -> N
     episode = exchange.reply.episode
     assert episode is not None
     assert episode.stop == "max_iterations_forced"
-    assert [(call.tool, call.kind) for call in tool_use(episode).calls] == [
+    assert [(call.tool, call.kind) for call in summarize_tool_use(episode).calls] == [
         ("add", "ok"),
         ("add", "broken_off"),
     ]

@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from keju import bounds
-from keju.bounds import unpacking
+from keju.bounds import unpack_gzip
 from keju.errors import DataError
 from keju.files import TABLE, json_rows, parse_json
 from keju.sources.archive import Archive
@@ -128,7 +128,7 @@ def test_what_is_read_of_an_archive_is_bounded(
 def test_a_gzip_bomb_is_refused_before_it_fills_the_memory() -> None:
     bomb = gzip.compress(bytes(1 << 27), 9)
     with pytest.raises(DataError, match="data is refused: it unpacks"):
-        unpacking(io.BytesIO(bomb), "data").read()
+        unpack_gzip(io.BytesIO(bomb), "data").read()
 
 
 def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -424,7 +424,7 @@ def _redacted(text: str, argv: list[str]) -> str:
     """`text` without the keys and the URLs' credentials of this process."""
     from keju.cli.options import ADDRESS, OPTIONS
     from keju.config.address import PROVIDERS, shown_url
-    from keju.redaction import hide_known
+    from keju.redaction import hide_secrets
 
     providers = PROVIDERS.values()
 
@@ -437,7 +437,7 @@ def _redacted(text: str, argv: list[str]) -> str:
         return [value for value in texts if value]
 
     keys = values("KEY", ["KEJU_API_KEY", *(each.key_variable for each in providers)])
-    text = hide_known(text, keys)
+    text = hide_secrets(text, keys)
     for url in values(ADDRESS, ["KEJU_API_URL", *(each.url_variable for each in providers)]):
         text = text.replace(url, shown_url(url))
     return text

@@ -118,7 +118,7 @@ def print_next_steps(finished: Finished) -> None:
 
 def _next_steps(finished: Finished) -> list[tuple[str, str]]:
     """Commands that tell more of this run, each with what it does."""
-    from keju.runs.run import REPORT, Run, command_name, latest_beside
+    from keju.runs.run import REPORT, Run, command_name, find_comparable_run
 
     folder, entries = finished.folder, finished.results.benchmarks
     run, steps = command_name(folder), []
@@ -131,7 +131,7 @@ def _next_steps(finished: Finished) -> list[tuple[str, str]]:
         own = dict.fromkeys(entry.reader for entry in entries)
         readers = ",".join([*own, BESIDE]) if len(own) == 1 else BESIDE
         steps.append((f"keju score {run} --reader {readers}", said("next.score")))
-    if (other := latest_beside(Run(folder))) is not None:
+    if (other := find_comparable_run(Run(folder))) is not None:
         both = f"keju compare {command_name(other.folder)} {run}"
         steps.append((both, said("next.compare")))
     if not (folder / REPORT).is_file():

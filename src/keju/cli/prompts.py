@@ -22,7 +22,7 @@ def prompts(name: str, folder: str, **settings: Any) -> Output:
     A file SUBSET.json holds the turns before the question, the beginning of the question's own
     turn, and the first question as it is sent.
     """
-    from keju.files import name_of, write_json
+    from keju.files import make_file_name, write_json
 
     exam = exam_for(name, **settings)
     place = Path(folder)
@@ -42,7 +42,7 @@ def prompts(name: str, folder: str, **settings: Any) -> Output:
             "cue": prompt.cue,
             "first_question": {"id": first.id, "text": prompt.tail},
         }
-        file = place / f"{name_of(subset.name)}.json"
+        file = place / f"{make_file_name(subset.name)}.json"
         write_json(file, document)
         files.append(str(file))
     facts = {"benchmark": exam.benchmark, "protocol": exam.protocol.name, "files": files}

@@ -192,12 +192,12 @@ def _drawn(config: TaskConfig, strategy: str | None) -> TaskConfig:
 
 def _document(finished: Finished, config: TaskConfig) -> dict[str, Any]:
     """The run in the shape of mcpbr's results."""
-    from keju.engine.resume import graded_records
+    from keju.engine.resume import iter_graded_records
     from keju.results.mcpbr import mcpbr_document
     from keju.runs.run import Run
 
     stored = Run(finished.folder)
-    records = graded_records(stored)
+    records = iter_graded_records(stored)
     return mcpbr_document(finished.results, stored.manifest, records, config.price)
 
 

@@ -304,8 +304,8 @@ def _prompt_of(
     another prompt than the one that its records answer. Prompts of another version or tool have
     other hashes over the same data: then the prompt of today stands for theirs.
     """
-    from keju.engine.job import exams_of, make_jobs
-    from keju.runs.sameness import changed_files
+    from keju.engine.job import describe_exams, make_jobs
+    from keju.runs.sameness import find_changed_files
 
     try:
         jobs = make_jobs(run.config(data_dir))
@@ -323,7 +323,7 @@ def _prompt_of(
         for epoch in range(job.epochs)
     ]
     sent = next((request for request in requests if request.hash in hashes), None)
-    if sent is None and (changed := changed_files(run.manifest, exams_of(jobs))):
+    if sent is None and (changed := find_changed_files(run.manifest, describe_exams(jobs))):
         remark(said("show.data_changed", file=changed[0]))
         return None
     if (shown := sent or next(iter(requests), None)) is None:

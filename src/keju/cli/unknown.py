@@ -21,7 +21,7 @@ from keju.config.exams import is_path, meant, short_name
 from keju.config.load import OTHER_NAMES, inner_place
 from keju.config.strict import alternatives, mapping, model_of, scalar
 from keju.config.task import DatasetArgs, TaskConfig
-from keju.errors import ConfigError, UsageError, nearest
+from keju.errors import ConfigError, UsageError, find_nearest
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -68,7 +68,7 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
             example = example or f"-s {_assignment(outer, [outer, *inner], option, words, command)}"
             return UsageError("cli_unknown_option_set", example=example, **own)
     other = "--" + OTHER_NAMES.get(name, "").replace("_", "-")
-    near = nearest(option, long) if option.startswith("--") else None
+    near = find_nearest(option, long) if option.startswith("--") else None
     near = other if other in long else near
     code = "cli_unknown_option_near" if near else "cli_unknown_option"
     return UsageError(code, near=near, **own)
@@ -153,7 +153,7 @@ def _model_and_exams(
     given = {word.partition("=")[0] for word in words}
     known = (*registry.names(), *registry.ALIASES)
     at_endpoint = {word for word in over if kind_of(word) is ENDPOINT}  # as any other word is
-    exams = [w for w in over if is_path(w) or (w in at_endpoint and nearest(w, known))]
+    exams = [w for w in over if is_path(w) or (w in at_endpoint and find_nearest(w, known))]
     models = [word for word in over if word not in exams and not word.endswith(FILES)]
     if len(models) != 1 or len(models) + len(exams) != len(over):
         return None
@@ -204,7 +204,7 @@ def _near_place(option: str, flags: Sequence[str]) -> str | None:
     for field in TaskConfig.model_fields.values():
         inside += getattr(model_of(field.annotation), "model_fields", ())
     by_flag = {f"--{name.replace('_', '-')}": name for name in inside if inner_place(name)}
-    near = nearest(option, [*by_flag, *flags])
+    near = find_nearest(option, [*by_flag, *flags])
     return inner_place(by_flag[near]) if near in by_flag and near not in flags else None
 
 

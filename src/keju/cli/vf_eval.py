@@ -179,7 +179,7 @@ def rewards_of(entry: Entry, folder: Path) -> Rewards:
 
     In the journal the last record of each rollout counts, and one without a grade is left out.
     """
-    from keju.engine.resume import graded_records
+    from keju.engine.resume import iter_graded_records
     from keju.runs.run import Run
     from keju.types import UNSCORED
 
@@ -190,7 +190,7 @@ def rewards_of(entry: Entry, folder: Path) -> Rewards:
     else:
         graded = [
             record.readings[0].score
-            for record in graded_records(Run(folder))
+            for record in iter_graded_records(Run(folder))
             if record.bench == entry.name and record.readings
         ]
         scores = [s.value for s in graded if s.outcome not in UNSCORED]

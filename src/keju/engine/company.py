@@ -1,7 +1,7 @@
-"""The channels of a session as one of them sees them; and what a request takes from one to another.
+"""The channels of a session as one of them sees them, and the history of a request that moves.
 
-A session with one endpoint has one channel, whose company is itself: whatever stops the channel
-stops the session, and nothing moves. `keju.engine.pool` has several.
+A session with one endpoint has one channel. An error that stops the channel stops the session, and
+no request moves. `keju.engine.pool` has several channels.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ if TYPE_CHECKING:
 
 
 class Carried(NamedTuple):
-    """What became of a request at the endpoints that it came from."""
+    """The history of a request at the endpoints that it came from."""
 
     faults: tuple[Fault, ...] = ()
     attempts: int = 0
-    """Those of them that count as attempts of the request."""
+    """Those of the faults that count as attempts of the request."""
     outages: int = 0
-    """How often an endpoint went down under it."""
+    """How often an endpoint went down while this request waited for its reply."""
 
 
 NOTHING = Carried()
 
 
 class Moved(KejuError):
-    """The endpoint does not serve this request at present, and another one may: ask there."""
+    """The endpoint does not serve this request at present, but another one may."""
 
     def __init__(self) -> None:
         super().__init__("endpoint_moved")
-        self.carried = NOTHING
+        self.history = NOTHING
 
 
 class Company:
-    """A channel that is alone."""
+    """A single channel."""
 
     several = False
     """Whether there is more than one channel."""
 
     def __init__(self, rates: Rates | None = None) -> None:
-        """`rates` are those over all channels."""
+        """Create a company. `rates` apply to all channels together."""
         self.channels: list[Channel] = []
         self.rates = rates or Rates()
         self.stop_reason: KejuError | None = None
-        """Why the session ends."""
-        self.carried: dict[str, Carried] = {}
-        """What requests that have moved bring along, by their hash."""
+        """The reason why the session ends."""
+        self.histories: dict[str, Carried] = {}
+        """The histories of requests that have moved, by their hash."""
 
     @property
     def in_flight(self) -> int:
@@ -65,23 +65,23 @@ class Company:
         return max((channel.seconds for channel in self.channels), default=0.0)
 
     def stop(self, reason: KejuError) -> None:
-        """Send nothing more; what is in flight comes in, everybody else gets the reason raised."""
+        """Send nothing more. Requests in flight finish; all others get the reason raised."""
         if self.stop_reason is None:
             self.stop_reason = reason
         for channel in self.channels:
             channel.stop(self.stop_reason)
 
     def wake(self) -> None:
-        """Let everybody who waits for clearance look again."""
+        """Let all requests that wait for clearance check again."""
         for channel in self.channels:
             channel.wake()
 
     def lose(self, channel: Channel, reason: KejuError) -> None:
-        """An endpoint cannot be used any more, whatever is sent."""
+        """Handle that an endpoint cannot be used any more."""
         self.stop(reason)
 
     def elsewhere(self, channel: Channel) -> bool:
-        """Whether another channel can take over what waits at this one."""
+        """Whether another channel can take over the requests that wait at this one."""
         return False
 
     def unlimited_elsewhere(self, channel: Channel) -> bool:
@@ -89,25 +89,25 @@ class Company:
         return False
 
     def limited_too_long(self, channel: Channel) -> KejuError | None:
-        """Return why the session ends where every request was refused for too long."""
+        """Return the reason to end the session if every request was refused for too long."""
         since, seconds = channel.rate_limit.since, channel.limits.give_up_after
         if since is None or monotonic() - since < seconds:
             return None
         return RunIncomplete("endpoint_stayed_limited", seconds=seconds)
 
     def accepts(self, channel: Channel, name: str) -> bool:
-        """Whether a reply may come from a model that is called so."""
+        """Whether a reply may come from a model with this name."""
         return True
 
     async def welcomes(self, channel: Presence) -> bool:
-        """Whether an endpoint that answers can be asked: it is the one that it was."""
+        """Whether an endpoint that answers can be asked, because it has not changed."""
         return True
 
-    def changed(self, channel: Presence) -> None:
-        """A channel went down, or is there again."""
+    def handle_change(self, channel: Presence) -> None:
+        """Handle that a channel went down or is back."""
 
-    def patience_over(self, channel: Presence) -> KejuError | None:
-        """Why nobody should wait any longer for an endpoint that is down."""
+    def down_too_long(self, channel: Presence) -> KejuError | None:
+        """Return the reason to end the session if the endpoint is down for too long."""
         since, seconds = channel.breaker.since, channel.breaker.give_up_after
         if since is None or monotonic() - since <= seconds:
             return None

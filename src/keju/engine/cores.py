@@ -1,8 +1,8 @@
-"""Work on many items by all cores of the processor, in the order of the items.
+"""Work on many items with all cores of the processor, in the order of the items.
 
-Whoever reads a stored run anew spends nearly all time in readers, one reply after the other. Here
-the replies go to processes that are forked, so that they have the exams as they are and nothing of
-them is sent; only replies go there, and what was read comes back.
+Reading a stored run again spends nearly all time in readers, one reply after the other. This module
+sends the replies to forked processes. They have a copy of the exams, so only replies are sent, and
+only readings come back.
 """
 
 from __future__ import annotations
@@ -24,112 +24,112 @@ Item = TypeVar("Item")
 Sent = TypeVar("Sent")
 Result = TypeVar("Result")
 
-FEW = 2_000
-"""Items that this process works on before it asks for help: a fork takes longer than these."""
-PIECE = 250
-"""Items that are sent at once."""
+DIRECT_ITEMS = 2_000
+"""Items that this process works on before it forks. A fork takes longer than these."""
+BATCH_SIZE = 250
+"""Items that are sent together."""
 THREADS = Path("/proc/self/task")
-"""Where Linux lists the threads of this process; elsewhere nothing is forked."""
+"""The folder in which Linux lists the threads of this process. Without it Keju does not fork."""
 CORES = "KEJU_CORES"
-"""The variable that says how many processes may work; by default one a core."""
+"""The variable that sets the number of processes. The default is one per core."""
 
 PARENT_DEATH = 1
 """The number of prctl for a signal at the death of the parent."""
 
 _work: Callable[[Any], Any] | None = None
-"""What a forked process does with each item; it is set before the fork, so that it need not be
-sent and may hold anything."""
+"""The function that a forked process calls for each item. It is set before the fork, so it is not
+sent and may hold any object."""
 
 
-def on_all_cores(
+def map_on_all_cores(
     work: Callable[[Sent], Result],
     items: Iterable[Item],
     send: Callable[[Item], Sent],
     *,
-    few: int = FEW,
-    piece: int = PIECE,
+    direct_items: int = DIRECT_ITEMS,
+    batch_size: int = BATCH_SIZE,
 ) -> Iterator[tuple[Item, Result]]:
-    """Each item with what `work` makes of ``send(item)``, in their order.
+    """Yield each item with the result of `work` on ``send(item)``, in their order.
 
-    `work` must depend on what it is given alone, and change nothing. What it raises is raised here,
-    at the item's turn. Processes that are killed cost nothing but time: this one does their work.
+    `work` must depend only on its argument and change nothing. An exception that it raises is
+    raised here, at the item's turn. If processes are killed, this one does their work.
     """
     remaining = iter(items)
-    for item in islice(remaining, few):
+    for item in islice(remaining, direct_items):
         yield item, work(send(item))
-    first = list(islice(remaining, piece))
-    if not first:
+    first_batch = list(islice(remaining, batch_size))
+    if not first_batch:
         return
-    count = usable_cores()
+    count = count_usable_cores()
     if count < 2:
-        yield from ((item, work(send(item))) for item in first)
+        yield from ((item, work(send(item))) for item in first_batch)
         yield from ((item, work(send(item))) for item in remaining)
         return
-    yield from _by_pool(work, first, remaining, send, piece, count)
+    yield from _map_with_pool(work, first_batch, remaining, send, batch_size, count)
 
 
-def usable_cores() -> int:
-    """How many processes can share the work: 1 where this one must not be forked.
+def count_usable_cores() -> int:
+    """Return how many processes can share the work, or 1 where this one must not be forked.
 
-    A fork takes one thread alone along, and leaves the locks of the others closed for ever; so
-    threads are counted where the system counts them, those of compiled parts too.
+    A fork copies only one thread and leaves the locks of the others closed for ever. So threads are
+    counted where the system lists them, including those of compiled extensions.
     """
     if not THREADS.is_dir() or len(list(THREADS.iterdir())) > 1:
         return 1
-    asked = os.environ.get(CORES, "")
-    return max(1, int(asked)) if asked.isdecimal() else len(os.sched_getaffinity(0))
+    setting = os.environ.get(CORES, "")
+    return max(1, int(setting)) if setting.isdecimal() else len(os.sched_getaffinity(0))
 
 
-def _by_pool(
+def _map_with_pool(
     work: Callable[[Sent], Result],
-    first: list[Item],
+    first_batch: list[Item],
     remaining: Iterator[Item],
     send: Callable[[Item], Sent],
-    piece: int,
+    batch_size: int,
     count: int,
 ) -> Iterator[tuple[Item, Result]]:
     global _work
     _work = work
-    pool = ProcessPoolExecutor(count, get_context("fork"), initializer=_join)
+    pool = ProcessPoolExecutor(count, get_context("fork"), initializer=_init_worker)
     waiting: deque[tuple[list[Item], Future[list[Any]] | None]] = deque()
     broken = False
 
-    def submit(items: list[Item]) -> None:
+    def submit(batch: list[Item]) -> None:
         nonlocal broken
         future = None
         if not broken:
             try:
-                future = pool.submit(_piece, [send(item) for item in items])
+                future = pool.submit(_work_on_batch, [send(item) for item in batch])
             except BrokenProcessPool:
                 broken = True
-        waiting.append((items, future))
+        waiting.append((batch, future))
 
     try:
-        submit(first)
+        submit(first_batch)
         _work = None
         while waiting:
-            # Two pieces for each process: one that it works on, one that lies ready.
-            while len(waiting) < 2 * count and (items := list(islice(remaining, piece))):
-                submit(items)
-            items, future = waiting.popleft()
+            # Two batches for each process: one in work, one ready.
+            while len(waiting) < 2 * count and (batch := list(islice(remaining, batch_size))):
+                submit(batch)
+            batch, future = waiting.popleft()
             try:
-                found = future.result() if future is not None else None
+                results = future.result() if future is not None else None
             except BrokenProcessPool:
-                broken, found = True, None
-            if found is None:
-                found = [work(send(item)) for item in items]
-            yield from zip(items, found, strict=True)
+                broken, results = True, None
+            if results is None:
+                results = [work(send(item)) for item in batch]
+            yield from zip(batch, results, strict=True)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _piece(sent: list[Any]) -> list[Any]:
+def _work_on_batch(arguments: list[Any]) -> list[Any]:
     assert _work is not None
-    return [_work(each) for each in sent]
+    return [_work(argument) for argument in arguments]
 
 
-def _join() -> None:
-    """Leave Ctrl-C to the process that asked, and end with it, however it ends."""
+def _init_worker() -> None:
+    """Ignore Ctrl-C, which the parent handles, and end when the parent ends for any reason."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with suppress(OSError, AttributeError):  # not Linux

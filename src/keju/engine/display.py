@@ -1,4 +1,4 @@
-"""What the engine tells a display, and what a display promises the engine."""
+"""The data that the engine gives to a display, and the interface of displays."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 Pause = Literal["down", "stopping", "overload", "rate", "retry"]
-"""What holds requests back: nobody answers, the run comes to its end, fewer slots than allowed, a
-rate limit, a repetition that is not due yet."""
+"""The reason why no requests are sent: the endpoint is down, the run ends, fewer slots than
+allowed, a rate limit, or a retry that is not due yet."""
 
 
 class ArmStanding(NamedTuple):
-    """How one arm of an exam stands."""
+    """The progress of one arm of an exam."""
 
     name: str
     done: int
@@ -20,37 +20,37 @@ class ArmStanding(NamedTuple):
     calls: int
     """Calls of tools."""
     failed: int
-    """Calls that did not end well."""
+    """Calls that failed."""
     errors: int
     """Answers that were lost to a fault."""
     cost: float | None
 
 
 class ActorStanding(NamedTuple):
-    """How one actor of a cluster stands."""
+    """The progress of one actor of a cluster."""
 
     node: str
-    """Where it works; empty while it does not."""
+    """The node on which it works; empty while it has none."""
     answered: int
     """Answers of all actors that had its place."""
 
 
 class Standing(NamedTuple):
-    """How one exam stands."""
+    """The progress of one exam."""
 
     exam: str
     score: float
-    """Sum of the scores of the graded answers."""
+    """The sum of the scores of the graded answers."""
     graded: int
     repeats: int = 1
-    """Answers to one question: of its repeats and of the rotations of its options."""
+    """Answers to one question, over its repeats and the rotations of its options."""
     arm: ArmStanding | None = None
-    """Where the exam is sat in several arms."""
+    """The progress of the arm, where the exam has several arms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: totals since its beginning, whatever was reused included in `done`."""
+    """The progress of a run: totals since its beginning. `done` includes reused answers."""
 
     done: int
     total: int
@@ -74,47 +74,47 @@ class Progress:
     oldest: float = 0.0
     """Seconds since the oldest request in flight was sent; 0 without one."""
     waiting: str = ""
-    """What the engine waits for, e.g. ``rate limit``; empty when it does not."""
+    """The reason for waiting, e.g. ``rate limit``; empty if there is none."""
     pause: Pause | None = None
     """The same as a word that programs can read."""
     retries: int = 0
     actors: tuple[ActorStanding, ...] = ()
-    """Where a cluster works on the run."""
+    """The actors, where a cluster works on the run."""
     unasked: int | None = None
-    """Answers that nobody has begun to ask for, of those that may be asked for now; None before
-    the first."""
+    """Answers whose question has not been taken up, of those that may be asked now; None before the
+    first."""
     left: float | None = None
-    """Seconds to the end at the present pace, where a callback is told of it and it is known."""
+    """Estimated seconds to the end, for callbacks, where they are known."""
 
 
 class Notes(Protocol):
-    """Who prints lines that stay."""
+    """Prints lines that remain visible."""
 
     def note(self, line: str) -> None:
-        """Print a line of how things go."""
+        """Print a line about the progress."""
 
     def warn(self, line: str) -> None:
-        """Print a line of what failed, also for those who want to see no progress."""
+        """Print a line about a failure, even if the user wants to see no progress."""
 
 
 class Display:
-    """Shows a run while it goes on; this one shows nothing.
+    """Shows a run while it goes on. This base class shows nothing.
 
-    No call blocks or raises; `finish` may be called twice.
+    No call blocks or raises. `finish` may be called twice.
     """
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        """The run begins: `total` answers are wanted, of which `reused` are at hand."""
+        """Start the display: the run needs `total` answers and reuses `reused` of them."""
 
     def update(self, snapshot: Progress) -> None:
-        """Take note of the state; it is drawn only as often as a person can read."""
+        """Store the state. It is drawn only as often as a person can read."""
 
     def note(self, line: str) -> None:
-        """Print a line that stays."""
+        """Print a line that remains visible."""
 
     def warn(self, line: str) -> None:
-        """Print a line of what failed; it stays, and is seen without progress too."""
+        """Print a line about a failure that remains visible, even without progress."""
         self.note(line)
 
     def finish(self) -> None:
-        """Show the last state and let go of the terminal."""
+        """Show the last state and release the terminal."""

@@ -1,4 +1,4 @@
-"""One exam in one arm as work for the engine: its requests, their identity, its scoreboards."""
+"""One exam in one arm as work for the engine: its requests, their hashes and its scores."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from keju.engine.question_limits import (
 )
 from keju.engine.reply_checks import ReplyChecks
 from keju.engine.solver import Solver
-from keju.engine.tally import Tally, ToolUse, in_own_order, tool_use
+from keju.engine.tally import Tally, ToolUse, restore_label, summarize_tool_use
 from keju.errors import ConfigError, Notice
 from keju.models.registry import fit_sampling, model_name
-from keju.redaction import masked
+from keju.redaction import mask_secrets
 from keju.runs.manifest import Stopping, StoredData, StoredExam, StoredProtocol
 from keju.types import (
     FILTERED,
@@ -55,22 +55,23 @@ from keju.types import (
 )
 
 BROKEN_OFF = Fault(FILTERED, "the endpoint's filter broke the reply off before an answer")
-"""Why a reply that did come counts as an error."""
+"""The fault of a reply that came but counts as an error."""
 SAMPLED = ("temperature", "top_p", "top_k", "min_p", "max_tokens", "stop", "seed")
-"""Settings of how text is drawn."""
-MOST_NAMES, OTHER_NAMES = 1000, "…"
-"""How many names of its model an endpoint may report before the rest is counted as one."""
-MOST_UNITS = 50_000_000
-"""Requests of one exam; a few bytes of each are held."""
+"""Settings that control how text is sampled."""
+MAX_NAMES, OTHER_NAMES = 1000, "…"
+"""An endpoint may report at most this many names for its model. Further names are counted as
+one."""
+MAX_UNITS = 50_000_000
+"""The most requests of one exam. A few bytes of each are held in memory."""
 READER_FAILED = "reader_failed"
-"""The grader of a reply on which a reader broke down."""
+"""The grader of a reply on which a reader failed."""
 
 
 class Job:
-    """An exam, how it is asked, and what it has scored so far.
+    """An exam, the settings used to ask it, and the scores so far.
 
-    A unit is one sample in one epoch. The hash of its request is its identity: model, sampling,
-    prompt, sample and epoch, but not the address of the endpoint, so that another port or a
+    A unit is one sample in one epoch. The hash of its request identifies it. The hash covers model,
+    sampling, prompt, sample and epoch, but not the address of the endpoint. So another port or a
     larger limit reuses every reply that is still valid.
     """
 
@@ -89,10 +90,11 @@ class Job:
         repeat_seed: int = 0,
         limits: QuestionLimits | None = None,
     ) -> None:
-        """`setup` is what makes the arm another one than its name alone: its tools and limits.
+        """Create a job.
 
-        `limits` are those of each question, in every arm.
-        What a `detailed` job read, and what each of its replies took, can be looked up.
+        `setup` holds the tools and limits of the arm, which tell it from other arms. `limits` are
+        those of each question and apply in every arm. A `detailed` job keeps the answers and the
+        tokens of each reply.
         """
         self.exam = exam
         self.model = model
@@ -103,56 +105,62 @@ class Job:
         """Whether the model has tools, so that its replies are episodes."""
         self._repeat_seed = repeat_seed
         self.filters = filters if filters and (filters.remove_until or filters.regex) else None
-        self.read_with(readers, keep_answers=detailed or epochs > 1 or exam.keeps_answers)
+        self.use_readers(readers, keep_answers=detailed or epochs > 1 or exam.keeps_answers)
         self.units = len(exam.samples) * epochs
         self.uses: dict[int, ToolUse] = {}
-        """What the episodes did with their tools, by unit, where the model acts."""
+        """The tool calls of the episodes, by unit, where the model acts."""
         self.calls = self.failed_calls = 0
         self.meter = Meter()
-        """What the records that count have cost."""
+        """The requests and tokens of the records that count."""
         self.ledger = Ledger(self.units) if arm or detailed else None
-        """What each unit's reply took, where that is compared."""
-        self.outside = array("f", [0.0]) * (self.units if sampling.decode == "labels" else 0)
-        """The probability of all that is not a label, by unit, where labels are compared."""
+        """The tokens of each unit's reply, where they are compared."""
+        self.unlabelled_mass = array("f", [0.0]) * (
+            self.units if sampling.decode == "labels" else 0
+        )
+        """The probability of everything that is not a label, by unit, where labels are compared."""
         self.errors: dict[int, Fault] = {}
-        """Why units ended in an error."""
+        """The faults of units that ended in an error."""
         self.thoughts_cut = bytearray(self.units)
         """By unit: whether a think block was cut out of the reply before readers saw it."""
         self.short_of_limit: set[int] = set()
-        """Units whose reply was cut off with tokens to spare: the model's context was full."""
+        """Units whose reply was cut off with tokens to spare, because the model's context was
+        full."""
         self.limits = limits
         self.cuts: dict[int, CutCause] = {}
-        """What cut the replies that were cut, by unit."""
+        """The causes that cut replies, by unit."""
         self.ignored_limits: dict[int, LimitCut] = {}
-        """Limits that replies exceed without being cut, by unit, as version 1.0 let them."""
-        self.reported: Counter[str] = Counter()
-        """What the endpoint called its model, and in how many of the replies that count."""
-        self._names = {"": 0}
+        """Limits that replies exceed without being cut, by unit, as in version 1.0."""
+        self.reported_names: Counter[str] = Counter()
+        """The names that the endpoint reported for its model, with the number of replies that
+        count."""
+        self._name_numbers = {"": 0}
         self.checks = ReplyChecks(self)
-        """Faults of the endpoint that all replies together show."""
+        """Checks for faults of the endpoint that only many replies together show."""
         self.stopping: Stopping | None = None
-        """How a rule ended the asking, where one did."""
+        """How a stopping rule ended the job, where one did."""
         self.solver = Solver() if limits is None else LimitedSolver(limits)
-        """How a request becomes a reply."""
+        """The solver that turns a request into a reply."""
         self.watcher: Callable[[int, Record], None] | None = None
-        """Sees each unit with its record when it is entered, and again when that is replaced."""
-        identity = (exam.benchmark, model, arm, masked(msgspec.to_builtins(sampling)))
+        """Called with each unit and its record when the record is entered or replaced."""
+        identity = (exam.benchmark, model, arm, mask_secrets(msgspec.to_builtins(sampling)))
         identity += (setup,) if setup else ()
         self._fingerprint = msgspec.json.encode(identity, order="deterministic")
         self._hashers: dict[int, tuple[Prefix, hashlib.blake2b]] = {}
 
     @cached_property
     def seconds(self) -> array[float]:
-        """How long each unit's reply took; made when it is needed, which the viewer never does."""
+        """How long each unit's reply took. Created on first use, since the viewer never needs
+        it."""
         return array("f", [0.0]) * self.units
 
     @cached_property
     def _reporters(self) -> array[int]:
-        """By unit: the number of the name in `_names`, 0 where no name was reported."""
+        """By unit: the number of the reported name in `_name_numbers`, 0 where no name was
+        reported."""
         return array("H", [0]) * self.units
 
-    def read_with(self, readers: Sequence[Reader], *, keep_answers: bool) -> None:
-        """Take these readers, the headline's first, before anything is entered."""
+    def use_readers(self, readers: Sequence[Reader], *, keep_answers: bool) -> None:
+        """Use these readers, the headline's first. Call this before any record is entered."""
         self.readers = tuple(readers)
         samples = len(self.exam.samples)
         self.tallies = [
@@ -166,46 +174,46 @@ class Job:
 
     @property
     def token_limit(self) -> int | None:
-        """How long a reply may be by the settings; None where that is left to the model."""
+        """The most tokens of a reply in the settings, or None if they set no limit."""
         limit = self.sampling.max_tokens
         return limit if limit is not None else self.sampling.extra.get("max_completion_tokens")
 
     @property
     def missing(self) -> int:
-        """Units that are still to be asked; none where a rule has ended the asking."""
+        """The number of units that are still to be asked, or 0 where a rule has ended the job."""
         return 0 if self.stopping is not None else self.units - self.tallies[0].done
 
-    def place(self, unit: int) -> tuple[Sample, int]:
-        """The sample of a unit, and for which time it is asked."""
+    def locate(self, unit: int) -> tuple[Sample, int]:
+        """Return the sample of a unit and its epoch."""
         index, epoch = divmod(unit, self.epochs)
         return self.exam.samples[index], epoch
 
     def request(self, unit: int) -> Request:
         """Render one unit."""
-        sample, epoch = self.place(unit)
+        sample, epoch = self.locate(unit)
         prompt = self.exam.render(sample)
-        # Repeats have seeds of their own; the first has one only if the user gave it.
+        # Each repeat has a different seed. The first has a seed only if the user set one.
         seed = self.sampling.seed
         if seed is not None:
             seed += epoch
         elif epoch:
             seed = self._repeat_seed + epoch
-        # What all questions of a subset share is hashed once; the prefix is kept with its hash, so
-        # that no other object gets its id.
-        kept = self._hashers.get(id(prompt.prefix))
-        if kept is None:
+        # The part that all questions of a subset share is hashed once. The entry keeps the prefix
+        # alive, so that no other object gets its id.
+        entry = self._hashers.get(id(prompt.prefix))
+        if entry is None:
             if len(self._hashers) >= 256:
                 self._hashers.clear()
-            shared = hashlib.blake2b(self._fingerprint, digest_size=16)
-            shared.update(prompt.prefix.digest)
-            kept = self._hashers[id(prompt.prefix)] = (prompt.prefix, shared)
-        hasher = kept[1].copy()
+            prefix_hasher = hashlib.blake2b(self._fingerprint, digest_size=16)
+            prefix_hasher.update(prompt.prefix.digest)
+            entry = self._hashers[id(prompt.prefix)] = (prompt.prefix, prefix_hasher)
+        hasher = entry[1].copy()
         hasher.update(f"{sample.id}\0{epoch}\0{seed}\0{prompt.cue}\0{prompt.tail}".encode())
         labels = sample.labels if self.sampling.decode == "labels" else ""
         return Request(prompt, self.sampling, hasher.hexdigest(), labels, seed)
 
     def record(self, unit: int, request: Request, exchange: Exchange) -> Record:
-        """Read and score a reply, unless its solver has; return its journal line."""
+        """Read and score a reply, unless its solver has done so. Return its journal line."""
         index, epoch = divmod(unit, self.epochs)
         sample = self.exam.samples[index]
         return Record(
@@ -224,12 +232,12 @@ class Job:
         )
 
     def enter(self, unit: int, record: Record, order: tuple[int, ...] = ()) -> None:
-        """Enter a record that counts on the scoreboards; who watches the job sees it.
+        """Enter a record that counts on the scoreboards and call the watcher.
 
-        `order` is the recorded permutation of its options, where that may not be the sample's.
+        `order` is the recorded permutation of the options, where it may differ from the sample's.
         """
-        at = 0.0 if record.origin else record.at
-        self.enter_readings(unit, record.reply, record.faults, record.readings, order, at)
+        received_at = 0.0 if record.origin else record.at
+        self.enter_readings(unit, record.reply, record.faults, record.readings, order, received_at)
         if self.watcher is not None:
             self.watcher(unit, record)
 
@@ -242,14 +250,14 @@ class Job:
         order: tuple[int, ...] = (),
         at: float = 0.0,
     ) -> None:
-        """Enter what the readers made of a reply, and what it cost.
+        """Enter the readings of a reply, and its cost.
 
-        `order` is the recorded permutation of its options, where that may not be the sample's.
-        `at` is the time of its record, where that is the time at which it came.
+        `order` is the recorded permutation of the options, where it may differ from the sample's.
+        `at` is the time of the record, where that is the time at which it came.
         """
         if order:
             sample = self.exam.samples[unit // self.epochs]
-            readings = tuple([in_own_order(reading, sample, order) for reading in readings])
+            readings = tuple([restore_label(reading, sample, order) for reading in readings])
         for tally, reading in zip(self.tallies, readings, strict=True):
             tally.add(unit, reading)
         fault = reply.fault
@@ -262,76 +270,78 @@ class Job:
         self._note_cut(unit, reply)
         self.thoughts_cut[unit] = bool(reply.raw)
         self.seconds[unit] = reply.seconds
-        if self.outside and reply.outside_mass is not None:
-            self.outside[unit] = reply.outside_mass
+        if self.unlabelled_mass and reply.outside_mass is not None:
+            self.unlabelled_mass[unit] = reply.outside_mass
         self.meter.count(reply, faults)
         if self.ledger is not None:
             self.ledger.enter(unit, reply.usage)
         if reply.episode is not None:
-            self._note_tools(unit, tool_use(reply.episode))
+            self._note_tools(unit, summarize_tool_use(reply.episode))
         self._note_reporter(unit, reply.model)
         if unit not in self.errors:
             self.checks.see(unit, reply, readings[0], at)
 
     def _note_cut(self, unit: int, reply: Reply) -> None:
-        """Keep what cut a reply; a later reply of the unit replaces it."""
-        for known in (self.short_of_limit, self.cuts, self.ignored_limits):
-            if unit in known:
-                known.discard(unit) if isinstance(known, set) else known.pop(unit)
+        """Store the cause that cut a reply. A later reply of the unit replaces it."""
+        for cut_units in (self.short_of_limit, self.cuts, self.ignored_limits):
+            if unit in cut_units:
+                cut_units.discard(unit) if isinstance(cut_units, set) else cut_units.pop(unit)
         if (cause := cut_cause(reply, self.limits)) is not None:
             self.cuts[unit] = cause
-            if cause == "max_tokens" and not self.acts and self._tokens_to_spare(reply):
+            if cause == "max_tokens" and not self.acts and self._has_tokens_to_spare(reply):
                 self.short_of_limit.add(unit)
         elif self.limits is not None and (limit := ignored_limit(reply, self.limits)):
             self.ignored_limits[unit] = limit
 
-    def _tokens_to_spare(self, reply: Reply) -> bool:
-        """Whether a reply is surely shorter than the settings allow; some count no thoughts."""
+    def _has_tokens_to_spare(self, reply: Reply) -> bool:
+        """Whether a reply is certainly shorter than the settings allow. Some endpoints do not count
+        thoughts."""
         limit, usage = self.token_limit, reply.usage
         return limit is not None and usage.output > 0 and usage.output + usage.reasoning < limit
 
     def _note_tools(self, unit: int, use: ToolUse) -> None:
-        """Keep what an episode did; a later episode of the unit replaces it."""
-        for known, sign in ((self.uses.get(unit), -1), (use, 1)):
-            if known is not None:
-                self.calls += sign * len(known.calls)
-                self.failed_calls += sign * sum(call.kind != "ok" for call in known.calls)
+        """Store the tool calls of an episode. A later episode of the unit replaces them."""
+        for tool_record, sign in ((self.uses.get(unit), -1), (use, 1)):
+            if tool_record is not None:
+                self.calls += sign * len(tool_record.calls)
+                self.failed_calls += sign * sum(call.kind != "ok" for call in tool_record.calls)
         self.uses[unit] = use
 
     def _note_reporter(self, unit: int, name: str) -> None:
-        """Count the name that came with a reply; a later reply of the unit replaces it."""
-        number = self._names.get(name)
+        """Count the model name that came with a reply. A later reply of the unit replaces it."""
+        number = self._name_numbers.get(name)
         if number is None:
-            if len(self._names) == MOST_NAMES:  # an endpoint that has a new name for each reply
+            if len(self._name_numbers) == MAX_NAMES:  # an endpoint with a new name for each reply
                 name = OTHER_NAMES
-            number = self._names.setdefault(name, len(self._names))
-        before = self._reporters[unit]
-        if number != before:
+            number = self._name_numbers.setdefault(name, len(self._name_numbers))
+        previous_number = self._reporters[unit]
+        if number != previous_number:
             self._reporters[unit] = number
-            if before:
-                self.reported[list(self._names)[before]] -= 1
+            if previous_number:
+                self.reported_names[list(self._name_numbers)[previous_number]] -= 1
             if number:
-                self.reported[name] += 1
+                self.reported_names[name] += 1
 
     def grade(self, index: int, reply: Reply, order: tuple[int, ...] = ()) -> tuple[Reading, ...]:
-        """What each reader makes of a reply to sample `index`, the headline's reader first.
+        """Return the reading of a reply to sample `index` by each reader, the headline's reader
+        first.
 
-        `order` is the recorded permutation of its options, where that may not be the sample's.
-        A reader that breaks down leaves the reply ungraded: it was paid for and is kept.
+        `order` is the recorded permutation of the options, where it may differ from the sample's.
+        If a reader fails, the reply is kept without a grade, because it was paid for.
         """
         sample, grade = self.exam.samples[index], self.exam.grade
         if order:
             sample = restore_order(sample, order)
         try:
-            reply = self.filtered(reply)
+            reply = self.filter_reply(reply)
             return tuple([grade(reply, sample, reader) for reader in self.readers])
         except Exception as error:
-            failed = Answer(reason=f"reader_failed: {type(error).__name__}: {error}"[:300])
+            unread_answer = Answer(reason=f"reader_failed: {type(error).__name__}: {error}"[:300])
             score = Score(0.0, "ungraded", READER_FAILED)
-            return tuple([Reading(reader.name, failed, score) for reader in self.readers])
+            return tuple([Reading(reader.name, unread_answer, score) for reader in self.readers])
 
-    def filtered(self, reply: Reply) -> Reply:
-        """The reply as the readers are given it."""
+    def filter_reply(self, reply: Reply) -> Reply:
+        """Return the reply as readers see it."""
         if self.filters is None:
             return reply
         text, until = reply.text, self.filters.remove_until
@@ -342,7 +352,8 @@ class Job:
         return msgspec.structs.replace(reply, text=text)
 
     def recall(self, unit: int, record: Record, *, trusted: bool) -> tuple[Reading, ...]:
-        """Enter a stored record and return its readings: new ones unless they are `trusted`."""
+        """Enter a stored record and return its readings. Compute new readings unless the stored
+        ones are `trusted`."""
         if not trusted:
             readings = self.grade(unit // self.epochs, record.reply, record.order)
             record = msgspec.structs.replace(record, readings=readings)
@@ -350,7 +361,7 @@ class Job:
         return record.readings
 
     def facts(self) -> StoredExam:
-        """The exam as the run's manifest describes it."""
+        """Return the exam as the run's manifest describes it."""
         exam = self.exam
         return StoredExam(
             name=exam.benchmark,
@@ -358,7 +369,7 @@ class Job:
             readers={reader.name: reader.version for reader in self.readers},
             settings=dict(exam.settings),
             filters=self.filters.model_dump(exclude_none=True) if self.filters else {},
-            sampling=masked(msgspec.to_builtins(self.sampling)),
+            sampling=mask_secrets(msgspec.to_builtins(self.sampling)),
             samples=len(exam.samples),
             epochs=self.epochs,
             grading=grading.VERSION,
@@ -366,18 +377,18 @@ class Job:
         )
 
 
-def hints_of(jobs: Iterable[Job]) -> list[Notice]:
-    """What is to be said of exams before anybody is asked, once for all arms."""
+def collect_hints(jobs: Iterable[Job]) -> list[Notice]:
+    """Return the hints of the exams to show before a run starts, once for all arms."""
     return list({notice.text(): notice for job in jobs for notice in job.exam.hints}.values())
 
 
 def make_jobs(config: TaskConfig, *, detailed: bool = False) -> list[Job]:
-    """The exams of a run as work for the engine; refuses whatever cannot be carried out."""
+    """Return the exams of a run as work for the engine. Raise ConfigError if one cannot be run."""
     jobs = []
     for exam, args in prepare_exams(config):
-        asked = resolve_sampling(exam.protocol, config, args.generation_config)
+        requested_sampling = resolve_sampling(exam.protocol, config, args.generation_config)
         try:
-            sampling, notices = fit_sampling(config, asked)
+            sampling, notices = fit_sampling(config, requested_sampling)
         except ConfigError as error:
             raise ConfigError("sampling_refused", name=exam.benchmark, problem=error) from None
         exam.warnings = (*exam.warnings, *notices)
@@ -385,15 +396,15 @@ def make_jobs(config: TaskConfig, *, detailed: bool = False) -> list[Job]:
             continue
         if not exam.samples:
             raise ConfigError("no_question_selected", name=exam.benchmark)
-        if (units := len(exam.samples) * config.repeats) > MOST_UNITS:
-            raise ConfigError("too_many_units", name=exam.benchmark, units=units, most=MOST_UNITS)
+        if (units := len(exam.samples) * config.repeats) > MAX_UNITS:
+            raise ConfigError("too_many_units", name=exam.benchmark, units=units, most=MAX_UNITS)
         # Where labels are compared nothing is sampled, so settings of sampling would do nothing.
         for name in SAMPLED if sampling.decode == "labels" else ():
             if getattr(merge_generation(config, args.generation_config), name) not in (None, 0):
                 raise ConfigError("sampling_of_labels", setting=name, name=exam.benchmark)
         if sampling.form == "completion" and exam.render(exam.samples[0]).prefix.messages:
-            names = {"name": exam.benchmark, "protocol": exam.protocol.name}
-            raise ConfigError("conversation_as_completion", **names)
+            values = {"name": exam.benchmark, "protocol": exam.protocol.name}
+            raise ConfigError("conversation_as_completion", **values)
         readers = choose_readers(exam, args.reader or config.reader)
         for arm in config.arms or (None,):
             acts = arm is not None and arm.acts
@@ -420,9 +431,10 @@ def make_jobs(config: TaskConfig, *, detailed: bool = False) -> list[Job]:
 
 
 def _refuse_tools(exam: Exam, sampling: Sampling) -> None:
-    """ConfigError where no conversation can follow the questions, so that no tool can be used."""
-    cued = exam.render(exam.samples[0]).cue
-    if sampling.form != "chat" or sampling.decode != "generate" or cued:
+    """Raise ConfigError where tools cannot be used, because no conversation can follow the
+    questions."""
+    cue = exam.render(exam.samples[0]).cue
+    if sampling.form != "chat" or sampling.decode != "generate" or cue:
         values = {"name": exam.benchmark, "protocol": exam.protocol.name}
         raise ConfigError("tools_without_conversation", **values)
     for name in ("tools", "tool_choice", "continue_final_message"):
@@ -430,37 +442,37 @@ def _refuse_tools(exam: Exam, sampling: Sampling) -> None:
             raise ConfigError("tools_in_extra_body", name=name)
 
 
-def exams_of(jobs: Iterable[Job]) -> list[StoredExam]:
-    """The exams of several jobs as a manifest describes them: one for all arms.
+def describe_exams(jobs: Iterable[Job]) -> list[StoredExam]:
+    """Return the exams of several jobs as a manifest describes them: one for all arms.
 
-    Arms that an exam's own settings ask for have questions of their own. Their files stand together
-    then, and a setting that differs has the values of all.
+    An exam's own settings can add arms that ask different questions. Then the files of all arms are
+    listed together, and a setting that differs has the values of all arms.
     """
     exams: dict[str, dict[str, StoredExam]] = {}
     for job in jobs:
         exams.setdefault(job.exam.benchmark, {}).setdefault(job.exam.arm, job.facts())
-    return [_together(arms) for arms in exams.values()]
+    return [_merge_arms(arms) for arms in exams.values()]
 
 
-def _together(arms: Mapping[str, StoredExam]) -> StoredExam:
-    first, *others = arms.values()
+def _merge_arms(arms: Mapping[str, StoredExam]) -> StoredExam:
+    base_arm, *other_arms = arms.values()
     if not any(arms):
-        return first
+        return base_arm
     settings = {
-        name: [own.settings[name] for own in arms.values()]
-        if any(own.settings[name] != value for own in others)
+        name: [stored_exam.settings[name] for stored_exam in arms.values()]
+        if any(stored_exam.settings[name] != value for stored_exam in other_arms)
         else value
-        for name, value in first.settings.items()
+        for name, value in base_arm.settings.items()
     }
-    data = [own.data for own in arms.values()]
+    parts = [stored_exam.data for stored_exam in arms.values()]
     return msgspec.structs.replace(
-        first,
+        base_arm,
         settings=settings,
-        samples=sum(own.samples for own in arms.values()),
-        samples_of={arm: own.samples for arm, own in arms.items()},
+        samples=sum(stored_exam.samples for stored_exam in arms.values()),
+        samples_of={arm: stored_exam.samples for arm, stored_exam in arms.items()},
         data=StoredData(
-            "; ".join(dict.fromkeys(own.version for own in data)),
-            {name: digest for own in data for name, digest in own.files.items()},
-            list(dict.fromkeys(note for own in data for note in own.notes)),
+            "; ".join(dict.fromkeys(part.version for part in parts)),
+            {name: digest for part in parts for name, digest in part.files.items()},
+            list(dict.fromkeys(note for part in parts for note in part.notes)),
         ),
     )

@@ -1,5 +1,6 @@
-"""What holds requests back: how many at once, how many a minute, whether anybody is there, and what
-the user's budget still pays for. The books on requests and tokens are here too.
+"""Everything that holds requests back: concurrency, rates, the breaker and the user's budget.
+
+The counts of requests and tokens are here too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What the user allows a channel to do."""
+    """The limits that the user sets for a channel."""
 
     concurrency: int
     timeout: float
@@ -32,12 +33,12 @@ class Limits:
 
     @classmethod
     def of(cls, config: TaskConfig, model: Model) -> Limits:
-        """The limits of a task; a local model has as many slots as it can use."""
-        most = config.eval_batch_size
+        """Return the limits of a task. A local model has as many slots as it can use."""
+        slots = config.eval_batch_size
         if model.slots is not None:
-            most = model.slots if model.batches else min(most, model.slots)
+            slots = model.slots if model.batches else min(slots, model.slots)
         limits = cls(
-            concurrency=most,
+            concurrency=slots,
             timeout=config.timeout,
             attempts=config.attempts,
             give_up_after=config.give_up_after,
@@ -45,68 +46,72 @@ class Limits:
             rpm=config.rpm,
             tpm=config.tpm,
         )
-        return limits.within(config.endpoints[0]) if len(config.endpoints) == 1 else limits
+        return limits.restrict_to(config.endpoints[0]) if len(config.endpoints) == 1 else limits
 
-    def within(self, endpoint: Endpoint) -> Limits:
-        """The same, and those that an endpoint has of its own."""
-        own = (self.rpm, endpoint.rpm), (self.tpm, endpoint.tpm)
-        rpm, tpm = (min(filter(None, pair), default=None) for pair in own)
-        most = endpoint.concurrency or self.concurrency
-        return replace(self, concurrency=most, rpm=rpm, tpm=tpm)
+    def restrict_to(self, endpoint: Endpoint) -> Limits:
+        """Return these limits combined with an endpoint's limits."""
+        rate_pairs = (self.rpm, endpoint.rpm), (self.tpm, endpoint.tpm)
+        rpm, tpm = (min(filter(None, pair), default=None) for pair in rate_pairs)
+        concurrency = endpoint.concurrency or self.concurrency
+        return replace(self, concurrency=concurrency, rpm=rpm, tpm=tpm)
 
 
 class Concurrency:
-    """How many requests may be in flight: grows by adding, shrinks by a share of overloads.
+    """The number of requests that may be in flight. It grows by steps and shrinks with overloads.
 
-    After each window of replies the share that was refused for overload, or stalled, shrinks the
-    limit; a clean window lets it grow by a tenth, and by at least one.
+    A window of replies shrinks the limit by the share that was refused for overload or stalled. A
+    window without any lets it grow by a tenth, and by at least one.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.limit = most
+    def __init__(self, maximum: int) -> None:
+        self.maximum = maximum
+        self.limit = maximum
         self._replies = 0
         self._overloads = 0
 
-    def saw(self, *, overload: bool) -> bool:
-        """Count one reply; return whether the limit has grown."""
+    def record_reply(self, *, overload: bool) -> bool:
+        """Count one reply. Return whether the limit has grown."""
         self._replies += 1
         self._overloads += overload
         if self._replies < max(8, self.limit):
             return False
-        share = self._overloads / self._replies
-        before = self.limit
-        # All of 64 overloaded: 20; half of them: 42; none of them: 70, or `most`.
-        target = before * (1 - 0.7 * share) + max(1.0, 0.1 * before * (share == 0))
-        self.limit = max(1, min(self.most, int(target)))
+        overload_share = self._overloads / self._replies
+        old_limit = self.limit
+        # Of 64 with all overloaded: 20; half of them: 42; none of them: 70, or `maximum`.
+        target = old_limit * (1 - 0.7 * overload_share) + max(
+            1.0, 0.1 * old_limit * (overload_share == 0)
+        )
+        self.limit = max(1, min(self.maximum, int(target)))
         self._replies = self._overloads = 0
-        return self.limit > before
+        return self.limit > old_limit
 
 
 class Rate:
-    """A bucket that refills by `per_minute` and may not be drawn below zero."""
+    """A bucket that refills by `per_minute` and cannot be drawn below zero in advance."""
 
     def __init__(self, per_minute: float, *, burst: float) -> None:
         self._per_second = per_minute / 60
-        self._most = burst
+        self._capacity = burst
         self._level = burst
-        self._at: float | None = None
+        self._refilled_at: float | None = None
 
     def wait(self, amount: float, now: float) -> float:
-        """Seconds until `amount` may be drawn."""
-        if self._at is not None:
-            self._level = min(self._most, self._level + (now - self._at) * self._per_second)
-        self._at = now
-        needed = min(amount, self._most)
-        return max(0.0, (needed - self._level) / self._per_second)
+        """Return the seconds until `amount` may be drawn."""
+        if self._refilled_at is not None:
+            self._level = min(
+                self._capacity, self._level + (now - self._refilled_at) * self._per_second
+            )
+        self._refilled_at = now
+        required = min(amount, self._capacity)
+        return max(0.0, (required - self._level) / self._per_second)
 
     def draw(self, amount: float) -> None:
-        """Take `amount`, going into debt if more was used than foreseen."""
+        """Take `amount`. The level may become negative if more was used than expected."""
         self._level -= amount
 
 
 class Rates:
-    """How many requests and tokens a minute may be sent; each may be unlimited."""
+    """The requests and tokens per minute that may be sent. Each may be unlimited."""
 
     def __init__(self, rpm: float | None = None, tpm: float | None = None) -> None:
         self._requests = Rate(rpm, burst=max(1.0, rpm / 60)) if rpm else None
@@ -114,81 +119,83 @@ class Rates:
         self.limited = bool(rpm or tpm)
 
     def wait(self, tokens: float, now: float) -> float:
-        """Seconds until one request may be sent, when `tokens` are expected to be used."""
+        """Return the seconds until one request may be sent that is expected to use `tokens`."""
         wait = self._tokens.wait(tokens, now) if self._tokens is not None else 0.0
         return max(wait, self._requests.wait(1, now)) if self._requests is not None else wait
 
-    def send(self) -> None:
+    def count_request(self) -> None:
         """Count a request."""
         if self._requests is not None:
             self._requests.draw(1)
 
-    def use(self, tokens: int) -> None:
+    def count_tokens(self, tokens: int) -> None:
         """Count the tokens of a reply."""
         if self._tokens is not None:
             self._tokens.draw(tokens)
 
 
 class Pace:
-    """How long replies take at present: a mean in which each weighs less than the one after it."""
+    """How long replies take at present: a mean that gives recent replies more weight."""
 
     def __init__(self) -> None:
         self.seconds: float | None = None
         self.longest = 0.0
         self.total = 0.0
-        self._seen = 0
+        self._reply_count = 0
 
-    def saw(self, seconds: float, at_once: int) -> None:
-        """Note one reply, where `at_once` requests are in flight; about two rounds are recalled."""
-        self._seen += 1
+    def record_reply(self, seconds: float, in_flight: int) -> None:
+        """Add one reply, while `in_flight` requests are in flight. The mean covers about two
+        rounds."""
+        self._reply_count += 1
         self.total += seconds
         self.longest = max(self.longest, seconds)
-        weight = max(1 / self._seen, 1 / (2.0 * at_once))
+        weight = max(1 / self._reply_count, 1 / (2.0 * in_flight))
         self.seconds = (
             seconds if self.seconds is None else (self.seconds + weight * (seconds - self.seconds))
         )
 
 
 class Breaker:
-    """Opens when an endpoint is down, so that the run pauses instead of failing its samples."""
+    """Opens when an endpoint is down, so that the run pauses and its samples do not fail."""
 
     def __init__(self, give_up_after: float, *, threshold: int = 8) -> None:
         self.give_up_after = give_up_after
         self._threshold = threshold
         self._failures = 0
         self.since: float | None = None
-        """When the endpoint was first seen down; None while it works."""
+        """When the endpoint was first seen down, or None while it works."""
 
-    def failed(self, now: float) -> bool:
-        """Count an attempt that found nobody there; return whether that opened the breaker."""
+    def record_failure(self, now: float) -> bool:
+        """Count an attempt that did not reach the endpoint. Return whether that opened the
+        breaker."""
         self._failures += 1
         return self._failures >= self._threshold and self.open(now)
 
     def open(self, now: float) -> bool:
-        """Open it; return whether it was closed."""
+        """Open the breaker. Return whether it was closed."""
         if self.since is not None:
             return False
         self.since = now
         return True
 
-    def worked(self) -> None:
-        """Somebody answered."""
+    def record_success(self) -> None:
+        """Close the breaker after a reply."""
         self._failures = 0
         self.since = None
 
 
 COUNTED = ("input", "output", "cached", "written")
-"""The counts of tokens that money depends on."""
+"""The counts of tokens that a price depends on."""
 ROUNDING = 1 + 1e-9
-"""Ten times 0.1 is a budget of 1."""
+"""Allows for rounding: ten times 0.1 is within a budget of 1."""
 
 
 class Meter:
-    """Requests and tokens, added up."""
+    """Counts of requests and tokens."""
 
     def __init__(self) -> None:
         self.requests = 0
-        """Requests that were sent, failed ones included."""
+        """Requests that were sent, including failed ones."""
         self.replies = 0
         self.input = 0
         self.output = 0
@@ -210,15 +217,15 @@ class Meter:
         self.add(reply.usage, reply.requests)
         self.requests += reply.requests + (sum(fault.sent for fault in faults) if faults else 0)
 
-    def include(self, other: Meter) -> None:
-        """Add all that another meter has counted."""
-        for name, value in vars(other).items():
+    def include(self, meter: Meter) -> None:
+        """Add everything that another meter has counted."""
+        for name, value in vars(meter).items():
             if isinstance(value, int):
                 setattr(self, name, getattr(self, name) + value)
 
-    def raise_to(self, **least: int) -> None:
-        """Let counts be no less than these."""
-        for name, value in least.items():
+    def raise_to(self, **minimums: int) -> None:
+        """Raise counts to at least these values."""
+        for name, value in minimums.items():
             setattr(self, name, max(value, getattr(self, name)))
 
     @property
@@ -228,61 +235,62 @@ class Meter:
 
     @property
     def usage(self) -> Usage:
-        """The tokens as those of one reply."""
+        """The tokens as the usage of one reply."""
         return Usage(self.input, self.output, self.cached, self.reasoning, self.written)
 
     def cost(self, price: Price | None) -> float | None:
-        """Money, where a price is known."""
+        """Return the cost, or None where no price is known."""
         return None if price is None else cost_of(self, price)
 
 
 def cost_of(tokens: Usage | Meter, price: Price) -> float:
-    """Money for so many tokens; what a cache gave or kept is a part of the input."""
+    """Return the cost of some tokens. Tokens read from or written to a cache are part of the
+    input."""
     cached = price.cached if price.cached is not None else price.input
     written = price.written if price.written is not None else price.input
-    plain = tokens.input - tokens.cached - tokens.written
-    money = plain * price.input + tokens.cached * cached + tokens.written * written
+    uncached = tokens.input - tokens.cached - tokens.written
+    money = uncached * price.input + tokens.cached * cached + tokens.written * written
     return (money + tokens.output * price.output) / 1e6
 
 
 class Ledger:
-    """Tokens by unit, so that what two arms take can be compared question by question."""
+    """Tokens by unit, so that the use of two arms can be compared question by question."""
 
     def __init__(self, units: int) -> None:
         self._units = units
         self._counts: dict[str, array[int] | array[float]] = {}
-        """By name, where any reply took some: whole numbers, or floats where one is too large."""
+        """By name, where any reply used some. Integers, or floats where a count is too large."""
 
     def enter(self, unit: int, usage: Usage) -> None:
-        """Note what a unit's reply took; a later reply of it replaces that."""
+        """Store the tokens of a unit's reply. A later reply of the unit replaces them."""
         for name in COUNTED:
-            taken, counts = getattr(usage, name), self._counts.get(name)
+            amount, counts = getattr(usage, name), self._counts.get(name)
             if counts is None:
-                if not taken:
+                if not amount:
                     continue
                 counts = self._counts[name] = array("I", bytes(4 * self._units))
             try:
-                counts[unit] = taken
+                counts[unit] = amount
             except OverflowError:
-                self._counts[name] = larger = array("d", counts)
-                larger[unit] = taken
+                self._counts[name] = float_counts = array("d", counts)
+                float_counts[unit] = amount
 
     def tokens(self, unit: int) -> float:
-        """Input and output tokens."""
-        return self.of(unit, "input") + self.of(unit, "output")
+        """Return the input and output tokens of a unit."""
+        return self.count_of(unit, "input") + self.count_of(unit, "output")
 
-    def of(self, unit: int, name: str) -> float:
-        """One of the `COUNTED`."""
+    def count_of(self, unit: int, name: str) -> float:
+        """Return one of the `COUNTED` of a unit."""
         counts = self._counts.get(name)
         return float(counts[unit]) if counts is not None else 0.0
 
     def cost(self, unit: int, price: Price) -> float:
-        """Money."""
-        return cost_of(Usage(**{name: int(self.of(unit, name)) for name in COUNTED}), price)
+        """Return the cost of a unit."""
+        return cost_of(Usage(**{name: int(self.count_of(unit, name)) for name in COUNTED}), price)
 
 
 class Amounts(NamedTuple):
-    """What was spent."""
+    """Amounts that were spent."""
 
     requests: int = 0
     tokens: int = 0
@@ -290,42 +298,44 @@ class Amounts(NamedTuple):
 
 
 class Spending(Meter):
-    """What the session has spent, and whether the user's budget surely pays for one request more.
+    """The spending of a session, and whether the user's budget certainly pays for one more request.
 
-    A budget covers all sessions of a run: `already` holds what earlier ones spent. Whatever is in
-    flight, and the next request, are expected to take as much as the dearest reply so far; until
-    the first reply has told what one takes, requests go one at a time. So a budget is overspent
-    only by what replies in flight take beyond the dearest one before them.
+    A budget covers all sessions of a run: `earlier_meter` holds the spending of earlier ones. Each
+    request in flight, and the next one, is expected to cost as much as the most expensive reply so
+    far. Until the first reply has shown a cost, requests go one at a time. So a budget is overspent
+    only if replies in flight cost more than the most expensive one before them.
     """
 
     def __init__(
         self,
         budget: Budget,
         price: Price | None,
-        already: Meter | None = None,
+        earlier_meter: Meter | None = None,
         seconds: float = 0.0,
     ) -> None:
-        """`already` and `seconds` are what earlier sessions took."""
+        """Create a meter. `earlier_meter` and `seconds` are the spending of earlier sessions."""
         super().__init__()
         self._seconds = seconds
         self.price = price
         self._budget = budget
-        self._already = already = already or Meter()
+        self._earlier_meter = earlier_meter = earlier_meter or Meter()
         self.account: Account | None = None
-        """What pays beside the run's own budget, where it is one of several."""
-        earlier = max(1, already.requests)  # of earlier replies only the mean is known
-        self.dearest = {
-            "tokens": already.tokens / earlier,
-            "cost": (already.cost(price) or 0.0) / earlier,
+        """The account in a budget over several runs, if there is one."""
+        earlier_replies = max(
+            1, earlier_meter.requests
+        )  # only the mean of earlier replies is known
+        self.highest = {
+            "tokens": earlier_meter.tokens / earlier_replies,
+            "cost": (earlier_meter.cost(price) or 0.0) / earlier_replies,
         }
 
     def add(self, usage: Usage, replies: int = 1) -> None:
         """Count the tokens of one reply."""
         super().add(usage, replies)
-        dearest = self.dearest
-        dearest["tokens"] = max(dearest["tokens"], usage.input + usage.output)
+        highest = self.highest
+        highest["tokens"] = max(highest["tokens"], usage.input + usage.output)
         if self.price is not None:
-            dearest["cost"] = max(dearest["cost"], cost_of(usage, self.price))
+            highest["cost"] = max(highest["cost"], cost_of(usage, self.price))
 
     @property
     def limited(self) -> bool:
@@ -334,57 +344,62 @@ class Spending(Meter):
 
     @property
     def amounts(self) -> Amounts:
-        """What all sessions of the run spent."""
-        already, cost = self._already, self.cost(self.price) or 0.0
-        requests, tokens = already.requests + self.requests, already.tokens + self.tokens
-        return Amounts(requests, tokens, (already.cost(self.price) or 0.0) + cost)
+        """The amounts that all sessions of the run spent."""
+        earlier_meter, cost = self._earlier_meter, self.cost(self.price) or 0.0
+        requests, tokens = (
+            earlier_meter.requests + self.requests,
+            earlier_meter.tokens + self.tokens,
+        )
+        return Amounts(requests, tokens, (earlier_meter.cost(self.price) or 0.0) + cost)
 
     def claim(self) -> KejuError | None:
-        """Let one request be sent; say why not where a budget over several runs does not pay."""
+        """Claim one request. Return an error if a budget over several runs does not pay for it."""
         return None if self.account is None else self.account.claim()
 
-    def landed(self) -> None:
-        """A request is over."""
+    def finish_request(self) -> None:
+        """Note that a request has ended."""
         if self.account is not None:
-            self.account.landed()
+            self.account.finish_request()
 
-    def unsent(self) -> None:
-        """The request that is over reached nobody, and costs nothing."""
+    def refund_request(self) -> None:
+        """Give back the claim of a request that did not reach the endpoint and costs nothing."""
         self.requests -= 1
         if self.account is not None:
-            self.account.unsent()
+            self.account.refund_request()
 
     @property
-    def room(self) -> int | None:
-        """Requests that the budget still pays for; None where it does not count them."""
-        most = self._budget.requests
-        return None if most is None else most - self._already.requests - self.requests
+    def remaining_requests(self) -> int | None:
+        """The requests that the budget still pays for, or None where it does not count them."""
+        limit = self._budget.requests
+        return None if limit is None else limit - self._earlier_meter.requests - self.requests
 
     def average_tokens(self) -> float:
-        """Tokens of a reply so far; 0 before the first one."""
+        """Return the mean tokens of a reply so far, or 0 before the first one."""
         return self.tokens / self.replies if self.replies else 0.0
 
     def exhausted(self, in_flight: int, seconds: float) -> KejuError | None:
-        """Why a budget does not surely pay for a further request; None if all do.
+        """Return an error if a budget does not certainly pay for another request, else None.
 
         Where requests are in flight, their replies may change that.
         """
         amounts = self.amounts
-        spent = {
+        spent_amounts = {
             "requests": amounts.requests,
             "seconds": self._seconds + seconds,
             "tokens": amounts.tokens,
             "cost": amounts.cost,
         }
-        for name, amount in spent.items():
-            most = getattr(self._budget, name)
-            if not most or (name == "cost" and self.price is None):
+        for name, amount in spent_amounts.items():
+            limit = getattr(self._budget, name)
+            if not limit or (name == "cost" and self.price is None):
                 continue
-            each = self.dearest.get(name, 0.0)
-            unknown = name in self.dearest and not self.dearest["tokens"]
-            if unknown and self.replies:
+            per_request = self.highest.get(name, 0.0)
+            is_unknown = name in self.highest and not self.highest["tokens"]
+            if is_unknown and self.replies:
                 return EndpointError("budget_without_usage", budget=name)
-            expected = amount + each * (in_flight + 1)
-            if amount >= most or expected > most * ROUNDING or (unknown and in_flight):
-                return RunIncomplete(f"budget_of_{name}", most=most, spent=amount, each=each)
+            expected_amount = amount + per_request * (in_flight + 1)
+            if amount >= limit or expected_amount > limit * ROUNDING or (is_unknown and in_flight):
+                return RunIncomplete(
+                    f"budget_of_{name}", most=limit, spent=amount, each=per_request
+                )
         return None

@@ -1,10 +1,12 @@
-"""The loop of the engine: every unit is solved once, and every reply is on disk.
+"""The loop of the engine: every unit is solved once, and every reply is written to disk.
 
-Workers take units from the queue, have them solved, and hand replies to the journal. There is
-always one worker in waiting while there is work, so a slot is refilled as soon as it frees: by the
-worker that held it, or, where that waits to repeat a failed attempt, by the one in waiting.
-Replies that arrive within a millisecond are scored and written together, and their slots send
-again after that.
+Workers take units from the queue, have them solved, and pass replies to the journal. While there is
+work, one worker waits for a slot, so a slot is refilled as soon as it is free. The worker that held
+the slot takes it again. If that worker waits to repeat a failed attempt, the waiting worker takes
+it.
+
+Replies that arrive within a millisecond are scored and written together. Their slots send again
+after that.
 """
 
 from __future__ import annotations
@@ -22,27 +24,28 @@ from keju.engine.shares import Shares
 from keju.engine.watching import WORK, Follower
 from keju.errors import KejuError, WriteError
 from keju.runs.journal import Journal
-from keju.signals import aside
+from keju.signals import run_in_thread
 from keju.types import Request
 
 SYNC_EVERY, PROGRESS_EVERY = 1.0, 0.2
 GATHER = 0.001
 """Seconds for which replies are gathered before they are scored and written together."""
 LONG_TEXT = 100_000
-"""Characters of a reply that is read beside the loop, which goes on and hears Ctrl-C meanwhile."""
-MOST_WAITING = 4096
-"""Units that may wait for another attempt before no new ones are begun, so memory stays flat."""
+"""Longer replies (in characters) are read in a thread, so that the loop goes on and Ctrl-C
+works."""
+MAX_WAITING = 4096
+"""If more units wait for another attempt, no new ones are begun, so that memory stays flat."""
 
 Line = Channel | Pool
-"""Who is asked: one endpoint, or several as one."""
+"""One endpoint, or several as one."""
 Answered = tuple[Unit, Request, Exchange]
-"""A unit with what was asked and what came back."""
+"""A unit with its request and the exchange that answered it."""
 
 
 class Engine:
     """Has every unit of the queues solved once, and journals every reply.
 
-    A queue is taken only when every unit of the one before has its record.
+    It takes a queue only when every unit of the previous one has its record.
     """
 
     def __init__(
@@ -55,9 +58,10 @@ class Engine:
         on_session: Callable[[], None] = lambda: None,
         follower: Follower | None = None,
     ) -> None:
-        """`on_progress` is called often, for the eye; `on_session` once a second, for the books.
+        """Create an engine.
 
-        `follower` is told of every attempt and every record.
+        `on_progress` is called often and updates the display. `on_session` is called once a second
+        and updates the manifest. `follower` is called with every attempt and every record.
         """
         self.channel = channel
         self._queues = queues
@@ -67,12 +71,13 @@ class Engine:
         self._follower = channel.follower = follower
         self._workers: set[asyncio.Task[None]] = set()
         self._lanes = count()
-        self._in_waiting = False
+        self._has_spare_worker = False
         self._crash: BaseException | None = None
         self._replies: list[Answered] = []
 
     async def run(self) -> KejuError | None:
-        """Work until all queues are empty; return what stopped it early, if anything did."""
+        """Work until all queues are empty. Return the reason that stopped it early, if there is
+        one."""
         self._loop = asyncio.get_running_loop()
         self._on_disk: asyncio.Future[None] = self._loop.create_future()
         self._all_done = asyncio.Event()
@@ -90,7 +95,7 @@ class Engine:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        self._flush()  # what workers that were cancelled had no time to wait for
+        self._flush()  # replies of cancelled workers that had no time to wait for it
         try:
             self._journal.check()
         except KejuError as error:
@@ -101,83 +106,87 @@ class Engine:
         return self.channel.stop_reason
 
     @property
-    def unasked(self) -> int | None:
-        """Units of the present queue that nobody has taken; None before there is one."""
-        return self._queue.left if hasattr(self, "_queue") else None
+    def unasked_count(self) -> int | None:
+        """The number of units in the present queue that no worker has taken, or None before the
+        first queue."""
+        return self._queue.remaining if hasattr(self, "_queue") else None
 
     def abort(self) -> None:
-        """Stop now; what is in flight is lost and will be asked again on resume."""
+        """Stop now. Requests in flight are lost; a resumed run asks them again."""
         for worker in self._workers:
             worker.cancel()
 
     def _start_worker(self) -> None:
-        self._in_waiting = True
+        self._has_spare_worker = True
         self._employ(self._work(next(self._lanes)))
 
     def _employ(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let a worker begin; what it raises ends the session."""
+        """Start a worker. An exception that it raises ends the session."""
         worker = self._loop.create_task(work)
         self._workers.add(worker)
-        worker.add_done_callback(self._worker_left)
+        worker.add_done_callback(self._remove_worker)
 
-    def _worker_left(self, worker: asyncio.Task[None]) -> None:
+    def _remove_worker(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
         if not worker.cancelled() and self._crash is None:
             self._crash = worker.exception()
-        self._see_whether_done()
+        self._check_done()
 
-    def _see_whether_done(self) -> None:
-        """All is done when nobody works: whoever leaves with work left has another begin first."""
+    def _check_done(self) -> None:
+        """Note that all is done when no worker is left. A worker that leaves while there is work
+        starts another one first."""
         if not self._workers:
             self._all_done.set()
 
     async def _work(self, lane: int) -> None:
-        """Solve unit after unit, as long as this worker's slot is its own."""
+        """Solve unit after unit, as long as this worker may keep its slot."""
         channel, queue = cast(Channel, self.channel), cast(Queue, self._queue)
         try:
             await channel.enter()
         except KejuError:
             return  # the channel was stopped before this worker had a slot
         finally:
-            self._in_waiting = False
+            self._has_spare_worker = False
         try:
             while (unit := queue.take(lane)) is not None:
                 if isinstance(unit, Held):
                     try:
                         with channel.while_open():
-                            await queue.changed(unit)
+                            await queue.wait_for_change(unit)
                     except KejuError:
                         return  # the channel was stopped meanwhile
                     continue
-                if queue.left and not self._in_waiting and channel.waiting < MOST_WAITING:
+                if queue.remaining and not self._has_spare_worker and channel.waiting < MAX_WAITING:
                     self._start_worker()
                 job = unit.job
                 if self._follower is not None:
                     WORK.set(job)
-                request, (sample, epoch) = job.request(unit.number), job.place(unit.number)
+                request, (sample, epoch) = job.request(unit.number), job.locate(unit.number)
                 try:
                     exchange = await job.solver(request, channel, sample, epoch)
                 except KejuError as error:
                     if error is channel.stop_reason:
                         return  # the unit has no record, so that a resumed run asks it
                     raise
-                exchange = await self._read_aside(unit, exchange)
-                # Its record is there before the slot sends again.
-                await self._written([(unit, request, exchange)])
+                exchange = await self._read_long_reply(unit, exchange)
+                # The record is on disk before the slot sends again.
+                await self._write_soon([(unit, request, exchange)])
                 if not channel.may_stay:
-                    return  # somebody else needs the slot, and there is a worker in waiting
+                    return  # another request needs the slot, and a worker is waiting
         finally:
             channel.leave()
 
-    async def _read_aside(self, unit: Unit, exchange: Exchange) -> Exchange:
-        """`exchange`, read where its reply is long; a short one is read when it is written."""
+    async def _read_long_reply(self, unit: Unit, exchange: Exchange) -> Exchange:
+        """Return `exchange` with readings if its reply is long. A short reply is read when it is
+        written."""
         if len(exchange.reply.text) <= LONG_TEXT or exchange.readings:
             return exchange
         grade = partial(unit.job.grade, unit.number // unit.job.epochs, exchange.reply)
-        return exchange._replace(readings=await aside(grade))
+        return exchange._replace(readings=await run_in_thread(grade))
 
-    def _written(self, replies: Iterable[Answered]) -> asyncio.Future[None]:
-        """Done when these replies are on disk; those that come at the same time go together."""
+    def _write_soon(self, replies: Iterable[Answered]) -> asyncio.Future[None]:
+        """Return a future that is done when these replies are on disk. Replies that come together
+        are written together."""
         if not self._replies:
             self._on_disk = self._loop.create_future()
             if self.channel.in_flight:
@@ -188,7 +197,8 @@ class Engine:
         return self._on_disk
 
     def _flush(self) -> None:
-        """Score what has come in; write it; only then enter it on the scoreboards."""
+        """Score the replies that have come in, write them, and only then enter them on the
+        scoreboards."""
         on_disk, replies, self._replies = self._on_disk, self._replies, []
         try:
             if replies:
@@ -199,7 +209,7 @@ class Engine:
                 self._journal.append(records)
                 for (unit, _, _), record in zip(replies, records, strict=True):
                     unit.job.enter(unit.number, record)
-                    self._queue.landed(unit)
+                    self._queue.note_reply(unit)
                     if self._follower is not None:
                         self._follower.answered(unit.job, unit.number, record)
         except Exception as error:
@@ -208,7 +218,7 @@ class Engine:
             on_disk.set_result(None)
 
     def _break_off(self, error: Exception) -> None:
-        """Nothing can be saved any more: stop now, and say why."""
+        """Stop now with an error, because nothing can be saved any more."""
         if isinstance(error, KejuError):
             self.channel.stop(error.incomplete() if isinstance(error, WriteError) else error)
         elif self._crash is None:

@@ -16,7 +16,7 @@ except ImportError:  # not Unix
     resource = None  # type: ignore[assignment]
 
 RESERVE = 64
-"""Files for all else: the journal, the data, the terminal, the event loop."""
+"""Files for everything else: the journal, the data, the terminal, the event loop."""
 PER_TOOL_SLOT = 8
 """Files of a slot whose requests have tools."""
 
@@ -25,26 +25,26 @@ _reserved = 0
 """Files that the runs of this process have reserved."""
 
 
-def reserve_slots(wanted: int, files: int = 1) -> int:
-    """Return how many of `wanted` slots can be used with `files` open files for each.
+def reserve_slots(requested: int, files: int = 1) -> int:
+    """Return how many of the `requested` slots can be used with `files` open files for each.
 
     The soft limit of open files is raised as far as that helps. The files stay reserved until
     `release_slots` is called with the returned number.
     """
     global _reserved
     if resource is None:
-        return wanted
+        return requested
     with _lock:
-        needed = max(_open_files(), _reserved) + RESERVE + wanted * files
+        required = max(_open_files(), _reserved) + RESERVE + requested * files
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft != resource.RLIM_INFINITY and soft < needed:
-            raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        if soft != resource.RLIM_INFINITY and soft < required:
+            new_soft = required if hard == resource.RLIM_INFINITY else min(required, hard)
             with suppress(ValueError, OSError):
-                resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, raised), hard))
+                resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, new_soft), hard))
             soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        usable = wanted
-        if soft != resource.RLIM_INFINITY and soft < needed:
-            usable = max(1, wanted - -(-(needed - soft) // files))
+        usable = requested
+        if soft != resource.RLIM_INFINITY and soft < required:
+            usable = max(1, requested - -(-(required - soft) // files))
         _reserved += usable * files
         return usable
 

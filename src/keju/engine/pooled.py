@@ -1,8 +1,8 @@
 """The loop of a session with several endpoints.
 
-Each endpoint has workers of its own, as many as it has slots, and they take work as fast as it
-answers. A unit that its endpoint does not answer goes back, and another endpoint gets it: it has
-one record in the end, and no fault of an endpoint is an attempt of the unit.
+Each endpoint has as many workers as it has slots, and they take work as fast as it answers. A unit
+that its endpoint does not answer goes back, and another endpoint gets it. The unit has one record
+in the end, and a fault of an endpoint is not an attempt of the unit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from keju.engine.channel import Channel
 from keju.engine.company import Moved
-from keju.engine.loop import MOST_WAITING, Engine
+from keju.engine.loop import MAX_WAITING, Engine
 from keju.engine.pool import Pool
 from keju.engine.queue import Held, Unit
 from keju.engine.shares import Shares
@@ -21,11 +21,11 @@ from keju.errors import KejuError
 from keju.runs.journal import Journal
 
 LOOK_EVERY = 0.2
-"""Seconds after which idle endpoints look for work again: others may have fallen behind."""
+"""Seconds after which idle endpoints look for work again, since others may be slower now."""
 
 
 class PoolEngine(Engine):
-    """Has every unit solved once, by one endpoint or another."""
+    """Has every unit solved once, by any of the endpoints."""
 
     channel: Pool
     _queue: Shares
@@ -48,88 +48,88 @@ class PoolEngine(Engine):
             on_session=on_session,
             follower=follower,
         )
-        self._waits = [False] * len(pool.channels)
-        """Whether an endpoint has a worker that waits for a slot."""
+        self._has_waiting_worker = [False] * len(pool.channels)
+        """By place: whether a worker of the endpoint waits for a slot."""
 
     async def run(self) -> KejuError | None:
-        """Work until all is done; return what stopped it early, if anything did."""
-        self.channel.on_change = self._look_around
-        looking = asyncio.get_running_loop().create_task(self._look_often())
+        """Work until all is done. Return the reason that stopped it early, if there is one."""
+        self.channel.on_change = self._assign_work
+        checking = asyncio.get_running_loop().create_task(self._check_often())
         try:
             return await super().run()
         finally:
             self.channel.on_change = lambda: None
-            looking.cancel()
+            checking.cancel()
 
     def _start_worker(self) -> None:
-        """More work is there: all endpoints that answer begin."""
-        self._look_around()
+        """Start the endpoints that answer, because there is more work."""
+        self._assign_work()
 
-    async def _look_often(self) -> None:
+    async def _check_often(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY)
-            self._look_around()
+            self._assign_work()
 
-    def _look_around(self) -> None:
-        """What waits for endpoints that are down goes to others; those that are idle look again."""
+    def _assign_work(self) -> None:
+        """Move the work of endpoints that are down to others, and start idle endpoints."""
         pool, shares = self.channel, self._queue
         for place in range(len(pool.channels)):
-            if not pool.works(place):
+            if not pool.accepts_work(place):
                 shares.leave(place)
-        if shares.left and pool.stop_reason is None and self._crash is None:
+        if shares.remaining and pool.stop_reason is None and self._crash is None:
             for place in range(len(pool.channels)):
-                if pool.works(place):
+                if pool.accepts_work(place):
                     self._start_at(place)
-        self._see_whether_done()
+        self._check_done()
 
     def _start_at(self, place: int) -> None:
-        """Start a worker of an endpoint, unless one waits for a slot already."""
-        if self._waits[place]:
+        """Start a worker of an endpoint, unless one already waits for a slot."""
+        if self._has_waiting_worker[place]:
             return
-        self._waits[place] = True
+        self._has_waiting_worker[place] = True
         self._employ(self._work_at(place, next(self._lanes)))
 
-    def _see_whether_done(self) -> None:
-        """All is done when nobody works and nothing is left that somebody could do."""
-        over = self._crash is not None or self.channel.stop_reason is not None
-        if not self._workers and (over or not self._queue.left):
+    def _check_done(self) -> None:
+        """Note that all is done when no worker is left and no remaining work can be done."""
+        is_stopped = self._crash is not None or self.channel.stop_reason is not None
+        if not self._workers and (is_stopped or not self._queue.remaining):
             self._all_done.set()
 
     async def _work_at(self, place: int, lane: int) -> None:
-        """Solve unit after unit at one endpoint, as long as this worker's slot is its own."""
+        """Solve unit after unit at one endpoint, as long as this worker may keep its slot."""
         channel, shares = self.channel.channels[place], self._queue
         try:
             await channel.enter()
         except KejuError:
             return  # the endpoint was lost before this worker had a slot
         finally:
-            self._waits[place] = False
+            self._has_waiting_worker[place] = False
         try:
             while (unit := shares.take(place, lane)) is not None:
                 if isinstance(unit, Held):
                     try:
                         with channel.while_open():
-                            await shares.changed(place, unit)
+                            await shares.wait_for_change(place, unit)
                     except KejuError:
                         return  # the endpoint was lost meanwhile
                     continue
-                if shares.left_at(place) and channel.waiting < MOST_WAITING:
+                if shares.remaining_at(place) and channel.waiting < MAX_WAITING:
                     self._start_at(place)
                 if not await self._solve(channel, place, unit) or not channel.may_stay:
-                    return  # somebody else needs the slot
+                    return  # another request needs the slot
         finally:
             channel.leave()
 
     async def _solve(self, channel: Channel, place: int, unit: Unit) -> bool:
-        """Have a unit solved and written down; whether its endpoint could."""
+        """Have a unit solved and written. Return whether its endpoint answered."""
         job = unit.job
         if self._follower is not None:
             WORK.set(job)
-        request, (sample, epoch) = job.request(unit.number), job.place(unit.number)
+        request, (sample, epoch) = job.request(unit.number), job.locate(unit.number)
         try:
             exchange = await job.solver(request, channel, sample, epoch)
-        except Moved as moved:
-            self.channel.carried[request.hash] = moved.carried
+        except Moved as reroute:
+            self.channel.histories[request.hash] = reroute.history
             self._give_back(channel, place, unit)
             return False
         except KejuError as error:
@@ -137,14 +137,16 @@ class PoolEngine(Engine):
                 raise
             self._give_back(channel, place, unit)
             return False
-        exchange = await self._read_aside(unit, exchange)
-        await self._written([(unit, request, exchange._replace(endpoint=channel.address))])
+        exchange = await self._read_long_reply(unit, exchange)
+        await self._write_soon([(unit, request, exchange._replace(endpoint=channel.address))])
         return True
 
     def _give_back(self, channel: Channel, place: int, unit: Unit) -> None:
-        """Another endpoint gets the unit; where the run stops it has no record, and is asked when
-        the run is resumed."""
+        """Give the unit to another endpoint.
+
+        If the run stops, the unit has no record and a resumed run asks it.
+        """
         if self.channel.stop_reason is None:
-            channel.moved += 1
+            channel.moved_count += 1
             self._queue.give_back(unit, place)
-            self._loop.call_soon(self._look_around)
+            self._loop.call_soon(self._assign_work)

@@ -1,4 +1,4 @@
-"""What the reply to the preflight's cheap call already shows about an endpoint."""
+"""Checks of the reply to the preflight's cheap call."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class Trial(NamedTuple):
     """The preflight's call."""
 
     reply: Reply
-    asked: str
-    """The name of the model that was asked for."""
+    requested_model: str
+    """The requested name of the model."""
     declared: Collection[str]
     """Names that the settings allow endpoints to report for the model."""
     size: int
     """Bytes of its prompt."""
 
 
-MOST_BYTES = 12
-"""Bytes for each token that no prompt of English words has on average."""
+MAX_BYTES_PER_TOKEN = 12
+"""More bytes per token than any prompt of English words has on average."""
 
 
 def preflight_notices(model: Model, declared: Collection[str] = ()) -> Iterator[Notice]:
-    """Yield what to report before the first question.
+    """Yield the notices to report before the first question.
 
     `declared` are names that the settings allow endpoints to report for the model.
     """
@@ -40,26 +40,26 @@ def preflight_notices(model: Model, declared: Collection[str] = ()) -> Iterator[
 
 
 def _other_model(trial: Trial) -> Iterator[Notice]:
-    """Yield that the endpoint reports another model than the one asked for."""
+    """Yield a notice if the endpoint reports another model than the requested one."""
     name = trial.reply.model
-    if name and name not in trial.declared and not is_same_model(trial.asked, name):
-        yield Notice("other_model_at_start", {"asked": trial.asked, "reported": name})
+    if name and name not in trial.declared and not is_same_model(trial.requested_model, name):
+        yield Notice("other_model_at_start", {"asked": trial.requested_model, "reported": name})
 
 
 def _several_choices(trial: Trial) -> Iterator[Notice]:
-    """Yield that the endpoint returns several choices."""
+    """Yield a notice if the endpoint returns several choices."""
     if trial.reply.choices > 1:
         yield Notice("several_choices_at_start", {"most": trial.reply.choices})
 
 
 def _logprob_issue(trial: Trial) -> Iterator[Notice]:
-    """Yield that log-probabilities cannot be right."""
+    """Yield a notice if log-probabilities cannot be right."""
     if trial.reply.logprob_issue:
         yield Notice(f"logprobs_{trial.reply.logprob_issue}_at_start")
 
 
 def _text_elsewhere(trial: Trial) -> Iterator[Notice]:
-    """Yield that a reply that was not cut off is only in the field for reasoning."""
+    """Yield a notice if a reply that was not cut off is only in the field for reasoning."""
     reply = trial.reply
     is_empty = reply.label_logprobs is None and not reply.text.strip() and reply.finish != CUT
     if is_empty and reply.reasoning and not reply.raw and not reply.refused:
@@ -67,9 +67,9 @@ def _text_elsewhere(trial: Trial) -> Iterator[Notice]:
 
 
 def _prompt_tokens(trial: Trial) -> Iterator[Notice]:
-    """Yield that the endpoint counts far fewer tokens than the prompt has."""
+    """Yield a notice if the endpoint counts far fewer tokens than the prompt has."""
     usage = trial.reply.usage
-    if 0 < usage.input * MOST_BYTES < trial.size and not usage.cached:
+    if 0 < usage.input * MAX_BYTES_PER_TOKEN < trial.size and not usage.cached:
         values = {"tokens": usage.input, "size": trial.size}
         yield Notice("prompt_tokens_capped_at_start", values)
 

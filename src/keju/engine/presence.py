@@ -1,4 +1,4 @@
-"""Whether an endpoint is there: opening it, knocking while it is down, taking it back."""
+"""Whether an endpoint answers: opening it, probing it while it is down, and using it again."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 GATEWAY_STATUS = frozenset({502, 503, 504})
 LONGEST_BACKOFF = 60.0
 KNOCKS = 6
-"""Calls before the first question, as patient as a run: one damaged reply in three is no wrong
-address."""
+"""Attempts before the first question. They are as patient as a run, because one damaged reply in
+three does not mean a wrong address."""
 LONGEST_KNOCK_WAIT = 30.0
-"""Seconds; an endpoint that asks for more patience is not ready for a run."""
+"""Seconds. An endpoint that asks for a longer wait is not ready for a run."""
 
 
 class Presence(Slots):
@@ -35,7 +35,7 @@ class Presence(Slots):
 
     def __init__(self, model: Model, limits: Limits, company: Company, seed: int) -> None:
         self.address = str(model.facts().get("endpoint", ""))
-        """Where the endpoint is, without credentials; empty for a model in this process."""
+        """The address of the endpoint, without credentials; "" for a model in this process."""
         self._share = SHARE.get()
         admission = None
         if self._share is not None:
@@ -48,27 +48,27 @@ class Presence(Slots):
         self._random = random.Random(seed)
         self.rate_limit = RateLimit(limits.retry_interval, self._random)
         self.odd_wait = ""
-        """A Retry-After of the endpoint that is no sensible wait."""
+        """A Retry-After of the endpoint that Keju cannot follow."""
         self.on_wait: Callable[[Notice], None] = lambda _: None
         """Called with the reason if the first question has to wait for long."""
-        self._changed = asyncio.Event()
-        self._roused = asyncio.Event()
-        """Set where nobody should wait for another attempt any more."""
+        self._clearance_changed = asyncio.Event()
+        self._retry_wakeup = asyncio.Event()
+        """Set when requests should stop waiting for their next attempt."""
         self._samplings: list[Sampling] = []
-        self._ready = False
+        self._has_answered = False
         self.outages = 0
-        """How often it went down."""
+        """The number of outages."""
         self.problem: Any = ""
-        """Why it went down, as far as is known."""
-        self._outages = 0
-        """How often it did since the last reply."""
+        """The cause of the latest outage, as far as is known."""
+        self._outages_in_a_row = 0
+        """The number of outages since the last reply."""
         self._down_before = 0.0
         """Seconds that it was down before the present outage."""
-        self._probing: asyncio.Task[None] | None = None
-        self._opened = monotonic()
+        self._probe_task: asyncio.Task[None] | None = None
+        self._opened_at = monotonic()
 
     async def open(self, samplings: Iterable[Sampling]) -> None:
-        """Start the model and show with a cheap call for each sampling that it works."""
+        """Start the model and make a cheap call for each sampling to show that it works."""
         for sampling in samplings:
             if sampling not in self._samplings:
                 self._samplings.append(sampling)
@@ -77,69 +77,71 @@ class Presence(Slots):
         await self.model.start()
         for sampling in self._samplings:
             await self._knock_patiently(sampling)
-        self._know_slots()
-        self._opened = monotonic()
+        self._learn_slots()
+        self._opened_at = monotonic()
 
     async def _knock_patiently(self, sampling: Sampling) -> None:
-        """Make the preflight's call, again while its failure may pass; it says what was sent."""
+        """Make the preflight's call and repeat it while its failure may be temporary. Its errors
+        include the prompt."""
         try:
             await self._knock(sampling)
         except EndpointError as error:
-            sent = self.model.sent(sampling)
-            if sent is None:
+            sent_prompt = self.model.sent(sampling)
+            if sent_prompt is None:
                 raise
-            raise EndpointError(error.code, **{"sent": sent} | error.values) from None
+            raise EndpointError(error.code, **{"sent": sent_prompt} | error.values) from None
 
     async def _knock(self, sampling: Sampling) -> None:
-        """Make the call; a rate limit is waited for as long as `give_up_after` allows."""
+        """Make the call. Wait for a rate limit as long as `give_up_after` allows."""
         failures = refusals = 0
-        began = monotonic()
+        started = monotonic()
         while True:
             try:
                 return await self.model.preflight(sampling)
             except NotReady as error:
                 fault = error.fault
                 values = {"url": error.place, "problem": fault_text(fault)}
-                lasting = error.lasting
+                permanent_error = error.lasting
             self._note_odd_wait(fault)
-            limited = fault.kind == "rate_limit"
-            if limited:
+            is_limited = fault.kind == "rate_limit"
+            if is_limited:
                 refusals += 1
-                wait = self.rate_limit.wait(self.asked_wait(fault), refusals)
-                if monotonic() - began + wait > self.limits.give_up_after:
+                wait = self.rate_limit.wait(self.requested_wait(fault), refusals)
+                if monotonic() - started + wait > self.limits.give_up_after:
                     break
                 if refusals == 1:
-                    patience = {"seconds": self.limits.give_up_after}
-                    self.on_wait(Notice("preflight_limited", values | patience))
+                    patience_values = {"seconds": self.limits.give_up_after}
+                    self.on_wait(Notice("preflight_limited", values | patience_values))
                 await asyncio.sleep(wait)
                 continue
-            if (asked := self.asked_wait(fault) or 0) > LONGEST_KNOCK_WAIT:
-                raise EndpointError("endpoint_asks_to_wait", seconds=asked, **values)
+            if (requested_seconds := self.requested_wait(fault) or 0) > LONGEST_KNOCK_WAIT:
+                raise EndpointError("endpoint_asks_to_wait", seconds=requested_seconds, **values)
             failures += 1
             if failures >= KNOCKS:
                 break
-            # A damaged reply says nothing of load: the wait stays short.
+            # A damaged reply is not a sign of load, so the wait stays short.
             await asyncio.sleep(self._backoff(fault, 1 if _is_damaged(fault) else failures))
-        if limited and fault.retry_after and self.asked_wait(fault) is None:
+        if is_limited and fault.retry_after and self.requested_wait(fault) is None:
             raise EndpointError("endpoint_asks_to_wait", seconds=fault.retry_after, **values)
-        if lasting is not None:
-            raise lasting
-        if limited:
-            patience = {"seconds": self.limits.give_up_after}
-            raise EndpointError("endpoint_limited_at_start", **values, **patience)
+        if permanent_error is not None:
+            raise permanent_error
+        if is_limited:
+            patience_values = {"seconds": self.limits.give_up_after}
+            raise EndpointError("endpoint_limited_at_start", **values, **patience_values)
         if _is_damaged(fault):
             api = Notice(self.model.api)
             raise EndpointError("endpoint_other_format", api=api, address="--api-url", **values)
         raise EndpointError("endpoint_not_ready", attempts=failures + refusals, **values)
 
     def preflight_notices(self, declared: Collection[str] = ()) -> list[Notice]:
-        """Return what the preflight's replies show; `declared` are further names of the model."""
+        """Return the notices of the preflight's replies. `declared` are further names of the
+        model."""
         return [*preflight_notices(self.model, declared)]
 
     async def close(self) -> None:
-        """Let go of the model."""
-        if self._probing is not None:
-            self._probing.cancel()
+        """Close the model."""
+        if self._probe_task is not None:
+            self._probe_task.cancel()
         await self.model.close()
         if self.model.server is not None:
             await self.model.server.close()
@@ -147,119 +149,131 @@ class Presence(Slots):
     @property
     def usable(self) -> bool:
         """Whether the endpoint answers at present, as far as is known."""
-        return self._ready and self.breaker.since is None and self.stop_reason is None
+        return self._has_answered and self.breaker.since is None and self.stop_reason is None
 
     @property
     def seconds(self) -> float:
         """Seconds since the channel was opened."""
-        return monotonic() - self._opened
+        return monotonic() - self._opened_at
 
     def wake(self) -> None:
-        """Let everybody who waits for clearance look again."""
-        self._changed.set()
-        self._changed = asyncio.Event()
+        """Let all requests that wait for clearance check again."""
+        self._clearance_changed.set()
+        self._clearance_changed = asyncio.Event()
 
     def _backoff(self, fault: Fault, failures: int) -> float:
-        """What the endpoint asked for; else exponential. Both with jitter, so that none crowd."""
-        if (asked := self.asked_wait(fault)) is not None:
-            return asked * self._random.uniform(1.0, 1.25)
-        doubled = self.limits.retry_interval * 2.0 ** min(failures - 1, 20)
-        return min(LONGEST_BACKOFF, doubled) * self._random.uniform(0.5, 1.5)
+        """Return the wait that the endpoint asked for, else an exponential one. Both vary at
+        random, so that retries do not come together."""
+        if (requested_seconds := self.requested_wait(fault)) is not None:
+            return requested_seconds * self._random.uniform(1.0, 1.25)
+        backoff = self.limits.retry_interval * 2.0 ** min(failures - 1, 20)
+        return min(LONGEST_BACKOFF, backoff) * self._random.uniform(0.5, 1.5)
 
-    def asked_wait(self, fault: Fault) -> float | None:
-        """Return the seconds that the endpoint asks to wait; None if Keju cannot wait that long.
+    def requested_wait(self, fault: Fault) -> float | None:
+        """Return the seconds that the endpoint asks to wait, or None if Keju cannot wait that long.
 
-        A run gives up after `give_up_after` seconds, so a longer wait is not kept.
+        A run gives up after `give_up_after` seconds, so it ignores a longer wait.
         """
-        asked = fault.retry_after
-        return None if asked is None or asked > self.limits.give_up_after else asked
+        requested_seconds = fault.retry_after
+        return (
+            None
+            if requested_seconds is None or requested_seconds > self.limits.give_up_after
+            else requested_seconds
+        )
 
     def _note_odd_wait(self, fault: Fault) -> None:
-        """Keep a wait that the endpoint asks for and Keju does not keep, for the results."""
+        """Store a requested wait that Keju ignores, for the results."""
         if fault.odd_wait:
             self.odd_wait = fault.odd_wait
-        elif fault.retry_after is not None and self.asked_wait(fault) is None:
+        elif fault.retry_after is not None and self.requested_wait(fault) is None:
             self.odd_wait = f"{fault.retry_after:.15g}"
 
-    def _answered(self, *, overload: bool) -> None:
-        """Somebody is there: close the breaker, adapt the concurrency."""
-        if self.breaker.since is None and self.concurrency.saw(overload=overload):
+    def _note_answer(self, *, overload: bool) -> None:
+        """Close the breaker and adapt the concurrency after an answer."""
+        if self.breaker.since is None and self.concurrency.record_reply(overload=overload):
             self._grant()
-        self._heard()
+        self._close_breaker()
 
-    def _heard(self) -> None:
-        """Somebody is there: close the breaker."""
+    def _close_breaker(self) -> None:
+        """Close the breaker, because the endpoint answered."""
         if self.breaker.since is not None:
             self._come_back()
-        self.breaker.worked()
+        self.breaker.record_success()
 
     @property
     def down_seconds(self) -> float:
-        """For how long it was down, over all."""
+        """The seconds of all outages."""
         since = self.breaker.since
         return self._down_before + (monotonic() - since if since is not None else 0.0)
 
     def take_out(self, problem: Any) -> None:
-        """Send nothing more until a cheap call shows that the endpoint is there, and as it was."""
+        """Send nothing more until a cheap call shows that the endpoint answers and has not
+        changed."""
         if self.breaker.open(monotonic()):
             self._go_down(problem)
 
     def _go_down(self, problem: Any) -> None:
-        """The breaker has just opened."""
+        """Handle that the breaker has just opened."""
         self.problem = problem
         self.outages += 1
-        self._outages += 1
-        self._probing = asyncio.create_task(self._probe())
+        self._outages_in_a_row += 1
+        self._probe_task = asyncio.create_task(self._probe())
         if self.company.several:
-            self._roused.set()
-            self.company.changed(self)
+            self._retry_wakeup.set()
+            self.company.handle_change(self)
             self.company.wake()
 
     def _come_back(self) -> None:
-        """Somebody answers again."""
+        """Handle that the endpoint answers again."""
         self._down_before = self.down_seconds
-        self.breaker.worked()
+        self.breaker.record_success()
         if self.company.several and self.stop_reason is None:
-            self._roused = asyncio.Event()
-            self.company.changed(self)
+            self._retry_wakeup = asyncio.Event()
+            self.company.handle_change(self)
         self.company.wake()
 
     async def _probe(self) -> None:
-        """Knock with the preflight's cheap call until the endpoint answers or we give up.
+        """Repeat the preflight's cheap call until the endpoint answers or Keju gives up.
 
-        One that answers cheap calls and fails at all others is asked less and less.
+        If it answers cheap calls but fails at all others, the probes become rarer.
         """
-        wait = min(LONGEST_BACKOFF, 2.0 ** (self._outages - 1)) if self.company.several else 1.0
+        wait = (
+            min(LONGEST_BACKOFF, 2.0 ** (self._outages_in_a_row - 1))
+            if self.company.several
+            else 1.0
+        )
         while self.breaker.since is not None and self.stop_reason is None:
-            if (reason := self.company.patience_over(self)) is not None:
+            if (reason := self.company.down_too_long(self)) is not None:
                 self.company.stop(reason)
                 return
             await asyncio.sleep(wait)
             wait = max(wait, min(15.0, wait * 1.5))
             try:
-                await self.answers()
+                await self.call_preflight()
                 if await self.company.welcomes(self):
                     self._come_back()
-            except Exception:  # whatever it is, nobody is there who could go on
+            except Exception:  # any exception means that the endpoint cannot be used
                 continue
 
-    async def answers(self) -> None:
-        """Make the preflight's cheap call, or all of them if it never answered; raises."""
-        for sampling in self._samplings[: 1 if self._ready else None] or [Sampling()]:
+    async def call_preflight(self) -> None:
+        """Make the preflight's cheap call, or all of them if it never answered. Raise if one
+        fails."""
+        for sampling in self._samplings[: 1 if self._has_answered else None] or [Sampling()]:
             await self.model.preflight(sampling)
-        if not self._ready:
-            self._know_slots()
+        if not self._has_answered:
+            self._learn_slots()
 
-    def _know_slots(self) -> None:
-        """The endpoint has answered for the first time; some tell only now how many slots help."""
-        self._ready = True
+    def _learn_slots(self) -> None:
+        """Store the number of useful slots, which some endpoints report only with their first
+        answer."""
+        self._has_answered = True
         if self.model.slots is not None and not self.model.batches:
-            self.concurrency.most = min(self.concurrency.most, self.model.slots)
+            self.concurrency.maximum = min(self.concurrency.maximum, self.model.slots)
             self.concurrency.limit = min(self.concurrency.limit, self.model.slots)
 
 
-def nobody_there(fault: Fault) -> bool:
-    """Whether an attempt found nobody there: no connection, or a gateway without a server."""
+def found_no_server(fault: Fault) -> bool:
+    """Whether an attempt did not reach the server: no connection, or a gateway without a server."""
     if fault.kind == "rate_limit":  # 503 with Retry-After
         return False
     return fault.kind == "connection" or fault.status in GATEWAY_STATUS

@@ -4,8 +4,8 @@
     a reply takes the question over a limit     it is cut by `time`, `tokens` or `cost`
     a limit does not pay for another turn       an episode with tools is cut in the same way
 
-A question that a limit has cut is `truncated` and scores 0 under every reader, whatever its text
-says. Waits for a slot, a rate limit or an endpoint that is down do not count as time.
+A question that a limit has cut is `truncated` and scores 0 under every reader, even if its text
+has an answer. Waits for a slot, a rate limit or an endpoint that is down do not count as time.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from keju.runs.manifest import LIMITS
 from keju.types import CUT, LimitCut, Reply, Request, Sample, Stop, Usage
 
 CutCause = Literal["time", "tokens", "cost", "turns", "context", "max_tokens"]
-"""What cut a reply: a limit of the question, the number of turns, the model's context, or the
-limit of tokens of a single reply."""
+"""The cause that cut a reply: a limit of the question, the number of turns, the model's context, or
+the limit of tokens of a single reply."""
 SETTINGS: Final[dict[LimitCut, str]] = {
     "time": "timeout_seconds",
     "tokens": "max_tokens",
@@ -40,7 +40,7 @@ _BY_STOP: Final[dict[Stop, CutCause]] = {
 
 
 class QuestionLimits(NamedTuple):
-    """What one question may take; None is no limit."""
+    """The limits of one question. None means no limit."""
 
     time: float | None = None
     tokens: int | None = None
@@ -53,8 +53,8 @@ class QuestionLimits(NamedTuple):
         limits = cls(agent.timeout_seconds, agent.max_tokens, agent.max_cost, price)
         return limits if any(limits[:3]) else None
 
-    def taken(self, seconds: float, usage: Usage) -> dict[LimitCut, float]:
-        """Return what a question that took `seconds` has used of each limit that is set."""
+    def measure_use(self, seconds: float, usage: Usage) -> dict[LimitCut, float]:
+        """Return how much of each limit that is set a question of `seconds` has used."""
         used: dict[LimitCut, float] = {}
         if self.time is not None:
             used["time"] = seconds
@@ -64,19 +64,21 @@ class QuestionLimits(NamedTuple):
             used["cost"] = cost_of(usage, self.price)
         return used
 
-    def exceeded(self, used: dict[LimitCut, float]) -> LimitCut | None:
+    def find_exceeded(self, used: dict[LimitCut, float]) -> LimitCut | None:
         """Return the first limit that is exceeded."""
-        over = (name for name in used if used[name] > (self.most(name) or 0) * ROUNDING)
-        return next(over, None)
+        exceeded_limits = (
+            name for name in used if used[name] > (self.amount_of(name) or 0) * ROUNDING
+        )
+        return next(exceeded_limits, None)
 
-    def most(self, name: LimitCut) -> float | None:
+    def amount_of(self, name: LimitCut) -> float | None:
         """Return the amount of a limit."""
         amount: float | None = getattr(self, name)
         return amount
 
 
 class QuestionMeter(Spending):
-    """What one question has taken so far, and which limit has cut it."""
+    """The time, tokens and money of one question so far, and the limit that has cut it."""
 
     def __init__(self, limits: QuestionLimits | None) -> None:
         self.limits = limits or QuestionLimits()
@@ -87,29 +89,30 @@ class QuestionMeter(Spending):
 
     @property
     def seconds_left(self) -> float | None:
-        """The rest of the time; None without a limit."""
+        """The remaining time, or None without a limit."""
         return None if self.limits.time is None else self.limits.time - self.seconds
 
     def add_exchange(self, exchange: Exchange, channel: Channel) -> LimitCut | None:
-        """Count a request; return the limit that has cut the question with it.
+        """Count a request. Return the limit that has cut the question with it.
 
-        Raises the reason that stops the channel where a limit cannot be kept, since the endpoint
-        does not report tokens.
+        If a limit cannot be applied, because the endpoint does not report tokens, this stops the
+        channel and raises the reason.
         """
-        reply, left = exchange.reply, self.seconds_left
+        reply, seconds_left = exchange.reply, self.seconds_left
         self.seconds += exchange.seconds
         self.add(reply.usage)
         if reply.error is not None:
-            over = left is not None and exchange.seconds >= left
-            return "time" if over and reply.error.kind not in FINAL else None
+            is_timeout = seconds_left is not None and exchange.seconds >= seconds_left
+            return "time" if is_timeout and reply.error.kind not in FINAL else None
         exhausted = self.exhausted(0, 0.0)
         if isinstance(exhausted, EndpointError):
             channel.company.lose(channel, exhausted)
             raise channel.stop_reason or exhausted
-        return self.limits.exceeded(self.limits.taken(self.seconds, self.usage))
+        return self.limits.find_exceeded(self.limits.measure_use(self.seconds, self.usage))
 
-    def out_of(self) -> LimitCut | None:
-        """Return the limit that is used up, or does not pay for another turn like the dearest."""
+    def find_exhausted(self) -> LimitCut | None:
+        """Return a limit that is used up, or that does not pay for another turn like the most
+        expensive."""
         if self.seconds_left is not None and self.seconds_left <= 0:
             return "time"
         exhausted = self.exhausted(0, 0.0)
@@ -127,25 +130,27 @@ class LimitedSolver(Solver):
     async def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int
     ) -> Exchange:
-        """Return the reply to `request`; one that a limit has cut says which."""
+        """Return the reply to `request`. If a limit has cut it, the reply names the limit."""
         meter = QuestionMeter(self.limits)
-        exchange = await channel.ask(request, within=meter.seconds_left)
+        exchange = await channel.ask(request, time_limit=meter.seconds_left)
         if exchange.reply.cut_by:  # a stored run has it
             return exchange
         cut_by = meter.add_exchange(exchange, channel)
         if cut_by is None:
             return exchange
         reply = exchange.reply
-        cut = replace(reply, error=None, finish=CUT, cut_by=cut_by, seconds=meter.seconds)
-        return exchange._replace(reply=cut)
+        cut_reply = replace(reply, error=None, finish=CUT, cut_by=cut_by, seconds=meter.seconds)
+        return exchange._replace(reply=cut_reply)
 
     def facts(self) -> dict[str, Any]:
         """Return the limits, for the manifest."""
-        return {LIMITS: {setting: self.limits.most(name) for name, setting in SETTINGS.items()}}
+        return {
+            LIMITS: {setting: self.limits.amount_of(name) for name, setting in SETTINGS.items()}
+        }
 
 
 def cut_cause(reply: Reply, limits: QuestionLimits | None) -> CutCause | None:
-    """Return what cut a reply; None if nothing did.
+    """Return the cause that cut a reply, or None if it was not cut.
 
     Replies of version 1.0 have only the stop reason of their episode, where a model had tools.
     """
@@ -156,19 +161,20 @@ def cut_cause(reply: Reply, limits: QuestionLimits | None) -> CutCause | None:
     stop = reply.episode.stop if reply.episode is not None else None
     if stop == "budget":
         limits = limits or QuestionLimits()
-        used = limits.taken(0.0, reply.usage)
+        used = limits.measure_use(0.0, reply.usage)
         shares: dict[CutCause, float] = {
-            name: used[name] / (limits.most(name) or 1) for name in used if name != "time"
+            name: used[name] / (limits.amount_of(name) or 1) for name in used if name != "time"
         }
-        dearest: CutCause = "tokens"
+        highest: CutCause = "tokens"
         for name, share in shares.items():
-            dearest = name if share > shares.get(dearest, 0.0) else dearest
-        return dearest
+            highest = name if share > shares.get(highest, 0.0) else highest
+        return highest
     return _BY_STOP.get(stop, "max_tokens") if stop is not None else "max_tokens"
 
 
-def stop_of(reply: Reply) -> str | None:
-    """Return why a question ended, as episodes with tools say it; None if only its text says so."""
+def find_stop(reply: Reply) -> str | None:
+    """Return why a question ended, in the terms of episodes with tools. None if only its text shows
+    it."""
     if reply.episode is not None:
         return reply.episode.stop
     return {"time": "timeout", "tokens": "budget", "cost": "budget"}.get(reply.cut_by)
@@ -178,4 +184,4 @@ def ignored_limit(reply: Reply, limits: QuestionLimits) -> LimitCut | None:
     """Return a limit that a reply exceeds without being cut, as in runs of version 1.0."""
     if reply.fault is not None or reply.finish == CUT:
         return None
-    return limits.exceeded(limits.taken(reply.seconds, reply.usage))
+    return limits.find_exceeded(limits.measure_use(reply.seconds, reply.usage))

@@ -1,12 +1,14 @@
 """The order of the work: equal prefixes together, the longest first, seeded; in blocks where a rule
-may end it early.
+may stop early.
 
-A rule may be asked again and again only if what it has seen is a random part of the exam. So the
-questions are put in a seeded random order in which every beginning has each subset in proportion;
-questions with a shared context stay together; and a look comes only when every question of its
-block has its record, so that none is favoured for being answered fast. Inside a block the queue
-keeps equal prefixes together as ever. The order depends on the seed and the questions alone: a run
-that is resumed goes on where it was, and looks again at all that it had seen.
+A rule may be evaluated repeatedly only if the questions asked so far are a random part of the exam.
+So the questions are put in a seeded random order in which every beginning has each subset in
+proportion. Questions with a shared context stay together. The rule is evaluated only when every
+question of a block has its record, so that questions with fast replies are not favoured. Inside a
+block the queue keeps equal prefixes together as usual.
+
+The order depends only on the seed and the questions. A resumed run continues where it was and
+repeats the earlier evaluations.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ from keju.engine.job import Job
 from keju.runs.manifest import Stopping
 
 LONGEST_PREFILL = 2.0
-"""Seconds after which a server has surely computed a prefix. Nothing waits longer for a pilot."""
+"""Seconds after which a server has certainly computed a prefix. The longest wait for a pilot."""
 ROUNDS_AHEAD = 3
-"""Rounds of requests by which a pilot goes before its group: by then most pilots have ended."""
-MOST_SORTED = 20_000
-"""Units of a group that are put in order by their expected length."""
+"""A pilot goes before its group by this many rounds of requests. By then most pilots have ended."""
+MAX_SORTED = 20_000
+"""Larger groups are not sorted by expected length."""
 
 
 class Unit(NamedTuple):
@@ -41,79 +43,79 @@ class Unit(NamedTuple):
 
 
 class Held(NamedTuple):
-    """There is work, but what it shares with a request in flight is worth waiting for."""
+    """Work exists, but it shares a prefix with a request in flight, which is worth waiting for."""
 
     seconds: float
     """The longest wait."""
 
 
 Expected = Callable[[Job, Sequence[int]], Sequence[float]]
-"""How long the replies to some units of a job will be, by any measure: only their order counts."""
+"""Estimates how long the replies to some units of a job will be, by any measure. Only their order
+counts."""
 Where = tuple[int, str]
-"""A subset of an exam, as what its questions share."""
+"""A subset of an exam. Its questions share a prefix."""
 
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """The units of one subset that are still to be asked; they share a prefix.
+    """The units of one subset that are still to be asked. They share a prefix.
 
-    `jobs` are the arms of its exam. Place p of `units` is unit ``p // len(jobs)`` of the arm
-    ``p % len(jobs)``.
+    `jobs` are the arms of its exam. Place p of `units` is unit ``p // len(jobs)`` of the arm ``p %
+    len(jobs)``.
     """
 
     where: Where
     jobs: Sequence[Job]
     units: array[int]
-    taken: int = 0
+    taken_count: int = 0
     lanes: int = 0
-    before: int = 0
-    """Units of the groups that come before it."""
+    preceding_units: int = 0
+    """The number of units in the groups before this one."""
     pilot: Unit | None = None
-    """The first of its units, as long as that has no reply."""
-    begun: float = 0.0
-    """When that was taken."""
+    """The first of its units, as long as it has no reply."""
+    pilot_started: float = 0.0
+    """The time at which the pilot was taken."""
 
     @property
-    def left(self) -> int:
-        return len(self.units) - self.taken
+    def remaining(self) -> int:
+        return len(self.units) - self.taken_count
 
     def take(self) -> Unit:
-        """Its next unit."""
-        self.taken += 1
-        unit, arm = divmod(self.units[self.taken - 1], len(self.jobs))
+        """Take the next unit of the group."""
+        self.taken_count += 1
+        unit, arm = divmod(self.units[self.taken_count - 1], len(self.jobs))
         return Unit(self.jobs[arm], unit)
 
-    def split(self, most: int) -> Group:
-        """Take away up to `most` of the units that are left, from the end."""
-        size = min(most, self.left)
-        rest = self.units[len(self.units) - size :]
+    def split(self, limit: int) -> Group:
+        """Remove up to `limit` of the remaining units from the end and return them as a group."""
+        size = min(limit, self.remaining)
+        removed_units = self.units[len(self.units) - size :]
         del self.units[len(self.units) - size :]
-        return Group(self.where, self.jobs, rest)
+        return Group(self.where, self.jobs, removed_units)
 
 
 class Queue:
-    """Gives out work, one unit at a time, so that a server computes what prompts share only once.
+    """Hands out work, one unit at a time, so that a server computes a shared prefix only once.
 
-    Without lanes all workers empty one group after the other. A server can share a prefix only
-    when it has computed it: so one unit of each group, its pilot, goes before the others, by three
-    rounds of `ahead` requests, and groups whose pilot has a reply come first. Where the server has
-    reported that it is `caching`, the others wait until the pilot's prefix is computed: at most for
-    the shortest reply to a pilot so far, or `LONGEST_PREFILL`. They do not wait near the end, where
-    slots would be idle. Three groups of four units, with pilots four units ahead::
+    Without lanes all workers empty one group after the other. A server can share a prefix only when
+    it has computed it. So one unit of each group, its pilot, goes before the others by three rounds
+    of `ahead` requests. Groups whose pilot has a reply come first.
+
+    If the server has reported that it is `caching`, the other units wait until the pilot's prefix
+    is computed. They wait at most for the shortest reply to a pilot so far, or `LONGEST_PREFILL`.
+    They do not wait near the end, where slots would be idle. Three groups of four units, with
+    pilots four units ahead::
 
         a b a a a c b b b c c c
 
-    Inside a group the longest replies come first, as far as they can be `expected`: a long one that
-    begins last is what everybody waits for in the end. The pilot is the shortest.
-
-    With `lanes` (a server that keeps one prompt a slot) each worker stays on a group of its own as
-    long as there are groups, so that a slot computes a prefix once.
+    With `lanes` (a server that keeps one prompt per slot) each worker stays on one group as long as
+    there are groups, so that a slot computes a prefix once.
     """
 
     def __init__(
         self,
         jobs: Sequence[Job],
-        done: Sequence[bytearray],
+        done_masks: Sequence[bytearray],
         *,
         seed: int,
         lanes: bool = False,
@@ -124,41 +126,44 @@ class Queue:
         warm: set[Where] | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """The arms of a unit come together, in an order that is drawn if `draw_arms`.
+        """Create a queue.
 
-        `warm` are the groups whose prefix the server has seen; it grows.
+        The arms of a unit come together, in a random order if `draw_arms` is true. `warm` are the
+        groups whose prefix the server has seen. The queue adds to it.
         """
         self._groups: list[Group] = []
-        known = dict(zip(jobs, done, strict=True))
+        done_by_job = dict(zip(jobs, done_masks, strict=True))
         exams: dict[int, list[Job]] = {}
         for job in jobs:
             exams.setdefault(id(job.exam), []).append(job)
-        # Exams come one after the other; the order of an exam's subsets, and of the units of each,
-        # is drawn.
+        # Exams come one after the other. The order of an exam's subsets, and of the units of each,
+        # is random.
         for arms in exams.values():
             for subset in arms[0].exam.subsets:
-                first, last = subset.start * arms[0].epochs, subset.stop * arms[0].epochs
-                lacking = [known[arm] for arm in arms]
-                units = (u for u in range(first, last) if not all(arm[u] for arm in lacking))
-                if wanted := array("Q" if len(arms) > 1 else "I", units):
-                    self._groups.append(Group((id(arms[0].exam), subset.name), arms, wanted))
+                start, stop = subset.start * arms[0].epochs, subset.stop * arms[0].epochs
+                arm_masks = [done_by_job[arm] for arm in arms]
+                units = (u for u in range(start, stop) if not all(mask[u] for mask in arm_masks))
+                if missing_units := array("Q" if len(arms) > 1 else "I", units):
+                    self._groups.append(Group((id(arms[0].exam), subset.name), arms, missing_units))
         random.Random(seed).shuffle(self._groups)
         order = {exam: position for position, exam in enumerate(exams)}
         self._groups.sort(key=lambda group: order[id(group.jobs[0].exam)])
-        before = 0
+        preceding_units = 0
         for number, group in enumerate(self._groups):
-            draw = random.Random(seed * 1_000_003 + number)
-            draw.shuffle(group.units)
+            group_random = random.Random(seed * 1_000_003 + number)
+            group_random.shuffle(group.units)
             if expected is not None:
                 group.units = _longest_first(group, expected)
             if len(group.jobs) > 1:
-                group.units = _arms_of_units(group, known, draw if draw_arms else None)
-            group.before = before
-            before += len(group.units)
-        self.left = before
-        """Units that nobody has taken yet."""
-        self._all = before
-        # The arms of a question stay together: none of them goes ahead.
+                group.units = _arms_of_units(
+                    group, done_by_job, group_random if draw_arms else None
+                )
+            group.preceding_units = preceding_units
+            preceding_units += len(group.units)
+        self.remaining = preceding_units
+        """The number of units that no worker has taken yet."""
+        self._total = preceding_units
+        # The arms of a question stay together, so none of them goes ahead.
         self._slots = ahead if all(len(arms) == 1 for arms in exams.values()) else 0
         self._ahead = ROUNDS_AHEAD * self._slots
         self._caching = caching
@@ -170,178 +175,222 @@ class Queue:
         self._next = 0
         """The first group of which nothing was taken."""
         self._open: list[Group] = []
-        """Groups of which something was taken and something is left, in order."""
+        """Groups of which something was taken and something remains, in order."""
         self._pilots: dict[Unit, Group] = {}
         self._waiting: list[asyncio.Future[None]] = []
 
     def take(self, lane: int) -> Unit | Held | None:
-        """The next unit for a worker; None if there is none."""
-        if not self.left:
+        """Return the next unit for a worker, or None if there is none."""
+        if not self.remaining:
             return None
         if self._lanes is not None:
-            self.left -= 1
+            self.remaining -= 1
             return self._group_of(lane, self._lanes).take()
-        fresh = self._groups[self._next] if self._next < len(self._groups) else None
-        distance = fresh.before - (self._all - self.left) if fresh is not None else 0
-        if fresh is not None and (distance <= self._ahead or not self._open):
-            return self._begin(fresh)
-        group = next((each for each in self._open if each.pilot is None), self._open[0])
-        if group.pilot is not None and self.left > 2 * self._slots and self._caching():
+        next_group = self._groups[self._next] if self._next < len(self._groups) else None
+        distance = (
+            next_group.preceding_units - (self._total - self.remaining)
+            if next_group is not None
+            else 0
+        )
+        if next_group is not None and (distance <= self._ahead or not self._open):
+            return self._begin(next_group)
+        group = next(
+            (open_group for open_group in self._open if open_group.pilot is None), self._open[0]
+        )
+        if group.pilot is not None and self.remaining > 2 * self._slots and self._caching():
             # The pilot of the first group was sent first.
-            wait = group.begun + self._prefill - self._clock()
+            wait = group.pilot_started + self._prefill - self._clock()
             if wait > 0:
-                # One more pilot is better than an empty slot; one far ahead would be forgotten.
-                if fresh is not None and distance <= 2 * self._ahead:
-                    return self._begin(fresh)
+                # One more pilot is better than an empty slot. A pilot far ahead would have left the
+                # server's cache.
+                if next_group is not None and distance <= 2 * self._ahead:
+                    return self._begin(next_group)
                 return Held(wait)
-        self.left -= 1
-        if group.left == 1:
+        self.remaining -= 1
+        if group.remaining == 1:
             self._open.remove(group)
         return group.take()
 
     def _begin(self, group: Group) -> Unit:
-        """Take the first unit of a group: its pilot, unless its prefix is known."""
+        """Take the first unit of a group. It becomes the pilot, unless the server has seen its
+        prefix."""
         self._next += 1
-        self.left -= 1
+        self.remaining -= 1
         unit = group.take()
-        if group.left:
+        if group.remaining:
             self._open.append(group)
             if self._ahead and group.where not in self._warm:
-                group.pilot, group.begun = unit, self._clock()
+                group.pilot, group.pilot_started = unit, self._clock()
                 self._pilots[unit] = group
         return unit
 
-    def landed(self, unit: Unit) -> None:
-        """A unit has its record: whoever waits for its prefix may go on."""
+    def note_reply(self, unit: Unit) -> None:
+        """Note that a unit has its record, and wake the workers that wait for its prefix."""
         group = self._pilots.pop(unit, None)
         if group is not None:
             group.pilot = None
-            self._prefill = min(self._prefill, self._clock() - group.begun)
+            self._prefill = min(self._prefill, self._clock() - group.pilot_started)
             self._warm.add(group.where)
             self._wake()
 
     def _wake(self) -> None:
-        """Let everybody who waits for work look again."""
+        """Let all workers that wait for work look again."""
         while self._waiting:
-            turn = self._waiting.pop()
-            if not turn.done():
-                turn.set_result(None)
+            wakeup = self._waiting.pop()
+            if not wakeup.done():
+                wakeup.set_result(None)
 
-    async def changed(self, held: Held) -> None:
+    async def wait_for_change(self, hold: Held) -> None:
         """Wait until there may be work again."""
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        wakeup = asyncio.get_running_loop().create_future()
+        self._waiting.append(wakeup)
         with suppress(TimeoutError):
-            async with asyncio.timeout(held.seconds):
-                await turn
+            async with asyncio.timeout(hold.seconds):
+                await wakeup
 
     # Work that passes from one queue to another, where several endpoints share it
 
     def admit(self, group: Group) -> None:
-        """Take work over, behind all other; what has its prefix here already goes with that."""
-        self.left += group.left
-        own = next((each for each in self._groups if each.where == group.where and each.left), None)
-        if own is None:
-            group.before = self._all
+        """Take over a group, behind all other work. If its prefix is already here, it joins that
+        group."""
+        self.remaining += group.remaining
+        local_group = next(
+            (
+                candidate
+                for candidate in self._groups
+                if candidate.where == group.where and candidate.remaining
+            ),
+            None,
+        )
+        if local_group is None:
+            group.preceding_units = self._total
             self._groups.append(group)
         else:
-            own.units.extend(group.units)
-        self._shift(own, group.left)
+            local_group.units.extend(group.units)
+        self._shift(local_group, group.remaining)
         self._wake()
 
-    def give(self, most: int, *, first: Callable[[Where], bool]) -> Group | None:
-        """Let go of a whole group of at most `most` units, of which nothing was taken.
+    def hand_over(self, limit: int, *, is_preferred: Callable[[Where], bool]) -> Group | None:
+        """Give away a whole group of at most `limit` units, of which nothing was taken.
 
-        The last one goes, but before it those whose prefix is one of the `first`.
+        Groups for which `is_preferred` holds go first, then the last group.
         """
-        fresh = [group for group in self._groups[::-1] if not group.taken and group.left <= most]
-        chosen = next((group for group in fresh if first(group.where)), None)
-        chosen = chosen or (fresh[0] if fresh else None)
-        return None if chosen is None else self._part(chosen, chosen.left)
+        untouched_groups = [
+            group
+            for group in self._groups[::-1]
+            if not group.taken_count and group.remaining <= limit
+        ]
+        selected_group = next(
+            (group for group in untouched_groups if is_preferred(group.where)), None
+        )
+        selected_group = selected_group or (untouched_groups[0] if untouched_groups else None)
+        return (
+            None
+            if selected_group is None
+            else self._split_off(selected_group, selected_group.remaining)
+        )
 
-    def give_part(self, most: int) -> Group | None:
-        """Let go of up to `most` units of the group that has most of them left."""
-        fullest = max(self._groups, key=lambda group: group.left, default=None)
-        return None if fullest is None or not fullest.left else self._part(fullest, most)
+    def hand_over_part(self, limit: int) -> Group | None:
+        """Give away up to `limit` units of the group that has most units remaining."""
+        largest_group = max(self._groups, key=lambda group: group.remaining, default=None)
+        return (
+            None
+            if largest_group is None or not largest_group.remaining
+            else self._split_off(largest_group, limit)
+        )
 
-    def _part(self, group: Group, most: int) -> Group:
-        """Let go of up to `most` units of a group."""
-        part = group.split(most)
-        self.left -= part.left
-        self._shift(group, -part.left)
-        if group.left:
+    def _split_off(self, group: Group, limit: int) -> Group:
+        """Give away up to `limit` units of a group."""
+        part = group.split(limit)
+        self.remaining -= part.remaining
+        self._shift(group, -part.remaining)
+        if group.remaining:
             return part
         if group in self._open:
             self._open.remove(group)
-        elif not group.taken:
+        elif not group.taken_count:
             self._groups.remove(group)
         return part
 
     def clear(self) -> list[Group]:
-        """Let go of all that nobody has taken yet; the server's cache is gone too."""
+        """Give away all units that no worker has taken yet. The server's cache is gone too."""
         self._warm.clear()
-        given = [group.split(group.left) for group in self._groups if group.left]
+        removed_groups = [group.split(group.remaining) for group in self._groups if group.remaining]
         self._groups, self._open, self._pilots = [], [], {}
-        self._all = self.left = self._next = 0
+        self._total = self.remaining = self._next = 0
         self._wake()
-        return given
+        return removed_groups
 
     def forget(self, unit: Unit) -> None:
-        """A unit goes to another endpoint: nobody waits for its prefix any more."""
+        """Note that a unit goes to another endpoint, so that no worker waits for its prefix any
+        more."""
         group = self._pilots.pop(unit, None)
         if group is not None:
             group.pilot = None
             self._wake()
 
     def _shift(self, group: Group | None, size: int) -> None:
-        """Count so many more units in `group`, before all groups that come after it."""
-        self._all += size
-        for later in self._groups[self._groups.index(group) + 1 :] if group is not None else ():
-            later.before += size
+        """Add `size` to the number of units in `group`, before all groups that come after it."""
+        self._total += size
+        for later_group in (
+            self._groups[self._groups.index(group) + 1 :] if group is not None else ()
+        ):
+            later_group.preceding_units += size
 
     def _group_of(self, lane: int, lanes: dict[int, Group]) -> Group:
-        """The worker's own group; else one that nobody works on; else the fullest of all."""
-        own = lanes.get(lane)
-        if own is not None and own.left:
-            return own
-        open_groups = [group for group in self._groups if group.left]
-        free = next((group for group in open_groups if not group.lanes), None)
-        chosen = free or max(open_groups, key=lambda group: group.left / (group.lanes + 1))
-        chosen.lanes += 1
-        lanes[lane] = chosen
-        return chosen
+        """Return the worker's group, else one without a worker, else the largest of all."""
+        current_group = lanes.get(lane)
+        if current_group is not None and current_group.remaining:
+            return current_group
+        open_groups = [group for group in self._groups if group.remaining]
+        unused_group = next((group for group in open_groups if not group.lanes), None)
+        selected_group = unused_group or max(
+            open_groups, key=lambda group: group.remaining / (group.lanes + 1)
+        )
+        selected_group.lanes += 1
+        lanes[lane] = selected_group
+        return selected_group
 
 
-def expected_lengths(earlier: Mapping[str, float]) -> Expected:
-    """How long replies will be: as they were in an `earlier` run, by the ids of the questions; as
-    those to the same question in other repeats; else as the question is long.
+def make_length_estimator(earlier: Mapping[str, float]) -> Expected:
+    """Return an estimator of how long replies will be.
 
-    Each is a share of the mean of its kind in the group, so that they can be compared.
+    It uses the seconds of an `earlier` run, by the ids of the questions. If there are none, it uses
+    those of the same question in other repeats, and otherwise the length of the question. Each is
+    divided by the mean of its kind in the group, so that they can be compared.
     """
 
-    def expected(job: Job, units: Sequence[int]) -> list[float]:
-        texts: list[float] = []
-        known: list[float] = []
+    def estimate(job: Job, units: Sequence[int]) -> list[float]:
+        text_lengths: list[float] = []
+        reply_seconds: list[float] = []
         for unit in units:
             sample = job.exam.samples[unit // job.epochs]
-            texts.append(float(len(sample.text)))
-            first = unit - unit % job.epochs
-            repeats = [second for second in job.seconds[first : first + job.epochs] if second]
-            known.append(earlier.get(sample.id) or (fmean(repeats) if repeats else 0.0))
-        usual = fmean(told) if (told := [length for length in known if length]) else 1.0
-        of_text = fmean(texts) or 1.0
-        pairs = zip(known, texts, strict=True)
-        return [length / usual if length else text / of_text for length, text in pairs]
+            text_lengths.append(float(len(sample.text)))
+            first_epoch = unit - unit % job.epochs
+            repeats = [
+                seconds
+                for seconds in job.seconds[first_epoch : first_epoch + job.epochs]
+                if seconds
+            ]
+            reply_seconds.append(earlier.get(sample.id) or (fmean(repeats) if repeats else 0.0))
+        mean_seconds = (
+            fmean(nonzero_seconds)
+            if (nonzero_seconds := [length for length in reply_seconds if length])
+            else 1.0
+        )
+        mean_text = fmean(text_lengths) or 1.0
+        pairs = zip(reply_seconds, text_lengths, strict=True)
+        return [length / mean_seconds if length else text / mean_text for length, text in pairs]
 
-    return expected
+    return estimate
 
 
 def _longest_first(group: Group, expected: Expected) -> array[int]:
-    """The units of a group by what is expected of them, the shortest before all others.
+    """Return the units of a group by their expected length, the longest first, after the shortest.
 
-    A group that is too large to be looked at one by one stays as it is.
+    A group that is too large to sort stays as it is.
     """
-    if len(group.units) > MOST_SORTED:
+    if len(group.units) > MAX_SORTED:
         return group.units
     lengths = dict(zip(group.units, expected(group.jobs[0], group.units), strict=True))
     ordered = sorted(group.units, key=lengths.__getitem__, reverse=True)
@@ -349,70 +398,79 @@ def _longest_first(group: Group, expected: Expected) -> array[int]:
 
 
 def _arms_of_units(
-    group: Group, known: Mapping[Job, bytearray], draw: random.Random | None
+    group: Group, done_by_job: Mapping[Job, bytearray], arm_random: random.Random | None
 ) -> array[int]:
-    """The places of a group's units, those of one unit's arms side by side."""
+    """Return the places of a group's units, with the arms of one unit next to each other."""
     arms = list(range(len(group.jobs)))
     places = array("Q")
     for unit in group.units:
-        if draw is not None:
-            draw.shuffle(arms)
-        places.extend(unit * len(arms) + arm for arm in arms if not known[group.jobs[arm]][unit])
+        if arm_random is not None:
+            arm_random.shuffle(arms)
+        places.extend(
+            unit * len(arms) + arm for arm in arms if not done_by_job[group.jobs[arm]][unit]
+        )
     return places
 
 
-FIRST = 50
-"""Questions before the first look, and the least between two."""
+FIRST_LOOK = 50
+"""Questions before the first evaluation, and the fewest between two."""
 GROWTH = 10
-"""Later blocks are a tenth of what was asked before, so that looks stay few."""
+"""Later blocks are a tenth of the questions asked before, so that evaluations stay few."""
 
 
 class Rule(Protocol):
-    """When enough has been asked."""
+    """A rule that decides when enough questions were asked."""
 
-    def items(self, job: Job) -> Sequence[int]:
-        """The samples that the rule can make use of."""
+    def usable_samples(self, job: Job) -> Sequence[int]:
+        """Return the samples that the rule can use."""
 
-    def look(self, job: Job, seen: Sequence[int], whole: int, looks: int) -> Stopping:
-        """What the samples that were seen say; the rule ends the asking where it is `met`."""
+    def evaluate(
+        self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
+    ) -> Stopping:
+        """Evaluate the samples seen so far. The rule ends the job if the result is `met`."""
 
 
 def blocks(
-    jobs: Sequence[Job], done: Sequence[bytearray], rule: Rule, seed: int
+    jobs: Sequence[Job], done_masks: Sequence[bytearray], rule: Rule, seed: int
 ) -> Iterator[list[bytearray]]:
-    """For each block that lacks records: a mark on every unit that is not to be asked now.
+    """Yield the masks of each block that lacks records: 1 for every unit not to be asked now.
 
-    The next block may be taken when all units of this one have been asked. Where the rule ends
-    the asking of a job, or nothing is left to ask, that stands in `Job.stopping`.
+    Take the next block when all units of this one have been asked. If the rule ends a job, or
+    nothing remains to ask, this function sets `Job.stopping`.
     """
     for place, job in enumerate(jobs):
-        order, ends = random_order(job.exam, rule.items(job), seed)
+        order, ends = random_order(job.exam, rule.usable_samples(job), seed)
         start = 0
         for looks, end in enumerate(ends, 1):
-            units = (item * job.epochs + e for item in order[start:end] for e in range(job.epochs))
-            if lacking := [unit for unit in units if not done[place][unit]]:
-                masks = [bytearray([1]) * each.units for each in jobs]
-                for unit in lacking:
+            units = (
+                sample * job.epochs + epoch
+                for sample in order[start:end]
+                for epoch in range(job.epochs)
+            )
+            if missing_units := [unit for unit in units if not done_masks[place][unit]]:
+                masks = [bytearray([1]) * masked_job.units for masked_job in jobs]
+                for unit in missing_units:
                     masks[place][unit] = 0
                 yield masks
-            stopping = rule.look(job, order[:end], len(order), looks)
+            stopping = rule.evaluate(job, order[:end], len(order), looks)
             if stopping.met or end == len(order):
                 job.stopping = stopping
                 break
             start = end
 
 
-def random_order(exam: Exam, items: Sequence[int], seed: int) -> tuple[list[int], list[int]]:
-    """The samples in a random order, each subset in proportion from the start, and the looks.
+def random_order(exam: Exam, samples: Sequence[int], seed: int) -> tuple[list[int], list[int]]:
+    """Return the samples in a random order, each subset in proportion from the start, and the block
+    ends.
 
-    The k-th of n bunches of a subset, which are in random order, stands somewhere between k/n and
+    The k-th of n bunches of a subset, which are in random order, gets a place between k/n and
     (k+1)/n of the way. A bunch is a sample, or all samples that share a context.
     """
     chance = random.Random(seed)
     bunches: dict[str, list[int]] = {}
-    for item in items:
-        own = exam.samples[item].group if exam.clustered else ""
-        bunches.setdefault(own or f"\0{item}", []).append(item)
+    for sample in samples:
+        context = exam.samples[sample].group if exam.clustered else ""
+        bunches.setdefault(context or f"\0{sample}", []).append(sample)
     strata: dict[str, list[list[int]]] = {}
     for bunch in bunches.values():
         strata.setdefault(exam.samples[bunch[0]].subset, []).append(bunch)
@@ -425,8 +483,8 @@ def random_order(exam: Exam, items: Sequence[int], seed: int) -> tuple[list[int]
     ends: list[int] = []
     for _, bunch in sorted(placed, key=lambda pair: pair[0]):
         order += bunch
-        last = ends[-1] if ends else 0
-        if len(order) >= last + max(FIRST, last // GROWTH):
+        last_look = ends[-1] if ends else 0
+        if len(order) >= last_look + max(FIRST_LOOK, last_look // GROWTH):
             ends.append(len(order))
     if order and (not ends or ends[-1] < len(order)):
         ends.append(len(order))

@@ -24,43 +24,46 @@ from typing import NamedTuple
 
 STORM = 24
 """Refusals in a row after which one request at a time is sent."""
-SLOWEST, PER_WAIT = 0.8, 3.0
-"""While some requests are accepted, at least so many are sent: a second, or in the time that the
-endpoint asks to wait. Where it refuses at random, a slower rate would not help."""
-MANY, FORGIVEN = 3, 0.8
-"""Refusals after which a free rate is limited; with each accepted request the earlier ones count
-less by this factor. So a few refusals at random do not slow a run down."""
-FASTEST = 1000.0
-"""Requests a second from which on nothing is held back."""
+MIN_RATE, REQUESTS_PER_WAIT = 0.8, 3.0
+"""The lowest rate while some requests are accepted: requests per second, or requests in the time
+that the endpoint asks to wait. Where it refuses at random, a slower rate would not help."""
+REFUSALS_TO_SLOW, REFUSAL_DECAY = 3, 0.8
+"""The number of refusals after which a free rate is limited. Each accepted request multiplies the
+weight of earlier refusals by the second number. So a few random refusals do not slow a run down."""
+UNLIMITED_RATE = 1000.0
+"""Requests per second above which nothing is held back."""
 FAST_GROWTH, SLOW_GROWTH = 0.5, 0.0003
-"""Growth of the rate with each accepted request. Below the rate learnt from refusals it is the
-first number; above, it is the second one times the accepted requests since the last refusal."""
+"""Growth of the rate with each accepted request. Below the rate learnt from refusals, the first
+number applies. Above it, growth is the second number times the accepted requests since the last
+refusal."""
 CUT, MUCH_TOO_FAST = 0.95, 2.0
-"""Factor of the rate after a refusal. A rate that is more than so many times that of accepted
-requests is divided by that number."""
+"""Factor of the rate after a refusal. A rate that is more than `MUCH_TOO_FAST` times the rate of
+accepted requests is divided by that number."""
 MEMORY = 5.0
 """Seconds over which accepted requests are averaged."""
 SHORTEST_WAIT, LONGEST_WAIT = 0.001, 5.0
 """Seconds between two attempts at a request where the endpoint does not say how long to wait."""
 LONGEST_PROBE_WAIT = 60.0
-"""Seconds between two probes in a storm that lasts long, see `STORM_SHARE`."""
+"""Seconds between two probes in a long storm, see `STORM_SHARE`."""
 STORM_SHARE = 0.05
 """The wait between two requests of a long storm, as a share of its duration."""
-FIRST_LOOK = 8.0
-"""Requests a second until the first look at what became of them."""
-LOOK, SLOWER, FEW = 24, 0.55, 0.97
-"""After so many outcomes the share of accepted requests is compared with that at a rate of which
-the present one is at most the second number. If it did not grow, refusals come at random, and a
-slower rate does not help. A share above the third number is not compared."""
+FIRST_LOOK_RATE = 8.0
+"""Requests per second until the first look at their outcomes."""
+OUTCOMES_PER_LOOK, COMPARED_RATE, FEW_REFUSALS = 24, 0.55, 0.97
+"""After this many outcomes, the share of accepted requests is compared with the share at a higher
+rate. The present rate must be at most `COMPARED_RATE` times that rate. If the share did not grow,
+refusals come at random, and a slower rate does not help. A share above `FEW_REFUSALS` is not
+compared."""
 CATCH_UP = 0.05
 """Seconds by which a late timer may be caught up."""
 SHORTEST_PATIENCE, PATIENCE = 0.2, 4.0
-"""A request that has no refusal after so many seconds, and so many times longer than refusals
-take, counts as accepted. A reply of a slow model takes minutes, a refusal does not."""
+"""A request without a refusal counts as accepted after a time: at least the first number of
+seconds, and the second number times the duration of refusals. A reply of a slow model takes
+minutes, a refusal does not."""
 
 
 class Sent:
-    """One request on its way."""
+    """One request that was sent."""
 
     __slots__ = ("at", "is_probe", "is_settled", "timer")
 
@@ -73,10 +76,10 @@ class Sent:
 
 
 class Look(NamedTuple):
-    """What became of some requests."""
+    """The outcomes of some requests."""
 
     rate: float
-    """Requests a second."""
+    """Requests per second."""
     share: float
     """The share that was accepted."""
 
@@ -85,24 +88,25 @@ class RateLimit:
     """The rate that an endpoint allows, as far as it is known."""
 
     def __init__(self, retry_interval: float, chance: random.Random) -> None:
-        """`retry_interval` is the first wait where the endpoint does not say how long to wait."""
+        """Create a rate limit. `retry_interval` is the first wait where the endpoint does not ask
+        for one."""
         self.rate = math.inf
-        """Requests a second that may be sent."""
+        """Requests per second that may be sent."""
         self.is_closed = False
         self.since: float | None = None
-        """When the refusals began that no accepted request has followed."""
+        """When the present refusals began; None if a request was accepted since then."""
         self.patience = SHORTEST_PATIENCE
         """Seconds after which a request without a refusal counts as accepted."""
         self._retry_interval = max(SHORTEST_WAIT, retry_interval)
         self._chance = chance
         self._learnt_rate = math.inf
-        self._slowest = SLOWEST
+        self._min_rate = MIN_RATE
         self._refusals = 0
         self._accepted = 0
         self._recent_refusals = 0.0
         self._probes = 0
         self._probe: Sent | None = None
-        self._next = 0.0
+        self._next_send = 0.0
         self._slowest_refusal = 0.0
         self._outcomes = [0, 0]
         """Requests that were refused and accepted since the last look."""
@@ -110,7 +114,7 @@ class RateLimit:
         self._faster: Look | None = None
         self._was_closed = False
         """Whether a storm has shown, since the rate was last free, that the rate is limited."""
-        self._usual_share: float | None = None
+        self._random_share: float | None = None
         """The share of accepted requests where refusals come at random."""
         self._goodput = 0.0
         self._first_accepted = self._last_accepted = 0.0
@@ -120,23 +124,25 @@ class RateLimit:
         """Whether requests are held back."""
         return self.rate != math.inf
 
-    def wait(self, asked: float | None, failures: int) -> float:
+    def wait(self, requested_wait: float | None, failures: int) -> float:
         """Return the seconds until a refused request may be sent again.
 
-        `asked` is what the endpoint asks for. Zero and no value mean an exponential wait.
+        `requested_wait` is the wait that the endpoint asks for. Zero and None mean an exponential
+        wait.
         """
-        own = min(LONGEST_WAIT, self._retry_interval * 2.0 ** min(failures - 1, 30))
-        if asked is not None and asked >= self._retry_interval:
-            return asked * self._chance.uniform(1.0, 1.25)
-        return max(asked or 0.0, own * self._chance.uniform(0.5, 1.0))
+        backoff = min(LONGEST_WAIT, self._retry_interval * 2.0 ** min(failures - 1, 30))
+        if requested_wait is not None and requested_wait >= self._retry_interval:
+            return requested_wait * self._chance.uniform(1.0, 1.25)
+        return max(requested_wait or 0.0, backoff * self._chance.uniform(0.5, 1.0))
 
     def delay(self, now: float) -> float:
-        """Return the seconds until the next request may be sent; infinite while a probe is out."""
+        """Return the seconds until the next request may be sent, or infinity while a probe is in
+        flight."""
         if not self.is_active:
             return 0.0
         if self.is_closed and self._probe is not None:
             return math.inf
-        return max(0.0, self._next - now)
+        return max(0.0, self._next_send - now)
 
     def send(self, now: float) -> Sent:
         """Note that a request is sent."""
@@ -144,11 +150,13 @@ class RateLimit:
         if self.is_closed:
             self._probe = sent
         elif self.is_active:
-            self._next = max(self._next, now - CATCH_UP) + 1.0 / self.rate
+            self._next_send = max(self._next_send, now - CATCH_UP) + 1.0 / self.rate
         return sent
 
-    def refused(self, sent: Sent, asked: float | None, failures: int, now: float) -> float:
-        """Slow down after a refusal; return how long its request waits.
+    def note_refusal(
+        self, sent: Sent, requested_wait: float | None, failures: int, now: float
+    ) -> float:
+        """Slow down after a refusal. Return how long its request waits.
 
         `failures` is how often that request was refused in a row.
         """
@@ -157,25 +165,25 @@ class RateLimit:
         if self.since is None:
             self.since = now
         self._refusals += 1
-        self._slowest = PER_WAIT / asked if asked else SLOWEST
+        self._min_rate = REQUESTS_PER_WAIT / requested_wait if requested_wait else MIN_RATE
         self._look(now, accepted=False)
         if self.is_closed:
             if sent is self._probe:
-                self._retry_probe(asked, now)
+                self._retry_probe(requested_wait, now)
         elif self._is_too_fast():
             self._slow_down(now)
         elif self._refusals >= STORM:
             self.is_closed = self._was_closed = True
             self._probes = 0
-            self._retry_probe(asked, now)
-        return self.wait(asked, failures)
+            self._retry_probe(requested_wait, now)
+        return self.wait(requested_wait, failures)
 
-    def accepted(self, sent: Sent, now: float) -> None:
+    def note_accepted(self, sent: Sent, now: float) -> None:
         """Speed up after a request that was not refused."""
         if sent.is_settled:
             return
         sent.is_settled = True
-        self._recent_refusals *= FORGIVEN
+        self._recent_refusals *= REFUSAL_DECAY
         self._count(now)
         self._look(now, accepted=True)
         if not self.is_active or (self.since is not None and sent.at < self.since):
@@ -184,96 +192,100 @@ class RateLimit:
         if self.is_closed:
             self.is_closed, self._probe = False, None
             self._goodput, self._first_accepted = 0.0, now
-            self.rate = max(self._slowest, min(self.rate, self._learnt_rate))
-            self._next = sent.at + 1.0 / self.rate
+            self.rate = max(self._min_rate, min(self.rate, self._learnt_rate))
+            self._next_send = sent.at + 1.0 / self.rate
             self._outcomes, self._looked_at = [0, 0], now
             return
         self._accepted += 1
         is_low = self.rate < self._learnt_rate
         self.rate *= 1 + (FAST_GROWTH if is_low else SLOW_GROWTH * self._accepted)
-        if self.rate >= FASTEST:
+        if self.rate >= UNLIMITED_RATE:
             self.rate = self._learnt_rate = math.inf
             self._was_closed = False
 
-    def lost(self, sent: Sent, now: float) -> None:
-        """Note that a request came to no end that says anything about the limit."""
+    def note_lost(self, sent: Sent, now: float) -> None:
+        """Note that a request ended without any information about the limit."""
         sent.is_settled = True
         if sent is self._probe:
             self._retry_probe(None, now)
 
-    def _retry_probe(self, asked: float | None, now: float) -> None:
+    def _retry_probe(self, requested_wait: float | None, now: float) -> None:
         """Let the next probe be sent after a wait."""
         self._probe = None
         self._probes += 1
-        wait = self.wait(asked, self._probes)
-        if not asked and wait >= LONGEST_WAIT / 2 and self.since is not None:
+        wait = self.wait(requested_wait, self._probes)
+        if not requested_wait and wait >= LONGEST_WAIT / 2 and self.since is not None:
             wait = max(wait, min(LONGEST_PROBE_WAIT, STORM_SHARE * (now - self.since)))
-        self._next = now + wait
+        self._next_send = now + wait
 
     def _is_too_fast(self) -> bool:
-        """Whether a refusal lowers the rate: the first in a row, or many after a free time."""
+        """Whether a refusal lowers the rate: the first in a row, or many at a free rate."""
         self._recent_refusals += 1
-        return self._refusals == 1 if self.is_active else self._recent_refusals >= MANY
+        return self._refusals == 1 if self.is_active else self._recent_refusals >= REFUSALS_TO_SLOW
 
     def _slow_down(self, now: float) -> None:
         """Lower the rate after the first refusal that follows an accepted request."""
-        if self._usual_share is not None:
+        if self._random_share is not None:
             return
         self._accepted = 0
         goodput = self._current_goodput(now)
         if not self.is_active:
-            self.rate, self._next = goodput, now
+            self.rate, self._next_send = goodput, now
             self._looked_at = now
         else:
             is_near = self.rate <= MUCH_TOO_FAST * goodput
             self.rate = CUT * self.rate if is_near else max(goodput, self.rate / MUCH_TOO_FAST)
             self._learnt_rate = self.rate
         # Each look compares with one at a rate that is at most twice as high.
-        looked = FIRST_LOOK if self._faster is None else self._faster.rate / MUCH_TOO_FAST
-        self.rate = max(self._slowest, self.rate, 0.0 if self._was_closed else looked)
+        lowest_rate = FIRST_LOOK_RATE if self._faster is None else self._faster.rate / MUCH_TOO_FAST
+        self.rate = max(self._min_rate, self.rate, 0.0 if self._was_closed else lowest_rate)
 
     def _look(self, now: float, *, accepted: bool) -> None:
-        """Count an outcome; find out from time to time whether a slower rate helps."""
-        if self.is_closed or (accepted and not self.is_active and self._usual_share is None):
+        """Count an outcome. Find out at intervals whether a slower rate helps."""
+        if self.is_closed or (accepted and not self.is_active and self._random_share is None):
             return
         self._outcomes[accepted] += 1
         total = sum(self._outcomes)
-        if total < LOOK:
+        if total < OUTCOMES_PER_LOOK:
             return
         seconds = max(now - self._looked_at, 1e-6)
         look = Look(total / seconds, self._outcomes[True] / total)
         self._outcomes, self._looked_at = [0, 0], now
-        if self._usual_share is not None:
-            if look.share < self._usual_share / 2 or look.share >= FEW:
-                self._usual_share = None
+        if self._random_share is not None:
+            if look.share < self._random_share / 2 or look.share >= FEW_REFUSALS:
+                self._random_share = None
             return
         faster = self._faster
-        if look.share >= FEW:
+        if look.share >= FEW_REFUSALS:
             self._faster = None
-        elif faster is None or look.rate > SLOWER * faster.rate:
+        elif faster is None or look.rate > COMPARED_RATE * faster.rate:
             self._faster = look if faster is None or look.rate >= faster.rate else faster
         else:
             # A limit of the rate accepts the same number of requests, so a larger share.
             expected = min(1.0, faster.share * faster.rate / look.rate)
             self._faster = look
             if look.share < (faster.share + expected) / 2:
-                self._usual_share, self._faster = look.share, None
+                self._random_share, self._faster = look.share, None
                 self.rate, self._learnt_rate = faster.rate, math.inf
 
     def _count(self, now: float) -> None:
         """Count an accepted request."""
         if not self._first_accepted:
             self._first_accepted = now
-        faded = math.exp((self._last_accepted - now) / MEMORY)
-        self._goodput = self._goodput * faded + 1.0 / MEMORY
+        decay = math.exp((self._last_accepted - now) / MEMORY)
+        self._goodput = self._goodput * decay + 1.0 / MEMORY
         self._last_accepted = now
 
     def _current_goodput(self, now: float) -> float:
-        """Return the accepted requests a second of the last seconds."""
+        """Return the accepted requests per second of the last seconds."""
         if not self._first_accepted:
             return 0.0
-        known = 1.0 - math.exp((self._first_accepted - now) / MEMORY)
-        return self._goodput * math.exp((self._last_accepted - now) / MEMORY) / max(known, 0.2)
+        observed_share = 1.0 - math.exp((self._first_accepted - now) / MEMORY)
+        return (
+            self._goodput
+            * math.exp((self._last_accepted - now) / MEMORY)
+            / max(observed_share, 0.2)
+        )
 
 
 class Waiter(NamedTuple):
@@ -282,7 +294,7 @@ class Waiter(NamedTuple):
     place: int
     """The order of the line: the number of its first attempt."""
     due: float
-    """When it may be sent at the earliest."""
+    """The earliest time at which it may be sent."""
     turn: asyncio.Future[Sent | None]
 
 
@@ -290,9 +302,9 @@ class RateLimitLine:
     """The requests that wait because of a rate limit, the oldest first."""
 
     def __init__(self, limit: RateLimit, give_up_after: float, give_up: Callable[[], None]) -> None:
-        """`give_up` is called if the endpoint only refuses for more than `give_up_after` seconds.
+        """Create a line. `give_up` is called if the endpoint refuses for `give_up_after` seconds.
 
-        It is called again while that lasts.
+        It is called again while the refusals last.
         """
         self.limit = limit
         self._give_up_after = give_up_after
@@ -304,60 +316,61 @@ class RateLimitLine:
         return len(self._waiters)
 
     async def turn(self, place: int, due: float) -> Sent | None:
-        """Wait until a request may be sent; None where its owner must look at the endpoint again.
+        """Wait until a request may be sent. Return None where its owner must check the endpoint
+        again.
 
-        A request that is returned must be passed to `sent` or `lost`.
+        A returned request must be passed to `mark_sent` or `note_lost`.
         """
         waiter = Waiter(place, due, asyncio.get_running_loop().create_future())
-        insort(self._waiters, waiter, key=lambda each: each.place)
-        self._look()
+        insort(self._waiters, waiter, key=lambda queued: queued.place)
+        self._send_due()
         try:
             return await waiter.turn
         except asyncio.CancelledError:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
             elif not waiter.turn.cancelled() and (sent := waiter.turn.result()) is not None:
-                self.lost(sent)
+                self.note_lost(sent)
             raise
 
     def wake(self) -> None:
-        """Let every request that waits look at the endpoint again."""
+        """Let every request that waits check the endpoint again."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.turn.done():
                 waiter.turn.set_result(None)
 
-    def sent(self, sent: Sent) -> Sent:
+    def mark_sent(self, sent: Sent) -> Sent:
         """Note that a request leaves now."""
         sent.at = monotonic()
         if self.limit.is_active:
             loop = asyncio.get_running_loop()
-            sent.timer = loop.call_later(self.limit.patience, self.accepted, sent)
+            sent.timer = loop.call_later(self.limit.patience, self.note_accepted, sent)
         return sent
 
-    def accepted(self, sent: Sent) -> None:
+    def note_accepted(self, sent: Sent) -> None:
         """Note that a request was not refused."""
         self._settle(sent)
-        self.limit.accepted(sent, monotonic())
+        self.limit.note_accepted(sent, monotonic())
         if self._waiters:
-            self._look()
+            self._send_due()
 
-    def refused(self, sent: Sent, asked: float | None, failures: int) -> float:
-        """Note a refusal; return how long its request waits."""
+    def note_refusal(self, sent: Sent, requested_wait: float | None, failures: int) -> float:
+        """Note a refusal. Return how long its request waits."""
         self._settle(sent)
-        wait = self.limit.refused(sent, asked, failures, monotonic())
-        self._look()
+        wait = self.limit.note_refusal(sent, requested_wait, failures, monotonic())
+        self._send_due()
         return wait
 
-    def lost(self, sent: Sent) -> None:
-        """Note that a request came to no end that says anything about the limit."""
+    def note_lost(self, sent: Sent) -> None:
+        """Note that a request ended without any information about the limit."""
         self._settle(sent)
-        self.limit.lost(sent, monotonic())
+        self.limit.note_lost(sent, monotonic())
         if self._waiters:
-            self._look()
+            self._send_due()
 
     def close(self) -> None:
-        """Stop the clock."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -366,8 +379,8 @@ class RateLimitLine:
             sent.timer.cancel()
             sent.timer = None
 
-    def _look(self) -> None:
-        """Send whatever may be sent now; look again when the next request may be."""
+    def _send_due(self) -> None:
+        """Send every request that may be sent now. Set a timer for the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -386,7 +399,7 @@ class RateLimitLine:
             if wait <= 0:
                 wait = min(waiter.due for waiter in self._waiters) - now
             wait = max(0.001, min(wait, patience))
-            self._timer = asyncio.get_running_loop().call_later(wait, self._look)
+            self._timer = asyncio.get_running_loop().call_later(wait, self._send_due)
             return
 
     def _first_due(self, now: float) -> Waiter | None:

@@ -1,9 +1,9 @@
 """Checks over all replies of a job, for faults of an endpoint that no single reply shows.
 
-Each check looks at one reply after the other, in the order in which they are entered, and keeps
-counters only: memory does not grow with the number of questions. A check that finds a fault gives
-a notice for the results. A notice never stops a run. A session asks for the notices while it runs
-(`ReplyChecks.news`), so that a fault is reported before all replies are paid for.
+Each check looks at the replies in the order in which they are entered. It keeps only counters, so
+memory does not grow with the number of questions. A check that finds a fault gives a notice for the
+results. A notice never stops a run. A session asks for the notices while it runs
+(`ReplyChecks.new_notices`), so that a fault is reported before all replies are paid for.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, ClassVar
 from zlib import crc32
 
-from keju.engine.shift_check import ShiftTest, placed_answer
+from keju.engine.shift_check import ShiftTest, make_placed_answer
 from keju.errors import Notice
 from keju.types import CUT, Reading, Reply
 
 if TYPE_CHECKING:
     from keju.engine.job import Job
 
-FEW = 10
-"""The fewest replies from which a check concludes anything about all of them."""
-MANY = 500
-"""Replies that are enough to judge a whole exam by."""
+MIN_REPLIES = 10
+"""The fewest replies that allow a conclusion about all of them."""
+ENOUGH_REPLIES = 500
+"""The number of replies that are enough to judge a whole exam."""
 SHORT_TEXT = 20
-"""Characters of a reply that states a label and not much more."""
+"""Characters of a reply that contains little more than a label."""
 LONG_TEXT = 200
-"""Characters of a reply that hardly comes twice when it is sampled."""
+"""Characters of a sampled reply that is unlikely to come twice."""
 MOST_REPLIES = 0.9
-"""The share of replies that a fault concerns if it concerns all of them in principle."""
+"""The share of replies with a fault that in principle affects all of them."""
 SHARE = 0.01
 """The share of replies above which a fault of single replies is reported."""
 SHOWN_TEXT = 60
@@ -39,36 +39,36 @@ SHOWN_TEXT = 60
 
 
 class ReplyCheck:
-    """One check; it sees every reply that is not an error."""
+    """One check. It sees every reply that is not an error."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
 
     @classmethod
     def applies(cls, _job: Job, /) -> bool:
-        """Whether the check can find anything in the replies of a job."""
+        """Whether the check can find a fault in the replies of a job."""
         return True
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float) -> None:
-        """Count one reply; `reading` is the headline reader's, `at` the time of its record."""
+        """Count one reply. `reading` is the headline reader's, `at` the time of its record."""
 
     def notices(self) -> Iterator[Notice]:
-        """Yield what the replies so far show."""
+        """Yield notices about the replies so far."""
         yield from ()
 
 
 class SameReply(ReplyCheck):
-    """The endpoint gives one and the same reply to different questions.
+    """The endpoint gives the same reply to different questions.
 
-    The most frequent texts are counted as Misra and Gries do, so that any number of different
-    texts takes the same memory. A count is at most one part in `COUNTED` too low.
+    The most frequent texts are counted with the algorithm of Misra and Gries. So any number of
+    different texts takes the same memory. A count is at most one part in `COUNTED` too low.
     """
 
     COUNTED: ClassVar = 64
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self.replies = self.right = 0
+        self.replies = self.correct_count = 0
         self._counts: dict[int, int] = {}
         self._texts: dict[int, str] = {}
 
@@ -86,7 +86,7 @@ class SameReply(ReplyCheck):
         else:
             return
         self.replies += 1
-        self.right += reading.score.outcome == "correct"
+        self.correct_count += reading.score.outcome == "correct"
         counts = self._counts
         if key in counts:
             counts[key] += 1
@@ -94,31 +94,38 @@ class SameReply(ReplyCheck):
             counts[key] = 1
             self._texts[key] = reply.text[: 4 * SHOWN_TEXT] or reading.answer.value or ""
         else:
-            self._counts = {known: n - 1 for known, n in counts.items() if n > 1}
-            self._texts = {known: self._texts[known] for known in self._counts}
+            self._counts = {
+                counted_key: count - 1 for counted_key, count in counts.items() if count > 1
+            }
+            self._texts = {counted_key: self._texts[counted_key] for counted_key in self._counts}
 
     @property
     def _enough_labels(self) -> float:
-        """The number of replies that have to be one label: a weak model may prefer it at first."""
-        return max(2 * FEW, min(MANY, MOST_REPLIES * len(self.job.exam.samples)))
+        """The number of replies that must be one label, since a weak model may prefer it at
+        first."""
+        return max(2 * MIN_REPLIES, min(ENOUGH_REPLIES, MOST_REPLIES * len(self.job.exam.samples)))
 
     def notices(self) -> Iterator[Notice]:
         """Yield the most frequent text, unless it is the right answer to nearly all questions."""
-        if not self._counts or self.replies < FEW or self.right > MOST_REPLIES * self.replies:
+        if (
+            not self._counts
+            or self.replies < MIN_REPLIES
+            or self.correct_count > MOST_REPLIES * self.replies
+        ):
             return
-        key, part = max(self._counts.items(), key=lambda item: item[1])
-        text = _shown(self._texts[key])
+        key, frequency = max(self._counts.items(), key=lambda item: item[1])
+        text = _shorten(self._texts[key])
         is_short = len(text) <= SHORT_TEXT
-        least = self.replies if is_short else MOST_REPLIES * self.replies
-        if part >= least and not (is_short and self.replies < self._enough_labels):
-            yield Notice("same_reply", {"part": part, "whole": self.replies, "text": text})
+        required_count = self.replies if is_short else MOST_REPLIES * self.replies
+        if frequency >= required_count and not (is_short and self.replies < self._enough_labels):
+            yield Notice("same_reply", {"part": frequency, "whole": self.replies, "text": text})
 
 
 class PromptTokens(ReplyCheck):
     """The endpoint's count of prompt tokens stays the same while the prompts get longer.
 
-    Only some prompts of a large exam are measured. What counts are the prompts with the highest
-    number of tokens: on a server that reads whole prompts, they are few and of about one length.
+    Only some prompts of a large exam are measured. The check uses the prompts with the highest
+    number of tokens. On a server that reads whole prompts, these are few and have similar lengths.
     """
 
     MEASURED: ClassVar = 2000
@@ -128,7 +135,8 @@ class PromptTokens(ReplyCheck):
     RATIO: ClassVar = 1.2
     LEAST_SHARE: ClassVar = 0.05
     SAME_SPREAD: ClassVar = 100
-    """The same for a count that never changes: prompts with equal examples differ by little."""
+    """The same for a count that never changes, since prompts with equal examples differ by
+    little."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -137,19 +145,19 @@ class PromptTokens(ReplyCheck):
 
     @classmethod
     def applies(cls, job: Job, /) -> bool:
-        """Whether a reply's count of tokens is that of one prompt."""
+        """Whether a reply's count of tokens refers to one prompt."""
         return not job.acts
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float) -> None:
         """Compare the count of tokens with the length of the prompt, for some questions."""
-        item, epoch = divmod(unit, self.job.epochs)
+        sample_index, epoch = divmod(unit, self.job.epochs)
         tokens = reply.usage.input
-        if epoch or item % self._step or not tokens or reply.episode is not None:
+        if epoch or sample_index % self._step or not tokens or reply.episode is not None:
             return
         self.prompts += 1
         if tokens < self.tokens:
             return
-        prompt = self.job.exam.render(self.job.exam.samples[item])
+        prompt = self.job.exam.render(self.job.exam.samples[sample_index])
         texts = [message.content for message in prompt.prefix.messages]
         size = sum(len(text.encode("utf-8", "replace")) for text in (*texts, prompt.text))
         if tokens > self.tokens:
@@ -162,7 +170,7 @@ class PromptTokens(ReplyCheck):
         is_frequent = self.capped >= max(self.FEWEST, self.LEAST_SHARE * self.prompts)
         spread = self.longest - self.shortest
         is_capped = spread >= self.SPREAD and self.longest >= self.RATIO * self.shortest
-        is_constant = self.capped == self.prompts >= 2 * FEW and spread >= self.SAME_SPREAD
+        is_constant = self.capped == self.prompts >= 2 * MIN_REPLIES and spread >= self.SAME_SPREAD
         if is_frequent and (is_capped or is_constant):
             yield Notice(
                 "prompt_tokens_capped",
@@ -181,24 +189,24 @@ class SeveralChoices(ReplyCheck):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self.replies = self.part = self.most = 0
+        self.replies = self.affected = self.max_choices = 0
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float) -> None:
         """Count a reply with more than one choice."""
         self.replies += 1
         if reply.choices > 1:
-            self.part += 1
-            self.most = max(self.most, reply.choices)
+            self.affected += 1
+            self.max_choices = max(self.max_choices, reply.choices)
 
     def notices(self) -> Iterator[Notice]:
         """Yield how many replies have several choices."""
-        if self.part:
-            values = {"part": self.part, "whole": self.replies, "most": self.most}
+        if self.affected:
+            values = {"part": self.affected, "whole": self.replies, "most": self.max_choices}
             yield Notice("several_choices", values)
 
 
 class LabelLogprobs(ReplyCheck):
-    """The log-probabilities of labels are no numbers, above 0, or equal for two labels."""
+    """The log-probabilities of labels are not numbers, are above 0, or are equal for two labels."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -211,7 +219,7 @@ class LabelLogprobs(ReplyCheck):
         return job.sampling.decode == "labels"
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float) -> None:
-        """Count what is wrong with the log-probabilities of a reply."""
+        """Count the faults of a reply's log-probabilities."""
         self.replies += 1
         self.ties += reading.answer.reason == "tie"
         if reply.logprob_issue:
@@ -232,7 +240,7 @@ class EqualRepeats(ReplyCheck):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self._first = array("I", bytes(4 * len(job.exam.samples)))
+        self._first_checksums = array("I", bytes(4 * len(job.exam.samples)))
         """By sample: a checksum of its first text, 0 where there is none."""
         self.pairs = self.equal = self.long_pairs = self.long_equal = self.wrong = 0
 
@@ -245,13 +253,13 @@ class EqualRepeats(ReplyCheck):
         """Compare a reply with the first one to the same question."""
         if reply.label_logprobs is not None or not reply.text:
             return
-        item, text = unit // self.job.epochs, reply.text
+        sample_index, text = unit // self.job.epochs, reply.text
         checksum = crc32(text.encode("utf-8", "replace")) or 1
-        first = self._first[item]
-        if not first:
-            self._first[item] = checksum
+        first_checksum = self._first_checksums[sample_index]
+        if not first_checksum:
+            self._first_checksums[sample_index] = checksum
             return
-        is_equal, is_long = checksum == first, len(text) >= LONG_TEXT
+        is_equal, is_long = checksum == first_checksum, len(text) >= LONG_TEXT
         self.pairs += 1
         self.equal += is_equal
         self.long_pairs += is_long
@@ -259,13 +267,15 @@ class EqualRepeats(ReplyCheck):
         self.wrong += reading.score.outcome != "correct"
 
     def notices(self) -> Iterator[Notice]:
-        """Yield that repeats add nothing.
+        """Yield a notice if repeats add nothing.
 
-        Short replies may well be equal where the model is sure of its answer, so all of them have
-        to be equal, and some of them wrong.
+        Short replies may be equal because the model is sure of its answer. So all of them must be
+        equal, and some of them wrong.
         """
-        are_long = self.long_pairs >= FEW and self.long_equal >= self.ALMOST_ALL * self.long_pairs
-        are_all = self.pairs >= FEW and self.equal == self.pairs and self.wrong > 0
+        are_long = (
+            self.long_pairs >= MIN_REPLIES and self.long_equal >= self.ALMOST_ALL * self.long_pairs
+        )
+        are_all = self.pairs >= MIN_REPLIES and self.equal == self.pairs and self.wrong > 0
         if are_long or are_all:
             temperature = self.job.sampling.temperature
             values = {"part": self.equal, "whole": self.pairs, "temperature": temperature}
@@ -273,7 +283,7 @@ class EqualRepeats(ReplyCheck):
 
 
 class TextElsewhere(ReplyCheck):
-    """Replies have no text; what the model wrote is in another field."""
+    """Replies have no text, because the endpoint puts it in another field."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -298,7 +308,7 @@ class TextElsewhere(ReplyCheck):
             self.fields["reasoning"] += 1
 
     def notices(self) -> Iterator[Notice]:
-        """Yield where the texts are."""
+        """Yield the fields that contain the texts."""
         for field, part in sorted(self.fields.items()):
             if part > SHARE * self.replies:
                 values = {"part": part, "whole": self.replies, "share": part / self.replies}
@@ -310,7 +320,7 @@ class ServerLimit(ReplyCheck):
 
     FEWEST: ClassVar = 5
     MOST_TOKENS: ClassVar = 1024
-    """A longer reply may well have filled the context of a model."""
+    """A longer reply may have filled the context of a model."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -319,7 +329,7 @@ class ServerLimit(ReplyCheck):
 
     @classmethod
     def applies(cls, job: Job, /) -> bool:
-        """Whether the length of a reply is left to the endpoint."""
+        """Whether the endpoint decides the length of a reply."""
         return job.token_limit is None and job.sampling.decode == "generate" and not job.acts
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float) -> None:
@@ -337,22 +347,22 @@ class ServerLimit(ReplyCheck):
 
 
 class Shifted(ReplyCheck):
-    """Replies belong to other questions than those that they are recorded for."""
+    """Replies are recorded for other questions than those that they answer."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         self._shift = ShiftTest()
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float) -> None:
-        """Keep the first answers, to compare them with other questions."""
-        item, epoch = divmod(unit, self.job.epochs)
+        """Store the first answers, to compare them with other questions."""
+        sample_index, epoch = divmod(unit, self.job.epochs)
         if epoch or self._shift.is_full:
             return
-        sample = self.job.exam.samples[item]
+        sample = self.job.exam.samples[sample_index]
         if sample.target:
             is_right = reading.score.outcome == "correct"
             value = reading.answer.value
-            answer = placed_answer(sample.subset, sample.target, value, is_right=is_right)
+            answer = make_placed_answer(sample.subset, sample.target, value, is_right=is_right)
             self._shift.add(at - reply.seconds, at, answer)
 
     def notices(self) -> Iterator[Notice]:
@@ -383,39 +393,46 @@ class ReplyChecks:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._checks = [check(job) for check in CHECKS if check.applies(job)]
-        self._seen = 0
+        self._reply_count = 0
         self._next_look = self.FIRST_LOOK
         self._reported: set[str] = set()
 
     def see(self, unit: int, reply: Reply, reading: Reading, at: float = 0.0) -> None:
         """Let every check see a reply that is not an error."""
-        self._seen += 1
+        self._reply_count += 1
         for check in self._checks:
             check.see(unit, reply, reading, at)
 
-    def notices(self, *, asked: bool = True, declared: Collection[str] = ()) -> Iterator[Notice]:
-        """Yield what the replies show.
+    def notices(
+        self, *, check_model: bool = True, declared: Collection[str] = ()
+    ) -> Iterator[Notice]:
+        """Yield the notices of all checks.
 
-        `asked` says that Keju sent the requests. `declared` are names that the settings allow
-        endpoints to report for the model.
+        `check_model` is true if Keju sent the requests. `declared` are names that the settings
+        allow endpoints to report for the model.
         """
-        if asked:
+        if check_model:
             yield from _other_model(self._job, declared)
         for check in self._checks:
             yield from check.notices()
 
-    def news(self) -> list[Notice]:
-        """Return the notices that were not returned before; rarely looks, so that it is cheap."""
-        if self._seen < self._next_look:
+    def new_notices(self) -> list[Notice]:
+        """Return the notices that were not returned before. It rarely looks, so that it is
+        cheap."""
+        if self._reply_count < self._next_look:
             return []
-        while self._next_look <= self._seen:
+        while self._next_look <= self._reply_count:
             self._next_look *= 2
-        fresh = [each for each in self.notices(asked=False) if each.code not in self._reported]
-        self._reported.update(each.code for each in fresh)
-        return fresh
+        notices = [
+            notice
+            for notice in self.notices(check_model=False)
+            if notice.code not in self._reported
+        ]
+        self._reported.update(notice.code for notice in notices)
+        return notices
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return the beginning of a text in one line."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN_TEXT else line[:SHOWN_TEXT] + "…"
@@ -423,45 +440,45 @@ def _shown(text: str) -> str:
 
 # --- names of models ----------------------------------------------------------------------------
 
-# What may follow the name of a model without making it another one: `-2024-08-06`, `-20241022`,
-# `-0613`, `-001`, `-latest`, `:latest`, `:free`, `@20240620`, `.gguf`.
+# Suffixes that do not make the name of a model another name: `-2024-08-06`, `-20241022`, `-0613`,
+# `-001`, `-latest`, `:latest`, `:free`, `@20240620`, `.gguf`.
 _SUFFIX = re.compile(
     r"(?:[-@_.](?:20\d\d-?[01]\d-?[0-3]\d|[01]\d[0-3]\d|00\d|latest|0)|:[a-z0-9._-]+|\.gguf)\Z"
 )
 
 
-def is_same_model(asked: str, reported: str) -> bool:
-    """Whether an endpoint's name for its model is only another spelling of the one asked for.
+def is_same_model(requested: str, reported: str) -> bool:
+    """Whether an endpoint's name for its model is only another spelling of the requested one.
 
-    Folders before a name, dates and tags after it, the ending of a file and upper case do not
-    count: ``openai/gpt-4o`` is ``gpt-4o-2024-08-06``, but not ``gpt-4o-mini``.
+    Folders before a name, dates and tags after it, the file extension and upper case do not count:
+    ``openai/gpt-4o`` equals ``gpt-4o-2024-08-06``, but not ``gpt-4o-mini``.
     """
-    return _bare_name(asked) == _bare_name(reported)
+    return _bare_name(requested) == _bare_name(reported)
 
 
 def _bare_name(name: str) -> str:
-    """Return a name without what may differ between two spellings of it."""
-    bare = name.strip().rstrip("/").rpartition("/")[2].casefold()
-    while (shorter := _SUFFIX.sub("", bare)) != bare and shorter:
-        bare = shorter
-    return bare
+    """Return a name without the parts that may differ between two spellings of it."""
+    bare_name = name.strip().rstrip("/").rpartition("/")[2].casefold()
+    while (shorter := _SUFFIX.sub("", bare_name)) != bare_name and shorter:
+        bare_name = shorter
+    return bare_name
 
 
 def _other_model(job: Job, declared: Collection[str]) -> Iterator[Notice]:
-    """Yield that replies come from a model that was not asked for, by its name."""
+    """Yield a notice if replies come from another model than the requested one, by its name."""
     if not job.model:
         return
-    others = {
+    other_names = {
         name: part
-        for name, part in job.reported.most_common()
+        for name, part in job.reported_names.most_common()
         if part > 0 and name not in declared and not is_same_model(job.model, name)
     }
-    if others:
+    if other_names:
         values = {
             "asked": job.model,
-            "reported": next(iter(others)),
-            "names": len(others),
-            "part": sum(others.values()),
-            "whole": sum(job.reported.values()),
+            "reported": next(iter(other_names)),
+            "names": len(other_names),
+            "part": sum(other_names.values()),
+            "whole": sum(job.reported_names.values()),
         }
         yield Notice("other_model", values)

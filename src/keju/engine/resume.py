@@ -1,6 +1,7 @@
-"""What a run has answered already: its records that count, by the jobs whose requests they answer.
+"""The answers that a run already has: its records that count, by the jobs whose requests they
+answer.
 
-Which records count says the rule in `keju.runs.run`.
+The rule in `keju.runs.run` decides which records count.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ import msgspec
 
 from keju.benchmarks.choices import restore_order
 from keju.benchmarks.samples import DigestTable
-from keju.engine.cores import on_all_cores
-from keju.engine.job import Job, exams_of, make_jobs
+from keju.engine.cores import map_on_all_cores
+from keju.engine.job import Job, describe_exams, make_jobs
 from keju.engine.limits import Meter
 from keju.errors import DataError, UsageError
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import NEVER
-from keju.runs.run import Requests, Run, counting, key_digest
-from keju.runs.sameness import changed_files
+from keju.runs.run import Requests, Run, key_digest, select_counting
+from keju.runs.sameness import find_changed_files
 from keju.types import FaultKind, Reading, Record, Reply, Sample
 
 KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter"})
-"""Errors that are the outcome of a sample; all others are asked again."""
+"""Errors that are the outcome of a sample. All other errors are asked again."""
 
 
-MOST_LENGTHS = 200_000
-"""Questions whose earlier replies are kept in mind for the order of the work."""
+MAX_LENGTHS = 200_000
+"""The most questions whose earlier replies are kept in memory for the order of the work."""
 
 
 class JobRequests(Requests):
-    """The requests of several jobs, one job's units after the other's."""
+    """The requests of several jobs, one job's units after another's."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.jobs = jobs
@@ -57,10 +58,10 @@ class JobRequests(Requests):
         return table
 
     def target(self, number: int) -> int:
-        """A checksum of the gold answer of a request."""
+        """Return a checksum of the gold answer of a request."""
         if self._targets:  # they were made with `by_hash`
             return self._targets[number]
-        position, unit = self.place(number)
+        position, unit = self.locate(number)
         job = self.jobs[position]
         return crc32(job.exam.samples[unit // job.epochs].target.encode())
 
@@ -76,13 +77,13 @@ class JobRequests(Requests):
         return DigestTable(digests, size=self._starts[-1])
 
     def forget(self) -> None:
-        """Let go of the tables, which are made again where they are needed."""
+        """Delete the tables. They are created again where they are needed."""
         self._targets = array("I")
         for table in ("by_hash", "by_key"):
             self.__dict__.pop(table, None)
 
-    def place(self, number: int) -> tuple[int, int]:
-        """The position of the job, and its unit, that a request is of."""
+    def locate(self, number: int) -> tuple[int, int]:
+        """Return the position of the job of a request, and its unit."""
         position = bisect_right(self._starts, number) - 1
         return position, number - self._starts[position]
 
@@ -100,98 +101,102 @@ class StoredReply(NamedTuple):
         return restore_order(self.job.exam.samples[self.unit // self.job.epochs], self.record.order)
 
     def enter(self, readings: tuple[Reading, ...]) -> None:
-        """Enter the reply on the scoreboards as it was read."""
+        """Enter the reply on the scoreboards with these readings."""
         record = msgspec.structs.replace(self.record, readings=readings)
         self.job.enter(self.unit, record, record.order)
 
 
-def stored_replies(
+def iter_stored_replies(
     run: Run, requests: JobRequests, *, match_keys: bool = True
 ) -> Iterator[StoredReply]:
-    """The records of a run that count, errors among them, in the order of its journal.
+    """Yield the records of a run that count, including errors, in the order of its journal.
 
-    A later one of the same unit takes the place of an earlier one.
+    A later record of the same unit replaces an earlier one.
     """
     for number, _, record in run.counting(requests, match_keys=match_keys):
-        position, unit = requests.place(number)
+        position, unit = requests.locate(number)
         yield StoredReply(requests.jobs[position], unit, record)
 
 
-def read_anew(
+def reread_replies(
     replies: Iterable[StoredReply], jobs: Sequence[Job]
 ) -> Iterator[tuple[StoredReply, tuple[Reading, ...]]]:
-    """Stored replies of these jobs with what their readers make of them today, by all cores."""
+    """Yield stored replies of these jobs with the readings of today's readers. Use all cores."""
     positions = {id(job): position for position, job in enumerate(jobs)}
 
     def send(stored: StoredReply) -> tuple[int, int, Reply, tuple[int, ...]]:
         record, job = stored.record, stored.job
         return positions[id(job)], stored.unit // job.epochs, record.reply, record.order
 
-    def read(sent: tuple[int, int, Reply, tuple[int, ...]]) -> tuple[Reading, ...]:
-        position, index, reply, order = sent
+    def read(arguments: tuple[int, int, Reply, tuple[int, ...]]) -> tuple[Reading, ...]:
+        position, index, reply, order = arguments
         return jobs[position].grade(index, reply, order)
 
-    return on_all_cores(read, replies, send)
+    return map_on_all_cores(read, replies, send)
 
 
-def requests_of(run: Run, data_dir: str | None = None) -> JobRequests:
-    """The requests of the exams of a run.
+def load_requests(run: Run, data_dir: str | None = None) -> JobRequests:
+    """Return the requests of the exams of a run.
 
-    UsageError where their data is not at hand, or is not what the run was asked and graded by.
+    Raise UsageError if their data is missing or differs from the data of the run.
     """
     jobs = make_jobs(run.config(data_dir))
-    requests, changed = JobRequests(jobs), changed_files(run.manifest, exams_of(jobs))
-    if changed and not _all_fit(run, requests):
-        raise DataError("run_data_changed", file=changed[0])
+    requests, changed_names = (
+        JobRequests(jobs),
+        find_changed_files(run.manifest, describe_exams(jobs)),
+    )
+    if changed_names and not _all_fit(run, requests):
+        raise DataError("run_data_changed", file=changed_names[0])
     return requests
 
 
 def _all_fit(run: Run, requests: JobRequests) -> bool:
     """Whether the exams have the question and the answer of every reply that counts."""
-    fitting = 0
+    matching = 0
     for number, _, record in run.counting(requests, match_keys=False):
-        position, unit = requests.place(number)
+        position, unit = requests.locate(number)
         job = requests.jobs[position]
         sample = restore_order(job.exam.samples[unit // job.epochs], record.order)
         if record.target != sample.target:
             return False
-        fitting += 1
-    return fitting == sum(1 for _ in run.counting())
+        matching += 1
+    return matching == sum(1 for _ in run.counting())
 
 
-def answers_of(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sample | None, Record]]:
-    """Each record that counts, once and graded, after its question as the exam has it.
+def iter_answers(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sample | None, Record]]:
+    """Yield each record that counts, once and graded, after its question in the exam.
 
-    In the order of the exams, and read anew where stored scores cannot be believed; without
-    `requests` in the order of the journal, as stored, and without questions.
+    With `requests`, the order is that of the exams, and replies are read again where stored scores
+    cannot be trusted. Without, the order is that of the journal, with stored scores and without
+    questions.
     """
     if requests is None:
         yield from ((None, record) for _, record in run.answers())
         return
     stored = StoredScores(
-        requests, run.records, run.manifest.believed_from(exams_of(requests.jobs))
+        requests, run.records, run.manifest.find_trusted_start(describe_exams(requests.jobs))
     )
     for number, record in run.answers(requests, read=stored.read):
-        position, unit = requests.place(number)
+        position, unit = requests.locate(number)
         job = requests.jobs[position]
         yield job.exam.samples[unit // job.epochs], record
 
 
-def graded_records(run: Run) -> Iterator[Record]:
-    """The records that count, graded; read anew where that is called for and the data is there."""
+def iter_graded_records(run: Run) -> Iterator[Record]:
+    """Yield the records that count, graded. Read them again where necessary, if the data is
+    available."""
     try:
-        requests = requests_of(run)
+        requests = load_requests(run)
     except UsageError:
         requests = None
-    return (record for _, record in answers_of(run, requests))
+    return (record for _, record in iter_answers(run, requests))
 
 
 class StoredScores:
-    """Which scores of a journal's lines are believed: those that reading anew would give too.
+    """Decides which stored scores are trusted: those that reading again would give too.
 
-    A line must have been written under the readers and settings of today, in the journal from the
-    place `since` on; its checksum must show that it is what was written; and the gold answer must
-    be the same.
+    A line must have been written with today's readers and settings, in the journal from the place
+    `since` on. Its checksum must match. The gold answer must be the same.
     """
 
     def __init__(self, requests: JobRequests, records: Records, since: int) -> None:
@@ -200,22 +205,22 @@ class StoredScores:
         self._since = since
         self._names = [tuple(reader.name for reader in job.readers) for job in requests.jobs]
 
-    def believed(self, position: int, number: int, start: int, record: Record) -> bool:
-        """Whether the scores of the record that `records` gave last are believed.
+    def is_trusted(self, position: int, number: int, start: int, record: Record) -> bool:
+        """Whether to trust the scores of the record that `records` returned last.
 
-        It answers request `number`, of the job at `position`, and its line begins at `start`.
+        It answers request `number`, of the job at `position`. Its line begins at `start`.
         """
         return (
             start >= self._since
-            and self._records.sealed
+            and self._records.is_sealed
             and tuple([reading.reader for reading in record.readings]) == self._names[position]
             and crc32(record.target.encode()) == self._requests.target(number)
         )
 
     def read(self, number: int, start: int, record: Record) -> Record:
-        """The record with its stored readings if they are believed, else with new ones."""
-        position, unit = self._requests.place(number)
-        if self.believed(position, number, start, record):
+        """Return the record with its stored readings if they are trusted, else with new ones."""
+        position, unit = self._requests.locate(number)
+        if self.is_trusted(position, number, start, record):
             return record
         job = self._requests.jobs[position]
         readings = job.grade(unit // job.epochs, record.reply, record.order)
@@ -223,14 +228,14 @@ class StoredScores:
 
 
 class Recalled:
-    """Which units need not be asked, by job."""
+    """The units that need not be asked, by job."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.done = [bytearray(job.units) for job in jobs]
         self.damaged = 0
         """Journal lines that could not be read."""
         self.spent = Meter()
-        """What the jobs' lines in the journal have cost, with those that no longer count."""
+        """The cost of the jobs' lines in the journal, including those that no longer count."""
         self.unused = 0
         """Questions with stored replies that would no longer count."""
         self.lengths: dict[str, float] = {}
@@ -238,24 +243,24 @@ class Recalled:
 
     @property
     def count(self) -> int:
-        """How many units are known."""
-        return sum(known.count(1) for known in self.done)
+        """The number of units that need not be asked."""
+        return sum(done_mask.count(1) for done_mask in self.done)
 
 
 def recall(
     requests: JobRequests,
     path: Path,
     *,
-    believed_from: int = NEVER,
+    trusted_from: int = NEVER,
     ask_again: frozenset[FaultKind] = frozenset(),
     find_unused: bool = False,
     enter_errors: bool = False,
 ) -> Recalled:
-    """Enter the stored replies that answer exactly these requests; `path` is their journal.
+    """Enter the stored replies that answer exactly these requests. `path` is their journal.
 
-    Scores are taken as stored from the place `believed_from` on (see `StoredScores`). Errors that
-    are asked again count for nothing: all but `KEPT_FAULTS`, and those of the kinds `ask_again`.
-    With `enter_errors` they stand on the scoreboards all the same, as long as there is no reply.
+    Stored scores are used from the place `trusted_from` on (see `StoredScores`). Errors that are
+    asked again do not count: all but `KEPT_FAULTS`, and errors of the kinds `ask_again`. With
+    `enter_errors` they are entered on the scoreboards as long as there is no reply.
     """
     jobs = requests.jobs
     recalled = Recalled(jobs)
@@ -263,56 +268,58 @@ def recall(
         requests.fresh = True
         return recalled
     records = Records(path.parent, path.name)
-    placed = _metered(jobs, records.placed(), recalled.spent)
-    stored, others = StoredScores(requests, records, believed_from), _Others(requests)
-    on_other = others.see if find_unused else lambda _: None
-    for number, start, record in counting(placed, requests.by_hash, on_other=on_other):
-        position, unit = requests.place(number)
+    metered_records = _meter_records(jobs, records.with_positions(), recalled.spent)
+    stored, unmatched = StoredScores(requests, records, trusted_from), _UnmatchedReplies(requests)
+    on_other = unmatched.see if find_unused else lambda _: None
+    for number, start, record in select_counting(
+        metered_records, requests.by_hash, on_unmatched=on_other
+    ):
+        position, unit = requests.locate(number)
         job, error = jobs[position], record.reply.fault
         if error is not None and error.kind not in KEPT_FAULTS - ask_again:
-            recalled.done[position][unit] = 0  # whichever error was kept before
+            recalled.done[position][unit] = 0  # replaces an error that was kept before
             if enter_errors:
                 job.recall(unit, record, trusted=False)
             continue
-        trusted = stored.believed(position, number, start, record)
+        trusted = stored.is_trusted(position, number, start, record)
         job.recall(unit, record, trusted=trusted)
         recalled.done[position][unit] = 1
     recalled.damaged = records.damaged
-    recalled.unused = others.unused(recalled)
+    recalled.unused = unmatched.count_unused(recalled)
     return recalled
 
 
-class _Others:
+class _UnmatchedReplies:
     """Records that answer none of today's requests, counted by question.
 
-    Their questions are asked otherwise today, or are not asked. A question that has its answer
-    beside such a record lacks nothing.
+    Their questions are asked differently today, or not at all. A question that also has an answer
+    is not counted.
     """
 
     def __init__(self, requests: JobRequests) -> None:
         self._requests = requests
-        self._asked_otherwise = bytearray()
-        self._not_asked = DigestTable()
+        self._changed_requests = bytearray()
+        self._removed_questions = DigestTable()
 
     def see(self, record: Record) -> None:
-        """Take note of a reply; an error is no loss."""
+        """Note a reply. An error is not a loss."""
         if record.reply.error is not None:
             return
         key = key_digest(record.bench, record.id, record.arm, record.epoch)
-        table, flags = self._requests.by_key, self._asked_otherwise
+        table, flags = self._requests.by_key, self._changed_requests
         flags += bytes(len(table) - len(flags))
         number = table.find(key)
         if number >= 0:
             flags[number] = 1
         else:
-            self._not_asked.add(key)
+            self._removed_questions.add(key)
 
-    def unused(self, recalled: Recalled) -> int:
-        """How many questions have stored replies of which none counts."""
+    def count_unused(self, recalled: Recalled) -> int:
+        """Return how many questions have stored replies of which none counts."""
         done = b"".join(recalled.done)
-        pairs = zip(self._asked_otherwise, done, strict=False)  # there may be none of the former
-        lacking = sum(seen and not known for seen, known in pairs)
-        return lacking + len(self._not_asked)
+        pairs = zip(self._changed_requests, done, strict=False)  # there may be none of the former
+        unanswered = sum(is_stored and not is_done for is_stored, is_done in pairs)
+        return unanswered + len(self._removed_questions)
 
 
 def copy_cached(
@@ -323,21 +330,25 @@ def copy_cached(
     *,
     ask_again: frozenset[FaultKind] = frozenset(),
 ) -> None:
-    """Enter what the run in `cache` answers and this one lacks.
+    """Enter replies of the run in `cache` that this run lacks.
 
-    Replies are read anew and copied into the journal, so that the folder stays complete in itself.
+    Replies are read again and copied into the journal, so that the folder stays complete.
     """
-    before = [bytes(known) for known in recalled.done]
+    done_before = [bytes(done_mask) for done_mask in recalled.done]
     records = Records(cache)
 
     def note_length(record: Record) -> None:
-        if record.reply.usage.output and len(recalled.lengths) < MOST_LENGTHS:
+        if record.reply.usage.output and len(recalled.lengths) < MAX_LENGTHS:
             recalled.lengths[record.id] = record.reply.usage.output
 
-    for number, _, record in counting(records.placed(), requests.by_hash, on_other=note_length):
-        position, unit = requests.place(number)
+    for number, _, record in select_counting(
+        records.with_positions(), requests.by_hash, on_unmatched=note_length
+    ):
+        position, unit = requests.locate(number)
         error = record.reply.fault
-        if not before[position][unit] and (error is None or error.kind in KEPT_FAULTS - ask_again):
+        if not done_before[position][unit] and (
+            error is None or error.kind in KEPT_FAULTS - ask_again
+        ):
             readings = requests.jobs[position].recall(unit, record, trusted=False)
             recalled.done[position][unit] = 1
             origin = record.origin or cache.name
@@ -345,12 +356,12 @@ def copy_cached(
     recalled.damaged += records.damaged
 
 
-def _metered(
-    jobs: Sequence[Job], placed: Iterable[tuple[int, Record]], spent: Meter
+def _meter_records(
+    jobs: Sequence[Job], records: Iterable[tuple[int, Record]], meter: Meter
 ) -> Iterator[tuple[int, Record]]:
-    """The same records; what this run paid for those of the jobs is counted on the way."""
-    own = {(job.exam.benchmark, job.arm) for job in jobs}
-    for start, record in placed:
-        if not record.origin and (record.bench, record.arm) in own:
-            spent.count(record.reply, record.faults)
+    """Yield the same records and count the cost that this run paid for those of the jobs."""
+    job_keys = {(job.exam.benchmark, job.arm) for job in jobs}
+    for start, record in records:
+        if not record.origin and (record.bench, record.arm) in job_keys:
+            meter.count(record.reply, record.faults)
         yield start, record

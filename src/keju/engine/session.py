@@ -1,7 +1,6 @@
-"""One session: a model is asked what a run still lacks, on a loop of its own.
+"""One session: asks a model the questions that a run still lacks, on its own event loop.
 
-The loop itself is in `keju.engine.loop`; here is what stands around it: signals, the books, the
-display.
+The loop itself is in `keju.engine.loop`. This module adds signals, bookkeeping and the display.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from keju.engine.job import Job
 from keju.engine.limits import Meter, Spending
 from keju.engine.loop import Engine, Line
 from keju.engine.open_files import PER_TOOL_SLOT, release_slots, reserve_slots
-from keju.engine.pool import Pool, book_of
+from keju.engine.pool import Pool, make_stored_endpoint
 from keju.engine.queue import (
     Expected,
     Queue,
     Rule,
     Where,
     blocks,
-    expected_lengths,
+    make_length_estimator,
 )
 from keju.engine.resume import Recalled
 from keju.engine.shares import Homes, Shares
@@ -41,11 +40,11 @@ from keju.messages import said
 from keju.models.base import Model
 from keju.models.registry import make_models
 from keju.runs.journal import VERDICTS, Journal
-from keju.runs.manifest import SessionLog, StoredSession, now
-from keju.signals import REMOTE, calling
+from keju.runs.manifest import SessionLog, StoredSession, format_now
+from keju.signals import REMOTE, call_on_loop
 
 LONG_REPLY = 60.0
-"""Seconds after which a reply that nothing bounds is worth a word."""
+"""Seconds after which Keju mentions a reply that has no token limit."""
 
 T = TypeVar("T")
 
@@ -58,12 +57,14 @@ def run_session(
     log: SessionLog,
     recalled: Recalled,
     display: Display | None,
-    already: Meter | None = None,
+    earlier_spending: Meter | None = None,
     rule: Rule | None = None,
 ) -> KejuError | None:
-    """Ask what is still to be asked; return what stopped it early.
+    """Ask all questions that are still to be asked. Return the reason that stopped it early, if
+    there is one.
 
-    `already` is what others have spent of the same budget; `rule` says when enough was asked.
+    `earlier_spending` is what other sessions have spent of the same budget. `rule` decides when
+    enough questions were asked.
     """
     total = sum(job.units for job in jobs)
     display = display or Display()
@@ -74,24 +75,28 @@ def run_session(
     try:
         if recalled.count == total and rule is None:
             return None
-        asked = iter([recalled.done])
+        mask_blocks = iter([recalled.done])
         if rule is not None:
-            asked = blocks(jobs, recalled.done, rule, config.seed)
-        first = next(asked, None)
-        if first is None:
+            mask_blocks = blocks(jobs, recalled.done, rule, config.seed)
+        first_block = next(mask_blocks, None)
+        if first_block is None:
             return None  # the rule asks for no more
-        spent = Meter()
-        spent.include(recalled.spent)
-        spent.raise_to(**log.spent)  # episodes that were broken off are in no journal
-        spent.include(already or Meter())
-        spending = Spending(config.budget, config.price, spent, log.seconds)
-        share = SHARE.get()
-        if share is not None and share.purse is not None and journal.path.name != VERDICTS:
-            spending.account = share.purse.open(share.run, spending)
+        spent_before = Meter()
+        spent_before.include(recalled.spent)
+        spent_before.raise_to(**log.total_spent)  # interrupted episodes are not in any journal
+        spent_before.include(earlier_spending or Meter())
+        spending = Spending(config.budget, config.price, spent_before, log.seconds)
+        run_share = SHARE.get()
+        if run_share is not None and run_share.purse is not None and journal.path.name != VERDICTS:
+            spending.account = run_share.purse.open(run_share.run, spending)
         files = PER_TOOL_SLOT if any(job.acts for job in jobs) else 1
         slots = reserve_slots(_slots_of(config, model), files)
-        channel, kind = _executor(_bounded(config, model, slots, display), model, spending, display)
-        lacking = [job for job, known in zip(jobs, recalled.done, strict=True) if known.count(0)]
+        channel, kind = _executor(
+            _limit_slots(config, model, slots, display), model, spending, display
+        )
+        incomplete_jobs = [
+            job for job, done_mask in zip(jobs, recalled.done, strict=True) if done_mask.count(0)
+        ]
         facts = SessionFacts(
             run=journal.path.parent.name,
             stage="judge" if journal.path.name == VERDICTS else "exam",
@@ -99,27 +104,36 @@ def run_session(
             endpoints=tuple(channel.addresses),
             jobs=jobs,
             total=total,
-            known=recalled.count,
+            reused=recalled.count,
             price=config.price,
             in_flight=lambda: channel.addresses,
         )
-        # A judge's replies have settings of their own.
-        unbounded = _unbounded(lacking) if facts.stage == "exam" and not model.bounded else []
-        session = _Session(jobs, lacking, channel, log, display, follow(facts), unbounded)
+        # A judge's replies have other settings.
+        unbounded = (
+            _exams_without_limit(incomplete_jobs)
+            if facts.stage == "exam" and not model.bounded
+            else []
+        )
+        session = _Session(jobs, incomplete_jobs, channel, log, display, follow(facts), unbounded)
         session.checked = jobs if facts.stage == "exam" else ()
-        session.declared = {name for each in config.endpoints for name in each.declared}
+        session.declared = {name for endpoint in config.endpoints for name in endpoint.declared}
         random_order = rule is not None or config.order == "random"
-        expected = None if random_order else expected_lengths(recalled.lengths)
-        order = partial(_order, config, jobs, defaultdict[Channel, set[Where]](set), expected)
-        works: Iterable[Queue | Shares]
+        estimator = None if random_order else make_length_estimator(recalled.lengths)
+        make_queue = partial(
+            _make_queue, config, jobs, defaultdict[Channel, set[Where]](set), estimator
+        )
+        queues: Iterable[Queue | Shares]
         if isinstance(channel, Pool):
             homes = Homes(channel, jobs)
-            works = (Shares(channel, homes, jobs, done, order) for done in chain([first], asked))
+            queues = (
+                Shares(channel, homes, jobs, done, make_queue)
+                for done in chain([first_block], mask_blocks)
+            )
         else:
-            works = map(partial(order, channel), chain([first], asked))
+            queues = map(partial(make_queue, channel), chain([first_block], mask_blocks))
         engine = kind(
             channel,
-            works,
+            queues,
             journal,
             on_progress=session.show,
             on_session=session.note,
@@ -132,37 +146,40 @@ def run_session(
 
 
 def _slots_of(config: TaskConfig, model: Model) -> int:
-    """Return how many connections the settings allow this process; 0 for a model inside it."""
+    """Return how many connections the settings allow this process, or 0 for a model inside it."""
     if config.executor == "ray" or not model.facts().get("endpoint"):
         return 0
     if len(config.endpoints) > 1:
-        return sum(each.concurrency or config.eval_batch_size for each in config.endpoints)
+        return sum(endpoint.concurrency or config.eval_batch_size for endpoint in config.endpoints)
     return Limits.of(config, model).concurrency
 
 
-def _bounded(config: TaskConfig, model: Model, slots: int, display: Display) -> TaskConfig:
-    """Return the settings with at most so many slots; a smaller number than asked for is shown."""
-    wanted = _slots_of(config, model)
-    if slots >= wanted:
+def _limit_slots(config: TaskConfig, model: Model, slots: int, display: Display) -> TaskConfig:
+    """Return the settings with at most `slots` slots. Warn if that is fewer than requested."""
+    requested_slots = _slots_of(config, model)
+    if slots >= requested_slots:
         return config
-    display.warn(Notice("few_open_files", {"slots": slots, "wanted": wanted}).said)
-    share = slots / wanted
+    display.warn(Notice("few_open_files", {"slots": slots, "wanted": requested_slots}).said)
+    fraction = slots / requested_slots
 
-    def part(most: int) -> int:
-        return max(1, int(most * share))
+    def scale(limit: int) -> int:
+        return max(1, int(limit * fraction))
 
     endpoints = [
-        each.model_copy(update={"concurrency": each.concurrency and part(each.concurrency)})
-        for each in config.endpoints
+        endpoint.model_copy(
+            update={"concurrency": endpoint.concurrency and scale(endpoint.concurrency)}
+        )
+        for endpoint in config.endpoints
     ]
-    most = part(config.eval_batch_size)
-    return config.model_copy(update={"eval_batch_size": most, "endpoints": endpoints})
+    batch_size = scale(config.eval_batch_size)
+    return config.model_copy(update={"eval_batch_size": batch_size, "endpoints": endpoints})
 
 
 def _executor(
     config: TaskConfig, model: Model, spending: Spending, display: Display
 ) -> tuple[Line, type[Engine]]:
-    """Who asks, and the loop that has it asked: this process, or the actors of a cluster."""
+    """Return the channel to ask and the engine that uses it: in this process or with actors of a
+    cluster."""
     if config.executor == "ray":
         from keju.engine.cluster.crew import Crew
         from keju.engine.cluster.engine import ClusterEngine
@@ -175,56 +192,60 @@ def _executor(
     return Channel(model, Limits.of(config, model), spending, seed=config.seed), Engine
 
 
-def _order(
+def _make_queue(
     config: TaskConfig,
     jobs: Sequence[Job],
     warm: Mapping[Channel, set[Where]],
-    expected: Expected | None,
+    estimator: Expected | None,
     channel: Channel,
-    done: Sequence[bytearray],
+    done_masks: Sequence[bytearray],
 ) -> Queue:
-    """The order of some work; made when the channel is open, and its model tells what it can do."""
+    """Return a queue of some work. Call this when the channel is open and the model's abilities are
+    known."""
     model = channel.model
     return Queue(
         jobs,
-        done,
+        done_masks,
         seed=config.seed,
         lanes=model.slots is not None and not model.batches,
         draw_arms=config.agent.arm_order == "random",
-        ahead=0 if model.batches else channel.concurrency.most,
+        ahead=0 if model.batches else channel.concurrency.maximum,
         caching=lambda: channel.shares_prefixes,
-        expected=expected,
+        expected=estimator,
         warm=warm[channel],
     )
 
 
 class _Session:
-    """The signals, the books and the display around an engine."""
+    """The signals, the bookkeeping and the display around an engine."""
 
     def __init__(
         self,
         jobs: Sequence[Job],
-        lacking: Sequence[Job],
+        incomplete_jobs: Sequence[Job],
         channel: Line,
         log: SessionLog,
         display: Display,
         follower: Follower | None,
         unbounded: list[str],
     ) -> None:
-        """`lacking` are the jobs that still lack replies; `unbounded` the exams whose replies may
-        be as long as the model likes, which the user is told at the first long one."""
+        """Create a session.
+
+        `incomplete_jobs` are the jobs that still lack replies. `unbounded` are the exams without a
+        limit on the length of a reply. The user gets a note about them at the first long reply.
+        """
         self.follower = follower
         self._jobs = jobs
-        self._arms = {job.arm: job.solver for job in lacking}
-        self._solvers = {job.solver: job.sampling for job in reversed(lacking)}
+        self._arms = {job.arm: job.solver for job in incomplete_jobs}
+        self._solvers = {job.solver: job.sampling for job in reversed(incomplete_jobs)}
         self._channel = channel
         self._log = log
         self._display = display
-        self._started = now()
+        self._started = format_now()
         self._endpoint = ""
         self._reported_before = self._reported()
         self._interrupts = 0
-        self._said: list[Notice] = []
+        self._shown_notices: list[Notice] = []
         self._unbounded = unbounded
         self.declared: Collection[str] = ()
         """Names that the settings allow endpoints to report for the model."""
@@ -249,7 +270,7 @@ class _Session:
     async def _run(self, engine: Engine) -> KejuError | None:
         self._loop = asyncio.get_running_loop()
         self._preparation = asyncio.current_task()
-        with _signals(self.interrupt, self._loop):
+        with _handle_signals(self.interrupt, self._loop):
             try:
                 async with AsyncExitStack() as stack:
                     await self._prepare(stack)
@@ -270,9 +291,9 @@ class _Session:
         return stop
 
     async def _prepare(self, stack: AsyncExitStack) -> None:
-        """Open whatever the questions need; `stack` closes all of it, whatever happens.
+        """Open everything that the questions need. `stack` closes all of it in every case.
 
-        Tools come before the model, so that a broken one costs nothing. What is known of both is
+        Tools come before the model, so that a broken tool costs nothing. The facts about both are
         written before the first question is asked.
         """
         for solver in self._solvers:
@@ -285,7 +306,7 @@ class _Session:
         if isinstance(self._channel, Pool):
             await self._channel.open(samplings, self._greet)
         else:
-            # The actors of a cluster load models of their own.
+            # The actors of a cluster load their own models.
             loading = self._channel.model.loading if type(self._channel) is Channel else None
             if loading is not None:
                 self._display.note(loading.said)
@@ -296,11 +317,11 @@ class _Session:
         self._endpoint = str(facts.get("endpoint", ""))
         self._log.note_endpoint(facts)
         for arm, solver in self._arms.items():
-            if told := solver.facts():
-                self._log.note_arm(arm, told)
+            if solver_facts := solver.facts():
+                self._log.note_arm(arm, solver_facts)
 
     async def _greet(self, channel: Channel) -> None:
-        """Find out what an endpoint that was opened cannot do."""
+        """Find out what an opened endpoint cannot do."""
         for notice in channel.preflight_notices(self.declared):
             self._warn(notice)
         for solver, sampling in self._solvers.items():
@@ -308,10 +329,10 @@ class _Session:
                 self._warn(notice)
 
     def interrupt(self) -> None:
-        """The first call lets what is in flight finish, the second stops at once.
+        """Let requests in flight finish at the first call, and stop at once at the second.
 
-        A reply of a model in this process is not waited for: that it is computed again when the
-        run goes on costs less than a user who waits without knowing for how long.
+        Keju does not wait for a reply of a model in this process. Computing it again later costs
+        less than a wait of unknown length.
         """
         self._interrupts += 1
         if self._engine is None:
@@ -321,21 +342,21 @@ class _Session:
             self._engine.abort()
         else:
             self._channel.stop(Interrupted("interrupted"))
-            quits = type(self._channel) is Channel and self._channel.model.quits
-            requests = self._channel.in_flight
-            code = "stopping_now" if quits else "stopping" if requests else "stopping_idle"
-            self._display.note(Notice(code, {"requests": requests}).said)
-            if quits:
+            quits_at_once = type(self._channel) is Channel and self._channel.model.quits
+            in_flight = self._channel.in_flight
+            code = "stopping_now" if quits_at_once else "stopping" if in_flight else "stopping_idle"
+            self._display.note(Notice(code, {"requests": in_flight}).said)
+            if quits_at_once:
                 self._engine.abort()
 
     def interrupt_from_outside(self) -> None:
-        """The same, from another thread than the loop's."""
+        """Do the same from another thread than the loop's."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.interrupt)
 
     def note(self, *, ended: bool = False) -> None:
-        """Write down what the session has taken and spent so far."""
-        channel, spent = self._channel, self._channel.spending
+        """Store the requests, replies and tokens of the session so far."""
+        channel, spending = self._channel, self._channel.spending
         session = StoredSession(
             started=self._started,
             endpoint=self._endpoint,
@@ -343,64 +364,66 @@ class _Session:
             seconds=round(channel.seconds, 3),
             ended=ended,
             in_flight=channel.in_flight,
-            requests=spent.requests,
+            requests=spending.requests,
             retries=channel.retries,
-            input_tokens=spent.input,
-            output_tokens=spent.output,
+            input_tokens=spending.input,
+            output_tokens=spending.output,
         )
-        if (cost := spent.cost(spent.price)) is not None:
+        if (cost := spending.cost(spending.price)) is not None:
             session.cost = cost
-        if told := channel.statistics():
-            session.cluster = told
+        if statistics := channel.statistics():
+            session.cluster = statistics
         if isinstance(channel, Pool):
             session.endpoints = channel.books()
         elif isinstance(channel, Channel) and self._endpoint:  # another session may have several
-            session.endpoints = [book_of(channel, spent, self._endpoint)]
+            session.endpoints = [make_stored_endpoint(channel, spending, self._endpoint)]
         if (server := channel.model.server) is not None:
             session.server = server.facts()
-        if begun := sum(solver.begun for solver in self._solvers):
-            session.episodes_begun = begun
-            session.episodes_finished = sum(solver.finished for solver in self._solvers)
+        if episodes_begun := sum(solver.episodes_begun for solver in self._solvers):
+            session.episodes_begun = episodes_begun
+            session.episodes_finished = sum(solver.episodes_finished for solver in self._solvers)
             session.tools = {arm: solver.statistics() for arm, solver in self._arms.items()}
         self._log.note_session(session)
 
     def _reported(self) -> Counter[str]:
-        """What the model was called in the replies that count, earlier sessions' among them."""
-        return sum((job.reported for job in self._jobs), Counter())
+        """Return the model names in the replies that count, including those of earlier sessions."""
+        return sum((job.reported_names for job in self._jobs), Counter())
 
-    def _arm(self, job: Job) -> ArmStanding:
+    def _arm_progress(self, job: Job) -> ArmStanding:
         done, errors = job.tallies[0].done, len(job.errors)
         cost = job.meter.cost(self._channel.spending.price)
         return ArmStanding(job.title, done, job.units, job.calls, job.failed_calls, errors, cost)
 
     def show(self) -> None:
-        """Show how far the session is."""
-        channel, spent = self._channel, self._channel.spending
-        heads = [job.tallies[0] for job in self._jobs]
-        counts = [sum(column) for column in zip(*(tally.counts for tally in heads), strict=True)]
-        right, _, unparsed, truncated, refused, _, errors, _ = counts
+        """Show the progress of the session."""
+        channel, spending = self._channel, self._channel.spending
+        main_tallies = [job.tallies[0] for job in self._jobs]
+        counts = [
+            sum(column) for column in zip(*(tally.counts for tally in main_tallies), strict=True)
+        ]
+        correct, _, unparsed, truncated, refused, _, errors, _ = counts
         progress = Progress(
             done=sum(counts),
             total=sum(job.units for job in self._jobs),
-            right=right,
+            right=correct,
             exams=tuple(
                 Standing(
                     job.title,
                     tally.total,
                     tally.graded,
                     tally.epochs * job.exam.rotations,
-                    self._arm(job) if job.arm else None,
+                    self._arm_progress(job) if job.arm else None,
                 )
-                for job, tally in zip(self._jobs, heads, strict=True)
+                for job, tally in zip(self._jobs, main_tallies, strict=True)
             ),
             unparsed=unparsed,
             truncated=truncated,
             refused=refused,
             errors=errors,
-            requests=spent.requests,
-            input_tokens=spent.input,
-            output_tokens=spent.output,
-            cost=spent.cost(spent.price),
+            requests=spending.requests,
+            input_tokens=spending.input,
+            output_tokens=spending.output,
+            cost=spending.cost(spending.price),
             elapsed=channel.seconds,
             in_flight=channel.in_flight,
             limit=channel.limit,
@@ -408,8 +431,8 @@ class _Session:
             waiting=channel.waiting_for,
             pause=channel.pause,
             retries=channel.retries,
-            actors=channel.standings(),
-            unasked=self._engine.unasked if self._engine is not None else None,
+            actors=channel.actor_standings(),
+            unasked=self._engine.unasked_count if self._engine is not None else None,
         )
         self._display.update(progress)
         if progress.oldest >= LONG_REPLY and self._unbounded:
@@ -420,34 +443,36 @@ class _Session:
             self.follower.progressed(progress)
 
     def _report_checks(self) -> None:
-        """Report what the replies so far show, as long as there are questions left to pay for."""
+        """Report problems that the replies so far show, as long as there are questions left to pay
+        for."""
         for job in self.checked:
-            for notice in job.checks.news() if job.missing else ():
+            for notice in job.checks.new_notices() if job.missing else ():
                 self._warn(notice, job.title if len(self.checked) > 1 else "")
 
     def _warn(self, notice: Notice, title: str = "") -> None:
-        """Show a notice, once for all arms and endpoints; `title` is the exam that it concerns."""
-        if notice not in self._said:
-            self._said.append(notice)
+        """Show a notice, once for all arms and endpoints. `title` is the exam that it concerns."""
+        if notice not in self._shown_notices:
+            self._shown_notices.append(notice)
             text = f"{title}: {notice.said}" if title else notice.said
             self._display.note(said("warning", text=text))
 
 
-def _unbounded(jobs: Sequence[Job]) -> list[str]:
-    """The exams whose replies may be as long as a model likes."""
-    found: dict[str, None] = {}
+def _exams_without_limit(jobs: Sequence[Job]) -> list[str]:
+    """Return the exams without a limit on the length of a reply."""
+    exam_names: dict[str, None] = {}
     for job in jobs:
         if job.sampling.decode == "generate" and job.token_limit is None:
-            found[job.exam.benchmark] = None
-    return list(found)
+            exam_names[job.exam.benchmark] = None
+    return list(exam_names)
 
 
 def run_loop(
     main: Callable[[], Coroutine[Any, Any, T]], interrupt: Callable[[], None] | None = None
 ) -> T:
-    """Run a coroutine to its end on a loop of its own, also where a loop already runs.
+    """Run a coroutine to its end on its own event loop, even where a loop already runs.
 
-    There it works in a thread, and Ctrl-C, which only the main thread hears, calls `interrupt`.
+    In that case it works in a thread. Ctrl-C reaches only the main thread, which then calls
+    `interrupt`.
     """
     try:
         asyncio.get_running_loop()
@@ -465,14 +490,14 @@ def run_loop(
 
 
 def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    # Threads end before the loop closes, in a wait that a second Ctrl-C may break off.
+    # Threads end before the loop closes, in a wait that a second Ctrl-C can interrupt.
     with asyncio.Runner(loop_factory=_new_loop) as runner, ThreadPoolExecutor() as threads:
         runner.get_loop().set_default_executor(threads)
         return runner.run(main())
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """A loop of uvloop where that is installed."""
+    """Return a loop of uvloop if it is installed."""
     try:
         from uvloop import Loop
     except ImportError:
@@ -481,8 +506,8 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     class Quiet(Loop):
         """Leaves its threads to `_run_here`.
 
-        uvloop waits for them in yet another thread, which ends in a traceback if the loop is
-        closed meanwhile.
+        uvloop waits for them in another thread, which ends in a traceback if the loop is closed
+        meanwhile.
         """
 
         async def shutdown_default_executor(self, timeout: float | None = None) -> None:
@@ -491,11 +516,12 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return Quiet()
 
 
-def _signals(
+def _handle_signals(
     call: Callable[[], None], loop: asyncio.AbstractEventLoop
 ) -> AbstractContextManager[None]:
-    """While it is open, signals call a function; another than the main thread has its remote."""
+    """While it is open, call `handler` on signals. Threads other than the main one use their
+    remote."""
     if threading.current_thread() is threading.main_thread():
-        return calling(call, loop)
+        return call_on_loop(call, loop)
     remote = REMOTE.get()
-    return remote.calling(call, loop) if remote is not None else nullcontext()
+    return remote.call_on_loop(call, loop) if remote is not None else nullcontext()

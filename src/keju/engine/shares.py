@@ -1,13 +1,14 @@
-"""Which of several endpoints is asked what: equal prefixes go to one, and none of them is idle.
+"""Which of several endpoints gets which questions: equal prefixes go to one, and none of them is
+idle.
 
-Every prefix has a home, by rendezvous hashing: each endpoint draws a number for it that depends on
-nothing but the two, and the highest one wins. So a prefix goes to the same endpoint in every run,
-and where an endpoint is gone only its own prefixes move.
+Every prefix has a home, chosen by rendezvous hashing. Each endpoint draws a number for the prefix
+that depends only on the two, and the highest one wins. So a prefix goes to the same endpoint in
+every run. If an endpoint is gone, only its prefixes move.
 
-Each endpoint has a queue of its own and takes from it as fast as it answers. One whose queue is
-empty takes over what another would reach last: a whole group, so that its prefix is computed once;
-a part of one only where no group fits into what is left for it to do. How much that is follows
-from how fast the endpoints are: all are to end at the same time.
+Each endpoint has a queue and takes from it as fast as it answers. An endpoint with an empty queue
+takes over work that another would reach last. It takes a whole group, so that its prefix is
+computed once. It takes a part of a group only where no whole one fits into its share of the
+remaining work. The share follows from the speed of the endpoints, so that all end at the same time.
 """
 
 from __future__ import annotations
@@ -23,184 +24,205 @@ from keju.engine.job import Job
 from keju.engine.pool import Pool
 from keju.engine.queue import Held, Queue, Unit, Where
 
-CALM = 0.02
-"""The share of the time so far within which another endpoint may finish its own work: it keeps it,
-and its prefixes, since little can be won."""
+SMALL_GAIN = 0.02
+"""If another endpoint needs at most this share of the elapsed time for its remaining work, it keeps
+that work and its prefixes, since little can be gained."""
 
-MANY = 10_000
-"""Units that no endpoints answer while another one answers a single request."""
+MAX_COMPARED = 10_000
+"""With more units than this, an endpoint never counts as too slow. Others cannot finish them during
+one request."""
 
 Order = Callable[[Channel, Sequence[bytearray]], Queue]
-"""The order in which an endpoint is asked all that is not done."""
+"""Returns the queue in which an endpoint is asked all units that are not done."""
 
 
 class Homes:
-    """Where each prefix is at home."""
+    """The home of each prefix."""
 
     def __init__(self, pool: Pool, jobs: Sequence[Job]) -> None:
-        self._names = [f"{each.shown} {each.model or ''}" for each in pool.settings]
+        self._names = [f"{endpoint.shown} {endpoint.model or ''}" for endpoint in pool.settings]
         self._weights = [settings.weight for settings in pool.settings]
         self._exams = {id(job.exam): job for job in jobs}
 
     @cache  # noqa: B019 (it lives as long as a session)
     def _digest(self, where: Where) -> bytes:
-        """What the prompts of a subset share, as a number of bytes."""
+        """Return the digest of the prefix that the prompts of a subset share."""
         exam, name = where
         job = self._exams[exam]
-        subset = next(each for each in job.exam.subsets if each.name == name)
+        subset = next(candidate for candidate in job.exam.subsets if candidate.name == name)
         return job.exam.render(job.exam.samples[subset.start]).prefix.digest
 
-    def of(self, where: Where, places: Iterable[int]) -> int:
-        """The one of these endpoints, by their places, that a prefix goes to."""
+    def choose_home(self, where: Where, places: Iterable[int]) -> int:
+        """Return which of these endpoints, by their places, a prefix goes to."""
         return max(places, key=lambda place: self._draw(where, place))
 
     @cache  # noqa: B019
     def _draw(self, where: Where, place: int) -> float:
-        """The number that an endpoint draws for a prefix, the higher the heavier it weighs."""
+        """Return the number that an endpoint draws for a prefix. It grows with the endpoint's
+        weight."""
         name = self._names[place].encode()
-        drawn = hashlib.blake2b(self._digest(where) + name, digest_size=8).digest()
-        share = (int.from_bytes(drawn) + 1) / (2**64 + 1)  # between 0 and 1
-        return -self._weights[place] / math.log(share)
+        hash_bytes = hashlib.blake2b(self._digest(where) + name, digest_size=8).digest()
+        fraction = (int.from_bytes(hash_bytes) + 1) / (2**64 + 1)  # between 0 and 1
+        return -self._weights[place] / math.log(fraction)
 
 
-def where_of(unit: Unit) -> Where:
-    """The subset of a unit."""
+def find_subset(unit: Unit) -> Where:
+    """Return the subset of a unit."""
     index = unit.number // unit.job.epochs
     subset = next(s for s in unit.job.exam.subsets if s.start <= index < s.stop)
     return id(unit.job.exam), subset.name
 
 
 class Shares:
-    """Some work, shared between the endpoints of a pool; as a queue, but for one of them."""
+    """Some work, shared between the endpoints of a pool. It works like a queue with a place."""
 
     def __init__(
         self,
         pool: Pool,
         homes: Homes,
         jobs: Sequence[Job],
-        done: Sequence[bytearray],
+        done_masks: Sequence[bytearray],
         order: Order,
     ) -> None:
         self._pool, self._homes, self._jobs, self._order = pool, homes, jobs, order
         self._queues: dict[int, Queue] = {}
-        self._moved: dict[int, deque[Unit]] = defaultdict(deque)
-        """Units that come from other endpoints, which did not answer them; they go first."""
-        places = pool.at_work or range(len(pool.channels))
+        self._rerouted_units: dict[int, deque[Unit]] = defaultdict(deque)
+        """Units that come from other endpoints, which did not answer them. They go first."""
+        places = pool.working_places or range(len(pool.channels))
         masks = {place: [bytearray([1]) * job.units for job in jobs] for place in places}
-        for number, (job, known) in enumerate(zip(jobs, done, strict=True)):
+        for number, (job, done_mask) in enumerate(zip(jobs, done_masks, strict=True)):
             for subset in job.exam.subsets:
-                home = homes.of((id(job.exam), subset.name), places)
+                home = homes.choose_home((id(job.exam), subset.name), places)
                 units = slice(subset.start * job.epochs, subset.stop * job.epochs)
-                masks[home][number][units] = known[units]
-        for place, own in masks.items():
-            self._queues[place] = order(pool.channels[place], own)
+                masks[home][number][units] = done_mask[units]
+        for place, place_masks in masks.items():
+            self._queues[place] = order(pool.channels[place], place_masks)
 
     def _queue(self, place: int) -> Queue:
-        """The queue of an endpoint; of one that has come late, an empty one."""
+        """Return the queue of an endpoint. An endpoint that opened late starts with an empty
+        one."""
         if place not in self._queues:
-            nothing = [bytearray([1]) * job.units for job in self._jobs]
-            self._queues[place] = self._order(self._pool.channels[place], nothing)
+            empty_masks = [bytearray([1]) * job.units for job in self._jobs]
+            self._queues[place] = self._order(self._pool.channels[place], empty_masks)
         return self._queues[place]
 
     @property
-    def left(self) -> int:
-        """Units that nobody has taken yet."""
-        moved = sum(map(len, self._moved.values())) if self._moved else 0
-        return moved + sum(queue.left for queue in self._queues.values())
+    def remaining(self) -> int:
+        """The number of units that no worker has taken yet."""
+        rerouted_count = sum(map(len, self._rerouted_units.values())) if self._rerouted_units else 0
+        return rerouted_count + sum(queue.remaining for queue in self._queues.values())
 
-    def left_at(self, place: int) -> int:
-        """Those of them that wait for one endpoint."""
-        return self._queue(place).left + len(self._moved[place])
+    def remaining_at(self, place: int) -> int:
+        """Return how many of them wait for one endpoint."""
+        return self._queue(place).remaining + len(self._rerouted_units[place])
 
     def take(self, place: int, lane: int) -> Unit | Held | None:
-        """The next unit for a worker of an endpoint; None if there is none for it at present."""
-        if not self._pool.works(place):
+        """Return the next unit for a worker of an endpoint, or None if there is none for it at
+        present."""
+        if not self._pool.accepts_work(place):
             return None
-        if self._moved[place]:
-            return self._moved[place].popleft()
+        if self._rerouted_units[place]:
+            return self._rerouted_units[place].popleft()
         if self._too_slow(place):
             return None
         queue = self._queue(place)
-        # In time, so that the first request with a new prefix goes ahead of the others.
-        if queue.left <= self._pool.channels[place].limit:
+        # Early enough that the first request with a new prefix goes ahead of the others.
+        if queue.remaining <= self._pool.channels[place].limit:
             self._take_over(place, queue)
         return queue.take(lane)
 
-    async def changed(self, place: int, held: Held) -> None:
+    async def wait_for_change(self, place: int, hold: Held) -> None:
         """Wait until there may be work again for an endpoint."""
-        await self._queue(place).changed(held)
+        await self._queue(place).wait_for_change(hold)
 
-    def landed(self, unit: Unit) -> None:
-        """A unit has its record."""
+    def note_reply(self, unit: Unit) -> None:
+        """Note that a unit has its record."""
         for queue in self._queues.values():
-            queue.landed(unit)
+            queue.note_reply(unit)
 
     def give_back(self, unit: Unit, place: int) -> None:
-        """A unit was taken for an endpoint that did not answer it: another one is to."""
+        """Give a unit to another endpoint, because this one did not answer it."""
         for queue in self._queues.values():
             queue.forget(unit)
-        others = [each for each in self._pool.at_work if each != place] or [place]
-        self._moved[self._homes.of(where_of(unit), others)].append(unit)
+        other_places = [
+            other_place for other_place in self._pool.working_places if other_place != place
+        ] or [place]
+        self._rerouted_units[self._homes.choose_home(find_subset(unit), other_places)].append(unit)
 
     def leave(self, place: int) -> None:
-        """An endpoint is down: what waits for it goes to those that work, if there are any."""
-        others = [each for each in self._pool.at_work if each != place]
-        if not others or place not in self._queues:
+        """Move the work of an endpoint that is down to those that work, if there are any."""
+        other_places = [
+            other_place for other_place in self._pool.working_places if other_place != place
+        ]
+        if not other_places or place not in self._queues:
             return
         for group in self._queues[place].clear():
-            self._queue(self._homes.of(group.where, others)).admit(group)
-        while self._moved[place]:
-            self.give_back(self._moved[place].popleft(), place)
+            self._queue(self._homes.choose_home(group.where, other_places)).admit(group)
+        while self._rerouted_units[place]:
+            self.give_back(self._rerouted_units[place].popleft(), place)
 
     def _take_over(self, place: int, queue: Queue) -> None:
-        """Get work of others for an endpoint that has hardly any, where that helps."""
+        """Get work of other endpoints for one that has hardly any, where that helps."""
         pool = self._pool
-        if self.left == queue.left or place not in pool.at_work:
+        if self.remaining == queue.remaining or place not in pool.working_places:
             return
-        workers = [each for each in pool.at_work if each == place or not self._too_slow(each)]
-        speeds = {each: pool.speed(each) for each in workers}
-        share = math.ceil(self.left * pool.speed(place) / sum(speeds.values())) - queue.left
+        workers = [
+            candidate
+            for candidate in pool.working_places
+            if candidate == place or not self._too_slow(candidate)
+        ]
+        speeds = {worker: pool.speed(worker) for worker in workers}
+        fair_share = (
+            math.ceil(self.remaining * pool.speed(place) / sum(speeds.values())) - queue.remaining
+        )
 
-        def at_home(where: Where) -> bool:
-            return self._homes.of(where, speeds) == place
+        def is_home(where: Where) -> bool:
+            return self._homes.choose_home(where, speeds) == place
 
-        behind = {
-            each: other.left / speeds.get(each, math.inf)
-            for each, other in self._queues.items()
-            if other.left and each != place
+        seconds_left = {
+            other_place: other_queue.remaining / speeds.get(other_place, math.inf)
+            for other_place, other_queue in self._queues.items()
+            if other_queue.remaining and other_place != place
         }
-        for other, seconds in sorted(behind.items(), key=lambda pair: -pair[1]):
-            if share < 1 or not self._helps(place, other, seconds):
+        for donor_place, seconds in sorted(seconds_left.items(), key=lambda pair: -pair[1]):
+            if fair_share < 1 or not self._helps(place, donor_place, seconds):
                 continue
-            theirs = self._queues[other]
-            given = theirs.give(share, first=at_home) or theirs.give_part(share)
-            if given is not None:
-                queue.admit(given)
+            donor_queue = self._queues[donor_place]
+            group = donor_queue.hand_over(
+                fair_share, is_preferred=is_home
+            ) or donor_queue.hand_over_part(fair_share)
+            if group is not None:
+                queue.admit(group)
                 return
 
-    def _helps(self, place: int, other: int, seconds: float) -> bool:
-        """Whether an endpoint ends work sooner that another one begins within so many seconds."""
-        own, theirs = (self._pool.channels[each].pace.seconds for each in (place, other))
-        if own is None or theirs is None or self._too_slow(other):
+    def _helps(self, place: int, donor_place: int, seconds: float) -> bool:
+        """Whether an endpoint ends work sooner that another one begins in `seconds` seconds."""
+        own_latency, donor_latency = (
+            self._pool.channels[endpoint_place].pace.seconds
+            for endpoint_place in (place, donor_place)
+        )
+        if own_latency is None or donor_latency is None or self._too_slow(donor_place):
             return True
-        return seconds + theirs - own > CALM * self._pool.seconds
+        return seconds + donor_latency - own_latency > SMALL_GAIN * self._pool.seconds
 
     def _too_slow(self, place: int) -> bool:
-        """Whether the other endpoints end all that is left before this one ends one request.
+        """Whether the other endpoints end all remaining work before this one ends one request.
 
-        It is so too while this one refuses requests and another one does not.
+        Also true while this one refuses requests and another one does not.
         """
         pool = self._pool
         channel = pool.channels[place]
         if channel.rate_limit.is_closed and pool.unlimited_elsewhere(channel):
             return True
-        own = channel.pace.seconds
-        if own is None or (left := self.left) > MANY:
+        own_latency = channel.pace.seconds
+        if own_latency is None or (remaining := self.remaining) > MAX_COMPARED:
             return False
-        others = [each for each in pool.at_work if each != place]
-        known = [pool.channels[each].pace.seconds for each in others]
-        latencies = [seconds for seconds in known if seconds is not None]
+        other_places = [other_place for other_place in pool.working_places if other_place != place]
+        measured = [pool.channels[other_place].pace.seconds for other_place in other_places]
+        latencies = [seconds for seconds in measured if seconds is not None]
         if not latencies:
             return False
-        rest = min(latencies) + left / sum(pool.speed(each) for each in others)
-        return own - rest > CALM * pool.seconds
+        other_seconds = min(latencies) + remaining / sum(
+            pool.speed(other_place) for other_place in other_places
+        )
+        return own_latency - other_seconds > SMALL_GAIN * pool.seconds

@@ -1,9 +1,8 @@
-"""What the runs of a plan share: the slots and rates of their endpoints, and one budget.
+"""Everything that the runs of a plan share: the slots and rates of their endpoints, and one budget.
 
-Each run works on a thread of its own, with channels and books of its own. What is here stands
-between them: a `Gate` counts the slots of one endpoint over all runs, a `Purse` the money of all.
-A run that came earlier goes first, so that a later one gets the slots that the end of the earlier
-one leaves free, and no others.
+Each run works in its own thread, with its own channels and counts. A `Gate` counts the slots of one
+endpoint over all runs. A `Purse` counts the money of all runs. Earlier runs have precedence. A
+later run gets only the slots that the end of an earlier one leaves free.
 """
 
 from __future__ import annotations
@@ -25,87 +24,96 @@ if TYPE_CHECKING:
 
 
 class Gate:
-    """The slots of one endpoint; its limit of the moment is that of all runs."""
+    """The slots of one endpoint. Its current limit covers all runs."""
 
-    def __init__(self, most: int, rates: Rates) -> None:
-        self.concurrency = Concurrency(most)
+    def __init__(self, slots: int, rates: Rates) -> None:
+        self.concurrency = Concurrency(slots)
         self.rates = rates
-        """Requests and tokens a minute, over all runs."""
+        """Requests and tokens per minute, over all runs."""
         self._lock = threading.Lock()
         self._in_use: Counter[str] = Counter()
         self._waiting: dict[Admission, Callable[[], None]] = {}
 
-    def take(self, who: Admission, wake: Callable[[], None]) -> bool:
-        """Take a slot if one is free and nobody goes first; else `wake` is called when to try."""
+    def take(self, admission: Admission, wake: Callable[[], None]) -> bool:
+        """Take a slot if one is free and no other run has precedence. Otherwise call `wake` when to
+        try again."""
         with self._lock:
-            free = self._in_use.total() < self.concurrency.limit
-            if free and self._in_use[who.owner] < who.most and not self._goes_first(who):
-                self._in_use[who.owner] += 1
+            has_free_slot = self._in_use.total() < self.concurrency.limit
+            if (
+                has_free_slot
+                and self._in_use[admission.owner] < admission.slots
+                and not self._has_precedence(admission)
+            ):
+                self._in_use[admission.owner] += 1
                 return True
-            self._waiting[who] = wake
+            self._waiting[admission] = wake
             return False
 
-    def force(self, who: Admission) -> None:
-        """Take a slot, free or not: its holder is about to give it back."""
+    def force(self, admission: Admission) -> None:
+        """Take a slot, free or not, because its holder is about to give it back."""
         with self._lock:
-            self._in_use[who.owner] += 1
+            self._in_use[admission.owner] += 1
 
-    def give(self, who: Admission) -> None:
-        """Give a slot back; who comes first is told."""
+    def release(self, admission: Admission) -> None:
+        """Give a slot back and wake the waiters with precedence."""
         with self._lock:
-            self._in_use[who.owner] -= 1
+            self._in_use[admission.owner] -= 1
         self._wake()
 
-    def forget(self, who: Admission) -> None:
-        """Nobody waits there any more."""
+    def stop_waiting(self, admission: Admission) -> None:
+        """Stop waiting for a slot."""
         with self._lock:
-            if self._waiting.pop(who, None) is None:
+            if self._waiting.pop(admission, None) is None:
                 return
         self._wake()
 
-    def may_stay(self, who: Admission) -> bool:
+    def may_stay(self, admission: Admission) -> bool:
         """Whether a slot may be used once more."""
         with self._lock:
-            return self._in_use.total() <= self.concurrency.limit and not self._goes_first(who)
+            return self._in_use.total() <= self.concurrency.limit and not self._has_precedence(
+                admission
+            )
 
-    def _goes_first(self, who: Admission) -> bool:
+    def _has_precedence(self, admission: Admission) -> bool:
         return any(
-            other.rank < who.rank and self._in_use[other.owner] < other.most
-            for other in self._waiting
-            if other is not who
+            waiter.rank < admission.rank and self._in_use[waiter.owner] < waiter.slots
+            for waiter in self._waiting
+            if waiter is not admission
         )
 
     def _wake(self) -> None:
         with self._lock:
-            calls = [self._waiting[who] for who in sorted(self._waiting, key=lambda w: w.rank)]
-        for call in calls[:2]:  # the first may be held back by the limit of its own model
-            call()
+            callbacks = [
+                self._waiting[waiter] for waiter in sorted(self._waiting, key=lambda w: w.rank)
+            ]
+        for callback in callbacks[:2]:  # the first may be held back by the limit of its own model
+            callback()
 
 
 class Admission:
-    """One channel's way through a gate."""
+    """The access of one channel to a gate."""
 
-    def __init__(self, gate: Gate, rank: int, owner: str, most: int) -> None:
-        """`owner` is the model, which has `most` slots over all its runs."""
-        self.gate, self.rank, self.owner, self.most = gate, rank, owner, most
+    def __init__(self, gate: Gate, rank: int, owner: str, slots: int) -> None:
+        """Create an admission. `owner` is the model, which has `slots` slots over all its runs."""
+        self.gate, self.rank, self.owner, self.slots = gate, rank, owner, slots
 
     @property
     def concurrency(self) -> Concurrency:
-        """The limit of the moment."""
+        """The current limit."""
         return self.gate.concurrency
 
     @property
     def may_stay(self) -> bool:
-        """Whether who has a slot may keep it."""
+        """Whether the holder of a slot may keep it."""
         return self.gate.may_stay(self)
 
-    def take(self, again: Callable[[], None]) -> bool:
-        """Take a slot; where there is none, `again` is called on this loop when there may be."""
+    def take(self, on_free: Callable[[], None]) -> bool:
+        """Take a slot. If there is none, call `on_free` on this loop when there may be one."""
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
             with suppress(RuntimeError):  # the run is over, and its loop closed
-                loop.call_soon_threadsafe(again)
+                loop.call_soon_threadsafe(on_free)
 
         return self.gate.take(self, wake)
 
@@ -113,17 +121,17 @@ class Admission:
         """Take a slot, free or not."""
         self.gate.force(self)
 
-    def give(self) -> None:
+    def release(self) -> None:
         """Give a slot back."""
-        self.gate.give(self)
+        self.gate.release(self)
 
-    def forget(self) -> None:
-        """Wait no more."""
-        self.gate.forget(self)
+    def stop_waiting(self) -> None:
+        """Stop waiting for a slot."""
+        self.gate.stop_waiting(self)
 
 
 class Together(Rates):
-    """Several rates at once: each of them holds back."""
+    """Several rates at once. Each of them holds requests back."""
 
     def __init__(self, parts: Iterable[Rates]) -> None:
         super().__init__()
@@ -131,25 +139,25 @@ class Together(Rates):
         self.limited = bool(self._parts)
 
     def wait(self, tokens: float, now: float) -> float:
-        """Seconds until all of them allow one request."""
+        """Return the seconds until all of them allow one request."""
         return max((part.wait(tokens, now) for part in self._parts), default=0.0)
 
-    def send(self) -> None:
+    def count_request(self) -> None:
         """Count a request."""
         for part in self._parts:
-            part.send()
+            part.count_request()
 
-    def use(self, tokens: int) -> None:
+    def count_tokens(self, tokens: int) -> None:
         """Count the tokens of a reply."""
         for part in self._parts:
-            part.use(tokens)
+            part.count_tokens(tokens)
 
 
 class Purse:
-    """A budget over several runs, each of which has books of its own.
+    """A budget over several runs, each of which counts its own spending.
 
-    As with a run's own budget, a request is paid for only if the budget surely pays for it and for
-    all that is in flight, each at the price of the dearest reply of its run so far.
+    As with the budget of one run, a request is allowed only if the budget certainly pays for it and
+    for all requests in flight. Each counts as much as the most expensive reply of its run so far.
     """
 
     def __init__(
@@ -158,13 +166,14 @@ class Purse:
         earlier: Mapping[str, Amounts],
         seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`earlier` is what earlier sessions spent, by run; `seconds` how long all have taken."""
+        """Create a budget. `earlier` is the spending of earlier sessions, by run. `seconds` returns
+        the time so far."""
         self.budget = budget
         self._seconds = seconds
         self._earlier = dict(earlier)
-        self._sent = sum(each.requests for each in earlier.values())
-        self._books: dict[str, Spending] = {}
-        self._flying: Counter[str] = Counter()
+        self._sent_count = sum(amounts.requests for amounts in earlier.values())
+        self._run_spending: dict[str, Spending] = {}
+        self._requests_in_flight: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     @property
@@ -172,121 +181,130 @@ class Purse:
         """Whether there is any budget."""
         return self.budget != Budget()
 
-    def open(self, run: str, books: Spending) -> Account:
-        """From now on `books` say what a run has spent, its earlier sessions included."""
+    def open(self, run: str, spending: Spending) -> Account:
+        """Use `spending` from now on as the amounts of a run, including its earlier sessions."""
         with self._lock:
-            known = self._earlier.get(run, Amounts())
-            self._sent += books.amounts.requests - known.requests
-            self._books[run] = books
-            self._flying[run] = 0
+            earlier_amounts = self._earlier.get(run, Amounts())
+            self._sent_count += spending.amounts.requests - earlier_amounts.requests
+            self._run_spending[run] = spending
+            self._requests_in_flight[run] = 0
         return Account(self, run)
 
-    def spent(self) -> Amounts:
-        """What all runs have spent together."""
-        own = {run: books.amounts for run, books in list(self._books.items())}
-        columns = zip(*(self._earlier | own).values(), strict=True)
+    def total_spent(self) -> Amounts:
+        """Return the amounts that all runs have spent together."""
+        run_amounts = {run: books.amounts for run, books in list(self._run_spending.items())}
+        columns = zip(*(self._earlier | run_amounts).values(), strict=True)
         requests, tokens, cost = [sum(column) for column in columns] or [0, 0, 0.0]
         return Amounts(int(requests), int(tokens), cost)
 
     def claim(self, run: str) -> KejuError | None:
-        """Let a run send one request, or say why not; what is claimed is in flight."""
+        """Claim one request for a run, which is then in flight. Return an error if it is not paid
+        for."""
         with self._lock:
-            refused = self._refused(run)
-            if refused is None:
-                self._flying[run] += 1
-                self._sent += 1
-            return refused
+            refusal = self._find_refusal(run)
+            if refusal is None:
+                self._requests_in_flight[run] += 1
+                self._sent_count += 1
+            return refusal
 
-    def landed(self, run: str) -> None:
-        """A request of a run is over."""
+    def finish_request(self, run: str) -> None:
+        """Note that a request of a run has ended."""
         with self._lock:
-            self._flying[run] -= 1
+            self._requests_in_flight[run] -= 1
 
-    def unsent(self) -> None:
-        """One that is over reached nobody."""
+    def refund_request(self) -> None:
+        """Give back the claim of a request that did not reach the endpoint."""
         with self._lock:
-            self._sent -= 1
+            self._sent_count -= 1
 
     @property
     def in_flight(self) -> bool:
-        """Whether replies may still change what was refused."""
-        return self._flying.total() > 0
+        """Whether requests are in flight, whose replies may still change a refusal."""
+        return self._requests_in_flight.total() > 0
 
     def exhausted(self) -> KejuError | None:
-        """Why not even one request more is paid for; None while that is not certain."""
-        spent = self.spent()._replace(requests=self._sent)
-        amounts = {**spent._asdict(), "seconds": self._seconds()}
+        """Return an error if not even one more request is paid for, or None while that is not
+        certain."""
+        totals = self.total_spent()._replace(requests=self._sent_count)
+        amounts = {**totals._asdict(), "seconds": self._seconds()}
         for name, amount in amounts.items():
-            most = getattr(self.budget, name)
-            if most and amount >= most:
-                return _over(name, most, amount, 0.0)
+            limit = getattr(self.budget, name)
+            if limit and amount >= limit:
+                return _budget_error(name, limit, amount, 0.0)
         return None
 
-    def _refused(self, run: str) -> KejuError | None:
-        """The same for one request of a run that has opened its books."""
+    def _find_refusal(self, run: str) -> KejuError | None:
+        """Return the same for one request of a run that was opened."""
         if (error := self.exhausted()) is not None:
             return error
-        spent, flying = self.spent(), self._flying + Counter({run: 1})
+        totals, in_flight = self.total_spent(), self._requests_in_flight + Counter({run: 1})
         for name in ("tokens", "cost"):
-            most, amount = getattr(self.budget, name), getattr(spent, name)
-            if not most:
+            limit, amount = getattr(self.budget, name), getattr(totals, name)
+            if not limit:
                 continue
-            each = {own: self._books[own].dearest[name] for own in flying if own in self._books}
-            expected = amount + sum(each.get(own, 0.0) * n for own, n in flying.items())
-            if expected > most * ROUNDING:
-                return _over(name, most, amount, each.get(run, 0.0))
-            unknown = not self._books[run].dearest["tokens"]
-            if unknown and self._books[run].replies:
+            prices = {
+                flying_run: self._run_spending[flying_run].highest[name]
+                for flying_run in in_flight
+                if flying_run in self._run_spending
+            }
+            expected = amount + sum(
+                prices.get(flying_run, 0.0) * n for flying_run, n in in_flight.items()
+            )
+            if expected > limit * ROUNDING:
+                return _budget_error(name, limit, amount, prices.get(run, 0.0))
+            is_unknown = not self._run_spending[run].highest["tokens"]
+            if is_unknown and self._run_spending[run].replies:
                 return EndpointError("budget_without_usage", budget=name)
-            if unknown and self._flying[run]:
-                return _over(name, most, amount, 0.0)
+            if is_unknown and self._requests_in_flight[run]:
+                return _budget_error(name, limit, amount, 0.0)
         return None
 
 
-def _over(name: str, most: float, spent: float, each: float) -> KejuError:
-    problem = RunIncomplete(f"budget_of_{name}", most=most, spent=spent, each=each)
+def _budget_error(name: str, limit: float, spent_amount: float, per_request: float) -> KejuError:
+    problem = RunIncomplete(f"budget_of_{name}", most=limit, spent=spent_amount, each=per_request)
     return RunIncomplete("plan_budget", problem=problem)
 
 
 class Account(NamedTuple):
-    """A purse as one run sees it."""
+    """A shared budget as one run sees it."""
 
     purse: Purse
     run: str
 
     def claim(self) -> KejuError | None:
-        """Let one request be sent, or say why not."""
+        """Claim one request. Return an error if it is not paid for."""
         return self.purse.claim(self.run)
 
-    def landed(self) -> None:
-        """A request is over."""
-        self.purse.landed(self.run)
+    def finish_request(self) -> None:
+        """Note that a request has ended."""
+        self.purse.finish_request(self.run)
 
-    def unsent(self) -> None:
-        """It reached nobody."""
-        self.purse.unsent()
+    def refund_request(self) -> None:
+        """Give back the claim of a request that did not reach the endpoint."""
+        self.purse.refund_request()
 
 
 class Share(NamedTuple):
-    """What one run shares with the others of its plan."""
+    """Everything that one run shares with the others of its plan."""
 
     run: str
     rank: int
-    """A smaller one goes first."""
+    """A smaller rank has precedence."""
     model: str
     gates: Mapping[str, Gate]
     """By the address of the endpoint."""
     rates: Rates
-    """Those of the model over all its runs."""
+    """The rates of the model over all its runs."""
     purse: Purse | None = None
 
-    def admission(self, address: str, model: str, most: int) -> Admission | None:
-        """The way to an endpoint; None where nobody else of the plan goes there."""
+    def admission(self, address: str, model: str, slots: int) -> Admission | None:
+        """Return the access to an endpoint, or None where no other run of the plan uses it."""
         gate = self.gates.get(address)
-        return None if gate is None else Admission(gate, self.rank, model, most)
+        return None if gate is None else Admission(gate, self.rank, model, slots)
 
     def rates_at(self, address: str, model: str) -> Rates | None:
-        """The rates of an endpoint and of the model there; None where the channel has its own."""
+        """Return the rates of an endpoint and of the model there, or None where the channel has its
+        own."""
         gate = self.gates.get(address)
         if gate is None:
             return None
@@ -294,4 +312,4 @@ class Share(NamedTuple):
 
 
 SHARE: ContextVar[Share | None] = ContextVar("keju_share", default=None)
-"""What the run of this context shares with others."""
+"""The resources that the run of this context shares with others."""

@@ -1,7 +1,7 @@
 """Whether replies answer other questions: those that were asked shortly before or after.
 
-A proxy that mixes up its connections, or a file of predictions that lost a row, gives each question
-the reply to another one. Every single reply looks fine. The answers then fit the right answers of
+A proxy that mixes up its connections gives each question the reply to another one. So does a file
+of predictions that lost a row. Every single reply looks fine. But the answers fit the targets of
 neighbouring questions far more often than chance allows, and those of their own questions only as
 often as chance does.
 """
@@ -14,25 +14,26 @@ from math import sqrt
 from operator import itemgetter
 from typing import NamedTuple
 
-MOST = 1500
-"""Answers that are kept; more do not make a shift any clearer."""
+MAX_ANSWERS = 1500
+"""Answers that are kept. More of them do not make a shift any clearer."""
 FEWEST = 20
-"""Replies below which nothing is concluded."""
+"""The fewest replies that allow a conclusion."""
 LAGS = 6
-"""How many questions before and after are compared: requests in flight overtake each other."""
-SURE = 6.0
+"""How many questions before and after are compared, since requests in flight overtake each
+other."""
+MIN_DEVIATIONS = 6.0
 """Standard deviations above chance: about one false alarm in a billion."""
 LEAST_EXCESS = 0.1
-"""Share of all replies that has to fit another question beyond chance."""
+"""The share of all replies that must fit another question beyond chance."""
 OWN_EXCESS = 0.25
 """How many answers may fit their own questions beyond chance, for each that fits another one."""
 
 
 class Fit(NamedTuple):
-    """How well answers fit other questions than their own."""
+    """The number of answers that fit other questions than their own."""
 
     part: int
-    """Answers that fit another question, beyond what chance explains."""
+    """Answers that fit another question, beyond the number explained by chance."""
     right: int
     """Answers that are right."""
     whole: int
@@ -48,7 +49,7 @@ class PlacedAnswer(NamedTuple):
 
 
 class _Answers:
-    """How often questions of a kind have an answer, whatever their neighbours are."""
+    """How often questions of a kind have an answer, regardless of their neighbours."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
@@ -74,16 +75,18 @@ class _Comparisons:
             self.matches[kind, target] += 1
 
     def expected(self, answers: _Answers) -> float:
-        """Return how many fit if an answer depends on nothing but the kind of its own question.
+        """Return how many fit if an answer depends only on the kind of its own question.
 
         For each comparison, that is the share of the other questions of the kind that have the
         target as their answer.
         """
         total = 0.0
-        for key, n in self.pairs.items():
-            others = answers.sizes[key[0]] - 1
-            if others > 0:
-                total += max(0, n * answers.counts[key] - self.matches[key]) / others
+        for key, pair_count in self.pairs.items():
+            other_questions = answers.sizes[key[0]] - 1
+            if other_questions > 0:
+                total += (
+                    max(0, pair_count * answers.counts[key] - self.matches[key]) / other_questions
+                )
         return total
 
 
@@ -103,9 +106,9 @@ class _Lag:
         self._by_target.add(placed.target, target, is_match=is_match)
 
     def excess(self, by_subset: _Answers, by_target: _Answers) -> float:
-        """Return how many answers fit beyond chance; 0 unless that cannot be chance.
+        """Return how many answers fit beyond chance, or 0 unless that cannot be chance.
 
-        Chance is also what the order of the questions explains: where right answers alternate, a
+        Chance includes the effect of the order of the questions. Where right answers alternate, a
         model that is always wrong fits every neighbour.
         """
         if not self.compared:
@@ -113,7 +116,7 @@ class _Lag:
         expected = max(self._by_subset.expected(by_subset), self._by_target.expected(by_target))
         deviation = sqrt(expected * max(0.0, 1 - expected / self.compared) + 1)
         excess = self.matches - expected
-        return excess if excess >= SURE * deviation else 0.0
+        return excess if excess >= MIN_DEVIATIONS * deviation else 0.0
 
 
 class _Order:
@@ -123,12 +126,13 @@ class _Order:
         self._recent: deque[PlacedAnswer] = deque(maxlen=LAGS)
         self._by_subset, self._by_target = _Answers(), _Answers()
         self._before, self._after, self._around = _Lag(), _Lag(), _Lag()
-        for each in placed:
-            self._place(each)
+        for answer in placed:
+            self._place(answer)
 
     @property
     def excess(self) -> float:
-        """How many answers fit another question beyond chance; 0 unless that is beyond doubt."""
+        """The number of answers that fit another question beyond chance, or 0 unless that is
+        certain."""
         answers = self._by_subset, self._by_target
         return max(lag.excess(*answers) for lag in (self._before, self._after, self._around))
 
@@ -146,55 +150,59 @@ class _Order:
 
 
 class ShiftTest:
-    """Keeps the first answers of a run, and compares them when it is asked for."""
+    """Stores the first answers of a run and compares them."""
 
     def __init__(self) -> None:
         self._answers: list[tuple[float, float, PlacedAnswer]] = []
 
     @property
     def is_full(self) -> bool:
-        """Whether no more answers are wanted."""
-        return len(self._answers) >= MOST
+        """Whether no more answers are needed."""
+        return len(self._answers) >= MAX_ANSWERS
 
-    def add(self, sent: float, came: float, placed: PlacedAnswer) -> None:
-        """Keep one answer, with the times of its request and of its reply."""
-        self._answers.append((sent, came, placed))
+    def add(self, sent_at: float, received_at: float, placed: PlacedAnswer) -> None:
+        """Store one answer, with the times of its request and of its reply."""
+        self._answers.append((sent_at, received_at, placed))
 
     def fit(self) -> Fit | None:
-        """Return how many answers fit other questions; None unless that is beyond doubt.
+        """Return how many answers fit other questions, or None unless that is certain.
 
         Some servers confuse requests in the order in which they come, others replies in the order
         in which they leave.
         """
-        whole = len(self._answers)
+        total = len(self._answers)
         own_excess = self._own_excess()
-        if whole < FEWEST or own_excess > OWN_EXCESS * whole:
+        if total < FEWEST or own_excess > OWN_EXCESS * total:
             return None
         by_request = sorted(self._answers, key=itemgetter(0))
         by_reply = sorted(self._answers, key=itemgetter(1))
-        orders = (_Order(map(itemgetter(2), each)) for each in (by_request, by_reply))
+        orders = (
+            _Order(map(itemgetter(2), sorted_answers)) for sorted_answers in (by_request, by_reply)
+        )
         excess = max(order.excess for order in orders)
-        if excess < LEAST_EXCESS * whole or own_excess > OWN_EXCESS * excess:
+        if excess < LEAST_EXCESS * total or own_excess > OWN_EXCESS * excess:
             return None
         right = sum(placed.is_right for _, _, placed in self._answers)
-        return Fit(min(round(excess), whole), right, whole)
+        return Fit(min(round(excess), total), right, total)
 
     def _own_excess(self) -> float:
         """Return how many answers fit their own questions beyond chance."""
-        answers, own, right = _Answers(), _Comparisons(), 0
+        answers, comparisons, correct_count = _Answers(), _Comparisons(), 0
         for _, _, placed in self._answers:
             answers.add(placed.subset, placed.value)
             is_match = placed.value == placed.target
-            own.add(placed.subset, placed.target, is_match=is_match)
-            right += placed.is_right
-        return right - own.expected(answers)
+            comparisons.add(placed.subset, placed.target, is_match=is_match)
+            correct_count += placed.is_right
+        return correct_count - comparisons.expected(answers)
 
 
-def placed_answer(subset: str, target: str, value: str | None, *, is_right: bool) -> PlacedAnswer:
-    """Return an answer as it is compared."""
+def make_placed_answer(
+    subset: str, target: str, value: str | None, *, is_right: bool
+) -> PlacedAnswer:
+    """Return an answer in the form used for comparisons."""
     return PlacedAnswer(subset, _plain(target), _plain(value or ""), is_right)
 
 
 def _plain(text: str) -> str:
-    """Return an answer as it is compared: ``B`` for ``(b)``."""
+    """Return a text in the form used for comparisons: ``b`` for ``(B)``."""
     return text.strip(" ().").casefold()

@@ -1,4 +1,4 @@
-"""Slots: how many may ask an endpoint at once, and whose turn it is."""
+"""Slots: how many requests an endpoint gets at once, and in which order."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from keju.errors import KejuError
 
 
 class Slots:
-    """As many slots as the limit of the moment; whoever comes back from a wait is served first."""
+    """As many slots as the current limit. Requests that return from a wait go first."""
 
-    def __init__(self, most: int, admission: Admission | None = None) -> None:
-        """`admission` is the way to an endpoint that other runs use too."""
+    def __init__(self, slots: int, admission: Admission | None = None) -> None:
+        """Create slots. `admission` is the access to an endpoint that other runs use too."""
         self._admission = admission
-        self.concurrency = Concurrency(most) if admission is None else admission.concurrency
+        self.concurrency = Concurrency(slots) if admission is None else admission.concurrency
         self.stop_reason: KejuError | None = None
-        """Why nothing more is sent."""
+        """The reason why nothing more is sent."""
         self._slots_in_use = 0
         self._returning: deque[asyncio.Future[None]] = deque()
         self._newcomers: deque[asyncio.Future[None]] = deque()
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """A slot for as long as the block lasts."""
+        """Hold a slot for as long as the block lasts."""
         await self.enter()
         try:
             yield
@@ -35,45 +35,47 @@ class Slots:
             self.leave()
 
     async def enter(self, *, returning: bool = False) -> None:
-        """Take a slot; one that was given back for a wait is `returning`, before new work."""
+        """Take a slot. A request that gave its slot back for a wait is `returning` and goes before
+        new work."""
         if self.stop_reason is not None:
             raise self.stop_reason
         if not self._returning and self._take():
             return
-        turn = asyncio.get_running_loop().create_future()
-        (self._returning if returning else self._newcomers).append(turn)
+        grant = asyncio.get_running_loop().create_future()
+        (self._returning if returning else self._newcomers).append(grant)
         try:
-            await turn
+            await grant
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.leave()  # the slot was granted in the very moment of the cancellation
+            if grant.done() and not grant.cancelled() and grant.exception() is None:
+                self.leave()  # the slot was granted at the moment of the cancellation
             raise
 
     def leave(self) -> None:
         """Give a slot back."""
         self._slots_in_use -= 1
         if self._admission is not None:
-            self._admission.give()
+            self._admission.release()
         self._grant()
 
     def _take(self) -> bool:
         """Take a slot if there is one."""
         if self._admission is not None:
-            free = self._admission.take(self._grant)
+            has_slot = self._admission.take(self._grant)
         else:
-            free = self._slots_in_use < self.concurrency.limit
-        self._slots_in_use += free
-        return free
+            has_slot = self._slots_in_use < self.concurrency.limit
+        self._slots_in_use += has_slot
+        return has_slot
 
     def _hold(self) -> None:
-        """Take a slot, free or not: its holder is about to give it back."""
+        """Take a slot, free or not, because its holder is about to give it back."""
         self._slots_in_use += 1
         if self._admission is not None:
             self._admission.force()
 
     @property
     def may_stay(self) -> bool:
-        """Whether who has a slot may use it for the next request, without asking for one again."""
+        """Whether the holder of a slot may use it for the next request without asking for one
+        again."""
         return (
             not self._returning
             and self._slots_in_use <= self.concurrency.limit
@@ -82,20 +84,21 @@ class Slots:
         )
 
     def _grant(self) -> None:
-        while waiting := self._returning or self._newcomers:
-            # Counted now, not when the other side runs: nobody slips in between.
-            if not waiting[0].done() and not self._take():
+        while waiters := self._returning or self._newcomers:
+            # The slot is counted now, before the other task runs, so that no request gets in
+            # between.
+            if not waiters[0].done() and not self._take():
                 return
-            turn = waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            waiter = waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
         if self._admission is not None:
-            self._admission.forget()
+            self._admission.stop_waiting()
 
-    def _dismiss(self, reason: KejuError) -> None:
-        """Raise `reason` to everybody who waits for a slot."""
-        for turn in (*self._returning, *self._newcomers):
-            if not turn.done():
-                turn.set_exception(reason)
+    def _fail_waiters(self, reason: KejuError) -> None:
+        """Raise `reason` in all tasks that wait for a slot."""
+        for waiter in (*self._returning, *self._newcomers):
+            if not waiter.done():
+                waiter.set_exception(reason)
         if self._admission is not None:
-            self._admission.forget()
+            self._admission.stop_waiting()

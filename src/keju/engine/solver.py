@@ -1,4 +1,4 @@
-"""What turns a request into a reply: once asked here, in several turns in `keju.solvers`."""
+"""Solvers turn a request into a reply: with one call here, with several turns in `keju.solvers`."""
 
 from __future__ import annotations
 
@@ -12,44 +12,48 @@ from keju.types import Request, Sample, Sampling
 
 
 class Solver:
-    """Turns a request into a reply by asking a channel: once, or as those below it do."""
+    """Turns a request into a reply by asking a channel. This base class asks once."""
 
-    begun = 0
+    episodes_begun = 0
     """Episodes whose first reply has come, where a reply takes several requests."""
-    finished = 0
+    episodes_finished = 0
     """Those of them that have their reply."""
 
     def check(self, model: Model) -> None:
-        """ConfigError where the model cannot be asked in this way; before anything is opened."""
+        """Raise ConfigError if the model cannot be used in this way. Called before anything is
+        opened."""
 
     async def open(self) -> None:
-        """Make ready, once a session and before any model is asked; UsageError in one line."""
+        """Prepare once per session, before any model is asked. Raise UsageError with one line."""
 
     async def knock(self, channel: Channel, sampling: Sampling) -> Sequence[Notice]:
-        """Find out with a cheap call, after `open`, what the model cannot do; EndpointError.
+        """Find out with a cheap call, after `open`, what the model cannot do. Raise EndpointError.
 
-        What makes the questions hardly worth asking is returned, to be said before the first.
+        Return notices about problems that make the questions hardly useful, to show before the
+        first one.
         """
         return ()
 
     def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int
     ) -> Awaitable[Exchange]:
-        """The reply to `request`, which asks `sample` for the time `epoch` (from 0)."""
+        """Return the reply to `request`, which asks `sample` in `epoch` (from 0)."""
         return channel.ask(request)
 
     async def close(self) -> None:
-        """Let go of all that `open` took; called once, whatever happened."""
+        """Release everything that `open` acquired. Called once in every case."""
 
     def facts(self) -> dict[str, Any]:
-        """What determines the replies, for the manifest: never a secret."""
+        """Return the settings that determine the replies, for the manifest. They never include a
+        secret."""
         return {}
 
     def statistics(self) -> dict[str, Any]:
-        """What the session was like beside its records, for the manifest; asked at its end."""
+        """Return facts about the session for the manifest, in addition to its records. Called at
+        its end."""
         return {}
 
     @property
     def notices(self) -> list[Notice]:
-        """What a reader of the results must know of the session."""
+        """Notices about the session for readers of the results."""
         return []

@@ -1,4 +1,4 @@
-"""The scoreboards of a job: what its replies are worth, and what its episodes did with their tools.
+"""The scoreboards of a job: the scores of its replies and the tool calls of its episodes.
 
 They stay small: one byte and one float for each question asked.
 """
@@ -41,16 +41,16 @@ SIGN_BITS: dict[Sign, int] = {sign: 1 << place for place, sign in enumerate(SIGN
 
 
 class Answers(Sequence[str | None]):
-    """What was read, by unit: four bytes each, since most answers are one of few labels.
+    """The answers read, by unit. Each takes four bytes, since most answers are one of a few labels.
 
-    The first few different texts are kept; others lie in a temporary file.
+    The first few different texts are kept in memory. The others are in a temporary file.
     """
 
     def __init__(self, units: int) -> None:
         self._numbers = array("I", bytes(4 * units))
-        self._known: dict[str | None, int] = {None: 0}
+        self._text_numbers: dict[str | None, int] = {None: 0}
         self._texts: list[str | None] = [None]
-        self._others: Spool[str] = Spool(str)
+        self._spooled_texts: Spool[str] = Spool(str)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -61,21 +61,21 @@ class Answers(Sequence[str | None]):
     def __getitem__(self, unit: slice) -> list[str | None]: ...
     def __getitem__(self, unit: int | slice) -> str | list[str | None] | None:
         if isinstance(unit, slice):
-            return [self[each] for each in range(*unit.indices(len(self)))]
+            return [self[index] for index in range(*unit.indices(len(self)))]
         number = self._numbers[unit]
         if number < KEPT_ANSWERS:
             return self._texts[number]
-        return self._others[number - KEPT_ANSWERS]
+        return self._spooled_texts[number - KEPT_ANSWERS]
 
     def __setitem__(self, unit: int, answer: str | None) -> None:
-        number = self._known.get(answer, -1)
+        number = self._text_numbers.get(answer, -1)
         if number < 0 and len(self._texts) < KEPT_ANSWERS:
-            number = self._known[answer] = len(self._texts)
+            number = self._text_numbers[answer] = len(self._texts)
             self._texts.append(answer)
         elif number < 0:
             assert answer is not None
-            number = KEPT_ANSWERS + len(self._others)
-            self._others.append(answer)
+            number = KEPT_ANSWERS + len(self._spooled_texts)
+            self._spooled_texts.append(answer)
         self._numbers[unit] = number
 
 
@@ -83,7 +83,7 @@ class Tally:
     """The scores of one reader on one exam.
 
     A unit is one sample in one epoch, numbered ``sample * epochs + epoch``. Adding a unit again
-    replaces what was known of it, so that a retried error is counted once.
+    replaces its earlier score, so that a retried error is counted once.
     """
 
     def __init__(self, samples: int, epochs: int = 1, *, keep_answers: bool = False) -> None:
@@ -92,29 +92,31 @@ class Tally:
         self.outcomes = bytearray([PENDING]) * (samples * epochs)
         self.values = array("f", [0.0]) * (samples * epochs)
         self.answers: Answers | None = None
-        """What was read, by unit; kept only where votes or predictions are needed.
+        """The answers, by unit. Kept only where votes or predictions are needed.
 
-        A label is that of the exam's own sample, so that equal labels mean equal options even
-        where repeats of an item showed them in different orders (see `in_own_order`).
+        A label refers to the order of the exam's own sample. So equal labels mean equal options,
+        even where repeats of a question showed the options in different orders (see
+        `restore_label`).
         """
         if keep_answers:
             self.answers = Answers(samples * epochs)
         self.counts = [0] * len(ALL_OUTCOMES)
         self.total = 0.0
-        """Sum of the values of all units."""
+        """The sum of the values of all units."""
         self.parts: dict[str, array[float]] = {}
-        """By name: a grader's several numbers, by unit; 0 where it gave none."""
+        """By name: the several numbers of a grader, by unit; 0 where it gave none."""
 
         self.signs = bytearray(samples * epochs)
-        """By unit: what was noticed about the reply, a bit for each of `SIGNS`."""
+        """By unit: the signs noticed in the reply, one bit for each of `SIGNS`."""
         self.for_judge: set[int] = set()
-        """Units that are wrong only for lack of a judge: not the target's very text."""
+        """Units that are wrong only because no judge has seen them: their answer is not exactly the
+        target's text."""
 
     def add(self, unit: int, reading: Reading) -> None:
         """Enter the score of one unit."""
-        before = self.outcomes[unit]
-        if before != PENDING:
-            self.counts[before] -= 1
+        old_code = self.outcomes[unit]
+        if old_code != PENDING:
+            self.counts[old_code] -= 1
             self.total -= self.values[unit]
         code = CODE[reading.score.outcome]
         self.outcomes[unit] = code
@@ -123,7 +125,7 @@ class Tally:
         self.total += self.values[unit]
         if reading.score.grader == EXACT and reading.score.outcome == "incorrect":
             self.for_judge.add(unit)
-        elif before != PENDING:
+        elif old_code != PENDING:
             self.for_judge.discard(unit)
         answer = reading.answer
         signs = sum(SIGN_BITS[sign] for sign in answer.signs) if answer.signs else 0
@@ -139,82 +141,82 @@ class Tally:
                     self.parts[name] = array("d", [0.0]) * len(self.outcomes)
                 self.parts[name][unit] = parts.get(name, 0.0)
 
-    def only(self, items: Iterable[int]) -> Tally:
-        """The scoreboard as if nothing but these samples had been asked."""
-        part = copy(self)
-        part.outcomes = bytearray([PENDING]) * len(self.outcomes)
-        for item in items:
-            units = slice(item * self.epochs, (item + 1) * self.epochs)
-            part.outcomes[units] = self.outcomes[units]
-        part.values = array(
+    def restrict_to(self, items: Iterable[int]) -> Tally:
+        """Return the scoreboard as if only these samples had been asked."""
+        subset_tally = copy(self)
+        subset_tally.outcomes = bytearray([PENDING]) * len(self.outcomes)
+        for sample in items:
+            units = slice(sample * self.epochs, (sample + 1) * self.epochs)
+            subset_tally.outcomes[units] = self.outcomes[units]
+        subset_tally.values = array(
             "f",
             (
                 0.0 if code == PENDING else value
-                for code, value in zip(part.outcomes, self.values, strict=True)
+                for code, value in zip(subset_tally.outcomes, self.values, strict=True)
             ),
         )
-        seen = Counter(part.outcomes)
-        part.counts = [seen[code] for code in range(len(ALL_OUTCOMES))]
-        part.total = sum(part.values)
-        return part
+        code_counts = Counter(subset_tally.outcomes)
+        subset_tally.counts = [code_counts[code] for code in range(len(ALL_OUTCOMES))]
+        subset_tally.total = sum(subset_tally.values)
+        return subset_tally
 
     def sign_counts(self) -> dict[Sign, int]:
-        """How many replies show each sign."""
-        seen = Counter(self.signs)
+        """Return how many replies show each sign."""
+        mask_counts = Counter(self.signs)
         return {
-            sign: sum(n for signs, n in seen.items() if signs & bit)
+            sign: sum(count for signs, count in mask_counts.items() if signs & bit)
             for sign, bit in SIGN_BITS.items()
         }
 
-    def showing(self, sign: Sign) -> Iterator[int]:
-        """The units whose replies show a sign."""
+    def units_with_sign(self, sign: Sign) -> Iterator[int]:
+        """Return the units whose replies show a sign."""
         bit = SIGN_BITS[sign]
         return (unit for unit, signs in enumerate(self.signs) if signs & bit)
 
-    def has(self, item: int) -> bool:
+    def has_record(self, item: int) -> bool:
         """Whether any unit of a sample has a record."""
         units = self.outcomes[item * self.epochs : (item + 1) * self.epochs]
         return units.count(PENDING) < self.epochs
 
     @property
     def done(self) -> int:
-        """How many units have a record."""
+        """The number of units that have a record."""
         return sum(self.counts)
 
     @property
     def graded(self) -> int:
-        """How many units are in the headline's denominator."""
+        """The number of units in the headline's denominator."""
         return self.done - sum(self.counts[CODE[outcome]] for outcome in UNSCORED)
 
     @property
-    def right(self) -> int:
-        """How many units have a score that passes; those without a grade have none."""
+    def passed_count(self) -> int:
+        """The number of units with a passing score. Units without a grade have no score."""
         return sum(value >= PASS for value in self.values)
 
     def outcome_counts(self) -> dict[Outcome, int]:
-        """Counts by outcome, over all units."""
+        """Return the number of units with each outcome."""
         return counted_outcomes(dict(zip(ALL_OUTCOMES, self.counts, strict=True)))
 
 
-def in_own_order(reading: Reading, sample: Sample, order: Sequence[int]) -> Reading:
-    """`reading` with its label as `sample` itself shows that option.
+def restore_label(reading: Reading, sample: Sample, order: Sequence[int]) -> Reading:
+    """Return `reading` with its label in the order of `sample` itself.
 
-    `order` is the permutation in which the options were shown to the model; one that is not of
-    these options changes nothing, nor does an answer that is no label.
+    `order` is the permutation in which the options were shown to the model. Nothing changes if it
+    is not a permutation of these options or if the answer is not a label.
     """
-    own = sample.order or tuple(range(len(sample.choices)))
+    sample_order = sample.order or tuple(range(len(sample.choices)))
     label = reading.answer.value
-    if tuple(order) == own or not label or label not in (*sample.labels,):
+    if tuple(order) == sample_order or not label or label not in (*sample.labels,):
         return reading
-    if sorted(order) != sorted(own):
+    if sorted(order) != sorted(sample_order):
         return reading
-    moved = LABELS[own.index(order[LABELS.index(label)])]
-    answer = msgspec.structs.replace(reading.answer, value=moved)
+    restored_label = LABELS[sample_order.index(order[LABELS.index(label)])]
+    answer = msgspec.structs.replace(reading.answer, value=restored_label)
     return msgspec.structs.replace(reading, answer=answer)
 
 
 LOST: frozenset[Stop] = frozenset({"server_lost", "kernel_died"})
-"""Stop reasons of episodes whose last calls took the tools with them."""
+"""Stop reasons of episodes whose last calls ended the tools."""
 
 
 class Call(NamedTuple):
@@ -229,7 +231,7 @@ class Call(NamedTuple):
 
 
 class ToolUse(NamedTuple):
-    """One episode."""
+    """The tool calls of one episode."""
 
     stop: Stop
     requests: int
@@ -238,10 +240,11 @@ class ToolUse(NamedTuple):
     """Whether its code ran without a sandbox."""
 
 
-def tool_use(episode: Episode) -> ToolUse:
-    """What an episode did: every call of the model, also those that were never answered.
+def summarize_tool_use(episode: Episode) -> ToolUse:
+    """Return the tool use of an episode: every call of the model, including calls without a result.
 
-    A call without an answer crashed its server, or the episode ended before it was carried out.
+    A call has no result if it crashed its server, or if the episode ended before it was carried
+    out.
     """
     unanswered: list[ToolCall] = []
     calls: list[Call] = []

@@ -1,8 +1,8 @@
-"""What a session tells those who follow it: events, metrics, traces.
+"""The interface between a session and its followers: events, metrics, traces.
 
-The engine tells and never waits. Where nobody follows (`WATCHER` is not set) a reply costs one
-comparison with None. Requests and replies are handed over as they are; what leaves the process is
-chosen by each watcher, and neither texts nor secrets are ever among it.
+The engine calls followers and never waits for them. Where there is no follower (`WATCHER` is not
+set) a reply costs one comparison with None. Followers get requests and replies unchanged. Each
+watcher decides which data leaves the process, and these never include texts or secrets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Attempt(NamedTuple):
-    """One request that was sent, and what came of it."""
+    """One request that was sent, and its outcome."""
 
     endpoint: str
     """Its address without credentials; empty for a model in this process."""
@@ -34,11 +34,11 @@ class Attempt(NamedTuple):
     number: int
     """1 for the first attempt of its request."""
     job: Job | None
-    """What it was sent for; None where that is no question of an exam."""
+    """The job of the request; None if it does not ask a question of an exam."""
 
 
 class Headline(NamedTuple):
-    """The number that one exam of a run comes to."""
+    """The main result of one exam of a run."""
 
     exam: str
     arm: str
@@ -50,47 +50,47 @@ class Headline(NamedTuple):
 
 
 class SessionFacts(NamedTuple):
-    """What a session is about to do."""
+    """Facts about a session that is about to begin."""
 
     run: str
     stage: str
-    """``exam``, or ``judge`` where a judge is asked about the answers."""
+    """``exam``, or ``judge`` where a judge grades the answers."""
     model: str
     endpoints: tuple[str, ...]
     """Their addresses; an empty one is a model in this process."""
     jobs: Sequence[Job]
     total: int
-    known: int
+    reused: int
     """Answers of `total` that need not be asked."""
     price: Price | None
     in_flight: Callable[[], Mapping[str, int]]
-    """Requests that wait for their reply now, by the address of the endpoint; for any thread."""
+    """The requests in flight now, by the address of the endpoint. Any thread may call it."""
 
 
 class Follower:
-    """Follows one session; this one does nothing. No call may block."""
+    """Follows one session. This base class does nothing. No call may block."""
 
     def attempted(self, attempt: Attempt) -> None:
-        """A request came to its end; another attempt may follow."""
+        """Called when a request has ended. Another attempt may follow."""
 
     def answered(self, job: Job, unit: int, record: Record) -> None:
-        """A unit has its record, which is on disk."""
+        """Called when the record of a unit is on disk."""
 
     def progressed(self, progress: Progress) -> None:
-        """Called a few times a second."""
+        """Called a few times per second."""
 
     def ended(self, stop: KejuError | None) -> None:
-        """The session is over; `stop` is what ended it early."""
+        """Called when the session is over. `stop` is the reason that ended it early."""
 
 
 class Watcher:
-    """Follows the runs of a process; this one follows nothing.
+    """Follows the runs of a process. This base class follows nothing.
 
-    One watcher may follow several sessions at once, each on a thread of its own.
+    One watcher may follow several sessions at once, each in its own thread.
     """
 
     name = ""
-    """What asked for it, for the message that it failed: ``--events``."""
+    """The flag that created it, such as ``--events``, for the message that it failed."""
 
     def follow(self, session: SessionFacts) -> Follower:
         """Follow one session from its beginning."""
@@ -99,28 +99,29 @@ class Watcher:
     def finished(
         self, run: str, headlines: Sequence[Headline], complete: bool, stop: KejuError | None
     ) -> None:
-        """A run has its results."""
+        """Called when a run has its results."""
 
     def plan_started(self, plan: str, runs: Sequence[str]) -> None:
-        """The runs of a plan are about to begin."""
+        """Called before the runs of a plan begin."""
 
     def plan_finished(self, plan: str, stop: KejuError | None) -> None:
-        """All runs of a plan are over; `stop` says that not all are complete."""
+        """Called when all runs of a plan are over. `stop` is set if not all are complete."""
 
     def close(self) -> None:
-        """Let go of files, ports and threads; called once."""
+        """Close files, ports and threads. Called once."""
 
 
 class Watchers(Watcher):
-    """Several watchers as one. One that fails is named once and told no more; the run goes on."""
+    """Several watchers as one. If a watcher fails, Keju reports it once and stops calling it; the
+    run goes on."""
 
     def __init__(self, watchers: Sequence[Watcher], say: Callable[[Notice], None]) -> None:
-        """`say` tells the user."""
+        """Create the group. `say` shows a notice to the user."""
         self._watchers = list(watchers)
         self._say = say
 
     def follow(self, session: SessionFacts) -> Follower:
-        """Have all of them follow the session."""
+        """Let all watchers follow the session."""
         followers: list[tuple[Watcher, Follower]] = []
         for watcher in [*self._watchers]:
             try:
@@ -132,30 +133,30 @@ class Watchers(Watcher):
     def finished(
         self, run: str, headlines: Sequence[Headline], complete: bool, stop: KejuError | None
     ) -> None:
-        """Tell all of them."""
+        """Call all watchers."""
         self._tell(lambda watcher: watcher.finished(run, headlines, complete, stop))
 
     def plan_started(self, plan: str, runs: Sequence[str]) -> None:
-        """Tell all of them."""
+        """Call all watchers."""
         self._tell(lambda watcher: watcher.plan_started(plan, runs))
 
     def plan_finished(self, plan: str, stop: KejuError | None) -> None:
-        """Tell all of them."""
+        """Call all watchers."""
         self._tell(lambda watcher: watcher.plan_finished(plan, stop))
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all watchers."""
         self._tell(lambda watcher: watcher.close())
 
-    def _tell(self, call: Callable[[Watcher], None]) -> None:
+    def _tell(self, notify: Callable[[Watcher], None]) -> None:
         for watcher in [*self._watchers]:
             try:
-                call(watcher)
+                notify(watcher)
             except Exception as error:
                 self.drop(watcher, error)
 
     def drop(self, watcher: Watcher, error: Exception) -> None:
-        """Tell a watcher nothing more, and say why."""
+        """Stop calling a watcher and report its error."""
         if watcher in self._watchers:
             self._watchers.remove(watcher)
             problem = f"{type(error).__name__}: {error}"
@@ -172,11 +173,11 @@ class _Followers(Follower):
         self._watchers = watchers
         self._followers = followers
 
-    def _tell(self, call: Callable[[Follower], None]) -> None:
+    def _tell(self, notify: Callable[[Follower], None]) -> None:
         for watcher, follower in self._followers:
             if watcher in self._watchers:
                 try:
-                    call(follower)
+                    notify(follower)
                 except Exception as error:
                     self._watchers.drop(watcher, error)
 
@@ -194,12 +195,12 @@ class _Followers(Follower):
 
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("keju_watcher", default=None)
-"""Who follows the sessions of this context."""
+"""The watcher of the sessions of this context."""
 WORK: ContextVar[Job | None] = ContextVar("keju_work", default=None)
-"""What the requests of this context are sent for; set only while somebody follows."""
+"""The job of the requests of this context. Set only while there is a follower."""
 
 
 def follow(session: SessionFacts) -> Follower | None:
-    """Whoever follows a session; None where nobody does."""
+    """Return the follower of a session, or None if there is no watcher."""
     watcher = WATCHER.get()
     return None if watcher is None else watcher.follow(session)

@@ -30,7 +30,7 @@ from keju.results.export import (
 )
 from keju.results.samples import Samples
 from keju.results.score import current_results
-from keju.runs.manifest import now
+from keju.runs.manifest import format_now
 from keju.runs.run import Run, damage_notices, missing_notices
 
 TABLES = ("csv", "jsonl", "parquet")
@@ -200,7 +200,7 @@ def _track(run: Run, form: str, target: Path | None, data_dir: str | None) -> Ex
 
 def _counted(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Exported:
     """What was written, with how much is missing of the run."""
-    whole = run.manifest.wanted
+    whole = run.manifest.expected_replies
     missing = whole - facts["rows"]
     notices += damage_notices(run.damaged, missing)
     notices += missing_notices(facts["rows"], whole)
@@ -224,7 +224,7 @@ def _submit(
         "partial": partial,
         "missing": made.missing,
     }
-    entry = {"at": now(), "format": SUBMISSION, "file": str(target) if target else None}
+    entry = {"at": format_now(), "format": SUBMISSION, "file": str(target) if target else None}
     try:
         fd = open_own(run.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(fd, "ab") as log:

@@ -283,7 +283,7 @@ def submit(job: Job, unit: int, record: Record, strategy: str) -> Submission | N
     sample = restore_order(job.exam.samples[index], record.order)
     text = readings[0].answer.value if is_open else None
     if text is None:
-        text = split_thinking(job.filtered(reply).text).text
+        text = split_thinking(job.filter_reply(reply).text).text
     if not text.strip() or not sample.target:
         return None
     return Submission(unit, record.hash, handed_in(sample, text, unit, epoch), readings, judged)

@@ -32,7 +32,7 @@ from keju.models.base import Model
 from keju.models.registry import fit_sampling, is_local, make_model, model_name
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import SessionLog
-from keju.runs.run import counting
+from keju.runs.run import select_counting
 from keju.types import Answer, Fault, Reply, Request, Sample, Sampling, Usage
 
 if TYPE_CHECKING:
@@ -163,9 +163,9 @@ class Judge(Solver):
         if not path.is_file() or recalled.count == sum(job.units for job in self.jobs):
             return recalled
         requests = JobRequests([self.job(exam.earlier()) for exam in self._exams])
-        placed = Records(path.parent, path.name).placed()
-        for number, _, record in counting(placed, requests.by_hash):
-            place, unit = requests.place(number)
+        placed = Records(path.parent, path.name).with_positions()
+        for number, _, record in select_counting(placed, requests.by_hash):
+            place, unit = requests.locate(number)
             if record.reply.error is None and not recalled.done[place][unit]:
                 self.jobs[place].recall(unit, record, trusted=True)
                 recalled.done[place][unit] = 1
@@ -176,13 +176,13 @@ class Judge(Solver):
         """Note why replies in the journal have no verdict, and which verdicts are in doubt."""
         if not path.is_file():
             return
-        placed = Records(path.parent, path.name).placed()
+        placed = Records(path.parent, path.name).with_positions()
         answers = {  # a later record of the same request takes the place of an error
             number: record.readings[0].answer
-            for number, _, record in counting(placed, self._requests.by_hash)
+            for number, _, record in select_counting(placed, self._requests.by_hash)
         }
         for number, answer in answers.items():
-            replies = self.replies[self._requests.place(number)[0]]
+            replies = self.replies[self._requests.locate(number)[0]]
             if answer.value is None:
                 replies.failures[answer.reason] += 1
             else:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from keju.bounds import LONGEST_DOCUMENT, read_file, unpacking
+from keju.bounds import LONGEST_DOCUMENT, read_file, unpack_gzip
 from keju.errors import DataError
 from keju.judges.exam import handed_in, score_of
 from keju.sources.files import jsonl_rows
@@ -38,7 +38,7 @@ def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:
         raw = io.BytesIO(read_file(path, LONGEST_DOCUMENT))
     except OSError as error:
         raise DataError("labelled_unreadable", path=path, problem=error.strerror) from None
-    rows = unpacking(raw, str(path)) if path.name.endswith(".gz") else raw
+    rows = unpack_gzip(raw, str(path)) if path.name.endswith(".gz") else raw
     labelled = Labelled([], [])
     for index, row in enumerate(jsonl_rows(rows, str(path))):
         place = {"path": path, "row": index + 1}

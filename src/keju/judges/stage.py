@@ -165,7 +165,7 @@ class Panel:
             if submission.judged[reader] and verdict is not None
         ]
         correct = sum(tally.values[unit] >= PASS for unit in units)
-        others = (tally.graded - len(units), tally.right - correct)
+        others = (tally.graded - len(units), tally.passed_count - correct)
         shrink = max(1.0, deff) * job.epochs
         try:
             metric = corrected_accuracy((len(units), correct), others, quality, shrink=shrink)
@@ -182,7 +182,7 @@ class Panel:
         if replies.doubts:
             yield Notice("judge_in_doubt", {"doubts": replies.doubts, "whole": whole})
         for each in self.judges:
-            names = +each.jobs[place].reported
+            names = +each.jobs[place].reported_names
             if len(names) > 1:
                 counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())
                 values = {"judge": each.task.model, "models": len(names), "counts": counts}

@@ -401,7 +401,7 @@ class _Connection(asyncio.Protocol):
 def decode_body(body: bytes, encoding: bytes) -> bytes:
     """Return the unpacked body; raise TransportError if it cannot be unpacked."""
     try:
-        return bounds.unpacked_body(body, encoding.decode("latin-1"))
+        return bounds.unpack_body(body, encoding.decode("latin-1"))
     except bounds.TooLong:
         raise too_long_reply() from None
     except bounds.Damaged as error:

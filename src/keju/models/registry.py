@@ -22,9 +22,9 @@ from pydantic import SecretStr
 
 from keju.config import TaskConfig
 from keju.config.address import SHORT_NAMES
-from keju.errors import ConfigError, Hint, MissingExtra, Notice, nearest
+from keju.errors import ConfigError, Hint, MissingExtra, Notice, find_nearest
 from keju.models.base import Model
-from keju.redaction import has_masked, secrets_in
+from keju.redaction import find_secrets, has_masked
 from keju.types import Sampling
 
 ENTRY_POINTS = "keju.models"
@@ -205,7 +205,7 @@ def nearest_spelling(model: str) -> str | None:
     kind_name, colon, argument = name.partition(":")
     if colon:
         with_colon = [kind.name for kind in KINDS if kind.name and kind.argument]
-        suggestion = nearest(kind_name, [*with_colon, *_plugin_entry_points()])
+        suggestion = find_nearest(kind_name, [*with_colon, *_plugin_entry_points()])
         return f"{suggestion}:{argument}" if suggestion else None
     if name.endswith(".gguf"):
         return f"gguf:{name}"
@@ -216,7 +216,7 @@ def nearest_spelling(model: str) -> str | None:
     spelling_of = {kind.name: kind.spelling for kind in KINDS if kind.name}
     spelling_of |= {short.partition(":")[2]: short for short in SHORT_NAMES}
     spelling_of |= dict.fromkeys(weights.ALL_WEIGHTS, EMBEDDED)
-    suggestion = nearest(name, spelling_of)
+    suggestion = find_nearest(name, spelling_of)
     return spelling_of[suggestion] if suggestion else None
 
 
@@ -260,7 +260,7 @@ def _make_model(config: TaskConfig) -> Model:
     try:
         model = cast(Model, _load_function(kind.factory)(config))
         if (redact := getattr(model, "redact", None)) is not None:
-            redact.add(secrets_in(fields))
+            redact.add(find_secrets(fields))
         return model
     except ModuleNotFoundError:
         if kind.extra is None:

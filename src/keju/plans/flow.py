@@ -15,8 +15,8 @@ from keju.plans.session import PlanSession, stop_of
 from keju.report.board import Board
 from keju.report.matrix import write_matrix
 from keju.results.matrix import Matrix, matrix_of
-from keju.runs.manifest import now
-from keju.runs.plan import PLAN, PlannedRun, StoredPlan, plan_folder
+from keju.runs.manifest import format_now
+from keju.runs.plan import PLAN, PlannedRun, StoredPlan, open_plan_folder
 from keju.runs.run import RESULTS
 
 
@@ -48,7 +48,7 @@ def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = Tru
     folder = Path(plan.task.work_dir) / plan.name
     if plan.resume and not (folder / PLAN).is_file():
         raise UsageError("plan_none", name=plan.name, work_dir=plan.task.work_dir)
-    with plan_folder(folder), watching(plan.task, board):
+    with open_plan_folder(folder), watching(plan.task, board):
         stored = _load_or_create_plan(plan, folder)
 
         def note_pace(seconds: float) -> None:
@@ -74,7 +74,7 @@ def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = Tru
 
 def _load_or_create_plan(plan: PlanConfig, folder: Path) -> StoredPlan:
     """Return the contents of ``plan.json``: today's pairs and the time of earlier sessions."""
-    stored = StoredPlan(plan=plan.name, created=now())
+    stored = StoredPlan(plan=plan.name, created=format_now())
     if (folder / PLAN).is_file():
         stored = StoredPlan.read(folder)
     stored.runs = [PlannedRun(pair.run, pair.model, pair.exam) for pair in plan.pairs]

@@ -32,9 +32,9 @@ from keju.messages import said
 from keju.models.registry import endpoint_tasks, is_local, make_model, model_name
 from keju.report.board import Board, Line, State, score_interval
 from keju.report.rates import Rates
-from keju.runs.manifest import MANIFEST, Manifest, environment, storable
+from keju.runs.manifest import MANIFEST, Manifest, describe_environment, make_storable
 from keju.runs.run import Run
-from keju.signals import REMOTE, Remote, handling
+from keju.signals import REMOTE, Remote, call_between_steps
 from keju.task import Finished, run_exams
 
 MOST_AT_ONCE = 4
@@ -192,7 +192,7 @@ class PlanSession:
         last_note = monotonic()
         ended = threading.Event()
         try:
-            with handling(self._interrupt):
+            with call_between_steps(self._interrupt):
                 while self._step(ended):
                     ended.wait(PULSE)
                     ended.clear()
@@ -338,7 +338,7 @@ def kept(config: TaskConfig) -> int | None:
     except DataError:
         return None
     versions = stored.environment.get("packages", {}).get("keju")
-    requested_config = msgspec.json.decode(msgspec.json.encode(storable(config, run.id)))
+    requested_config = msgspec.json.decode(msgspec.json.encode(make_storable(config, run.id)))
     complete = stored.complete and run.results_are_current and stored.config == requested_config
     is_same_version = versions == environment()["packages"].get("keju")
     return stored.wanted if complete and is_same_version else None

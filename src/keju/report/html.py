@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keju.engine.resume import JobRequests, answers_of, requests_of
+from keju.engine.resume import JobRequests, iter_answers, load_requests
 from keju.errors import Notice, UsageError
 from keju.files import whole_file, write_json
 from keju.messages import Language, spoken
@@ -56,7 +56,7 @@ def write_outputs(
     """
     write_json(run.folder / RESULTS, to_document(results))
     if report:
-        answers, output = answers_of(run, requests), run.folder / REPORT
+        answers, output = iter_answers(run, requests), run.folder / REPORT
         how: Any = {"manifest": run.manifest, "render": renderer(requests)}
         how["language"] = language or spoken()
         write_report(results, answers, output, **how)
@@ -83,10 +83,10 @@ def report_run(
     results, requests, notices = current_results(run, data_dir), None, []
     path = Path(output) if output else run.folder / REPORT
     try:
-        requests = requests_of(run, data_dir)
+        requests = load_requests(run, data_dir)
     except UsageError as error:
         notices.append(Notice("report_without_data", {"problem": error.notice}))
-    answers = answers_of(run, requests)
+    answers = iter_answers(run, requests)
     render = renderer(requests) if requests is not None else None
     how: Any = {"manifest": run.manifest, "language": language, "render": render}
     write_report(results, answers, path, **how)

@@ -17,8 +17,8 @@ from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import GRADED, PASS
 from keju.benchmarks.prepare import available_readers, choose_readers
 from keju.config.load import runs_folder
-from keju.engine.job import Job, exams_of, make_jobs
-from keju.engine.resume import JobRequests, StoredReply, read_anew, stored_replies
+from keju.engine.job import Job, describe_exams, make_jobs
+from keju.engine.resume import JobRequests, StoredReply, iter_stored_replies, reread_replies
 from keju.errors import DataError, Notice, UsageError
 from keju.judges import judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
@@ -27,7 +27,7 @@ from keju.results.metrics import accuracy_of
 from keju.results.schema import InNotebook
 from keju.results.sittings import Sitting, Source, config_of_exam, path_of, sittings_of
 from keju.runs.run import command_name, damage_notices, missing_notices, open_run
-from keju.runs.sameness import changed_files, other_versions
+from keju.runs.sameness import find_changed_files, version_notices
 from keju.stats.agreement import cohens_kappa
 from keju.stats.estimate import Ends, Estimate
 from keju.stats.options import option_bias, recall_spread
@@ -221,10 +221,10 @@ def audit(
     jobs = make_jobs(config)
     for job in jobs:
         preferred_readers = choose_readers(job.exam, list(readers)) if readers else job.readers[:1]
-        job.read_with(_choose_audit_readers(job.exam, preferred_readers), keep_answers=True)
+        job.use_readers(_choose_audit_readers(job.exam, preferred_readers), keep_answers=True)
     stage = judge_stage(config, jobs)
-    facts = exams_of(jobs)
-    changed = changed_files(stored.manifest, facts)
+    facts = describe_exams(jobs)
+    changed = find_changed_files(stored.manifest, facts)
     name, is_judged = command_name(stored.folder), stage is not None
     collectors = {
         id(job): _Desk(job, name, is_judged, partial(doubts_of, job, stored.manifest))
@@ -237,7 +237,7 @@ def audit(
         raise DataError("score_data_changed", file=changed[0])
     if stage is not None:
         stage.grade(stored.folder, None)
-    notices = other_versions(stored.manifest, facts)
+    notices = version_notices(stored.manifest, facts)
     notices += [Notice("data_changed", {"file": changed[0]})] if changed else []
     missing = sum(job.units - job.tallies[0].done for job in jobs)
     notices += damage_notices(stored.damaged, missing)
@@ -294,7 +294,7 @@ class _Desk:
         """Add a stored reply with the readings of all readers, and list it if it is suspect."""
         job, unit, record = self._job, stored.unit, stored.record
         sample = stored.sample
-        reply = job.filtered(record.reply)
+        reply = job.filter_reply(record.reply)
         stored.enter(readings)
         self._record_label(self._gold_labels, unit, sample, sample.target)
         self._record_label(self._read_labels, unit, sample, readings[0].answer.value)

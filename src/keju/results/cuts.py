@@ -44,7 +44,7 @@ def _limit(job: Job, cause: CutCause) -> float:
     """Return the value of a limit of the job's questions; 0 if it is not known."""
     for name in SETTINGS:
         if name == cause and job.limits is not None:
-            return job.limits.most(name) or 0
+            return job.limits.amount_of(name) or 0
     return 0
 
 

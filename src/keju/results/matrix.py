@@ -201,7 +201,7 @@ def _build_cells(
     page = f"../{planned.run}/{REPORT}" if (run_folder / REPORT).is_file() else ""
     state: State = "complete" if manifest.complete else "incomplete"
     run_cell = replace(
-        empty_cell, state=state, spent=run_amounts, report=page, total=manifest.wanted
+        empty_cell, state=state, spent=run_amounts, report=page, total=manifest.expected_replies
     )
     headline_entries: dict[str, Entry] = {}
     for entry in results.benchmarks:  # Of several readers, the first one gives the headline.

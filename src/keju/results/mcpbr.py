@@ -11,12 +11,12 @@ import msgspec
 
 from keju.config import Price
 from keju.engine.limits import Meter
-from keju.engine.question_limits import stop_of
-from keju.engine.tally import tool_use
+from keju.engine.question_limits import find_stop
+from keju.engine.tally import summarize_tool_use
 from keju.files import natural_key
 from keju.messages import said
 from keju.results.schema import Entry, Results, ToolStats
-from keju.runs.manifest import Manifest, now
+from keju.runs.manifest import Manifest, format_now
 from keju.types import Record
 
 NO_TARGET = "No target answer available"
@@ -73,7 +73,7 @@ def _build_metadata(
     elif all(name.startswith("mcp_server_") for name in servers):
         server_metadata = {name: server_list[0] for name, server_list in servers.items()}
     return {
-        "timestamp": now(),
+        "timestamp": format_now(),
         "config": manifest.config,
         **(server_metadata if servers else {}),
         "run": results.run,
@@ -142,7 +142,7 @@ def _describe_task(record: Record, price: Price | None) -> dict[str, Any]:
     """Return one task in one arm."""
     reply, reading = record.reply, record.readings[0]
     outcome, episode = reading.score.outcome, record.reply.episode
-    calls = tool_use(episode).calls if episode is not None else ()
+    calls = summarize_tool_use(episode).calls if episode is not None else ()
     usage = Counter(call.tool for call in calls)
     failures = Counter(call.tool for call in calls if call.kind != "ok")
     document: dict[str, Any] = {"resolved": outcome == "correct"}
@@ -162,7 +162,7 @@ def _describe_task(record: Record, price: Price | None) -> dict[str, Any]:
         "tool_usage": dict(usage),
         "tool_failures": dict(failures),
         "runtime_seconds": round(reply.seconds, 3),
-        "stop_reason": stop_of(reply) or reply.finish,
+        "stop_reason": find_stop(reply) or reply.finish,
     }
     if reply.cut_by:
         document["cut_by"] = reply.cut_by

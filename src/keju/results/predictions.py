@@ -17,7 +17,7 @@ from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import reject_settings
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
-from keju.engine.cores import on_all_cores
+from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job
 from keju.engine.limits import Meter
 from keju.engine.tally import Tally
@@ -98,10 +98,10 @@ def read_predictions(
             sample, _ = question_of(*located_row)
         except DataError:
             return None
-        reply = job.filtered(recorded_reply(located_row[1], letter))
+        reply = job.filter_reply(recorded_reply(located_row[1], letter))
         return tuple(exam.grade(reply, sample, reader) for reader in job.readers)
 
-    for (place, row, where), graded in on_all_cores(
+    for (place, row, where), graded in map_on_all_cores(
         grade_row, located, lambda located_row: located_row[:2]
     ):
         unit = bisect_left(rows, place)
@@ -110,7 +110,7 @@ def read_predictions(
         except DataError as error:
             raise DataError("score_row", where=where, problem=error) from None
         assert graded is not None
-        reply = job.filtered(recorded_reply(row, letter))
+        reply = job.filter_reply(recorded_reply(row, letter))
         job.enter_readings(unit, reply, (), graded)
         golds.add(unit, row, reply, sample, graded, counts)
         if several:

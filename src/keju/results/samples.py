@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import msgspec
 
 from keju.benchmarks.choices import restore_order
-from keju.engine.question_limits import stop_of
-from keju.engine.resume import JobRequests, answers_of, requests_of
+from keju.engine.question_limits import find_stop
+from keju.engine.resume import JobRequests, iter_answers, load_requests
 from keju.errors import MissingExtra, UsageError
 from keju.files import natural_key
-from keju.runs.run import Run, graded
+from keju.runs.run import Run, enter_grades
 from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Sample, Score
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Samples:
         if not self._load:
             return None, None
         try:
-            return requests_of(self._run, self._data_dir), None
+            return load_requests(self._run, self._data_dir), None
         except UsageError as error:
             return None, error
 
@@ -367,7 +367,7 @@ def exported_answers(
     if requests is None:
         yield from ((None, record) for record in _sort_by_id(run))
         return
-    for sample, record in answers_of(run, requests):
+    for sample, record in iter_answers(run, requests):
         yield sample and restore_order(sample, record.order), record
 
 
@@ -394,7 +394,7 @@ def _sort_by_id(run: Run) -> Iterator[Record]:
         keys.append(b"%b\0%b\0%b%b" % (key, arm, record.epoch.to_bytes(4), number.to_bytes(4)))
     keys.sort()
     in_order = (starts[int.from_bytes(key[-4:])] for key in keys)
-    yield from graded(run.folder, run.records.at(in_order))
+    yield from enter_grades(run.folder, run.records.at(in_order))
 
 
 def _build_row(run: str, sample: Sample | None, record: Record) -> SampleRow:
@@ -433,7 +433,7 @@ def _build_row(run: str, sample: Sample | None, record: Record) -> SampleRow:
         error=reply.error.kind if reply.error else None,
         error_message=reply.error.message if reply.error else None,
         at=record.at,
-        stop_reason=stop_of(reply),
+        stop_reason=find_stop(reply),
         tool_calls=sum(len(turn.calls) for turn in episode.turns) if episode else None,
         transcript=msgspec.json.encode(episode.turns).decode() if episode else None,
         question=sample.text if sample else None,

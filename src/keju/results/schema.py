@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 
 from keju.benchmarks.base import Reference
 from keju.errors import DataError, Hint, Notice
-from keju.files import wrong_shape
+from keju.files import explain_shape
 from keju.messages import catalogue
 from keju.results.curve import Curve
 from keju.runs.manifest import Stopping
@@ -703,7 +703,7 @@ def from_document(document: Mapping[str, Any]) -> Results:
             entries.append({"notices": sentences, **entry, "metrics": metrics})
         return msgspec.convert({**document, "benchmarks": entries}, Results)
     except msgspec.ValidationError as error:
-        raise DataError("results_shape", problem=wrong_shape(error)) from None
+        raise DataError("results_shape", problem=explain_shape(error)) from None
     except KeyError as error:
         problem = Hint("shape_missing", name=str(error.args[0]), place="")
         raise DataError("results_shape", problem=problem) from None

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keju.config import TaskConfig
-from keju.engine.job import Job, exams_of, make_jobs
-from keju.engine.resume import JobRequests, read_anew, stored_replies
+from keju.engine.job import Job, describe_exams, make_jobs
+from keju.engine.resume import JobRequests, iter_stored_replies, reread_replies
 from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_json
 from keju.judges import judge_stage
@@ -19,7 +19,7 @@ from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_docum
 from keju.results.sittings import config_of_exam
 from keju.results.summarise import entries_of, results_of, tools_of
 from keju.runs.run import RESULTS, Run, command_name, damage_notices
-from keju.runs.sameness import changed_files, other_versions
+from keju.runs.sameness import find_changed_files, version_notices
 from keju.types import Reading, Sample
 
 
@@ -45,14 +45,14 @@ def score_run(
         config = config.model_copy(update={"reader": readers, "dataset_args": dataset_args})
     jobs = _make_jobs_with_readers(config, run)
     stage = judge_stage(config, jobs)
-    facts = exams_of(jobs)
-    changed = changed_files(run.manifest, facts)
+    facts = describe_exams(jobs)
+    changed = find_changed_files(run.manifest, facts)
     several = bool(readers and len(readers) > 1)
     disagreements: list[Disagreement] = []
     readings_by_unit: list[dict[int, Joint]] = [{} for _ in jobs]
     requests = JobRequests(jobs)
-    replies = stored_replies(run, requests, match_keys=not changed)
-    for reply, readings in read_anew(replies, jobs):
+    replies = iter_stored_replies(run, requests, match_keys=not changed)
+    for reply, readings in reread_replies(replies, jobs):
         reply.enter(readings)
         if several:
             sample = reply.sample
@@ -78,7 +78,7 @@ def score_run(
     ]
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
-    notices = other_versions(run.manifest, facts)
+    notices = version_notices(run.manifest, facts)
     if changed:
         notices.append(Notice("data_changed", {"file": changed[0]}))
     missing = sum(job.missing for job in jobs)

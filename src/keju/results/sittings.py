@@ -36,7 +36,7 @@ from keju.benchmarks.samples import DigestTable
 from keju.config import Price, TaskConfig
 from keju.config.address import key_flag
 from keju.config.load import data_folder, runs_folder
-from keju.engine.job import Job, exams_of, make_jobs
+from keju.engine.job import Job, describe_exams, make_jobs
 from keju.engine.resume import JobRequests, StoredScores
 from keju.engine.tally import PENDING
 from keju.errors import ConfigError, DataError, Notice, UsageError, did_you_mean
@@ -59,7 +59,7 @@ from keju.results.schema import DATA, Unlike
 from keju.runs.journal import is_fetched
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.run import Requests, Run, command_name, find_run, key_digest
-from keju.runs.sameness import changed_files
+from keju.runs.sameness import find_changed_files
 from keju.types import ALL_OUTCOMES, Outcome, Reply
 
 LOGS = "keju.interop.imports.building"
@@ -425,13 +425,13 @@ def read_run(
     for job in jobs:
         job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
     stage = judge_stage(config, jobs)
-    facts = exams_of(jobs)
-    requests, changed = JobRequests(jobs), changed_files(run.manifest, facts)
-    since = run.manifest.believed_from(facts)
+    facts = describe_exams(jobs)
+    requests, changed = JobRequests(jobs), find_changed_files(run.manifest, facts)
+    since = run.manifest.find_trusted_start(facts)
     stored = StoredScores(requests, run.records, since)
     for number, start, record in run.counting(requests, match_keys=not changed):
-        position, unit = requests.place(number)
-        trusted = stored.believed(position, number, start, record)
+        position, unit = requests.locate(number)
+        trusted = stored.is_trusted(position, number, start, record)
         jobs[position].recall(unit, record, trusted=trusted)
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])

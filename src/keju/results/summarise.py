@@ -155,8 +155,8 @@ def results_of(
 def _solver_notices(job: Job, file: ManifestFile) -> Iterator[Notice]:
     """Yield notices about an arm with tools that do not depend on its replies."""
     yield from job.solver.notices
-    if file.broken_off and tools_of(file.manifest, job):
-        yield Notice("episodes_broken_off", {"episodes": file.broken_off})
+    if file.interrupted_episodes and tools_of(file.manifest, job):
+        yield Notice("episodes_broken_off", {"episodes": file.interrupted_episodes})
 
 
 def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
@@ -226,8 +226,8 @@ def entries_of(
         if job.sampling.temperature == 0 and job.epochs > 1:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
         reply_count = entry.questions_with_reply * job.epochs
-        if reply_count and sum(job.outside) > MUCH_OUTSIDE * reply_count:
-            share = sum(job.outside) / reply_count
+        if reply_count and sum(job.unlabelled_mass) > MUCH_OUTSIDE * reply_count:
+            share = sum(job.unlabelled_mass) / reply_count
             entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
         entry = entry.with_notices(_run_notices(job, declared))
         entry = entry.with_notices(faults)
@@ -397,7 +397,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         signs=tally.sign_counts(),
         order_decides=tuple(
             exam.samples[unit // tally.epochs].id
-            for unit in islice(tally.showing("order_decides"), LISTED)
+            for unit in islice(tally.units_with_sign("order_decides"), LISTED)
         ),
         errata=Errata(len(faulty), tuple(exam.samples[position].id for position in faulty[:LISTED]))
         if faulty

@@ -78,7 +78,7 @@ class UntilKnown:
     def look(self, job: Job, positions: Sequence[int], total: int, look_count: int) -> Stopping:
         """Return the state of the rule, which is met if the headline is known precisely enough."""
         exam = mark_as_drawn(job.exam)
-        name, metric = headline_of(exam, job.tallies[0].only(positions))
+        name, metric = headline_of(exam, job.tallies[0].restrict_to(positions))
         share = len(positions) / sum(subset.population for subset in exam.subsets)
         interval = anytime_interval(metric, self._half, share)
         is_met = (

@@ -17,7 +17,7 @@ from msgspec import UNSET
 from keju.benchmarks import registry
 from keju.benchmarks.facts import Answered, Figure, GoldenCheck, Part, Recorded
 from keju.benchmarks.prepare import choose_readers, prepare_exam
-from keju.engine.cores import on_all_cores
+from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job
 from keju.errors import DataError, did_you_mean
 from keju.files import read_json, read_rows
@@ -92,8 +92,8 @@ def find_sets(data_dir: Path) -> list[RecordedSet]:
 def verify_all(data_dir: Path) -> Iterator[Verified]:
     """Score every recorded set in `data_dir`, several in parallel."""
     sets = find_sets(data_dir)
-    for recorded, figures in on_all_cores(
-        _check_figures, sets, lambda recorded_set: recorded_set, few=0, piece=1
+    for recorded, figures in map_on_all_cores(
+        _check_figures, sets, lambda recorded_set: recorded_set, direct_items=0, batch_size=1
     ):
         yield Verified(recorded, figures)
 

@@ -1,15 +1,15 @@
-"""The journal: ``records.jsonl``, append-only, the only truth about a run.
+"""The journal: ``records.jsonl``, append-only, the only source of truth about a run.
 
-Promises: one writer at a time; a line is whole or absent (a torn last line is repaired on the
-next opening); a full disk stops the run with everything before it intact, and so does somebody
-who removes or changes the file meanwhile; reading never loads
-the file into memory; a line that is not what was written is found out.
+Guarantees: There is one writer at a time. A line is whole or absent, because a torn last line is
+repaired on the next opening. A full disk stops the run and leaves all earlier lines intact. So does
+another process that removes or changes the file. Reading never loads the whole file into memory. A
+line that was changed is detected.
 
-The last key of a line is its checksum, the CRC-32 of all that stands before it:
+The last key of a line is its checksum, the CRC-32 of everything before it:
 
     {"bench":"demo","id":"q1",…,"at":1763294676.1,"crc":"5b0c9a41"}
 
-Lines of version 0.1 have none. They are read, but what they say of scores is not believed.
+Lines of version 0.1 have none. They are read, but their scores are not trusted.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ FILE = "records.jsonl"
 VERDICTS = "verdicts.jsonl"
 """The journal of the judges, kept in the same way."""
 RECEIPT = "fetched.json"
-"""The file that tells a copy of a run that lies elsewhere from a run."""
+"""The file that marks the copy of a remote run."""
 CHECKSUM = b',"crc":"%08x"}\n'
-"""How a line ends."""
+"""The end of a line."""
 _CHUNK = 1 << 20
 _TAIL, _DIGITS, _CLOSE = 19, 11, 3
-"""How far before the end of a line its checksum begins, its digits, and what closes the line."""
+"""The distance of the checksum from the end of a line, its digits, and the characters after it."""
 _KEY = (CHECKSUM % 0)[: _TAIL - _DIGITS]
 
 
 class JournalLost(RunIncomplete):
-    """The journal is not what was written any more: somebody else removed or changed it."""
+    """The journal is not as it was written, because another process removed or changed it."""
 
 
 class Journal:
-    """An open journal; the lock is held until `close`."""
+    """An open journal. The lock is held until `close`."""
 
     def __init__(self, folder: Path, file: str = FILE) -> None:
         if is_fetched(folder):
@@ -69,12 +69,12 @@ class Journal:
         except BaseException:
             os.close(self._fd)
             raise
-        """Bytes of a torn last line that were cut off."""
+        """The number of bytes of a torn last line that were cut off."""
         self.size = os.fstat(self._fd).st_size
-        """Bytes that are written so far."""
+        """The number of bytes written so far."""
 
     def append(self, records: Iterable[msgspec.Struct]) -> None:
-        """Write whole lines; they survive the death of this process from here on."""
+        """Write whole lines. From now on they survive the death of this process."""
         buffer, encode = self._buffer, self._encoder.encode
         buffer.clear()
         for record in records:
@@ -84,16 +84,19 @@ class Journal:
         self._write(buffer)
 
     def check(self) -> None:
-        """Raise JournalLost if the file is another one now, or not as long as what was written.
+        """Raise JournalLost if the file was replaced or does not have the length that was written.
 
-        Only the thread that writes may ask.
+        Only the writing thread may call this.
         """
-        own, there = os.fstat(self._fd), None
+        opened_stat, path_stat = os.fstat(self._fd), None
         with suppress(OSError):
-            there = self.path.stat()
-        if there is None or (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino):
+            path_stat = self.path.stat()
+        if path_stat is None or (path_stat.st_dev, path_stat.st_ino) != (
+            opened_stat.st_dev,
+            opened_stat.st_ino,
+        ):
             raise JournalLost("journal_gone", path=self.path)
-        if own.st_size != self.size:
+        if opened_stat.st_size != self.size:
             raise JournalLost("journal_written_by_others", path=self.path)
 
     def _write(self, data: bytearray) -> None:
@@ -112,7 +115,7 @@ class Journal:
         self._unsynced += len(data)
 
     def sync(self) -> None:
-        """Make everything written so far survive a loss of power; safe to call from a thread."""
+        """Make everything written so far survive a power failure. Any thread may call this."""
         with self._syncing:
             if not self._unsynced or self._fd < 0:
                 return
@@ -147,19 +150,19 @@ class Journal:
 
 
 def is_fetched(folder: Path) -> bool:
-    """Whether a folder holds a copy of a run that lies elsewhere; see `keju.runs.remote`."""
+    """Whether a folder holds a copy of a remote run; see `keju.runs.remote`."""
     return (folder / RECEIPT).is_file()
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process of this machine has locked a file, as far as that can be seen.
+    """Whether a process of this machine has locked a file, as far as the system shows it.
 
-    No lock is tried for, so that nobody who is about to take it is kept from that.
+    It does not try to take the lock, so that it never blocks a process that is about to take it.
     """
     try:
-        there = path.stat()
-        place = f"{os.major(there.st_dev):02x}:{os.minor(there.st_dev):02x}:{there.st_ino}"
-        return any(place in line.split() for line in _locks())
+        status = path.stat()
+        lock_id = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+        return any(lock_id in line.split() for line in _locks())
     except OSError:
         return False
 
@@ -169,14 +172,14 @@ def _locks() -> list[str]:
 
 
 def _repair(fd: int) -> int:
-    """Cut off what follows the last line feed; return how many bytes that was."""
+    """Cut off everything after the last line feed. Return the number of bytes."""
     size = os.fstat(fd).st_size
     end = size
     while end > 0:
         start = max(0, end - _CHUNK)
-        found = os.pread(fd, end - start, start).rfind(b"\n")
-        if found >= 0:
-            end = start + found + 1
+        position = os.pread(fd, end - start, start).rfind(b"\n")
+        if position >= 0:
+            end = start + position + 1
             break
         end = start
     if end < size:
@@ -185,25 +188,25 @@ def _repair(fd: int) -> int:
 
 
 class Records:
-    """The records of a journal in the order in which they were written, read anew each time.
+    """The records of a journal in the order in which they were written. Each iteration reads the
+    file.
 
-    A torn last line and lines of other kinds are passed over. A line that cannot be read, in
-    UTF-8 or in JSON, or that is not what its checksum says, is counted: its question then counts
-    as not asked.
+    A torn last line and lines of other kinds are skipped. A line that is not valid UTF-8 or JSON,
+    or does not match its checksum, is counted, and its question counts as not asked.
     """
 
     def __init__(self, folder: Path, file: str = FILE) -> None:
         self.path = folder / file
         self.damaged = 0
         """Lines that the last reading could not read."""
-        self.sealed = False
-        """Whether the record that was given last is what was written, by its checksum."""
+        self.is_sealed = False
+        """Whether the last returned record is as it was written, by its checksum."""
 
     def __iter__(self) -> Iterator[Record]:
-        return (record for _, record in self.placed())
+        return (record for _, record in self.with_positions())
 
-    def placed(self) -> Iterator[tuple[int, Record]]:
-        """Each record after the position at which its line begins."""
+    def with_positions(self) -> Iterator[tuple[int, Record]]:
+        """Yield each record after the position at which its line begins."""
         decode = msgspec.json.Decoder(Record).decode
         self.damaged = end = 0
         try:
@@ -218,34 +221,34 @@ class Records:
                     self.damaged += len(line) == LONGEST_RECORD
                     continue
                 try:
-                    line = as_written(line)
-                    sealed = _sealed(line)
+                    line = restore_line(line)
+                    is_sealed = _has_checksum(line)
                     record = decode(line)
                 except (ValueError, RecursionError):
                     self.damaged += 1
                     continue
-                self.sealed = sealed
+                self.is_sealed = is_sealed
                 yield start, record
 
     def at(self, starts: Iterable[int]) -> Iterator[Record]:
-        """The records whose lines begin at these positions, in this order."""
+        """Yield the records whose lines begin at these positions, in this order."""
         decode = msgspec.json.Decoder(Record).decode
         with open_journal(self.path) as lines:
             for start in starts:
                 lines.seek(start)
-                line = as_written(lines.readline(LONGEST_RECORD))
+                line = restore_line(lines.readline(LONGEST_RECORD))
                 try:
-                    sealed, record = _sealed(line), decode(line)
+                    is_sealed, record = _has_checksum(line), decode(line)
                 except (ValueError, RecursionError):
                     raise DataError("journal_changed", path=self.path) from None
-                self.sealed = sealed
+                self.is_sealed = is_sealed
                 yield record
 
 
 def open_journal(path: Path) -> BinaryIO:
-    """Open a journal for reading; DataError if it is a link or no file.
+    """Open a journal for reading. Raise DataError if it is a link or not a file.
 
-    Links are refused: the lines of another file would count as the replies of this run.
+    Links are refused, because the lines of another file would count as the replies of this run.
     """
     try:
         return open_plain(path)
@@ -255,19 +258,19 @@ def open_journal(path: Path) -> BinaryIO:
         raise DataError("file_unreadable", where=path, problem=error.strerror) from None
 
 
-def as_written(line: bytes) -> bytes:
-    """Return a line as Keju wrote it: without a carriage return or a mark that an editor added."""
+def restore_line(line: bytes) -> bytes:
+    """Return a line as Keju wrote it, without a carriage return or a mark that an editor added."""
     if line.endswith(b"\r\n"):
         line = line[:-2] + b"\n"
     return line.removeprefix(BOM_UTF8)
 
 
-def _sealed(line: bytes) -> bool:
-    """Whether a line has a checksum; ValueError if it is not the line's."""
+def _has_checksum(line: bytes) -> bool:
+    """Whether a line has a checksum. Raise ValueError if it does not match."""
     if line[-_TAIL:-_DIGITS] == _KEY:
         if int(line[-_DIGITS:-_CLOSE], 16) != crc32(line[:-_TAIL]):
             raise ValueError("the checksum is another")
         return True
-    if b'"crc":' in line:  # somebody has written the line anew, who knows how
+    if b'"crc":' in line:  # another program has rewritten the line
         raise ValueError("the checksum is not at its place")
     return False

@@ -1,7 +1,8 @@
-"""The manifest of a run: all that determines its numbers, and never a secret.
+"""The manifest of a run: all settings that determine its numbers, and never a secret.
 
 `Manifest` is ``manifest.json`` as a type. `ManifestFile` is the manifest of a run that is being
-written: it knows what an earlier session wrote. What may differ says `keju.runs.sameness`.
+written, and has the manifest of earlier sessions. `keju.runs.sameness` has the rule for what may
+differ.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from keju.config import JudgeConfig, Price, TaskConfig
 from keju.config.address import parse_address
 from keju.config.serving import shown_command
 from keju.errors import DataError, Notice, UsageError
-from keju.files import read_json, write_json, wrong_shape
-from keju.redaction import masked
+from keju.files import explain_shape, read_json, write_json
+from keju.redaction import mask_secrets
 from keju.runs.journal import FILE
 from keju.types import FaultKind
 
@@ -31,7 +32,7 @@ MANIFEST = "manifest.json"
 SCHEMA = 1
 PACKAGES = ("keju", "mcp", "msgspec", "pydantic", "pyreqwest", "uvloop")
 PLACES = ("api_url", "endpoints", "serve", "model_args")
-"""Settings of where a model is and how it is set up: another one may take longer questions."""
+"""Settings of where a model is and how it is set up. A change may allow longer questions."""
 FIXED_FACTS = {
     name: Notice(f"fact_{name}")
     for name in (
@@ -44,27 +45,28 @@ FIXED_FACTS = {
         "api_version",
     )
 }
-"""Facts of a model that its replies depend on, each with its name; one run has one of each."""
+"""Facts of a model that its replies depend on, with their names. They stay the same during a
+run."""
 TOOLS_HASH = "tools_hash"
-LIMITS = "limits"
-"""What `Manifest.arms` has of an arm without tools: its limits of a question, since version 1.1."""
 """The fact of an arm that tells its tools from others of the same names."""
+LIMITS = "limits"
+"""The key in `Manifest.arms` for the limits of a question without tools, since version 1.1."""
 COMMANDS = ("replace", "resume", "events", "metrics_port", "otel", "executor", "ray")
-"""Settings that say what a command does with a run, who follows it and who works on it, and nothing
-about the run."""
+"""Settings of a command that say nothing about the run: how it resumes, its followers and
+executor."""
 NEVER = sys.maxsize
-"""The place in a journal from which scores are believed, where none of them are."""
+"""The place in a journal from which scores are trusted, where none of them are."""
 
 
 class StoredProtocol(msgspec.Struct):
-    """Which protocol asked."""
+    """The protocol that asked."""
 
     name: str = ""
     version: str | int = ""
 
 
 class StoredData(msgspec.Struct):
-    """Which files the questions came from."""
+    """The files that the questions came from."""
 
     version: str = ""
     files: dict[str, str] = {}
@@ -73,7 +75,7 @@ class StoredData(msgspec.Struct):
 
 
 class StoredExam(msgspec.Struct, kw_only=True):
-    """One exam of a run: what was asked, how, and how it was read."""
+    """One exam of a run: its questions, its protocol and its readers."""
 
     name: str
     protocol: StoredProtocol = msgspec.field(default_factory=StoredProtocol)
@@ -84,7 +86,7 @@ class StoredExam(msgspec.Struct, kw_only=True):
     sampling: dict[str, Any] = {}
     samples: int = 0
     samples_of: dict[str, int] | UnsetType = UNSET
-    """By arm, where the exam's own settings ask for several: `samples` are those of all."""
+    """By arm, where the exam's settings ask for several. `samples` is then the sum of all arms."""
     epochs: int = 1
     grading: int = 1
     """The version of the order of judgement; see `keju.benchmarks.grading`."""
@@ -92,46 +94,46 @@ class StoredExam(msgspec.Struct, kw_only=True):
 
 
 class StoredEndpoint(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What one endpoint was asked and told in a session."""
+    """The counts of one endpoint in a session."""
 
     address: str
-    """Without credentials; with the model's name there, where that is another one."""
+    """Without credentials; with the model's name there, if that differs."""
     requests: int = 0
     replies: int = 0
     moved: int = 0
     """Questions that went from it to another endpoint."""
     outages: int = 0
-    """How often it did not answer any more."""
+    """How often it went down."""
     down_seconds: float = 0.0
     input_tokens: int = 0
     cached_tokens: int = 0
     """The part of the input that came from its prefix cache."""
     output_tokens: int = 0
     seconds: float = 0.0
-    """What all replies took."""
+    """The duration of all replies."""
     reported: str = ""
-    """What it called its model at the end."""
+    """The name of its model at the end."""
     declared: list[str] = []
-    """Names that its settings let it report beside those of the others."""
+    """Further names that its settings allow it to report."""
     other_models: dict[str, int] = {}
     """Other names that it reported, and how many replies were not used because of that."""
     odd_wait: str = ""
-    """A Retry-After that it sent and that Keju did not keep: too long, or not readable."""
+    """A Retry-After that it sent and that Keju ignored: too long, or not readable."""
     lost: Notice | None = None
-    """Why it could not be used any more, or not at all."""
+    """The reason why it could not be used any more, or not at all."""
 
 
 class StoredSession(msgspec.Struct, kw_only=True):
-    """What one process took and spent; one that was killed has not `ended`.
+    """The counts of one process. A process that was killed has not `ended`.
 
-    What was in flight when it was killed has been sent, and is sent again on resume.
+    Requests in flight when it was killed have been sent, and are sent again on resume.
     """
 
     started: str = ""
     endpoint: str = ""
     """Its address, without credentials; empty for a model in this process."""
     models: dict[str, int] = {}
-    """What the endpoint called its model, and in how many replies."""
+    """The names that the endpoint reported for its model, and the number of replies with each."""
     seconds: float = 0.0
     ended: bool = False
     in_flight: int = 0
@@ -141,30 +143,30 @@ class StoredSession(msgspec.Struct, kw_only=True):
     output_tokens: int = 0
     cost: float | UnsetType = UNSET
     cluster: dict[str, Any] | UnsetType = UNSET
-    """Where a cluster worked on it: how many actors on how many nodes, and how many were lost."""
+    """Where a cluster worked on it: the number of actors, nodes, and lost actors."""
     episodes_begun: int | UnsetType = UNSET
-    """Where models act: the episodes whose first reply came, and those that came to their end. One
-    that a kill broke off starts again on resume."""
+    """Where models act: the episodes whose first reply came, and those that ended. An episode that
+    a kill interrupted starts again on resume."""
     episodes_finished: int | UnsetType = UNSET
     endpoints: list[StoredEndpoint] | UnsetType = UNSET
-    """What each was asked and told; none for a model in this process and on a cluster."""
+    """The counts of each endpoint; not set for a model in this process and on a cluster."""
     server: dict[str, Any] | UnsetType = UNSET
-    """Where Keju started it: the command without keys, how often, and the file with its log."""
+    """Where Keju started it: the command without keys, the number of starts, and the log file."""
     tools: dict[str, Any] | UnsetType = UNSET
-    """What happened to the tools of each arm that no transcript tells: starts, restarts."""
+    """Events of the tools of each arm that are in no transcript: starts, restarts."""
 
 
 class Stopping(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How a rule ended the asking of one exam: at a look that came between two blocks of questions.
+    """How a rule ended one exam, at a look between two blocks of questions.
 
     The questions are in a random order that has every subset in proportion at every look.
     """
 
     rule: Literal["until_ci", "until_decided"]
     met: bool
-    """Whether its condition was met; else there was nothing left to ask."""
+    """Whether its condition was met. Otherwise all questions were asked."""
     asked: int
-    """Questions that the last look saw."""
+    """Questions that the last look used."""
     whole: int
     """Questions that could have been asked."""
     looks: int
@@ -176,14 +178,14 @@ class Stopping(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     interval: tuple[float, float] | None
     """Its interval, which holds at all looks at once."""
     goal: float | None = None
-    """The half-width that was asked for."""
+    """The requested half-width."""
     metric: str = ""
     baseline: str = ""
     wins: int | None = None
     """Questions on which the model scored more than the baseline."""
     losses: int | None = None
     left_out: int | None = None
-    """Questions that lack a grade here or there."""
+    """Questions without a grade in one of the two runs."""
     e_value: float | None = None
     """The evidence at the last look; 1 / level decides."""
     p: float | None = None
@@ -191,12 +193,12 @@ class Stopping(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def early(self) -> bool:
-        """Whether questions were left unasked."""
+        """Whether some questions were not asked."""
         return self.asked < self.whole
 
     @property
     def notice(self) -> Notice:
-        """When and why the asking ended."""
+        """The notice of when and why the exam ended."""
         values: dict[str, Any] = {"asked": self.asked, "whole": self.whole, "looks": self.looks}
         if self.interval is not None:
             values |= {"low": 100 * self.interval[0], "high": 100 * self.interval[1]}
@@ -218,7 +220,7 @@ class StoredJudge(msgspec.Struct):
 
 
 class _StoredConfig(msgspec.Struct):
-    """What other modules read of the stored settings; a file that someone else made is checked."""
+    """The stored settings that other modules read. A file that a person wrote is checked."""
 
     arms: list[dict[str, Any]] | None = None
     judge: dict[str, Any] | None = None
@@ -240,41 +242,44 @@ class Manifest(msgspec.Struct, kw_only=True):
     environment: dict[str, Any] = {}
     sessions: list[StoredSession] = []
     arms: dict[str, Any] | UnsetType = UNSET
-    """What the tools of each arm are, as far as they say so themselves; limits without tools."""
+    """The tools of each arm, as far as they describe themselves; limits without tools."""
     judges: dict[str, StoredJudge] | UnsetType = UNSET
     """By the judge's model."""
     graded_by: dict[str, Any] | UnsetType = UNSET
     """The settings of the judge whose verdicts count, where the task names none or another."""
     stopped: dict[str, Stopping] | UnsetType = UNSET
-    """By exam: how a rule ended the asking, where one did."""
+    """By exam: how a rule ended it, where one did."""
     read_anew: int = 0
-    """Bytes of the journal whose stored scores other readers or settings made: not believed."""
+    """Bytes of the journal whose stored scores are not trusted: other readers or settings made
+    them."""
     imported: bool | UnsetType = UNSET
     origin: dict[str, Any] | UnsetType = UNSET
     """The tool and files that an imported run comes from."""
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The manifest of the run in `folder`; DataError if it cannot be read."""
+        """Return the manifest of the run in `folder`. Raise DataError if it cannot be read."""
         path = folder / MANIFEST
         try:
             manifest = msgspec.convert(read_json(path), cls)
             msgspec.convert(manifest.config, _StoredConfig)
             return manifest
         except msgspec.ValidationError as error:
-            raise DataError("manifest_damaged", path=path, problem=wrong_shape(error)) from None
+            raise DataError("manifest_damaged", path=path, problem=explain_shape(error)) from None
 
     def as_dict(self) -> dict[str, Any]:
-        """The manifest as its file has it."""
+        """Return the manifest as its file has it."""
         document: dict[str, Any] = msgspec.to_builtins(self)
         return document
 
     @property
-    def wanted(self) -> int:
-        """How many replies a complete run has; fewer where a rule ended the asking."""
+    def expected_replies(self) -> int:
+        """The number of replies of a complete run; fewer where a rule ended an exam."""
         stopped: Mapping[str, Stopping] = self.stopped or {}
-        asked = {name: own.asked for name, own in stopped.items()}
-        return sum(asked.get(exam.name, exam.samples) * exam.epochs for exam in self.benchmarks)
+        asked_counts = {name: stopping.asked for name, stopping in stopped.items()}
+        return sum(
+            asked_counts.get(exam.name, exam.samples) * exam.epochs for exam in self.benchmarks
+        )
 
     @property
     def judge(self) -> dict[str, Any] | None:
@@ -284,29 +289,33 @@ class Manifest(msgspec.Struct, kw_only=True):
     @property
     def price(self) -> Price | None:
         """The price that the run was started with."""
-        asked = self.config.get("price")
-        return Price(**asked) if asked else None
+        settings = self.config.get("price")
+        return Price(**settings) if settings else None
 
-    def believed_from(self, exams: Sequence[StoredExam]) -> int:
-        """The place in the journal from which stored scores are those that `exams` would give."""
-        stored = {exam.name: _reading(exam) for exam in self.benchmarks}
-        today = {exam.name: _reading(exam) for exam in as_stored(exams)}
-        alike = all(own == stored.get(name, own) for name, own in today.items())
-        return self.read_anew if alike else NEVER
+    def find_trusted_start(self, exams: Sequence[StoredExam]) -> int:
+        """Return the place in the journal from which stored scores are those that `exams` would
+        give."""
+        stored_readings = {exam.name: _reading_settings(exam) for exam in self.benchmarks}
+        today = {exam.name: _reading_settings(exam) for exam in as_stored(exams)}
+        is_unchanged = all(
+            reading_settings == stored_readings.get(name, reading_settings)
+            for name, reading_settings in today.items()
+        )
+        return self.read_anew if is_unchanged else NEVER
 
 
 def as_stored(exams: Sequence[StoredExam]) -> list[StoredExam]:
-    """`exams` in the types that come back from the file: a tuple of settings is a list there."""
+    """Return `exams` with the types that come back from the file, where a tuple becomes a list."""
     return msgspec.json.decode(msgspec.json.encode(exams), type=list[StoredExam])
 
 
-def _reading(exam: StoredExam) -> tuple[Any, ...]:
-    """All that decides what is read out of a reply, and what that is worth."""
+def _reading_settings(exam: StoredExam) -> tuple[Any, ...]:
+    """Return all settings that decide how a reply is read and scored."""
     return list(exam.readers.items()), exam.grading, exam.protocol, exam.settings, exam.filters
 
 
 class SessionLog:
-    """Where a session writes whom it asked and what that took: for the run or for a judge of it."""
+    """The log of the sessions of a run or of one of its judges."""
 
     def __init__(self, entry: Manifest | StoredJudge, write: Callable[[], None]) -> None:
         self._entry = entry
@@ -316,24 +325,24 @@ class SessionLog:
 
     @property
     def seconds(self) -> float:
-        """How long all sessions took."""
+        """The seconds of all sessions."""
         return sum(session.seconds for session in self._entry.sessions)
 
     @property
-    def spent(self) -> dict[str, int]:
-        """What has been spent beside the lines of the journal, as far as it counts."""
+    def total_spent(self) -> dict[str, int]:
+        """Requests and tokens that are not in the lines of the journal but count."""
         return {}
 
     def note_endpoint(self, facts: dict[str, Any]) -> None:
-        """Write what is known of the endpoint, before the first question."""
+        """Store the facts about the endpoint, before the first question."""
         self._entry.endpoint = facts
         self.write()
 
     def note_arm(self, arm: str, facts: dict[str, Any]) -> None:
-        """Write what is known of an arm's tools, before the first question; a judge has none."""
+        """Store the facts about an arm's tools, before the first question. A judge has no arms."""
 
     def note_session(self, session: StoredSession) -> None:
-        """Write what the session has taken and spent so far, so that a kill leaves a trace."""
+        """Store the counts of the session so far, so that they survive a kill."""
         if self._current is not None:
             self._entry.sessions.pop()
         self._entry.sessions.append(session)
@@ -353,18 +362,19 @@ class ManifestFile(SessionLog):
         graded_by: JudgeConfig | None = None,
         home: Path | None = None,
     ) -> None:
-        """`graded_by` is the judge whose verdicts count, where it is not that of `config`.
+        """Create the manifest of a session.
 
-        `home` is where the folder will be once all is written, where that is elsewhere.
+        `graded_by` is the judge whose verdicts count, if it is not the one of `config`. `home` is
+        the final folder, if the files are written to another one first.
         """
         self.path = folder / MANIFEST
         self.home = home or folder
         self.before = Manifest.read(folder) if self.path.is_file() else None
-        """What an earlier session wrote."""
-        before = self.before or Manifest(created=now())
-        described = as_stored(exams)
-        self.believed_from = before.believed_from(described)
-        """The place in the journal from which stored scores are believed."""
+        """The manifest of earlier sessions."""
+        before = self.before or Manifest(created=format_now())
+        stored_exams = as_stored(exams)
+        self.trusted_from = before.find_trusted_start(stored_exams)
+        """The place in the journal from which stored scores are trusted."""
         journal = folder / FILE
         size = journal.stat().st_size if journal.is_file() else 0
         imported = before.imported is True
@@ -374,21 +384,21 @@ class ManifestFile(SessionLog):
             run=folder.name,
             model=config.model,
             complete=False,
-            # What another tool asked stays described as it was; Keju's settings were not in force.
-            config=before.config if imported else storable(config, folder.name),
-            benchmarks=before.benchmarks if imported else described,
-            environment=environment(),
+            # An imported run keeps its description, since Keju's settings did not apply.
+            config=before.config if imported else make_storable(config, folder.name),
+            benchmarks=before.benchmarks if imported else stored_exams,
+            environment=describe_environment(),
             sessions=[*before.sessions],
             graded_by=UNSET if graded_by is None else _storable_judge(config, graded_by),
-            read_anew=size if self.believed_from == NEVER else self.believed_from,
+            read_anew=size if self.trusted_from == NEVER else self.trusted_from,
         )
-        # A folder that was removed during the run is not made again: its records are gone.
+        # A folder that was removed during the run is not created again, since its records are gone.
         write = partial(write_json, self.path, self.manifest, make_folder=False)
         super().__init__(self.manifest, write)
 
     @property
-    def spent(self) -> dict[str, int]:
-        """What all sessions have sent and been sent, also for episodes that have no line."""
+    def total_spent(self) -> dict[str, int]:
+        """The requests and tokens of all sessions, including episodes without a line."""
         sessions = self.manifest.sessions
         return {
             "requests": sum(session.requests for session in sessions),
@@ -397,14 +407,18 @@ class ManifestFile(SessionLog):
         }
 
     @property
-    def broken_off(self) -> int:
-        """Episodes that earlier sessions began and did not finish; they were begun again."""
-        told = [s for s in self.manifest.sessions if s.episodes_begun is not UNSET]
-        return sum((s.episodes_begun or 0) - (s.episodes_finished or 0) for s in told)
+    def interrupted_episodes(self) -> int:
+        """Episodes that earlier sessions began and did not finish. They were started again."""
+        sessions = [
+            session for session in self.manifest.sessions if session.episodes_begun is not UNSET
+        ]
+        return sum(
+            (session.episodes_begun or 0) - (session.episodes_finished or 0) for session in sessions
+        )
 
     @property
     def ask_again(self) -> frozenset[FaultKind]:
-        """Errors that were final, and may not be with the model's settings as they are now."""
+        """Errors that were final, but may not be with the model's present settings."""
         if self.before is None:
             return frozenset()
         before, today = self.before.config, self.manifest.config
@@ -412,9 +426,9 @@ class ManifestFile(SessionLog):
         return frozenset() if same else frozenset({"context_length"})
 
     def note_endpoint(self, facts: dict[str, Any]) -> None:
-        """Write what is known of the endpoint, before the first question.
+        """Store the facts about the endpoint, before the first question.
 
-        A local model must be the very file that earlier replies came from, used in the same way.
+        A local model must be the same file as for earlier replies, used in the same way.
         """
         stored = self.manifest.endpoint
         for fact, words in FIXED_FACTS.items():
@@ -424,7 +438,8 @@ class ManifestFile(SessionLog):
         super().note_endpoint(facts)
 
     def note_arm(self, arm: str, facts: dict[str, Any]) -> None:
-        """Write what is known of an arm's tools; UsageError if they were others before."""
+        """Store the facts about an arm's tools. Raise UsageError if they differ from earlier
+        ones."""
         stored = self.manifest.arms or {}
         if stored.get(arm, facts).get(TOOLS_HASH) != facts.get(TOOLS_HASH):
             raise UsageError("arm_other_tools", arm=arm, run=self.path.parent.name)
@@ -432,19 +447,19 @@ class ManifestFile(SessionLog):
         self.write()
 
     def judge_log(self, model: str) -> SessionLog:
-        """Where the sessions of a judge are written."""
+        """Return the log for the sessions of a judge."""
         judges = {} if self.manifest.judges is UNSET else self.manifest.judges
         self.manifest.judges = judges
         return SessionLog(judges.setdefault(model, StoredJudge()), self.write)
 
     def finish(self, *, complete: bool) -> None:
-        """Write the end of the session."""
+        """Store the end of the session."""
         self.manifest.complete = complete
         self.write()
 
 
-def environment() -> dict[str, Any]:
-    """Versions of what takes part in a run."""
+def describe_environment() -> dict[str, Any]:
+    """Return the versions of the software that takes part in a run."""
     versions = {}
     for package in PACKAGES:
         try:
@@ -458,53 +473,60 @@ def environment() -> dict[str, Any]:
     }
 
 
-def now() -> str:
-    """The time as manifests write it."""
-    return this_moment(UTC).isoformat(timespec="seconds")
+def format_now() -> str:
+    """Return the time in the form of manifests."""
+    return current_time(UTC).isoformat(timespec="seconds")
 
 
-def this_moment(zone: tzinfo | None = None) -> datetime:
-    """Return the time, here or in a zone; UsageError if the clock shows an impossible date."""
+def current_time(zone: tzinfo | None = None) -> datetime:
+    """Return the local time, or the time in a zone. Raise UsageError if the clock shows an
+    impossible date."""
     try:
         return datetime.now(zone)
-    except (ValueError, OverflowError, OSError):  # the year 10000, which no calendar of Python has
+    except (
+        ValueError,
+        OverflowError,
+        OSError,
+    ):  # the year 10000, which Python's calendar does not have
         raise UsageError("clock_impossible") from None
 
 
 def _storable_judge(config: TaskConfig, judge: JudgeConfig) -> dict[str, Any]:
-    settings: dict[str, Any] = storable(config.model_copy(update={"judge": judge}), "")["judge"]
+    settings: dict[str, Any] = make_storable(config.model_copy(update={"judge": judge}), "")[
+        "judge"
+    ]
     return settings
 
 
-def storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
-    """The settings as a manifest keeps them: no secret, and paths that hold from any folder."""
-    dumped = config.model_copy(update={"run_id": run_id}).model_dump(
+def make_storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
+    """Return the settings as a manifest stores them: without secrets, and with absolute paths."""
+    settings_dump = config.model_copy(update={"run_id": run_id}).model_dump(
         mode="json", exclude_defaults=True
     )
-    dumped["seed"] = config.seed
+    settings_dump["seed"] = config.seed
     for name in COMMANDS:
-        dumped.pop(name, None)
-    for settings in (dumped, dumped.get("judge") or {}):
+        settings_dump.pop(name, None)
+    for settings in (settings_dump, settings_dump.get("judge") or {}):
         settings.get("generation_config", {}).pop("extra_headers", None)
         if settings.get("api_url"):
             settings["api_url"] = parse_address(settings["api_url"]).shown
     if config.serve is not None:
-        dumped["serve"] = shown_command(config.serve)
-    for endpoint in dumped.get("endpoints", ()):
+        settings_dump["serve"] = shown_command(config.serve)
+    for endpoint in settings_dump.get("endpoints", ()):
         endpoint["url"] = parse_address(endpoint["url"]).shown
-    paths = [(dumped, "data_dir"), (dumped, "ca_file")]
-    paths += [(args, "local_path") for args in dumped.get("dataset_args", {}).values()]
+    paths = [(settings_dump, "data_dir"), (settings_dump, "ca_file")]
+    paths += [(args, "local_path") for args in settings_dump.get("dataset_args", {}).values()]
     for settings, name in paths:
         if settings.get(name):
             settings[name] = str(Path(settings[name]).absolute())
-    if (baseline := dumped.get("until_decided")) and not _is_id(baseline, config.work_dir):
-        dumped["until_decided"] = str(Path(baseline).absolute())
-    stored: dict[str, Any] = masked(dumped)
+    if (baseline := settings_dump.get("until_decided")) and not _is_id(baseline, config.work_dir):
+        settings_dump["until_decided"] = str(Path(baseline).absolute())
+    stored: dict[str, Any] = mask_secrets(settings_dump)
     return stored
 
 
 def _is_id(baseline: str, work_dir: str) -> bool:
-    """Whether a baseline goes by the id of its run, whose name the folder of an exam may have."""
+    """Whether a baseline is the id of a run, even if the folder of an exam has the same name."""
     path = Path(baseline)
     if (path / MANIFEST).is_file() or path.is_file():
         return False

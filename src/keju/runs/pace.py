@@ -1,4 +1,4 @@
-"""How fast an earlier run went that asked the same: the only honest forecast of time."""
+"""The throughput of an earlier run of the same exams, as a forecast of time."""
 
 from __future__ import annotations
 
@@ -9,66 +9,70 @@ from keju.config.address import shown_url
 from keju.runs.manifest import Manifest, StoredExam, StoredSession, as_stored
 from keju.runs.run import list_runs
 
-SURE = 10
-"""Replies that tell a pace; fewer, of which whoever reads the forecast is told, tell a rough one
-where there is no other."""
+RELIABLE_REPLIES = 10
+"""The number of replies that give a reliable pace. A pace of fewer is used if there is no other,
+with a note for the user."""
 SETTINGS = ("eval_batch_size", "model_args", "executor", "rpm", "tpm", "arms")
 """Settings of a task that make it faster or slower."""
 
 
 class Pace(NamedTuple):
-    """What a session of a stored run took."""
+    """The replies and the duration of a session of a stored run."""
 
     run: str
     replies: int
     seconds: float
 
     def forecast(self, requests: int) -> float:
-        """Seconds that so many requests take at this pace."""
+        """Return the seconds that `requests` requests take at this pace."""
         return requests * self.seconds / self.replies
 
 
-def earlier_pace(config: TaskConfig, exams: list[StoredExam], at_once: int) -> Pace | None:
-    """The pace of the newest run in the work folder that is comparable; None where there is none.
+def earlier_pace(config: TaskConfig, exams: list[StoredExam], in_flight: int) -> Pace | None:
+    """Return the pace of the newest comparable run in the work folder, or None.
 
-    One of few replies counts where no other has more.
+    A pace of few replies counts only if no run has more.
 
-    Comparable are the same model at the same address with the same exams, put in the same way, and
-    as many requests in flight. How many questions there were does not matter, as long as they kept
-    all slots busy. A session that was interrupted tells no pace: the replies that it broke off, the
-    long ones among them, are not in its count.
+    A comparable run has the same model at the same address, the same exams with the same prompts,
+    and the same number of requests in flight. The number of questions may differ if they kept all
+    slots busy. An interrupted session has no pace, because its count misses the replies that it
+    broke off, which include the long ones.
     """
     if config.endpoints or config.serve is not None:
         return None
     address = shown_url(config.api_url) if config.api_url else ""
-    wanted, own = _put(as_stored(exams)), config.model_dump(mode="json")
-    rough: Pace | None = None
+    exam_settings, task_settings = _exam_settings(as_stored(exams)), config.model_dump(mode="json")
+    rough_pace: Pace | None = None
     for run in reversed(list_runs(config.work_dir)):
         manifest = run.manifest
-        same = manifest.model == config.model.strip() and not manifest.imported
-        if not same or _put(manifest.benchmarks) != wanted or not _alike(manifest, own):
+        is_same_model = manifest.model == config.model.strip() and not manifest.imported
+        if (
+            not is_same_model
+            or _exam_settings(manifest.benchmarks) != exam_settings
+            or not _has_same_settings(manifest, task_settings)
+        ):
             continue
         for session in manifest.sessions[-1:] if manifest.complete else ():
             replies = session.requests - session.retries
-            busy = replies >= 2 * at_once and session.seconds > 0
-            if busy and session.ended and _address(session) == address:
+            was_busy = replies >= 2 * in_flight and session.seconds > 0
+            if was_busy and session.ended and _address(session) == address:
                 pace = Pace(manifest.run, replies, session.seconds)
-                if replies >= SURE:
+                if replies >= RELIABLE_REPLIES:
                     return pace
-                rough = rough or pace
-    return rough
+                rough_pace = rough_pace or pace
+    return rough_pace
 
 
-def _put(exams: list[StoredExam]) -> list[Any]:
-    """How exams are put, as far as it decides on the length of prompts and replies."""
+def _exam_settings(exams: list[StoredExam]) -> list[Any]:
+    """Return the settings of exams that affect the length of prompts and replies."""
     return [(exam.name, exam.protocol.name, exam.settings, exam.sampling) for exam in exams]
 
 
-def _alike(manifest: Manifest, own: dict[str, Any]) -> bool:
+def _has_same_settings(manifest: Manifest, task_settings: dict[str, Any]) -> bool:
     fields = TaskConfig.model_fields
     for name in SETTINGS:
-        usual = fields[name].get_default(call_default_factory=True)
-        if manifest.config.get(name, usual) != own[name]:
+        default = fields[name].get_default(call_default_factory=True)
+        if manifest.config.get(name, default) != task_settings[name]:
             return False
     return True
 

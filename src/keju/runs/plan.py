@@ -1,8 +1,8 @@
-"""A plan's own folder beside its runs: which runs there are, and what was made of them.
+"""The folder of a plan, next to its runs: the list of the runs and the combined results.
 
-``runs/weekly/plan.json`` names the runs ``runs/weekly--small--bbh`` and so on, each of which is a
-run like any other. ``results.json`` and ``report.html`` beside it are of the whole. One process at
-a time works on a plan.
+``runs/weekly/plan.json`` names the runs ``runs/weekly--small--bbh`` and so on. Each is an ordinary
+run. ``results.json`` and ``report.html`` in the plan's folder cover all of them. Only one process
+at a time works on a plan.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Self
 import msgspec
 
 from keju.errors import DataError, UsageError, WriteError
-from keju.files import is_there, open_own, read_json, take_lock, write_json, wrong_shape
+from keju.files import explain_shape, is_there, open_own, read_json, take_lock, write_json
 from keju.runs.manifest import MANIFEST
 
 PLAN = "plan.json"
@@ -28,7 +28,7 @@ class PlannedRun(msgspec.Struct, frozen=True):
     """One pair of a plan."""
 
     run: str
-    """Its id; its folder stands beside that of the plan."""
+    """Its id. Its folder is next to the plan's folder."""
     model: str
     exam: str
     """The names of both entries."""
@@ -46,27 +46,27 @@ class StoredPlan(msgspec.Struct, kw_only=True):
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The plan in `folder`; DataError if it cannot be read."""
+        """Return the plan in `folder`. Raise DataError if it cannot be read."""
         try:
             return msgspec.convert(read_json(folder / PLAN), cls)
         except msgspec.ValidationError as error:
-            problem = wrong_shape(error)
+            problem = explain_shape(error)
             raise DataError("plan_damaged", path=folder / PLAN, problem=problem) from None
 
     def write(self, folder: Path) -> None:
-        """Write it whole or not at all."""
+        """Write the whole file or nothing."""
         write_json(folder / PLAN, self)
 
 
 def find_plan(name: str, work_dir: str) -> Path | None:
-    """The folder of a plan, given as a path or by its name; None where there is none."""
+    """Return the folder of a plan, given as a path or by its name, or None."""
     folders = (Path(name), Path(work_dir) / name)
     return next((folder for folder in folders if is_there(folder / PLAN)), None)
 
 
 @contextmanager
-def plan_folder(folder: Path) -> Iterator[None]:
-    """The folder of a plan, made if need be, for one process alone."""
+def open_plan_folder(folder: Path) -> Iterator[None]:
+    """Create and lock the folder of a plan for one process."""
     if (folder / MANIFEST).is_file():
         raise UsageError("plan_is_run", folder=folder)
     try:

@@ -1,10 +1,11 @@
-"""Runs on object storage and elsewhere, by the addresses of fsspec: ``s3://bucket/runs/tuesday``.
+"""Runs on object storage and other remote places, by addresses of fsspec:
+``s3://bucket/runs/tuesday``.
 
-A run is fetched into a folder of Keju's cache, and read there like any other; only files that have
-changed are fetched again. What was fetched is never written to: it is not the run.
+Keju fetches a run into a folder of its cache and reads it there. It fetches only files that have
+changed. It never writes to the copy, since the copy is not the run.
 
     s3://bucket/runs/tuesday  ──>  ~/.cache/keju/runs/2f7a…/tuesday/manifest.json, records.jsonl, …
-                                                           /fetched.json: what each was there
+                                                           /fetched.json: the mark of each file
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ _DIGITS = 16
 
 
 class Receipt(msgspec.Struct):
-    """Where a run was fetched from, and what its files were then."""
+    """The address of a fetched run, and the marks of its files at that time."""
 
     address: str
     files: dict[str, str] = {}
 
 
-def fetched(address: str) -> Path:
-    """The folder of a run that lies at an address, as it is there now.
+def fetch_run(address: str) -> Path:
+    """Return the folder with an up-to-date copy of the run at an address.
 
-    UsageError where there is none, DataError where the store does not give it.
+    Raise UsageError if the address has no run, DataError if the store fails.
     """
     if _CREDENTIALS.match(address):
         raise UsageError("remote_credentials")
-    with _told(address):
+    with _explain_errors(address):
         try:
             import fsspec
         except ImportError:
@@ -53,43 +54,46 @@ def fetched(address: str) -> Path:
         store, root = fsspec.core.url_to_fs(address)
         root = root.rstrip("/")
         store.invalidate_cache()
-        there = {
+        remote_files = {
             str(PurePosixPath(path).relative_to(root)): path for path in sorted(store.find(root))
         }
-        if MANIFEST not in there:
+        if MANIFEST not in remote_files:
             raise UsageError("remote_none", address=address)
-        if unsafe := next((name for name in there if ".." in PurePosixPath(name).parts), None):
+        if unsafe := next(
+            (name for name in remote_files if ".." in PurePosixPath(name).parts), None
+        ):
             raise DataError("remote_unsafe", address=address, name=unsafe)
         digest = sha256(address.encode()).hexdigest()[:_DIGITS]
         folder = cache_root(os.environ) / "runs" / digest / PurePosixPath(root).name
-        _bring(store, address, there, folder)
+        _update_copy(store, address, remote_files, folder)
     return folder
 
 
-def _bring(store: Any, address: str, there: dict[str, str], folder: Path) -> None:
-    """Make a folder the copy of what is there; the manifest comes last, and makes it a run."""
+def _update_copy(store: Any, address: str, remote_files: dict[str, str], folder: Path) -> None:
+    """Make a folder a copy of the remote files. The manifest comes last, since it makes the folder
+    a run."""
     receipt = Receipt(address)
     if is_fetched(folder):
         try:
             receipt = msgspec.convert(read_json(folder / RECEIPT), Receipt)
         except (DataError, msgspec.ValidationError):
             shutil.rmtree(folder)
-    for name in receipt.files.keys() - there.keys():
+    for name in receipt.files.keys() - remote_files.keys():
         (folder / name).unlink(missing_ok=True)
-    known, receipt.files = receipt.files, {}
+    old_marks, receipt.files = receipt.files, {}
     write_json(folder / RECEIPT, receipt)
-    for name in sorted(there, key=lambda name: name == MANIFEST):
-        mark = str(store.ukey(there[name]))
-        if known.get(name) != mark or not (folder / name).is_file():
-            with store.open(there[name], "rb") as source, whole_file(folder / name) as copy:
+    for name in sorted(remote_files, key=lambda name: name == MANIFEST):
+        mark = str(store.ukey(remote_files[name]))
+        if old_marks.get(name) != mark or not (folder / name).is_file():
+            with store.open(remote_files[name], "rb") as source, whole_file(folder / name) as copy:
                 shutil.copyfileobj(source, copy)
         receipt.files[name] = mark
     write_json(folder / RECEIPT, receipt)
 
 
 @contextmanager
-def _told(address: str) -> Iterator[None]:
-    """Make one line of whatever a store or its package raises; there is no common error of them."""
+def _explain_errors(address: str) -> Iterator[None]:
+    """Turn any error of a store or its package into one line. They have no common base class."""
     try:
         yield
     except KejuError:
@@ -97,11 +101,11 @@ def _told(address: str) -> Iterator[None]:
     except FileNotFoundError:
         raise UsageError("remote_none", address=address) from None
     except ImportError as error:  # the package for this kind of store
-        raise UsageError("remote_package", address=address, problem=_line(error)) from None
+        raise UsageError("remote_package", address=address, problem=_first_line(error)) from None
     except Exception as error:
-        raise DataError("remote_failed", address=address, problem=_line(error)) from None
+        raise DataError("remote_failed", address=address, problem=_first_line(error)) from None
 
 
-def _line(error: Exception) -> str:
-    """The first line of what an error says, or its kind."""
+def _first_line(error: Exception) -> str:
+    """Return the first line of an error's text, or its class."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""A model that says again what a stored run has in its journal."""
+"""A model that returns the replies in the journal of a stored run."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from keju.models.base import Model
 from keju.models.registry import fit_sampling, kind_of
 from keju.runs.journal import FILE, Records
 from keju.runs.manifest import Manifest
-from keju.runs.run import counting, near_runs
+from keju.runs.run import near_runs, select_counting
 from keju.types import Fault, Reply, Request, Sampling
 
 
 def make(config: TaskConfig) -> ReplayModel:
-    """The model of ``replay:RUN``, a folder or an id below the folder of runs."""
+    """Return the model of ``replay:RUN``, where RUN is a folder or an id below the folder of
+    runs."""
     run = config.model.strip().partition(":")[2]
-    for place in (Path(run).expanduser(), Path(config.work_dir) / run) if run else ():
-        if (place / FILE).is_file() or place.is_file():
-            return ReplayModel(place)
+    for candidate in (Path(run).expanduser(), Path(config.work_dir) / run) if run else ():
+        if (candidate / FILE).is_file() or candidate.is_file():
+            return ReplayModel(candidate)
     hint = near_runs(run, Path(config.work_dir))
     raise ConfigError("replay_no_run", name=run, work_dir=config.work_dir, hint=hint)
 
 
-def fit(config: TaskConfig, asked: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
-    """Sampling as the recorded model was sent it, since that is part of a request's hash."""
+def fit(config: TaskConfig, requested: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
+    """Return the sampling that the recorded model got, since it is part of a request's hash."""
     stored = make(config)
     name = "" if kind_of(stored.name).names_itself else stored.name
-    recorded = {"model": name, "model_args": stored.model_args}
-    return fit_sampling(config.model_copy(update=recorded), asked)
+    recorded_settings = {"model": name, "model_args": stored.model_args}
+    return fit_sampling(config.model_copy(update=recorded_settings), requested)
 
 
 class ReplayModel(Model):
-    """Answers a request with the reply that counts in the journal; errors are not said again.
+    """Answers a request with the reply that counts in the journal. Errors are not repeated.
 
-    Its name is the recorded model's, since the name is part of a request's hash. Only the
-    positions of the records are kept in memory.
+    Its name is the recorded model's, since the name is part of a request's hash. Only the positions
+    of the records are kept in memory.
     """
 
     acts = True
@@ -60,12 +61,14 @@ class ReplayModel(Model):
         """The settings of the recorded model."""
 
     async def start(self) -> None:
-        """Index the journal; DataError if there is none or it is broken."""
+        """Index the journal. Raise DataError if it is missing or broken."""
         if self._table is not None:
             return
         table, path = DigestTable(), self._records.path
         try:
-            for number, start, record in counting(self._records.placed(), table, grow=True):
+            for number, start, record in select_counting(
+                self._records.with_positions(), table, grow=True
+            ):
                 position = start if record.reply.error is None else -1
                 self._starts[number : number + 1] = array("q", [position])
         except UsageError as error:
@@ -75,7 +78,7 @@ class ReplayModel(Model):
         self._table = table
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """The recorded reply, or a fault if the request was never answered."""
+        """Return the recorded reply, or a fault if the request was never answered."""
         await self.start()
         assert self._table is not None
         number = self._table.find(hash_digest(request.hash))
@@ -86,5 +89,5 @@ class ReplayModel(Model):
         return record.reply
 
     def facts(self) -> dict[str, Any]:
-        """Where the replies come from."""
+        """Return the model's name and the run of the replies."""
         return {"name": self.name, "replayed_from": self._run}

@@ -1,10 +1,10 @@
-"""A stored run, where it is, and the one rule that says which of its records count.
+"""A stored run, its folder, and the rule for which of its records count.
 
-A journal has more lines than the run has questions: a failed request is asked again, a run goes on
-at another temperature, a copied reply stands beside the run's own. The rule:
+A journal may have more lines than the run has questions. A failed request is asked again, a run
+continues at another temperature, or a copied reply comes in addition to the run's. The rule:
 
-    Of the records that answer exactly a request, those with its hash, the first reply that is no
-    error counts. An error counts only while there is no reply; of several errors the last one.
+    Of the records that answer exactly a request (those with its hash), the first reply without an
+    error counts. An error counts only until a reply comes. Of several errors the last counts.
 
 For example, with a run at temperature 0 that was once resumed at 0.7:
 
@@ -12,15 +12,15 @@ For example, with a run at temperature 0 that was once resumed at 0.7:
     1     snarks_3  a1    error: server     counted until line 2 was there
     2     snarks_3  a1    "(B)"             counts
     3     snarks_3  f7    "(C)"             answers another request: temperature 0.7
-    4     snarks_3  a1    error: timeout    an error never takes the place of a reply
+    4     snarks_3  a1    error: timeout    an error never replaces a reply
 
-Where today's requests are not known since the data is not at hand, or none of them is in the
-journal since another version or another tool wrote the prompts, questions are told apart by exam,
-id, arm and epoch. The last reply counts then, since the manifest describes the last session.
+Sometimes today's requests are not known, because the data is missing. Or none of them is in the
+journal, because another version or another tool wrote the prompts. Then records are matched by
+exam, id, arm and epoch, and the last reply counts, since the manifest describes the last session.
 
-Resume, score, judge, export, report, replay and modes all take their records from `counting`. What
-judges made of the answers stands in ``grades.jsonl``, by answer; like ``results.json`` it follows
-from the journals and is written anew each time.
+Resume, score, judge, export, report, replay and modes all take their records from
+`select_counting`. ``grades.jsonl`` has the readings of judges, by answer. Like ``results.json`` it
+follows from the journals and is written again each time.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from keju.config.load import of_run, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import is_there, read_json, typed_path, whole_file
 from keju.runs.journal import FILE, RECEIPT, Journal, Records, is_fetched, open_journal
-from keju.runs.manifest import MANIFEST, Manifest, StoredExam, this_moment
+from keju.runs.manifest import MANIFEST, Manifest, StoredExam, current_time
 from keju.types import Reading, Record
 
 RESULTS, REPORT = "results.json", "report.html"
 REPLACED = ".replaced-"
-"""Stands between the name of a run that was replaced, and a number."""
+"""The separator between the name of a run that was replaced and a number."""
 GRADES = "grades.jsonl"
 
 
@@ -60,7 +60,8 @@ class Requests(ABC):
     """The requests of a run as they would be sent today, numbered from 0."""
 
     fresh = False
-    """The journal was begun by this process, so that every record in it answers one of them."""
+    """Whether this process began the journal, so that every record in it answers one of the
+    requests."""
 
     @property
     @abstractmethod
@@ -70,20 +71,20 @@ class Requests(ABC):
     @property
     @abstractmethod
     def by_key(self) -> DigestTable:
-        """The numbers of the requests by key, as `key_digest` makes it."""
+        """The numbers of the requests by the key from `key_digest`."""
 
 
 Counted = tuple[int, int, Record]
-"""The number of a request, where a line begins in the journal, and the line: a record that counts
+"""The number of a request, the start of a line in the journal, and its record. The record counts
 unless a later one with the same number follows."""
 
 
 Read = Callable[[int, int, Record], Record]
-"""Gives a record its readings: from the number of its request, its place, and itself."""
+"""Gives a record its readings, from the number of its request, its place, and the record."""
 
 
 def key_digest(bench: str, sample_id: str, arm: str, epoch: int) -> bytes:
-    """What tells questions apart where their requests are not known."""
+    """Return the key that identifies a question where its request is not known."""
     return text_digest(f"{bench}\0{sample_id}\0{arm}\0{epoch}")
 
 
@@ -92,70 +93,69 @@ class Counting:
 
     def __init__(self, *, by_key: bool) -> None:
         self._by_key = by_key
-        self._replied = bytearray()
+        self._has_reply = bytearray()
 
-    def takes(self, number: int, failed: bool) -> bool:
-        """Whether a record counts now; it takes the place of the one that counted before."""
-        replied = self._replied
-        if number >= len(replied):
-            replied += bytes(number + 1 - len(replied))
-        if replied[number] and (failed or not self._by_key):
+    def counts_now(self, number: int, failed: bool) -> bool:
+        """Whether a record counts now. It replaces the one that counted before."""
+        has_reply = self._has_reply
+        if number >= len(has_reply):
+            has_reply += bytes(number + 1 - len(has_reply))
+        if has_reply[number] and (failed or not self._by_key):
             return False
-        replied[number] |= not failed
+        has_reply[number] |= not failed
         return True
 
     def begin(self, failed: Iterable[bool]) -> None:
-        """Take in the first records of further requests, which all count."""
-        self._replied += bytes(not each for each in failed)
+        """Enter the first records of further requests, which all count."""
+        self._has_reply += bytes(not is_failed for is_failed in failed)
 
 
-def counting(
-    placed: Iterable[tuple[int, Record]],
+def select_counting(
+    records: Iterable[tuple[int, Record]],
     table: DigestTable,
     *,
     by_key: bool = False,
     grow: bool = False,
-    on_other: Callable[[Record], None] = lambda _: None,
+    on_unmatched: Callable[[Record], None] = lambda _: None,
 ) -> Iterator[Counted]:
-    """The records that count, by the rule above, in the order of the journal.
+    """Yield the records that count, by the rule above, in the order of the journal.
 
-    Only records that are in `table` count, unless it is to `grow` with them; `on_other` is called
-    with the others. An error may be followed by the reply, or the later error, that takes its
-    place.
+    Only records in `table` count, unless `grow` adds them to it. `on_unmatched` is called with the
+    others. A later reply or error may replace an error.
     """
-    number_of = table.add if grow else table.find
+    find_number = table.add if grow else table.find
     rule = Counting(by_key=by_key)
-    for start, record in placed:
+    for start, record in records:
         if by_key:
             digest = key_digest(record.bench, record.id, record.arm, record.epoch)
         else:
             digest = hash_digest(record.hash)
-        number = number_of(digest)
+        number = find_number(digest)
         if number < 0:
-            on_other(record)
-        elif rule.takes(number, record.reply.fault is not None):
+            on_unmatched(record)
+        elif rule.counts_now(number, record.reply.fault is not None):
             yield number, start, record
 
 
 class Run:
     """A stored run: its manifest, its records, and those of them that count.
 
-    Reading a run never changes it, and memory holds the places of records, never the replies.
+    Reading a run never changes it. Memory holds the positions of records, never the replies.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.records = Records(folder)
-        """All records of the journal, those among them that do not count."""
+        """All records of the journal, including those that do not count."""
 
     @cached_property
     def manifest(self) -> Manifest:
-        """``manifest.json``; DataError if it cannot be read."""
+        """``manifest.json``. Raises DataError if it cannot be read."""
         return Manifest.read(self.folder)
 
     @property
     def id(self) -> str:
-        """The name of the run: that of its folder."""
+        """The name of the run, which is the name of its folder."""
         return self.folder.name
 
     @property
@@ -164,20 +164,20 @@ class Run:
         return self.records.damaged
 
     def config(self, data_dir: str | None = None) -> TaskConfig:
-        """The settings that its results were made with; `data_dir` goes before the run's own."""
+        """Return the settings of its results. `data_dir` overrides the run's."""
         judge = self.manifest.judge
         return of_run(self.manifest.config | ({"judge": judge} if judge else {}), data_dir)
 
     def results(self) -> dict[str, Any]:
-        """What ``results.json`` holds."""
+        """Return the content of ``results.json``."""
         return read_json(self.folder / RESULTS)
 
     @property
     def results_are_current(self) -> bool:
-        """Whether ``results.json`` is there and was written after the last line of the journal.
+        """Whether ``results.json`` exists and was written after the last line of the journal.
 
-        It was not where a run is still going on, or was killed. The times of a copy say nothing;
-        there the manifest says that the run had come to its end.
+        It was not if a run is still going on or was killed. The file times of a copy mean nothing,
+        so there the manifest tells whether the run was complete.
         """
         results, journal = self.folder / RESULTS, self.records.path
         if is_fetched(self.folder):
@@ -189,28 +189,28 @@ class Run:
     def counting(
         self, requests: Requests | None = None, *, match_keys: bool = True
     ) -> Iterator[Counted]:
-        """The records that count in the order of the journal; see `counting`.
+        """Yield the records that count in the order of the journal.
 
-        Without `requests`, and where none of them is in the journal, records are told apart by
-        their keys; `match_keys` rules the latter out where the data is not that of the run.
+        Without `requests`, and where none of them is in the journal, records are matched by their
+        keys. `match_keys` turns the latter off where the data differs from the run's data.
         """
-        matched = False
+        has_match = False
         if requests is not None and not requests.fresh:
-            for counted in counting(self.records.placed(), requests.by_hash):
-                matched = True
+            for counted in select_counting(self.records.with_positions(), requests.by_hash):
+                has_match = True
                 yield counted
-        if not matched and match_keys:
+        if not has_match and match_keys:
             table = requests.by_key if requests is not None else DigestTable()
             grow = requests is None
-            yield from counting(self.records.placed(), table, by_key=True, grow=grow)
+            yield from select_counting(self.records.with_positions(), table, by_key=True, grow=grow)
 
     def answers(
         self, requests: Requests | None = None, *, read: Read | None = None
     ) -> Iterator[tuple[int, Record]]:
-        """Each record that counts, once, after its number, with the judges' grades entered.
+        """Yield each record that counts, once, after its number, with the judges' grades entered.
 
-        The numbers ascend: they are those of the requests or, without `requests`, follow the
-        journal. `read` may give the readings anew before the judges' grades.
+        The numbers ascend. They are the numbers of the requests or, without `requests`, follow the
+        journal. `read` may compute new readings before the judges' grades.
         """
         starts = array("q")
         for number, start, _ in self.counting(requests):
@@ -221,31 +221,32 @@ class Run:
         records = self.records.at(starts[number] for number in numbers)
         if read is not None:
             records = map(read, numbers, (starts[number] for number in numbers), records)
-        return zip(numbers, graded(self.folder, records), strict=True)
+        return zip(numbers, enter_grades(self.folder, records), strict=True)
 
 
 def damage_notices(lines: int, missing: int) -> list[Notice]:
-    """The notice that lines of a journal could not be read, and that replies are `missing`.
+    """Return the notice about unreadable lines of a journal, if replies are `missing`.
 
-    A line that was asked again is missed by nobody.
+    A line whose question was asked again is not missing.
     """
     return [Notice("damaged_lines", {"lines": lines})] if lines and missing else []
 
 
-def missing_notices(done: int, whole: int) -> list[Notice]:
-    """The notice that numbers are of a part of the replies; without any there are no numbers."""
-    if not 0 < done < whole:
+def missing_notices(done: int, total: int) -> list[Notice]:
+    """Return the notice that results cover a part of the replies. Without any reply there is no
+    notice."""
+    if not 0 < done < total:
         return []
-    return [Notice("replies_missing", {"part": done, "whole": whole})]
+    return [Notice("replies_missing", {"part": done, "whole": total})]
 
 
 def open_run(name: str | Path, work_dir: str = "runs") -> Run:
-    """The stored run in the folder `name`, or with this id below `work_dir`."""
+    """Return the stored run in the folder `name`, or with this id below `work_dir`."""
     return Run(find_run(str(name), work_dir))
 
 
 def list_runs(work_dir: str = "runs") -> list[Run]:
-    """The runs below `work_dir` whose manifests can be read, oldest first."""
+    """Return the runs below `work_dir` whose manifests can be read, oldest first."""
     runs = []
     for path in sorted(Path(work_dir).glob(f"*/{MANIFEST}")):
         with suppress(DataError):
@@ -254,33 +255,43 @@ def list_runs(work_dir: str = "runs") -> list[Run]:
     return [run for _, run in sorted(runs, key=itemgetter(0))]
 
 
-def latest_beside(run: Run) -> Run | None:
-    """The newest other complete run in the same folder that sat an exam of this one's alike.
+def find_comparable_run(run: Run) -> Run | None:
+    """Return the newest other complete run in the same folder with a comparable exam, or None.
 
-    That is the same questions, put, read and judged in the same way, in the same arms.
+    Comparable exams have the same questions, prompts, readers, judges and arms.
     """
-    own = _sat(run.manifest)
-    for other in reversed(list_runs(str(run.folder.parent))):
-        alike = other.manifest.complete and any(exam in own for exam in _sat(other.manifest))
-        if alike and other.folder.name != run.folder.name:
-            return other
+    run_exams = _exam_keys(run.manifest)
+    for other_run in reversed(list_runs(str(run.folder.parent))):
+        is_comparable = other_run.manifest.complete and any(
+            exam in run_exams for exam in _exam_keys(other_run.manifest)
+        )
+        if is_comparable and other_run.folder.name != run.folder.name:
+            return other_run
     return None
 
 
-def _sat(manifest: Manifest) -> list[Any]:
-    """The exams of a run, each with all that two runs must share for a comparison to tell much."""
+def _exam_keys(manifest: Manifest) -> list[Any]:
+    """Return a key for each exam of a run. Runs with a common key can be compared."""
     config = manifest.config
     arms = sorted(str(arm.get("name")) for arm in config.get("arms") or () if isinstance(arm, dict))
-    chosen = [config.get(name) for name in ("ids", "failed_of", "shard")]
+    question_settings = [config.get(name) for name in ("ids", "failed_of", "shard")]
     judge = manifest.judge
     return [
-        (exam.name, *_manner(exam), exam.data.version, exam.data.files, arms, chosen, judge)
+        (
+            exam.name,
+            *_manner(exam),
+            exam.data.version,
+            exam.data.files,
+            arms,
+            question_settings,
+            judge,
+        )
         for exam in manifest.benchmarks
     ]
 
 
 def _manner(exam: StoredExam) -> tuple[Any, ...]:
-    """How an exam was put, and read by the headline's reader."""
+    """Return the settings that ask an exam, and the headline's reader."""
     reader = next(iter(exam.readers.items()), None)
     return exam.protocol, exam.settings, reader, exam.filters
 
@@ -289,21 +300,22 @@ def _manner(exam: StoredExam) -> tuple[Any, ...]:
 
 
 def new_run_id(model: str, datasets: list[str]) -> str:
-    """A name that sorts by time and says what was run: ``20260101-120000-quiz-scripted``."""
-    stamp = this_moment().strftime("%Y%m%d-%H%M%S")
+    """Return a name that sorts by time and contains the exams:
+    ``20260101-120000-quiz-scripted``."""
+    stamp = current_time().strftime("%Y%m%d-%H%M%S")
     words = "-".join(filter(None, map(_plain_name, (*datasets, model))))
-    whole = f"{stamp}-{words}"[:_LONGEST_ID].encode()[:_LONGEST_NAME].decode(errors="ignore")
-    return whole.rstrip("-.")
+    run_id = f"{stamp}-{words}"[:_LONGEST_ID].encode()[:_LONGEST_NAME].decode(errors="ignore")
+    return run_id.rstrip("-.")
 
 
 _LONGEST_ID, _LONGEST_NAME = 96, 200
-"""Characters of a run's name, and bytes: file systems take 255, and an ending may follow."""
+"""Characters of a run's name, and bytes. File systems take 255, and a suffix may follow."""
 
 
 def _plain_name(name: str) -> str:
-    """What a file name can hold of an exam's or a model's; a place is called by its last part.
+    """Return the name of an exam or model as a part of a file name. Of a path, only its last part.
 
-    ``custom:data/quiz`` is ``custom-data-quiz``, ``.`` the name of this folder.
+    ``custom:data/quiz`` becomes ``custom-data-quiz``, and ``.`` the name of this folder.
     """
     kind, colon, place = name.rpartition(":")
     if place.startswith((".", "/", "~")):
@@ -312,61 +324,62 @@ def _plain_name(name: str) -> str:
 
 
 class RunFolder(NamedTuple):
-    """Where a run is saved, and whether it begins here."""
+    """The folder of a run, and whether the run begins in this session."""
 
     path: Path
-    new: bool
+    is_new: bool
     replaced: Path | None = None
-    """Where the run now is whose place it takes."""
+    """The new folder of the run that this one replaces."""
 
     def undo(self) -> None:
         """Remove the folder of a run that was refused before anything was saved.
 
-        The run whose place it took is put back.
+        The run that it replaced is put back.
         """
-        if not self.new or not self.path.is_dir():
+        if not self.is_new or not self.path.is_dir():
             return
-        left = list(self.path.iterdir())
-        if all(path.stat().st_size == 0 for path in left):
-            for path in left:
+        paths = list(self.path.iterdir())
+        if all(path.stat().st_size == 0 for path in paths):
+            for path in paths:
                 path.unlink()
             self.path.rmdir()
             if self.replaced is not None:
                 self.replaced.rename(self.path)
 
 
-def run_folder(config: TaskConfig) -> RunFolder:
-    """The folder of a run, made if need be: the one it names, or a new one of its own."""
+def make_run_folder(config: TaskConfig) -> RunFolder:
+    """Create the folder of a run if necessary and return it: the named one, or a new one."""
     refuse_unknown_run(config)
     work_dir = Path(config.work_dir)
     if config.run_id is not None:
         folder = work_dir / config.run_id
-        replaced = _moved_aside(folder) if config.replace else None
+        replaced = _move_aside(folder) if config.replace else None
         existed = folder.exists()
-        return RunFolder(_create(folder, exist_ok=True), new=not existed, replaced=replaced)
+        return RunFolder(_create(folder, exist_ok=True), is_new=not existed, replaced=replaced)
     name = new_run_id(config.model, config.datasets)
     for number in range(1, 1000):  # others may start in the same second
         folder = work_dir / (name if number == 1 else f"{name}-{number}")
         try:
-            return RunFolder(_create(folder, exist_ok=False), new=True)
+            return RunFolder(_create(folder, exist_ok=False), is_new=True)
         except FileExistsError:
             continue
     raise UsageError("run_too_many", work_dir=work_dir, name=name)
 
 
 def command_name(folder: Path) -> str:
-    """What a command calls the run in `folder`: its id where runs usually are, else its path.
+    """Return the name of the run in `folder` for a command: its id in the usual folder, else its
+    path.
 
-    A copy of a run that lies elsewhere is called by its address.
+    For a copy of a remote run it is the address.
     """
     if is_fetched(folder):
         return shlex.quote(read_json(folder / RECEIPT)["address"])
-    usual = folder.absolute().parent == runs_folder(None).absolute()
-    return shlex.quote(folder.name if usual else typed_path(folder))
+    is_usual_place = folder.absolute().parent == runs_folder(None).absolute()
+    return shlex.quote(folder.name if is_usual_place else typed_path(folder))
 
 
 def refuse_unknown_run(config: TaskConfig) -> None:
-    """UsageError where a run is to be resumed that is not there."""
+    """Raise UsageError if the run to resume does not exist."""
     if not config.resume:
         return
     if config.run_id is None:
@@ -379,18 +392,18 @@ def refuse_unknown_run(config: TaskConfig) -> None:
         )
 
 
-def _moved_aside(folder: Path) -> Path | None:
+def _move_aside(folder: Path) -> Path | None:
     """Rename the folder of a run to ``RUN.replaced-1``, or to the next number that is free.
 
-    UsageError if another process writes to it.
+    Raise UsageError if another process writes to it.
     """
     if not folder.is_dir():
         return None
     if not any((folder / name).is_file() for name in (MANIFEST, FILE)) and any(folder.iterdir()):
         raise UsageError("run_not_a_run", folder=folder)
-    taken = {path.name for path in folder.parent.glob(f"{folder.name}{REPLACED}*")}
-    numbered = (f"{folder.name}{REPLACED}{number}" for number in count(1))
-    aside = folder.with_name(next(name for name in numbered if name not in taken))
+    taken_names = {path.name for path in folder.parent.glob(f"{folder.name}{REPLACED}*")}
+    candidate_names = (f"{folder.name}{REPLACED}{number}" for number in count(1))
+    aside = folder.with_name(next(name for name in candidate_names if name not in taken_names))
     try:
         with Journal(folder):
             folder.rename(aside)
@@ -401,7 +414,7 @@ def _moved_aside(folder: Path) -> Path | None:
 
 
 def _create(folder: Path, *, exist_ok: bool) -> Path:
-    """Make a folder; FileExistsError only where it must be new."""
+    """Create a folder. Raise FileExistsError only if it must be new."""
     try:
         folder.mkdir(parents=True, exist_ok=exist_ok)
     except OSError as error:
@@ -414,14 +427,14 @@ def _create(folder: Path, *, exist_ok: bool) -> Path:
 
 
 def find_run(name: str, work_dir: str = "runs") -> Path:
-    """The folder of a run, given as a path, as an id below `work_dir`, or as an address.
+    """Return the folder of a run, given as a path, as an id below `work_dir`, or as an address.
 
-    What lies at an address (``s3://bucket/run``) is fetched: the folder is a copy.
+    A run at an address (``s3://bucket/run``) is fetched, so the folder is a copy.
     """
     if "://" in name:
-        from keju.runs.remote import fetched
+        from keju.runs.remote import fetch_run
 
-        return fetched(name)
+        return fetch_run(name)
     for folder in (Path(name), Path(work_dir) / name):
         if is_there(folder / MANIFEST):
             return folder
@@ -429,16 +442,16 @@ def find_run(name: str, work_dir: str = "runs") -> Path:
 
 
 def near_runs(name: str, work_dir: Path) -> str:
-    """The runs that may be meant, for a message; empty where there are none."""
+    """Return the runs with similar names for a message, or ""."""
     names = [path.parent.name for path in sorted(work_dir.glob(f"*/{MANIFEST}"))]
     return did_you_mean(name, names) if names else ""
 
 
-# What judges made of answers.
+# Grades of judges
 
 
 class Grade(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The readings of one answer after the judge; `hash` is that of the answer's record."""
+    """The readings of one answer after the judge. `hash` is the hash of the answer's record."""
 
     bench: str
     id: str
@@ -448,21 +461,21 @@ class Grade(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def write_grades(folder: Path, grades: Iterable[Grade]) -> None:
-    """Write the whole file or none; no file where there are no grades."""
+    """Write the whole file or nothing. Write it only if there is a grade."""
     encode, path = msgspec.json.Encoder().encode, folder / GRADES
     remaining = iter(grades)
-    first = next(remaining, None)
-    if first is None:
+    first_grade = next(remaining, None)
+    if first_grade is None:
         path.unlink(missing_ok=True)
         return
     with whole_file(path) as file:
-        file.write(encode(first) + b"\n")
+        file.write(encode(first_grade) + b"\n")
         for grade in remaining:
             file.write(encode(grade) + b"\n")
 
 
-def graded(folder: Path, records: Iterable[Record]) -> Iterator[Record]:
-    """The same records, with the judges' grades entered where there are any."""
+def enter_grades(folder: Path, records: Iterable[Record]) -> Iterator[Record]:
+    """Yield the same records, with the judges' grades entered where there are any."""
     path = folder / GRADES
     if not path.is_file():
         yield from records

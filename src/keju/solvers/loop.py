@@ -197,7 +197,7 @@ class ToolLoop(Solver):
             problem = f"the tools broke down ({type(error).__name__})"
             episode.fail("server_lost", Fault("tools", problem))
         exchange = episode.exchange()
-        self.finished += exchange.reply.requests > 0
+        self.episodes_finished += exchange.reply.requests > 0
         return exchange
 
 
@@ -254,7 +254,7 @@ class _Episode:
             self._request, box.tools, tuple(self._sent_turns), choice
         )
         exchange = await self._channel.ask(request, within=self._meter.seconds_left)
-        self._loop.begun += not self._meter.replies
+        self._loop.episodes_begun += not self._meter.replies
         reply, fault = exchange.reply, exchange.reply.error
         self._faults += exchange.faults
         if reply.episode is not None and fault is None:  # a reply of a stored run
@@ -363,7 +363,7 @@ class _Episode:
         """End the episode if a limit is reached, or if another such turn would exceed it."""
         if self._stop is not None:
             return
-        if (limit := self._meter.out_of()) is not None:
+        if (limit := self._meter.find_exhausted()) is not None:
             self._end_at_limit(limit)
         elif self._size >= LONGEST or self._notes_size >= MOST_NOTES:
             self._set_stop("context_overflow", "context")

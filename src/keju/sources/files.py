@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from keju import bounds
-from keju.bounds import lines_of, unpacking
+from keju.bounds import read_lines, unpack_gzip
 from keju.errors import DataError, MissingExtra
 from keju.files import TABLE, json_rows, parse_json
 from keju.sources.archive import Archive
@@ -234,7 +234,7 @@ class _TableLines(Iterator[str]):
     def __init__(self, stream: io.BufferedIOBase, where: str) -> None:
         self._where = where
         self._lines = (
-            match[0] for chunk in lines_of(stream, where) for match in _ONE_LINE.finditer(chunk)
+            match[0] for chunk in read_lines(stream, where) for match in _ONE_LINE.finditer(chunk)
         )
         self._number = 0
         self._is_over = False
@@ -292,7 +292,7 @@ def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, An
     """
     stream, plain = _stream(content), name.removesuffix(".gz")
     if plain != name:
-        stream = unpacking(stream, where)
+        stream = unpack_gzip(stream, where)
     if plain.endswith(".jsonl"):
         yield from jsonl_rows(stream, where)
     elif plain.endswith(".json"):

@@ -33,8 +33,8 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from keju.bounds import unpacking
-from keju.errors import DataError, Hint, joined
+from keju.bounds import unpack_gzip
+from keju.errors import DataError, Hint, join_hints
 from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles, as_json, read_whole, table_rows
 
 HubName = Literal["huggingface", "modelscope"]
@@ -215,7 +215,7 @@ class DataFolder:
         if not name.endswith(".gz"):
             return raw
         where = files.where(name)
-        return read_whole(unpacking(io.BytesIO(raw), where), where)
+        return read_whole(unpack_gzip(io.BytesIO(raw), where), where)
 
     def text(self, name: str) -> str:
         """Return the content of `name` as UTF-8 text with its line ends unchanged."""
@@ -390,7 +390,7 @@ def locate(
         from keju.sources.pull import pull
 
         return pull(benchmark, layout, hub, environ=environ).folder(layout)
-    values = {"tried": joined("joined_by_comma", tried), "forbidden": ""}
+    values = {"tried": join_hints("joined_by_comma", tried), "forbidden": ""}
     if hub:
         values["forbidden"] = Hint("data_offline", hub=hub)
     raise DataError("data_none", benchmark=benchmark, **values)

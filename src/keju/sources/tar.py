@@ -46,7 +46,7 @@ def tar_names(path: Path) -> Iterator[str]:
         start = file.read(8)
         file.seek(0)
         if start.startswith(_GZIP):
-            packed: io.BufferedIOBase | BinaryIO = bounds.unpacking(file, path.name)
+            packed: io.BufferedIOBase | BinaryIO = bounds.unpack_gzip(file, path.name)
         else:
             makers = (make for mark, make in _UNPACKERS.items() if start.startswith(mark))
             make = next(makers, None)

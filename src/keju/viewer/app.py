@@ -34,7 +34,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keju.errors import KejuError, UsageError
 from keju.messages import Language, asked_for
-from keju.signals import calling
+from keju.signals import call_on_loop
 from keju.viewer.clients import Client
 from keju.viewer.comparing import Comparing
 from keju.viewer.condition import AT_ONCE
@@ -337,7 +337,7 @@ async def _serve_until_stopped(
 
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_ignore_too_many_files)
-    with calling(end, loop):
+    with call_on_loop(end, loop):
         task = asyncio.create_task(server.serve(sockets=[listener]))
         while not server.started and not task.done():
             await asyncio.sleep(0.01)

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from keju.runs.journal import FILE, Records, open_journal
-from keju.runs.run import GRADES, Counting, graded
+from keju.runs.run import GRADES, Counting, enter_grades
 from keju.types import BROKEN_FINISHES, Outcome, Record, Sample, Tier
 from keju.viewer.blocks import blocks
 
@@ -253,7 +253,7 @@ class Index:
     def records(self, numbers: Iterable[int]) -> list[Record]:
         """Return the records of these numbers, with the judges' grades."""
         records = Records(self.folder).at(self.starts[number] for number in numbers)
-        return list(graded(self.folder, records))
+        return list(enter_grades(self.folder, records))
 
     def counts(self) -> Counter[tuple[Part, Kind]]:
         """Return the number of replies by part and kind."""

@@ -47,7 +47,7 @@ class Questions:
         except KejuError as error:
             self.problem = error
         for job in self.jobs:
-            job.read_with((), keep_answers=False)  # no answers are added here
+            job.use_readers((), keep_answers=False)  # no answers are added here
         self.subsets: dict[str, list[str]] = {}
         """The subsets by exam."""
         places: dict[str, ExamPlaces] = {}

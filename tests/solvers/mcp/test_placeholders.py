@@ -14,7 +14,7 @@ import pytest
 
 from keju.config.arms import Server
 from keju.errors import ConfigError
-from keju.files import name_of
+from keju.files import make_file_name
 from keju.solvers.mcp.launch import Launch, make_launch
 from keju.solvers.toolbox import ToolsLost
 from keju.types import Sample
@@ -104,8 +104,8 @@ def test_values_in_arguments_folders_and_addresses() -> None:
     folder = launched(
         "../../etc", command="sh", cwd="/data/{instance_id}", args=["{workdir}/{instance_id}"]
     )
-    assert folder.cwd == f"/data/{name_of('../../etc')}"
-    assert folder.argv[1] == f"/w/{name_of('../../etc')}"
+    assert folder.cwd == f"/data/{make_file_name('../../etc')}"
+    assert folder.argv[1] == f"/w/{make_file_name('../../etc')}"
     address = launched("../a?b#c", url="http://h/of/{instance_id}/mcp")
     assert address.url == "http://h/of/..%2Fa%3Fb%23c/mcp"
     with pytest.raises(ConfigError, match="NUL"):

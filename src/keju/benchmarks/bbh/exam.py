@@ -30,7 +30,7 @@ from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.wording import Wording
 from keju.errors import ConfigError, DataError, Hint
-from keju.files import wrong_shape
+from keju.files import explain_shape
 from keju.sources.folder import DataFolder
 from keju.types import LABELS, Notice, Sample
 
@@ -97,7 +97,7 @@ def load_questions(
         try:
             rows = msgspec.convert(list(folder.rows(name)), type=list[_Row])
         except msgspec.ValidationError as error:
-            raise DataError("bbh.no_file", where=where, problem=wrong_shape(error)) from None
+            raise DataError("bbh.no_file", where=where, problem=explain_shape(error)) from None
         if not rows:
             raise DataError("bbh.no_examples", where=where)
         choice = name in CHOICE_SUBSETS

@@ -18,7 +18,7 @@ from keju.benchmarks.bbh.readers import evalscope_target
 from keju.benchmarks.wording import Prompts, Word, Wording, words
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, did_you_mean
-from keju.files import wrong_shape
+from keju.files import explain_shape
 from keju.types import Message, Prefix, Sample
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def load_answer_only(folder: DataFolder, names: Sequence[str]) -> dict[str, str]
     try:
         texts = msgspec.convert(folder.json(path), type=dict[str, str])
     except msgspec.ValidationError as error:
-        problem = wrong_shape(error)
+        problem = explain_shape(error)
         raise DataError("bbh.prompts_no_texts", path=folder.path / path, problem=problem) from None
     for name in names:
         if name not in texts:

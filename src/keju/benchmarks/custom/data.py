@@ -35,7 +35,7 @@ from keju.benchmarks.data_checks import QuestionChecks, digest_content
 from keju.benchmarks.samples import DigestTable, SpooledSamples, text_digest
 from keju.config.exams import EXAM_FILES
 from keju.config.strict import scalar
-from keju.errors import ConfigError, DataError, Hint, did_you_mean, nearest
+from keju.errors import ConfigError, DataError, Hint, did_you_mean, find_nearest
 from keju.files import TABLE, parse_json
 from keju.sources.folder import SUFFIXES, DataFolder
 from keju.types import LABELS, Sample
@@ -355,7 +355,7 @@ def _question_error(row: Mapping[str, Any], where: str) -> DataError:
     if any(name in row for name in QUESTION):
         return DataError("custom.no_question", where=where)
     field_names = [str(name) for name in row]
-    similar_name = nearest(QUESTION[0], field_names)
+    similar_name = find_nearest(QUESTION[0], field_names)
     hint = Hint("custom.rename", name=similar_name) if similar_name else ""
     return DataError("custom.no_question_field", where=where, found=field_names, hint=hint)
 

@@ -24,7 +24,7 @@ from keju.benchmarks.fresh.exam import FreshArgs, make_exam
 from keju.benchmarks.fresh.making import VERSION
 from keju.benchmarks.fresh.worked import load_answer_only, load_worked
 from keju.errors import DataError, UsageError
-from keju.files import name_of, read_json, whole_file, write_json
+from keju.files import make_file_name, read_json, whole_file, write_json
 from keju.sources.folder import NoFolder
 
 README = """\
@@ -69,7 +69,7 @@ def write_exam(args: FreshArgs, folder: Path) -> FreshManifest:
     )
     _check_foreign_files(folder, [*files, "README.md", FRESH_MANIFEST], facts)
     for subset in exam.subsets:
-        with whole_file(folder / "bbh" / f"{name_of(subset.name)}.json") as stream:
+        with whole_file(folder / "bbh" / f"{make_file_name(subset.name)}.json") as stream:
             for piece in _encode_subset(exam, subset, canary):
                 stream.write(piece)
     for name, text in texts.items():

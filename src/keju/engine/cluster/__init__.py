@@ -1,17 +1,17 @@
-"""Ray as an executor: actors ask, the driver grades, journals and strikes off.
+"""Ray as an executor: actors ask the model, the driver grades and journals.
 
-    engine   which questions an actor gets, and what becomes of those of an actor that is lost
-    crew     the actors: how many, their start, their replacement, what they tell of themselves
-    nodes    all that touches Ray: joining or starting a cluster, calls, its odd ways
-    actor    what runs in a process of the cluster: a channel of its own; no word of Ray
-    wire     what goes to and fro
+    engine   which questions an actor gets, and how those of a lost actor are asked again
+    crew     the actors: their number, their start, their replacement, their reports
+    nodes    all calls of Ray: joining or starting a cluster, calls, workarounds
+    actor    the code in a process of the cluster: a channel, without any call of Ray
+    wire     the messages between them
 
     queue ──> block of one prefix ──> actor.ask ──> channel ──> model
                                           │
               journal <── engine <── reports: at most 16 answers or 0.2 seconds
 
 An answer counts only if its question is open in the block that it comes with, so that none counts
-twice; what is open when a block ends goes back to the front, so that none is lost. Nothing is ever
-repeated by Ray itself: a generator that Ray runs again hands its items on by position, and loses
-and doubles them.
+twice. Questions that are open when a block ends go back to the front, so that none is lost. Ray
+itself never repeats a call: a generator that Ray runs again numbers its items by position, and
+loses and doubles them.
 """

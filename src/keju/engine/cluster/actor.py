@@ -1,9 +1,9 @@
-"""What runs in a process of the cluster: a model, a channel of its own, and blocks to ask.
+"""The code that runs in a process of the cluster: a model, a channel, and blocks to ask.
 
-Retries, rates and the breaker are those of its channel. What is answered is told as soon as there
-are 16 answers or the first has waited for 0.2 seconds: so much is asked twice where an actor is
-lost. At least once a second an actor says something, answers or not, so that one that hangs is
-found out.
+Its channel handles retries, rates and the breaker. Answers are reported as soon as there are 16, or
+when the first has waited for 0.2 seconds. If an actor is lost, only unreported questions are asked
+again. An actor sends a report at least once per second, with or without answers, so that the driver
+notices one that hangs.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from keju.types import Prefix, Request, Sampling
 FLUSH_ANSWERS = 16
 FLUSH_SECONDS = 0.2
 BEAT = 1.0
-"""Seconds after which an actor that has nothing to tell says so."""
+"""Seconds after which an actor without news sends an empty report."""
 KEPT_PREFIXES = 256
-"""Models keep what they made of a prefix by its identity; so equal ones are one object here."""
+"""Models cache their work on a prefix by its identity, so equal prefixes are one object here."""
 
 
 class Actor:
-    """Asks one model, or a part of what goes to an endpoint."""
+    """Asks one model, or a part of the requests to an endpoint."""
 
     def __init__(self) -> None:
         self._channel: Channel | None = None
@@ -57,11 +57,11 @@ class Actor:
         self._stopped = False
 
     async def hello(self) -> dict[str, str]:
-        """Who this is; the first call, which shows that the actor has a place."""
-        return {"node": platform.node(), "pid": str(os.getpid())} | versions()
+        """Return the identity of this actor. This first call shows that it has a place."""
+        return {"node": platform.node(), "pid": str(os.getpid())} | read_versions()
 
     async def open(self, orders: bytes) -> AsyncIterator[bytes]:
-        """Make the model ready: signs of life, and at last an `Opened`."""
+        """Prepare the model. Yield signs of life, and finally an `Opened`."""
         work = asyncio.ensure_future(self._open(decode_orders(orders)))
         while not work.done():
             await asyncio.wait({work}, timeout=BEAT)
@@ -73,7 +73,7 @@ class Actor:
         try:
             with suppress(OSError):
                 os.chdir(orders.folder)
-            config = task_of(orders)
+            config = make_task(orders)
             model = make_model(config)
             limits = Limits.of(config, model)
             if model.facts().get("endpoint"):
@@ -86,19 +86,19 @@ class Actor:
         except Exception as error:  # its text may hold a secret, and Ray would log it
             problem = type(error).__name__
             return Opened(trouble=Trouble.of(EndpointError("ray_actor_broken", problem=problem)))
-        most = self._channel.concurrency.most
-        return Opened(model.facts(), most, model.slots, model.batches)
+        slots = self._channel.concurrency.maximum
+        return Opened(model.facts(), slots, model.slots, model.batches)
 
     async def ask(self, data: bytes) -> AsyncIterator[bytes]:
-        """Ask the questions of a `Block`: one `Report` after the other."""
+        """Ask the questions of a `Block`. Yield one `Report` after the other."""
         assert self._channel is not None
         block = decode_block(data)
-        prefix = self._known(Prefix(block.messages, block.lead))
+        prefix = self._shared_prefix(Prefix(block.messages, block.lead))
         requests = block.requests(prefix, self._samplings[block.sampling])
         work = _Work(self._channel, block, requests)
         try:
-            while not work.over:
-                await work.news()
+            while not work.is_done:
+                await work.wait_for_news()
                 yield encode(self._report(work))
         finally:
             work.cancel()
@@ -110,8 +110,8 @@ class Actor:
         if reason is not None and not self._stopped:
             trouble = Trouble.of(reason)
         return Report(
-            work.answers(),
-            list(work.begun),
+            work.take_answers(),
+            list(work.keys_in_flight),
             channel.in_flight,
             channel.concurrency.limit,
             channel.retries,
@@ -122,14 +122,14 @@ class Actor:
             channel.odd_wait,
         )
 
-    def _known(self, prefix: Prefix) -> Prefix:
-        """The same prefix as it came first."""
+    def _shared_prefix(self, prefix: Prefix) -> Prefix:
+        """Return the first object that is equal to this prefix."""
         if len(self._prefixes) >= KEPT_PREFIXES and prefix.digest not in self._prefixes:
             del self._prefixes[next(iter(self._prefixes))]
         return self._prefixes.setdefault(prefix.digest, prefix)
 
     async def stop(self) -> None:
-        """Send nothing more; what is in flight comes in, and is told."""
+        """Send nothing more. Requests in flight finish and are reported."""
         self._stopped = True
         if self._channel is not None:
             self._channel.stop(Interrupted("interrupted"))
@@ -141,12 +141,12 @@ class _Work:
     def __init__(self, channel: Channel, block: Block, requests: Sequence[Request]) -> None:
         self._channel = channel
         self._width = asyncio.Semaphore(block.width) if block.width else None
-        self.begun: dict[int, None] = {}
-        """The keys of what is being asked."""
+        self.keys_in_flight: dict[int, None] = {}
+        """The keys of the questions in flight."""
         self._answers: list[bytes] = []
         self._size = 0
-        self._first = 0.0
-        """When the oldest answer that was not told came."""
+        self._oldest_answer = 0.0
+        """The time of the oldest answer that was not reported."""
         self._changed = asyncio.Event()
         self._crash: BaseException | None = None
         self._tasks = {
@@ -154,11 +154,11 @@ class _Work:
             for question, request in zip(block.questions, requests, strict=True)
         }
         for task in list(self._tasks):
-            task.add_done_callback(self._left)
+            task.add_done_callback(self._finish_task)
 
     @property
-    def over(self) -> bool:
-        """Whether all is answered, or the channel has stopped, and everything was told."""
+    def is_done(self) -> bool:
+        """Whether all is answered, or the channel has stopped, and everything was reported."""
         if self._crash is not None:  # its text may hold a secret, and Ray would log it
             raise RuntimeError(f"an actor broke down: {type(self._crash).__name__}")
         return not self._tasks and not self._answers
@@ -174,22 +174,22 @@ class _Work:
         channel = self._channel
         try:
             async with channel.slot():
-                self.begun[key] = None
+                self.keys_in_flight[key] = None
                 try:
                     exchange = await channel.ask(request, attempts=attempts or None)
                 finally:
-                    del self.begun[key]
+                    del self.keys_in_flight[key]
         except KejuError as error:
             if error is channel.stop_reason:
                 return  # the driver puts it back
             raise
         answer = encode(Answer(key, exchange.reply, exchange.faults, exchange.seconds))
         if not self._answers:
-            self._first = monotonic()
+            self._oldest_answer = monotonic()
         self._answers.append(answer)
         self._size += len(answer)
 
-    def _left(self, task: asyncio.Task[None]) -> None:
+    def _finish_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, KejuError):
@@ -198,13 +198,15 @@ class _Work:
             self._crash = error
         self._changed.set()
 
-    async def news(self) -> None:
-        """Wait until there is enough to tell, or nothing was told for a while."""
-        until = monotonic() + BEAT
+    async def wait_for_news(self) -> None:
+        """Wait until there is enough to report, or nothing was reported for a while."""
+        beat_time = monotonic() + BEAT
         while self._tasks and self._crash is None:
             if len(self._answers) >= FLUSH_ANSWERS or self._size >= LARGEST:
                 return
-            due = min(until, self._first + FLUSH_SECONDS) if self._answers else until
+            due = (
+                min(beat_time, self._oldest_answer + FLUSH_SECONDS) if self._answers else beat_time
+            )
             if (wait := due - monotonic()) <= 0:
                 return
             self._changed.clear()
@@ -212,31 +214,31 @@ class _Work:
                 async with asyncio.timeout(wait):
                     await self._changed.wait()
 
-    def answers(self) -> list[bytes]:
-        """What was not told yet, as much as a message may hold."""
+    def take_answers(self) -> list[bytes]:
+        """Return the answers that were not reported yet, as many as fit in a message."""
         size = count = 0
         for answer in self._answers:
             if count and size + len(answer) > LARGEST:
                 break
             size += len(answer)
             count += 1
-        told, self._answers = self._answers[:count], self._answers[count:]
+        ready_answers, self._answers = self._answers[:count], self._answers[count:]
         self._size -= size
-        return told
+        return ready_answers
 
     def cancel(self) -> None:
         for task in self._tasks:
             task.cancel()
 
 
-def versions() -> dict[str, str]:
-    """What must be the same in all processes of a run."""
+def read_versions() -> dict[str, str]:
+    """Return the versions that must be the same in all processes of a run."""
     minor = ".".join(platform.python_version_tuple()[:2])
     return {"keju": metadata.version("keju"), "python": minor}
 
 
-def task_of(orders: Orders) -> TaskConfig:
-    """The task as this actor works on it: with its part of an endpoint's limits."""
+def make_task(orders: Orders) -> TaskConfig:
+    """Return the task of this actor, with its part of an endpoint's limits."""
     settings: dict[str, Any] = dict(orders.settings)
     kind = kind_of(settings["model"])
     if kind.extra is LOCAL and orders.threads:
@@ -253,19 +255,21 @@ def task_of(orders: Orders) -> TaskConfig:
         "tpm": config.tpm and config.tpm / orders.actors,
     }
     if not kind.local:
-        update["eval_batch_size"] = share(config.eval_batch_size, orders.actor, orders.actors)
+        update["eval_batch_size"] = divide_slots(
+            config.eval_batch_size, orders.actor, orders.actors
+        )
     return config.model_copy(update=update)
 
 
-def share(whole: int, part: int, parts: int) -> int:
-    """One of the parts of a number that differ by one at most: 10 in 3 parts is 4, 3 and 3."""
-    return max(1, whole // parts + (part < whole % parts))
+def divide_slots(total: int, index: int, parts: int) -> int:
+    """Return one part of a number. The parts differ by at most one: 10 in 3 parts is 4, 3 and 3."""
+    return max(1, total // parts + (index < total % parts))
 
 
-def orders_of(
+def make_orders(
     config: TaskConfig, samplings: Sequence[Sampling], actor: int, actors: int, threads: int
 ) -> Orders:
-    """What an actor is told, by the driver."""
+    """Return the orders of an actor. The driver calls this."""
     settings = config.model_dump(mode="json", exclude_unset=True)
     settings.get("generation_config", {}).pop("extra_headers", None)
     for name in ("executor", "ray", "run_id", "resume", "replace", "judge", "budget"):

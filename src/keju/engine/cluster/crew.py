@@ -1,8 +1,8 @@
-"""The actors of a run: how many there are, how they start, and what replaces one that is lost.
+"""The actors of a run: their number, their start, and their replacement when one is lost.
 
-A place is one of the numbered actors. When its actor is lost another one is hired for it, as long
-as that makes sense: five actors in a row that never answered anything are enough. The run goes on
-with the places that are left, and ends, resumable, when there are none.
+A place is one of the numbered actors. When its actor is lost, another one is started for it, until
+five actors in a row are lost without an answer. The run goes on with the remaining places. It ends,
+resumable, when there are none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from keju.config import TaskConfig
 from keju.engine.channel import Channel, Exchange, Limits
-from keju.engine.cluster.actor import orders_of, versions
+from keju.engine.cluster.actor import make_orders, read_versions
 from keju.engine.cluster.nodes import Lost, Need, Nodes, require_ray
 from keju.engine.cluster.wire import Opened, Report, decode_opened, encode
 from keju.engine.display import ActorStanding, Pause
@@ -25,22 +25,22 @@ from keju.engine.limits import Spending
 from keju.engine.sharing import SHARE
 from keju.engine.solver import Solver
 from keju.engine.watching import WORK
-from keju.errors import ConfigError, KejuError, Notice, RunIncomplete, UsageError, joined
+from keju.errors import ConfigError, KejuError, Notice, RunIncomplete, UsageError, join_hints
 from keju.models.base import Model
 from keju.models.registry import LOCAL, kind_of
 from keju.runs.manifest import FIXED_FACTS
 from keju.types import Reply, Request, Sampling
 
-MOST_FAILURES = 5
-"""Actors of one place that are lost one after the other without an answer."""
+MAX_FAILURES = 5
+"""Actors of one place that may be lost one after the other without an answer."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 15.0
-"""Seconds before another actor is hired for a place; doubled with each that is lost at once."""
+"""Seconds before another actor is started for a place, doubled with each that is lost at once."""
 BLOCK = 100
-"""Questions that an actor is given at once, at most."""
+"""The most questions that an actor gets at once."""
 
 
 class Hired(Protocol):
-    """The driver's end of an actor."""
+    """The driver's handle of an actor."""
 
     async def hello(self) -> dict[str, str]: ...
     def stream(self, method: str, argument: bytes) -> AsyncIterator[bytes]: ...
@@ -49,7 +49,7 @@ class Hired(Protocol):
 
 
 class Hand:
-    """An actor in its place, and what it last told of itself."""
+    """An actor in its place, and its latest report."""
 
     def __init__(self, place: int, hired: Hired) -> None:
         self.place = place
@@ -57,29 +57,30 @@ class Hand:
         self.node = self.node_id = ""
         self.opened: Opened | None = None
         self.answered = 0
-        self.last = Report([], [], 0, 0, 0)
+        self.last_report = Report([], [], 0, 0, 0)
 
     @property
     def limit(self) -> int:
-        """The most requests it has in flight."""
+        """The most requests that it has in flight."""
         return self.opened.limit if self.opened is not None else 1
 
-    def streams(self, lanes: bool) -> int:
-        """How many blocks it works on at once, so that none of its slots waits for the next block.
+    def count_streams(self, lanes: bool) -> int:
+        """Return how many blocks it works on at once, so that no slot waits for the next block.
 
         With lanes each of its slots stays on one prefix.
         """
         return self.limit if lanes else 1 + ceil(2 * self.limit / BLOCK)
 
-    def least(self, lanes: bool) -> int:
-        """So many questions in each block keep all its slots at work while a block is fetched."""
-        return 1 if lanes else ceil(self.limit / (self.streams(lanes) - 1))
+    def min_block_size(self, lanes: bool) -> int:
+        """Return how many questions a block needs to keep all slots at work while the next block is
+        fetched."""
+        return 1 if lanes else ceil(self.limit / (self.count_streams(lanes) - 1))
 
 
 class Crew(Channel):
-    """All actors of a run, in the place of the one channel of a run without them.
+    """All actors of a run. It replaces the one channel of a run without actors.
 
-    What holds requests back or repeats them is in the actors' own channels; the budget is here.
+    Concurrency, rates and retries are in the actors' own channels. The budget is here.
     """
 
     def __init__(
@@ -96,69 +97,69 @@ class Crew(Channel):
         self._nodes = nodes or Nodes(config.ray)
         self._need = Need(0.0, 0.0)
         self.samplings: list[Sampling] = []
-        """Those of the run; blocks name them by number."""
+        """The samplings of the run. Blocks refer to them by number."""
         self._places: list[asyncio.Task[None]] = []
         self._hands: dict[int, Hand] = {}
-        self._answers_of: Counter[int] = Counter()
-        self._first: asyncio.Future[None] | None = None
+        self._answer_counts: Counter[int] = Counter()
+        self._first_ready: asyncio.Future[None] | None = None
         """Done when the first actor is ready."""
         self._facts: dict[str, Any] = {}
-        self._gone_retries = 0
+        self._retries_of_lost = 0
         self._last_placed = monotonic()
-        """When an actor was last known to have a place."""
+        """The latest time at which an actor was known to have a place."""
         self.actors = 0
-        """How many there are to be."""
+        """The number of actors to start."""
         self.lost = 0
-        """How many were lost so far."""
+        """The number of actors lost so far."""
         self.nodes_used: set[str] = set()
         self.work: Callable[[Hand], Awaitable[None]] | None = None
-        """Has an actor work until there is nothing more to do; raises Lost."""
-        self.begun = asyncio.Event()
+        """Lets an actor work until there is nothing more to do. Raises Lost."""
+        self.work_ready = asyncio.Event()
         """Set when there is work."""
-        self.changed: Callable[[], None] = lambda: None
-        """Called when nothing more is to be sent, or a part of the program has broken down."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when nothing more is to be sent, or when a task has failed."""
         self.crash: BaseException | None = None
 
     # Opening
 
     async def open(self, samplings: Iterable[Sampling]) -> None:
-        """Join the cluster and have actors start; return when the first one is ready."""
+        """Join the cluster and start actors. Return when the first one is ready."""
         for sampling in samplings:
             if sampling not in self.samplings:
                 self.samplings.append(sampling)
         await self._nodes.open()
         nodes = await self._nodes.resources()
-        self._need = need_of(self._config, nodes)
-        self.actors = self._number(nodes)
+        self._need = find_need(self._config, nodes)
+        self.actors = self._count_actors(nodes)
         self._last_placed = monotonic()
-        self._first = asyncio.get_running_loop().create_future()
+        self._first_ready = asyncio.get_running_loop().create_future()
         for place in range(self.actors):
             task = asyncio.create_task(self._tend(place))
-            task.add_done_callback(self._left)
+            task.add_done_callback(self._finish_place)
             self._places.append(task)
-        await self._first
+        await self._first_ready
         self._opened = monotonic()
 
-    def _number(self, nodes: list[dict[str, float]]) -> int:
-        places, wanted = self._need.places(nodes), self._config.ray.actors
+    def _count_actors(self, nodes: list[dict[str, float]]) -> int:
+        places, requested_actors = self._need.count_places(nodes), self._config.ray.actors
         if not places and self._nodes.address == "local":
-            raise ConfigError("ray_no_room", **self._lack(nodes))
-        endpoint = not kind_of(self._config.model).local
-        actors = wanted or places or 1
-        if endpoint:  # each needs at least one request in flight
+            raise ConfigError("ray_no_room", **self._describe_lack(nodes))
+        is_endpoint = not kind_of(self._config.model).local
+        actors = requested_actors or places or 1
+        if is_endpoint:  # each needs at least one request in flight
             actors = min(actors, self._config.eval_batch_size)
-        if self._need.named and actors > places:
+        if self._need.amounts and actors > places:
             self._say(Notice("ray_fewer_places", {"places": places, "actors": actors}).said)
         return actors
 
-    def _lack(self, nodes: list[dict[str, float]]) -> dict[str, str]:
-        """What an actor needs, and what the nodes have of it, in words."""
-        names = self._need.named or {"CPU": 0.0}
-        there = [_amounts({name: node.get(name, 0.0) for name in names}) for node in nodes]
-        own = joined("joined_by_semicolon", there or [_amounts({"CPU": 0.0})])
-        return {"need": _amounts(names), "nodes": own}
+    def _describe_lack(self, nodes: list[dict[str, float]]) -> dict[str, str]:
+        """Return the resources that an actor needs and those of the nodes, as text."""
+        names = self._need.amounts or {"CPU": 0.0}
+        node_amounts = [_amounts({name: node.get(name, 0.0) for name in names}) for node in nodes]
+        nodes_text = join_hints("joined_by_semicolon", node_amounts or [_amounts({"CPU": 0.0})])
+        return {"need": _amounts(names), "nodes": nodes_text}
 
-    # One place
+    # Places
 
     async def _tend(self, place: int) -> None:
         """Keep an actor at work in a place."""
@@ -168,11 +169,11 @@ class Crew(Channel):
             try:
                 problem = await self._employ(hand)
             finally:
-                self._let_go(hand)
+                self._remove(hand)
             if problem is None:
                 return
             failures = 1 if hand.answered else failures + 1
-            if failures == MOST_FAILURES:
+            if failures == MAX_FAILURES:
                 self._give_up(problem)
                 return
             values = {"place": place + 1, "node": hand.node or "?", "problem": problem}
@@ -180,56 +181,61 @@ class Crew(Channel):
             await asyncio.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (failures - 1)))
 
     async def _employ(self, hand: Hand) -> str | None:
-        """Have an actor start and work until all is done; why it cannot go on, where it cannot."""
+        """Let an actor start and work until all is done. Return the problem if it cannot go on."""
         try:
             await self._admit(hand)
-            await self.begun.wait()
+            await self.work_ready.wait()
             assert self.work is not None
             await self.work(hand)
         except Lost as lost:
             self.lost += 1
             return str(lost)
         except KejuError as error:
-            if self._refuse(error) or self.stop_reason is not None:
+            if self._fail_opening(error) or self.stop_reason is not None:
                 return None
             if not isinstance(error, RunIncomplete):
                 return str(error)  # the first actors could start; another node may be better
             self.stop(error)
         return None
 
-    def _refuse(self, error: BaseException) -> bool:
-        """Let the opening fail, if it has not ended yet."""
-        if self._first is None or self._first.done():
+    def _fail_opening(self, error: BaseException) -> bool:
+        """Let the opening fail, if it has not ended yet. Return whether it did."""
+        if self._first_ready is None or self._first_ready.done():
             return False
-        self._first.set_exception(error)
+        self._first_ready.set_exception(error)
         return True
 
-    def _let_go(self, hand: Hand) -> None:
+    def _remove(self, hand: Hand) -> None:
         hand.hired.dismiss()
         del self._hands[hand.place]
         if hand.node:
             self._last_placed = monotonic()
-        self._gone_retries += hand.last.retries
+        self._retries_of_lost += hand.last_report.retries
         self.tally()
 
     def _give_up(self, problem: str) -> None:
-        """A place is given up; with the last one the run ends."""
-        own = asyncio.current_task()
-        if all(task.done() for task in self._places if task is not own):
+        """Give up a place. The run ends with the last one."""
+        current_task = asyncio.current_task()
+        if all(task.done() for task in self._places if task is not current_task):
             error = RunIncomplete("ray_no_actors", problem=problem)
-            self._refuse(error)
+            self._fail_opening(error)
             self.stop(error)
 
     async def _admit(self, hand: Hand) -> None:
         """Wait until an actor has a place and its model is ready."""
-        told = await self._placed(hand)
-        hand.node, hand.node_id = told["node"], told.get("id", "")
-        for name, own in versions().items():
-            if told[name] != own:
-                values = {"node": hand.node, "name": name, "there": told[name], "here": own}
+        actor_facts = await self._wait_for_hello(hand)
+        hand.node, hand.node_id = actor_facts["node"], actor_facts.get("id", "")
+        for name, local_version in read_versions().items():
+            if actor_facts[name] != local_version:
+                values = {
+                    "node": hand.node,
+                    "name": name,
+                    "there": actor_facts[name],
+                    "here": local_version,
+                }
                 raise UsageError("ray_other_version", **values)
         threads = int(self._need.cpus) if kind_of(self._config.model).extra is LOCAL else 0
-        orders = orders_of(self._config, self.samplings, hand.place, self.actors, threads)
+        orders = make_orders(self._config, self.samplings, hand.place, self.actors, threads)
         opened = None
         async for item in hand.hired.stream("open", encode(orders)):
             opened = decode_opened(item) if item else None
@@ -242,23 +248,24 @@ class Crew(Channel):
             raise error
         self._take_facts(hand, opened)
 
-    async def _placed(self, hand: Hand) -> dict[str, str]:
-        """What an actor says first; it may wait for a place as long as others work."""
+    async def _wait_for_hello(self, hand: Hand) -> dict[str, str]:
+        """Return the first message of an actor, which may wait for a place as long as others
+        work."""
         greeting, patience = asyncio.ensure_future(hand.hired.hello()), self._config.ray.patience
         try:
             while not greeting.done():
                 await asyncio.wait({greeting}, timeout=min(1.0, patience))
-                if any(each.node for each in self._hands.values()):
+                if any(other_hand.node for other_hand in self._hands.values()):
                     self._last_placed = monotonic()
                 elif monotonic() - self._last_placed > patience and not greeting.done():
                     nodes = await self._nodes.resources()
-                    raise RunIncomplete("ray_no_place", **self._lack(nodes))
+                    raise RunIncomplete("ray_no_place", **self._describe_lack(nodes))
             return greeting.result()
         finally:
             greeting.cancel()
 
     def _take_facts(self, hand: Hand, opened: Opened) -> None:
-        """Enter what an actor tells of its model, which must be the model of all others."""
+        """Store the facts about an actor's model, which must be the same for all actors."""
         if not self._facts:
             self._facts = opened.facts
             self.model.slots, self.model.batches = opened.slots, opened.batches
@@ -268,63 +275,65 @@ class Crew(Channel):
                 self.stop(error)
                 raise error
         hand.opened = opened
-        hand.last.limit = opened.limit
+        hand.last_report.limit = opened.limit
         self.nodes_used.add(hand.node_id)
         self.tally()
-        if self._first is not None and not self._first.done():
-            self._first.set_result(None)
+        if self._first_ready is not None and not self._first_ready.done():
+            self._first_ready.set_result(None)
 
-    def _left(self, task: asyncio.Task[None]) -> None:
-        """A place has ended; one that broke down ends the run."""
+    def _finish_place(self, task: asyncio.Task[None]) -> None:
+        """Handle the end of a place. An exception in it ends the run."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._refuse(error)
+            self._fail_opening(error)
             self.crash = self.crash or error
-        self.changed()
+        self.on_change()
 
-    # What the actors tell
+    # Reports of the actors
 
     def note_report(self, hand: Hand, report: Report) -> None:
-        """Take note of a report."""
-        hand.last = report
+        """Store a report."""
+        hand.last_report = report
         self.odd_wait = report.odd_wait or self.odd_wait
         hand.answered += len(report.answers)
-        self._answers_of[hand.place] += len(report.answers)
+        self._answer_counts[hand.place] += len(report.answers)
         self.tally()
         if report.trouble is not None:
             self.stop(report.trouble.error)
 
-    def tell(self, job: Job, request: Request, exchange: Exchange) -> None:
-        """Tell whoever follows of the attempts behind an answer."""
+    def notify_follower(self, job: Job, request: Request, exchange: Exchange) -> None:
+        """Call the follower with the attempts behind an answer."""
         self.shares_prefixes |= exchange.reply.usage.cached > 0
         if self.follower is not None:
             WORK.set(job)
-            failed = [Reply(error=fault) for fault in exchange.faults]
-            for number, reply in enumerate((*failed, exchange.reply), 1):
-                self._told(self.follower, request, reply, reply.seconds, number)
+            failed_replies = [Reply(error=fault) for fault in exchange.faults]
+            for number, reply in enumerate((*failed_replies, exchange.reply), 1):
+                self._notify_follower(self.follower, request, reply, reply.seconds, number)
 
     def tally(self) -> None:
-        """Add up what the actors last told."""
-        last = [hand.last for hand in self._hands.values()]
-        self.in_flight = sum(each.in_flight for each in last)
-        self.retries = self._gone_retries + sum(each.retries for each in last)
-        self.concurrency.limit = max(1, sum(each.limit for each in last))
+        """Add up the latest reports of the actors."""
+        reports = [hand.last_report for hand in self._hands.values()]
+        self.in_flight = sum(report.in_flight for report in reports)
+        self.retries = self._retries_of_lost + sum(report.retries for report in reports)
+        self.concurrency.limit = max(1, sum(report.limit for report in reports))
         opened = [hand.opened.limit for hand in self._hands.values() if hand.opened]
-        self.concurrency.most = max(self.concurrency.most, sum(opened))
+        self.concurrency.maximum = max(self.concurrency.maximum, sum(opened))
 
     def facts(self) -> dict[str, Any]:
-        """What determines the replies, as the first actor told it."""
+        """Return the settings that determine the replies, as the first actor reported them."""
         return self._facts
 
-    def standings(self) -> tuple[ActorStanding, ...]:
-        """The places, for the eye."""
+    def actor_standings(self) -> tuple[ActorStanding, ...]:
+        """Return the places, for the display."""
         nodes = {place: hand.node_id for place, hand in self._hands.items() if hand.opened}
         places = range(self.actors)
-        return tuple(ActorStanding(nodes.get(n, ""), self._answers_of[n]) for n in places)
+        return tuple(
+            ActorStanding(nodes.get(place, ""), self._answer_counts[place]) for place in places
+        )
 
     def statistics(self) -> dict[str, Any]:
-        """What the session was like beside its requests, for the manifest."""
-        told = {"actors": self.actors, "nodes": len(self.nodes_used), "lost": self.lost}
-        return {"executor": "ray", **told}
+        """Return facts about the session for the manifest, in addition to its requests."""
+        counts = {"actors": self.actors, "nodes": len(self.nodes_used), "lost": self.lost}
+        return {"executor": "ray", **counts}
 
     @property
     def lanes(self) -> bool:
@@ -333,41 +342,48 @@ class Crew(Channel):
 
     @property
     def pause(self) -> Pause | None:
-        """What keeps most of the actors that send no more from doing so."""
+        """The reason that keeps most of the paused actors from sending more."""
         if self.stop_reason is not None:
             return "stopping"
-        pauses = Counter(hand.last.pause for hand in self._hands.values() if hand.last.pause)
+        pauses = Counter(
+            hand.last_report.pause for hand in self._hands.values() if hand.last_report.pause
+        )
         return pauses.most_common(1)[0][0] if pauses else None
 
     @property
     def oldest(self) -> float:
-        """Seconds since the oldest request in flight was sent, as the actors last told."""
-        return max((hand.last.oldest for hand in self._hands.values()), default=0.0)
+        """Seconds since the oldest request in flight was sent, from the latest reports."""
+        return max((hand.last_report.oldest for hand in self._hands.values()), default=0.0)
 
     @property
     def obstacle(self) -> Notice | None:
-        """The same with its values; actors tell theirs as codes, whatever language they speak."""
+        """The reason as a notice with values. Actors send codes, so that their language does not
+        matter."""
         if self.stop_reason is not None:
             in_flight = self.in_flight
             return Notice("waiting_stopping", {"requests": in_flight}) if in_flight else None
-        ready = [hand.last for hand in self._hands.values() if hand.opened]
-        if not ready:
+        reports = [hand.last_report for hand in self._hands.values() if hand.opened]
+        if not reports:
             return Notice("waiting_actor")
-        told = [last.waiting for last in ready if last.waiting and last.pause == self.pause]
-        if not told:
+        reasons = [
+            report.waiting for report in reports if report.waiting and report.pause == self.pause
+        ]
+        if not reasons:
             return None
-        return Notice("waiting_actors", {"n": len(told), "whole": len(ready), "why": told[0]})
+        return Notice(
+            "waiting_actors", {"n": len(reasons), "whole": len(reports), "why": reasons[0]}
+        )
 
-    # The end
+    # Closing
 
     def stop(self, reason: KejuError) -> None:
-        """Send nothing more; what is in flight comes in."""
-        first = self.stop_reason is None
+        """Send nothing more. Requests in flight finish."""
+        is_first_stop = self.stop_reason is None
         super().stop(reason)
-        for hand in self._hands.values() if first else ():
+        for hand in self._hands.values() if is_first_stop else ():
             if hand.opened is not None:
                 hand.hired.stop()
-        self.changed()
+        self.on_change()
 
     async def close(self) -> None:
         """End the actors and leave the cluster."""
@@ -378,12 +394,12 @@ class Crew(Channel):
 
 
 def _amounts(amounts: dict[str, float]) -> str:
-    """Amounts in words: ``2 CPU, 1 GPU``."""
-    return joined("joined_by_comma", [f"{amount:g} {name}" for name, amount in amounts.items()])
+    """Return amounts as text: ``2 CPU, 1 GPU``."""
+    return join_hints("joined_by_comma", [f"{amount:g} {name}" for name, amount in amounts.items()])
 
 
 def check_executor(config: TaskConfig, jobs: Iterable[Job]) -> None:
-    """ConfigError or MissingExtra where no cluster can work on a task."""
+    """Raise ConfigError or MissingExtra where no cluster can work on a task."""
     if config.executor != "ray":
         return
     require_ray()
@@ -398,17 +414,17 @@ def check_executor(config: TaskConfig, jobs: Iterable[Job]) -> None:
             raise ConfigError("ray_no_tools", name=job.title)
 
 
-def need_of(config: TaskConfig, nodes: list[dict[str, float]]) -> Need:
-    """What an actor takes: as the settings say, else by the kind of model."""
-    asked, kind = config.ray, kind_of(config.model)
+def find_need(config: TaskConfig, nodes: list[dict[str, float]]) -> Need:
+    """Return the resources of an actor, from the settings or the kind of model."""
+    ray_settings, kind = config.ray, kind_of(config.model)
     if kind.extra is None:  # no weights, no arithmetic
-        return Need(asked.cpus or 0.0, asked.gpus or 0.0, asked.resources)
-    gpus = asked.gpus
+        return Need(ray_settings.cpus or 0.0, ray_settings.gpus or 0.0, ray_settings.resources)
+    gpus = ray_settings.gpus
     if gpus is None:
         gpus = 1.0 if any(node.get("GPU") for node in nodes) else 0.0
-    cpus = asked.cpus
+    cpus = ray_settings.cpus
     if cpus is None:
         threads = config.model_args.get("threads")
         smallest = min((node["CPU"] for node in nodes if node.get("CPU")), default=1.0)
         cpus = float(threads) if isinstance(threads, int) else 1.0 if gpus else float(int(smallest))
-    return Need(cpus, gpus, asked.resources)
+    return Need(cpus, gpus, ray_settings.resources)

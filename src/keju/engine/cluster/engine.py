@@ -1,13 +1,13 @@
-"""Which questions an actor gets, and what becomes of them.
+"""Which questions an actor gets, and how its answers are stored.
 
 Each actor works on a few blocks at once, each a stream of reports:
 
     take a block   of one prefix, at most 100 questions, fewer towards the end
     reports come   an answer counts if its question is open in that block; it is journalled
-    the block ends or its actor is lost: what is open goes back to the front
+    the block ends or its actor is lost: open questions go back to the front
 
-A question that three actors were lost with, while they were asking it, is an error: perhaps it is
-what ends them. It is asked again when the run is resumed.
+If three actors are lost while they ask the same question, it becomes an error, since it may be the
+cause. It is asked again when the run is resumed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from keju.errors import KejuError
 from keju.runs.journal import Journal
 from keju.types import Fault, Reply, Request
 
-MOST_LOSSES = 3
-"""Actors that are lost while they ask a question, before it is an error."""
+MAX_LOSSES = 3
+"""Actors that may be lost while they ask a question, before it is an error."""
 LANES = 1 << 20
 """More lanes than an actor has."""
 
@@ -51,21 +51,21 @@ class Entry(NamedTuple):
     request: Request
 
 
-class _Handed:
-    """A block in the hands of an actor."""
+class _AssignedBlock:
+    """A block that an actor works on."""
 
     def __init__(self, entries: list[Entry], reserved: list[int], width: int) -> None:
-        self.open = dict(enumerate(entries))
-        """What has no answer yet, by key."""
+        self.open_entries = dict(enumerate(entries))
+        """The entries without an answer, by key."""
         self.reserved = dict(enumerate(reserved))
-        """The attempts that are set aside for each of them, where a budget counts requests."""
-        self.begun = list(range(min(width, len(entries))))
-        """What its actor is asking, as far as it has told."""
-        self.answered = False
+        """The attempts reserved for each of them, where a budget counts requests."""
+        self.keys_in_flight = list(range(min(width, len(entries))))
+        """The keys that its actor is asking, according to its latest report."""
+        self.has_answer = False
 
 
 class ClusterEngine(Engine):
-    """Has actors solve the units of the queues, and journals every reply."""
+    """Lets actors solve the units of the queues, and journals every reply."""
 
     channel: Crew
 
@@ -88,66 +88,71 @@ class ClusterEngine(Engine):
             follower=follower,
         )
         self._queue: Queue
-        self._back: deque[Entry] = deque()
-        """What an actor was given and did not answer."""
-        self._over: dict[int, Entry] = {}
-        """By lane: what was taken and has another prefix than the block before it."""
+        self._returned_entries: deque[Entry] = deque()
+        """Entries that an actor got and did not answer."""
+        self._carried_entries: dict[int, Entry] = {}
+        """By lane: an entry that was taken but has another prefix than the block before it."""
         self._losses: Counter[Unit] = Counter()
         self._active = 0
-        """Blocks in the hands of actors."""
+        """The number of blocks that actors work on."""
         self._outstanding = 0
-        """Questions in the hands of actors."""
+        """The number of questions that actors work on."""
         self._reserved = 0
         self._streams = 1
         self._news = asyncio.Event()
-        crew.work, crew.changed = self._serve, self._wake
+        crew.work, crew.on_change = self._serve, self._wake
 
     async def run(self) -> KejuError | None:
-        """Work until all queues are empty; return what stopped it early, if anything did."""
+        """Work until all queues are empty. Return the reason that stopped it early, if there is
+        one."""
         self._news = asyncio.Event()
         return await super().run()
 
     @property
-    def unasked(self) -> int | None:
-        """Units of the present queue that no actor has; None before there is one."""
-        left = super().unasked
-        return None if left is None else left + len(self._back) + len(self._over)
+    def unasked_count(self) -> int | None:
+        """The number of units in the queue that no actor has, or None before the first queue."""
+        unasked_count = super().unasked_count
+        return (
+            None
+            if unasked_count is None
+            else unasked_count + len(self._returned_entries) + len(self._carried_entries)
+        )
 
     def abort(self) -> None:
-        """Stop now; what the actors have in their hands is asked again on resume."""
+        """Stop now. A resumed run asks the questions of the actors again."""
         super().abort()
         self._all_done.set()
 
     def _start_worker(self) -> None:
-        """Another queue is there: the actors work on it."""
-        self.channel.begun.set()
+        """Let the actors work on the next queue."""
+        self.channel.work_ready.set()
         self._wake()
 
     def _wake(self) -> None:
-        """Let every stream look again, and see whether all is done."""
+        """Let every stream look for work again, and check whether all is done."""
         self._news.set()
         self._news = asyncio.Event()
-        self._look()
+        self._check_all_done()
 
-    def _look(self) -> None:
-        """See whether all is done."""
+    def _check_all_done(self) -> None:
+        """Check whether all is done."""
         crew = self.channel
         if crew.crash is not None:
             self._crash = self._crash or crew.crash
-        if not crew.begun.is_set():
+        if not crew.work_ready.is_set():
             return
-        left = self._queue.left or self._back or self._over
-        over = not self._active and (crew.stop_reason is not None or not left)
-        if over or self._crash is not None:
+        has_work = self._queue.remaining or self._returned_entries or self._carried_entries
+        is_over = not self._active and (crew.stop_reason is not None or not has_work)
+        if is_over or self._crash is not None:
             self._all_done.set()
 
     async def _serve(self, hand: Hand) -> None:
-        """Have an actor work on some blocks at once until the run stops; raises Lost."""
+        """Let an actor work on some blocks at once until the run stops. Raises Lost."""
         lanes = self.channel.lanes
-        streams = hand.streams(lanes)
+        streams = hand.count_streams(lanes)
         self._streams = max(self._streams, streams * self.channel.actors)
         tasks = [
-            asyncio.create_task(self._stream(hand, hand.place * LANES + lane, int(lanes)))
+            asyncio.create_task(self._run_stream(hand, hand.place * LANES + lane, int(lanes)))
             for lane in range(streams)
         ]
         try:
@@ -157,14 +162,18 @@ class ClusterEngine(Engine):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _stream(self, hand: Hand, lane: int, width: int) -> None:
-        """One block after the other."""
+    async def _run_stream(self, hand: Hand, lane: int, width: int) -> None:
+        """Work on one block after the other."""
         try:
-            while (block := await self._next(hand, lane)) is not None:
+            while (block := await self._next_block(hand, lane)) is not None:
                 try:
-                    async for item in hand.hired.stream("ask", self._encoded(block, width)):
-                        await self._take_in(hand, block, decode_report(item))
-                    if block.open and not block.answered and self.channel.stop_reason is None:
+                    async for item in hand.hired.stream("ask", self._encode_block(block, width)):
+                        await self._journal_report(hand, block, decode_report(item))
+                    if (
+                        block.open_entries
+                        and not block.has_answer
+                        and self.channel.stop_reason is None
+                    ):
                         raise Lost("it ended a block without an answer")
                 except Lost:
                     await self._count_loss(block)
@@ -172,44 +181,46 @@ class ClusterEngine(Engine):
                 finally:
                     self._put_back(block)
         finally:
-            if (entry := self._over.pop(lane, None)) is not None:
-                self._back.append(entry)
+            if (entry := self._carried_entries.pop(lane, None)) is not None:
+                self._returned_entries.append(entry)
             self._wake()
 
     # Blocks
 
-    async def _next(self, hand: Hand, lane: int) -> _Handed | None:
-        """The next block of a stream, when there is one; None when the run stops."""
+    async def _next_block(self, hand: Hand, lane: int) -> _AssignedBlock | None:
+        """Return the next block of a stream when there is one, or None when the run stops."""
         while self.channel.stop_reason is None:
             news = self._news
-            if (block := self._block(hand, lane)) is not None:
+            if (block := self._make_block(hand, lane)) is not None:
                 return block
-            self._look()
+            self._check_all_done()
             with suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
                     await news.wait()
         return None
 
-    def _block(self, hand: Hand, lane: int) -> _Handed | None:
-        """Units of one prefix, as many as make sense; None where there are none at present."""
+    def _make_block(self, hand: Hand, lane: int) -> _AssignedBlock | None:
+        """Return a block of units with one prefix, or None where there are none at present."""
         lanes = self.channel.lanes
         entries: list[Entry] = []
         reserved: list[int] = []
         size = 0
         # Towards the end blocks are small, so that all actors end at about the same time.
-        guided = max(hand.least(lanes), ceil(self._queue.left / (2 * self._streams)))
-        most = min(BLOCK, guided)
-        while len(entries) < most and size < LARGEST:
-            attempts = self._affordable()
-            if attempts is None or (entry := self._pull(lane)) is None:
+        proportional_size = max(
+            hand.min_block_size(lanes), ceil(self._queue.remaining / (2 * self._streams))
+        )
+        max_entries = min(BLOCK, proportional_size)
+        while len(entries) < max_entries and size < LARGEST:
+            attempts = self._affordable_attempts()
+            if attempts is None or (entry := self._next_entry(lane)) is None:
                 break
-            if entries and not _alike(entries[0].request, entry.request):
-                self._over[lane] = entry
+            if entries and not _share_prefix(entries[0].request, entry.request):
+                self._carried_entries[lane] = entry
                 break
             if self._losses[entry.unit]:
-                most = 1  # what may end an actor stands alone
+                max_entries = 1  # a question that may have ended an actor is alone in its block
                 if entries:
-                    self._over[lane] = entry
+                    self._carried_entries[lane] = entry
                     break
             entries.append(entry)
             reserved.append(attempts)
@@ -219,116 +230,130 @@ class ClusterEngine(Engine):
         if not entries:
             return None
         self._active += 1
-        return _Handed(entries, reserved, 1 if lanes else hand.limit)
+        return _AssignedBlock(entries, reserved, 1 if lanes else hand.limit)
 
-    def _pull(self, lane: int) -> Entry | None:
-        """What is to be asked next."""
-        if (kept := self._over.pop(lane, None)) is not None:
-            return kept
-        if self._back:
-            return self._back.popleft()
+    def _next_entry(self, lane: int) -> Entry | None:
+        """Return the next entry to ask."""
+        if (carried_entry := self._carried_entries.pop(lane, None)) is not None:
+            return carried_entry
+        if self._returned_entries:
+            return self._returned_entries.popleft()
         unit = self._queue.take(lane)
         if unit is None or isinstance(unit, Held):
             return None
         return Entry(unit, unit.job.request(unit.number))
 
-    def _affordable(self) -> int | None:
-        """How many attempts the budget pays for one more request; None for none at present.
+    def _affordable_attempts(self) -> int | None:
+        """Return how many attempts the budget pays for one more request, or None for none at
+        present.
 
-        What actors may still spend on the questions in their hands is counted as spent.
+        The attempts that actors may still spend on their questions count as spent.
         """
-        crew, spending, usual = self.channel, self.channel.spending, self.channel.limits.attempts
+        crew, spending, max_attempts = (
+            self.channel,
+            self.channel.spending,
+            self.channel.limits.attempts,
+        )
         if not spending.limited:
-            return usual
+            return max_attempts
         spending.requests += self._reserved
         exhausted = spending.exhausted(self._outstanding, crew.seconds)
-        room = spending.room
+        remaining_requests = spending.remaining_requests
         spending.requests -= self._reserved
         if exhausted is None:
-            return usual if room is None else min(usual, room)
+            return (
+                max_attempts
+                if remaining_requests is None
+                else min(max_attempts, remaining_requests)
+            )
         if not self._outstanding:
             crew.stop(exhausted)
         return None
 
-    def _encoded(self, block: _Handed, width: int) -> bytes:
-        first = block.open[0].request
+    def _encode_block(self, block: _AssignedBlock, width: int) -> bytes:
+        first_request = block.open_entries[0].request
         questions = []
-        for key, entry in block.open.items():
+        for key, entry in block.open_entries.items():
             question = question_of(key, entry.request)
             if block.reserved[key] < self.channel.limits.attempts:
                 question.attempts = block.reserved[key]
             questions.append(question)
-        sampling = self.channel.samplings.index(first.sampling)
-        prefix = first.prompt.prefix
+        sampling = self.channel.samplings.index(first_request.sampling)
+        prefix = first_request.prompt.prefix
         return encode(Block(sampling, prefix.messages, prefix.lead, width, questions))
 
     # Answers
 
-    async def _take_in(self, hand: Hand, block: _Handed, report: Report) -> None:
-        """Journal what came; an answer whose question is not open in this block counts nothing."""
+    async def _journal_report(self, hand: Hand, block: _AssignedBlock, report: Report) -> None:
+        """Journal the answers of a report. An answer whose question is not open in this block is
+        ignored."""
         self.channel.note_report(hand, report)
-        block.begun = report.begun
+        block.keys_in_flight = report.begun
         answered: list[tuple[Unit, Request, Exchange]] = []
         for data in report.answers:
             answer = decode_answer(data)
-            if (entry := block.open.pop(answer.key, None)) is None:
+            if (entry := block.open_entries.pop(answer.key, None)) is None:
                 continue
-            block.answered = True
+            block.has_answer = True
             exchange = Exchange(answer.reply, answer.faults, seconds=answer.seconds)
-            self.channel.tell(entry.unit.job, entry.request, exchange)
+            self.channel.notify_follower(entry.unit.job, entry.request, exchange)
             if self._settle(block, answer.key, exchange):
-                exchange = await self._read_aside(entry.unit, exchange)
+                exchange = await self._read_long_reply(entry.unit, exchange)
                 answered.append((entry.unit, entry.request, exchange))
             else:
-                self._back.append(entry)
+                self._returned_entries.append(entry)
         if answered:
-            await self._written(answered)
+            await self._write_soon(answered)
         if report.answers:
             self._wake()
 
-    def _settle(self, block: _Handed, key: int, exchange: Exchange) -> bool:
-        """Enter what an answer took; whether it is one, and not what a budget broke off."""
+    def _settle(self, block: _AssignedBlock, key: int, exchange: Exchange) -> bool:
+        """Count the cost of an answer. Return whether it is final, and not the result of a small
+        budget."""
         spending, reply = self.channel.spending, exchange.reply
-        sent = sum(fault.sent for fault in exchange.faults)
-        sent += reply.error is None or reply.error.sent
-        spending.requests += sent
+        sent_count = sum(fault.sent for fault in exchange.faults)
+        sent_count += reply.error is None or reply.error.sent
+        spending.requests += sent_count
         spending.add(reply.usage, replies=reply.error is None)
         allowed, fault = self._release(block, key), reply.error
-        usual = self.channel.limits.attempts
-        return fault is None or fault.kind in FINAL or allowed >= usual
+        max_attempts = self.channel.limits.attempts
+        return fault is None or fault.kind in FINAL or allowed >= max_attempts
 
-    def _release(self, block: _Handed, key: int) -> int:
+    def _release(self, block: _AssignedBlock, key: int) -> int:
         allowed = block.reserved.pop(key)
         self._reserved -= allowed
         self._outstanding -= 1
         return allowed
 
-    async def _count_loss(self, block: _Handed) -> None:
-        """An actor was lost with this block: what it was asking has been sent at least once."""
+    async def _count_loss(self, block: _AssignedBlock) -> None:
+        """Count the loss of an actor with this block. The questions it was asking were sent at
+        least once."""
         failed: list[tuple[Unit, Request, Exchange]] = []
-        for key in [key for key in block.begun if key in block.open]:
+        for key in [key for key in block.keys_in_flight if key in block.open_entries]:
             self.channel.spending.requests += 1
-            entry = block.open[key]
+            entry = block.open_entries[key]
             self._losses[entry.unit] += 1
-            if self._losses[entry.unit] >= MOST_LOSSES:
-                fault = Fault("server", f"{MOST_LOSSES} actors were lost with this request")
+            if self._losses[entry.unit] >= MAX_LOSSES:
+                fault = Fault("server", f"{MAX_LOSSES} actors were lost with this request")
                 failed.append((entry.unit, entry.request, Exchange(Reply(error=fault))))
-                del block.open[key]
+                del block.open_entries[key]
                 self._release(block, key)
         if failed:
-            await self._written(failed)
+            await self._write_soon(failed)
 
-    def _put_back(self, block: _Handed) -> None:
-        """Give back what a block has no answers to; it comes before all other work."""
+    def _put_back(self, block: _AssignedBlock) -> None:
+        """Return the open entries of a block. They come before all other work."""
         self._active -= 1
-        for key in [*block.open]:
+        for key in [*block.open_entries]:
             self._release(block, key)
-        self._back.extendleft(reversed(block.open.values()))
-        block.open = {}
+        self._returned_entries.extendleft(reversed(block.open_entries.values()))
+        block.open_entries = {}
         self._wake()
 
 
-def _alike(first: Request, second: Request) -> bool:
-    """Whether two requests can stand in one block."""
-    one, other = first.prompt.prefix, second.prompt.prefix
-    return first.sampling is second.sampling and (one is other or one.digest == other.digest)
+def _share_prefix(left_request: Request, right_request: Request) -> bool:
+    """Whether two requests can be in one block."""
+    left_prefix, right_prefix = left_request.prompt.prefix, right_request.prompt.prefix
+    return left_request.sampling is right_request.sampling and (
+        left_prefix is right_prefix or left_prefix.digest == right_prefix.digest
+    )

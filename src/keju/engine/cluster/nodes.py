@@ -1,16 +1,17 @@
-"""All that touches Ray: joining or starting a cluster, making actors, calling them.
+"""All calls of Ray: joining or starting a cluster, creating actors, calling them.
 
-What Ray does otherwise than one would think, and what is done about it here:
+Ray has some unexpected behaviour, which this module handles:
 
-- ``ray.init`` without an address joins whatever cluster a stale file names: one is always given.
+- ``ray.init`` without an address joins any cluster that a stale file names. So Keju always passes
+  an address.
 - The processes of a cluster that is started here die with the *thread* that started them, and
-  ``ray.init`` may hang for minutes where nobody answers. So one thread is Ray's from the first call
-  to the last, and nobody waits for it longer than the user's patience.
-- Ray prints to this process's stdout: as long as it is in use, stdout leads to stderr.
-- It listens on all interfaces, and writes a token to the home folder: a cluster that is started
-  here is on the loopback address, with a token in its own folder.
-- It stores the command line of whoever joins, and that may hold a key.
-- ``ray stop`` ends every cluster of the user on the machine: it is never called.
+  ``ray.init`` may hang for minutes where no server answers. So one thread makes all calls of Ray,
+  and no task waits for it longer than the user's patience.
+- Ray prints to this process's stdout. While it is in use, stdout is redirected to stderr.
+- It listens on all interfaces, and writes a token to the home folder. A cluster that is started
+  here uses the loopback address, with a token in its own folder.
+- It stores the command line of the driver, and that may hold a key.
+- ``ray stop`` ends every cluster of the user on the machine. So Keju never calls it.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from keju.models.base import one_line
 from keju.models.llama.server import available_cores
 
 STORE = 100 * 2**20
-"""Bytes of the object store, which only a reply of more than 100 kB goes through."""
+"""Bytes of the object store. Only replies of more than 100 kB go through it."""
 BACKPRESSURE = 4
 """Reports that an actor may be ahead of the driver."""
 FOLDERS = Path("/tmp")
-"""Below it Ray's folder is: its sockets must not have long names."""
+"""Ray's folder is created here, because its sockets must not have long names."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Off Windows and macOS too, this makes Ray listen at 127.0.0.1."""
+"""On other systems than Windows and macOS too, this makes Ray listen at 127.0.0.1."""
 MODE, TOKEN, TOKEN_FILE = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 ADDRESS = "RAY_ADDRESS"
 SHUTDOWN_SECONDS = 20.0
@@ -57,23 +58,24 @@ class Lost(Exception):
 
 
 class Need(NamedTuple):
-    """What an actor takes of a node."""
+    """The resources of a node that an actor needs."""
 
     cpus: float
     gpus: float
     resources: Mapping[str, float] = {}
 
     @property
-    def named(self) -> dict[str, float]:
-        """By Ray's names."""
-        named = {"CPU": self.cpus, "GPU": self.gpus, **self.resources}
-        return {name: amount for name, amount in named.items() if amount}
+    def amounts(self) -> dict[str, float]:
+        """The amounts by Ray's names."""
+        amounts = {"CPU": self.cpus, "GPU": self.gpus, **self.resources}
+        return {name: amount for name, amount in amounts.items() if amount}
 
-    def places(self, nodes: list[dict[str, float]]) -> int:
-        """How many actors have room on these nodes; one a node where they take nothing."""
-        named = self.named.items()
+    def count_places(self, nodes: list[dict[str, float]]) -> int:
+        """Return how many actors these nodes have room for: one per node where they need no
+        resources."""
+        required_amounts = self.amounts.items()
         return sum(
-            min((int(node.get(name, 0.0) / amount) for name, amount in named), default=1)
+            min((int(node.get(name, 0.0) / amount) for name, amount in required_amounts), default=1)
             for node in nodes
         )
 
@@ -86,24 +88,24 @@ class Nodes:
         self.address = settings.address or ("auto" if os.environ.get(ADDRESS) else "local")
         self._thread = _Thread()
         self._streams = _Streams()
-        self._before: dict[str, str | None] = {}
+        self._old_environment: dict[str, str | None] = {}
         self._folder: Path | None = None
-        self._ours = False
-        """Whether this object has called ``ray.init``, and has to undo it."""
+        self._called_init = False
+        """Whether this object has called ``ray.init`` and must undo it."""
         self._hangs = False
 
     async def open(self) -> None:
-        """Join or start the cluster; UsageError in one line where that fails."""
+        """Join or start the cluster. Raise UsageError with one line where that fails."""
         require_ray()
         if "ray" in sys.modules and sys.modules["ray"].is_initialized():
-            return None  # by whoever calls Keju from Python; it stays theirs
-        local, around = self.address == "local", os.environ.get(ADDRESS, "")
-        place = around if self.address == "auto" and around else self.address
+            return None  # the caller of Keju initialised it and keeps it
+        local, env_address = self.address == "local", os.environ.get(ADDRESS, "")
+        place = env_address if self.address == "auto" and env_address else self.address
         problem = "no answer"
         try:
             async with asyncio.timeout(self.settings.patience):
                 await _knock(place)
-                self._ours = True
+                self._called_init = True
                 self._redirect()  # before the import, which reads the environment
                 return await self._thread.call(self._start if local else self._join)
         except TimeoutError:
@@ -111,11 +113,11 @@ class Nodes:
         except (Exception, SystemExit) as error:
             problem = _last_line(error)
         finally:
-            told = self._streams.listen()
-        problem = one_line(f"{problem}: {told}") if told else problem
-        shown = place if place == self.address else f"{ADDRESS}={place}"
+            printed_line = self._streams.listen()
+        problem = one_line(f"{problem}: {printed_line}") if printed_line else problem
+        shown_address = place if place == self.address else f"{ADDRESS}={place}"
         code = "ray_not_started" if local else "ray_no_cluster"
-        raise UsageError(code, address=shown, problem=problem)
+        raise UsageError(code, address=shown_address, problem=problem)
 
     def _start(self) -> None:
         import ray
@@ -137,31 +139,31 @@ class Nodes:
         ray.init(address=self.address, **SILENT)
 
     def _redirect(self) -> None:
-        """Prepare this process: its environment, and where its streams lead."""
-        around = dict(QUIET)
+        """Prepare the environment and the output streams of this process."""
+        environment = dict(QUIET)
         if self.address == "local":
             self._folder = Path(tempfile.mkdtemp(prefix="keju-ray-", dir=FOLDERS))
             token = self._folder / "token"
             token.touch(mode=0o600)
             token.write_text(secrets.token_hex(32))
-            around |= LOOPBACK | {MODE: "token", TOKEN_FILE: str(token)}
+            environment |= LOOPBACK | {MODE: "token", TOKEN_FILE: str(token)}
         elif MODE not in os.environ:
             default = Path.home() / ".ray" / "auth_token"
-            known = os.environ.get(TOKEN) or os.environ.get(TOKEN_FILE) or default.is_file()
-            around[MODE] = "token" if known else "disabled"
-        self._before = {name: os.environ.get(name) for name in around}
-        os.environ.update(around)
+            has_token = os.environ.get(TOKEN) or os.environ.get(TOKEN_FILE) or default.is_file()
+            environment[MODE] = "token" if has_token else "disabled"
+        self._old_environment = {name: os.environ.get(name) for name in environment}
+        os.environ.update(environment)
         self._streams.hush()
 
     async def resources(self) -> list[dict[str, float]]:
-        """What each node has, in use or not."""
+        """Return the resources of each node, in use or not."""
         import ray
 
         nodes: list[dict[str, Any]] = await self._thread.call(ray.nodes)
         return [dict(node["Resources"]) for node in nodes if node["Alive"]]
 
     def hire(self, need: Need) -> Hand:
-        """A new actor; it starts as soon as there is room for it."""
+        """Create an actor. It starts as soon as there is room for it."""
         import ray
 
         actor: Any = ray.remote(KejuActor)
@@ -176,9 +178,9 @@ class Nodes:
         return Hand(options.remote(), self.settings.patience)
 
     async def close(self) -> None:
-        """Leave the cluster; one that was started here ends. Whatever happens, stdout is back."""
+        """Leave the cluster. One that was started here ends. Restore stdout in every case."""
         try:
-            if self._ours and not self._hangs:
+            if self._called_init and not self._hangs:
                 import ray
 
                 with suppress(TimeoutError):
@@ -187,7 +189,7 @@ class Nodes:
         finally:
             self._thread.end()
             self._streams.restore()
-            for name, value in self._before.items():
+            for name, value in self._old_environment.items():
                 if value is None:
                     os.environ.pop(name, None)
                 else:
@@ -197,26 +199,26 @@ class Nodes:
 
 
 class Hand:
-    """The driver's end of an actor; every way in which it can be gone is a `Lost`."""
+    """The driver's handle of an actor. If the actor is gone in any way, calls raise `Lost`."""
 
     def __init__(self, handle: Any, patience: float) -> None:
         self._handle = handle
         self._patience = patience
 
     async def hello(self) -> dict[str, str]:
-        """Who it is, as soon as it has a place."""
+        """Return the identity of the actor, as soon as it has a place."""
         import ray
 
         try:
-            told: dict[str, str] = await self._handle.hello.remote()
+            actor_facts: dict[str, str] = await self._handle.hello.remote()
         except ray.exceptions.RayError as error:
             raise Lost(_last_line(error)) from None
-        return told
+        return actor_facts
 
     async def stream(self, method: str, argument: bytes) -> AsyncIterator[bytes]:
-        """What a method gives, item by item; one that is silent for too long is lost.
+        """Yield the results of a method, item by item. Raise `Lost` if it is silent for too long.
 
-        The time limit covers the wait for the next item, not what is done with it meanwhile.
+        The time limit covers the wait for the next item, not the time that the caller uses.
         """
         import ray
 
@@ -237,11 +239,11 @@ class Hand:
             yield item
 
     def stop(self) -> None:
-        """Let it send nothing more."""
+        """Stop the actor from sending requests."""
         self._handle.stop.remote()
 
     def dismiss(self) -> None:
-        """End its process, whatever that is doing."""
+        """End its process at once."""
         import ray
 
         with suppress(Exception):  # it may be gone, and so may Ray
@@ -254,50 +256,50 @@ class KejuActor(Actor):
     async def hello(self) -> dict[str, str]:
         import ray
 
-        told = await super().hello()
-        return told | {"id": ray.get_runtime_context().get_node_id(), "ray": ray.__version__}
+        actor_facts = await super().hello()
+        return actor_facts | {"id": ray.get_runtime_context().get_node_id(), "ray": ray.__version__}
 
 
 class _Streams:
-    """Where stdout and stderr of this process lead while Ray is in use.
+    """The targets of stdout and stderr of this process while Ray is in use.
 
-    hush      while it joins: both to a file, of which the last line may say what is wrong
-    listen    stderr is itself again, and stdout leads there too
-    restore   both are themselves again
+    hush      while it joins: both go to a file, whose last line may explain an error
+    listen    stderr is restored, and stdout goes there too
+    restore   both are restored
     """
 
     def __init__(self) -> None:
-        self._own: list[int] = []
+        self._saved_descriptors: list[int] = []
         self._file: BinaryIO | None = None
 
     def hush(self) -> None:
         self._flush()
-        self._own = [os.dup(1), os.dup(2)]
+        self._saved_descriptors = [os.dup(1), os.dup(2)]
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `listen`)
         for number in (1, 2):
             os.dup2(self._file.fileno(), number)
 
     def listen(self) -> str:
-        """The last line that Ray has printed; empty where it has not."""
+        """Return the last line that Ray has printed, or ""."""
         file, self._file = self._file, None
         if file is None:
             return ""
         self._flush()
         for number in (1, 2):
-            os.dup2(self._own[1], number)
+            os.dup2(self._saved_descriptors[1], number)
         with file:
             file.seek(0)
             lines = file.read().decode("utf-8", "replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), "")
-        return last.rpartition("] ")[2]  # behind the time and the place in Ray's own code
+        last_line = next((line for line in reversed(lines) if line.strip()), "")
+        return last_line.rpartition("] ")[2]  # behind the time and the place in Ray's own code
 
     def restore(self) -> None:
         self.listen()
         self._flush()
-        for number, own in enumerate(self._own, 1):
-            os.dup2(own, number)
-            os.close(own)
-        self._own = []
+        for number, descriptor in enumerate(self._saved_descriptors, 1):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        self._saved_descriptors = []
 
     @staticmethod
     def _flush() -> None:
@@ -306,14 +308,14 @@ class _Streams:
 
 
 class _Thread:
-    """The one thread that starts Ray, asks it whatever may take long, and ends it."""
+    """The one thread that starts Ray, makes calls that may take long, and ends it."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     async def call(self, work: Callable[[], T]) -> T:
-        """What `work` gives, done in the thread."""
+        """Return the result of `work`, called in the thread."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -327,13 +329,13 @@ class _Thread:
 
         def job() -> None:
             result: Any = None
-            failed: BaseException | None = None
+            failure: BaseException | None = None
             try:
                 result = work()
             except BaseException as error:
-                failed = error
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-                loop.call_soon_threadsafe(settle, result, failed)
+                failure = error
+            with suppress(RuntimeError):  # the loop is closed, and no task waits any more
+                loop.call_soon_threadsafe(settle, result, failure)
 
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="keju-ray", daemon=True)
@@ -351,7 +353,7 @@ class _Thread:
 
 
 async def _knock(place: str) -> None:
-    """OSError where nobody listens at HOST:PORT: Ray itself would try for a long time."""
+    """Raise OSError where no server listens at HOST:PORT. Ray itself would try for a long time."""
     host, colon, port = place.rpartition(":")
     if colon and port.isdigit():
         _, writer = await asyncio.open_connection(host, int(port))
@@ -359,20 +361,20 @@ async def _knock(place: str) -> None:
 
 
 def require_ray() -> None:
-    """MissingExtra where Ray is not installed."""
+    """Raise MissingExtra where Ray is not installed."""
     if find_spec("ray") is None:
         raise MissingExtra("executor 'ray'", "ray")
 
 
 def _hide_command_line() -> None:
-    """Ray stores the driver's command line where all users of a cluster see it."""
+    """Hide the driver's command line, which Ray shows to all users of a cluster."""
     from ray._private import utils
 
     utils.get_entrypoint_name = lambda: "keju"
 
 
 def _last_line(error: BaseException) -> str:
-    """The end of what Ray says: the rest is where it happened."""
+    """Return the last line of an error of Ray. The other lines are its traceback."""
     if isinstance(error, KejuError):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

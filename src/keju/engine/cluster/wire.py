@@ -1,7 +1,7 @@
-"""What goes between the driver and its actors, as MessagePack.
+"""The messages between the driver and its actors, as MessagePack.
 
-A message above 100 kB would leave Ray's direct way and go through its object store, so blocks and
-reports stay below that as long as a single question or answer does.
+Ray sends a message above 100 kB through its object store instead of directly. So blocks and reports
+stay below that size, unless a single question or answer is larger.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from keju.errors import (
 from keju.types import Fault, Message, Notice, Prefix, Prompt, Reply, Request, Sampling
 
 LARGEST = 90_000
-"""Bytes of a message, as far as they can be foreseen."""
+"""The most bytes of a message, as far as they can be foreseen."""
 
 ERRORS: dict[str, type[KejuError]] = {
     kind.__name__: kind
@@ -32,28 +32,32 @@ ERRORS: dict[str, type[KejuError]] = {
 
 
 class Orders(msgspec.Struct):
-    """What an actor needs to ask its model. It holds secrets: it is an argument of a call from one
-    process to another, and is neither stored nor printed."""
+    """The settings that an actor needs to ask its model.
+
+    They include secrets. They are an argument of a call from one process to another, and are
+    neither stored nor printed.
+    """
 
     settings: dict[str, Any]
-    """The task's, without what is secret."""
+    """The task's settings, without secrets."""
     secrets: dict[str, Any]
     """The key and the headers."""
     samplings: list[Sampling]
     actor: int
     actors: int
-    """Among how many the limits of an endpoint are divided, and which of them this is."""
+    """The number of actors that share the limits of an endpoint. `actor` is the index of this
+    one."""
     threads: int
-    """For the arithmetic of a model in the actor's process; 0 where there is none."""
+    """Threads for the arithmetic of a model in the actor's process; 0 where there is none."""
     folder: str
-    """The driver's current directory, which paths may be relative to."""
+    """The driver's current directory, to which paths may be relative."""
 
     def __repr__(self) -> str:
         return f"Orders(actor={self.actor})"
 
 
 class Trouble(msgspec.Struct):
-    """A `KejuError` on its way."""
+    """A `KejuError` in the form that is sent."""
 
     kind: str
     code: str
@@ -61,30 +65,30 @@ class Trouble(msgspec.Struct):
 
     @classmethod
     def of(cls, error: KejuError) -> Trouble:
-        """What the driver has to know of `error`."""
+        """Return `error` in the form that is sent."""
         kinds = (kind.__name__ for kind in type(error).__mro__)
         kind = next((name for name in kinds if name in ERRORS), UsageError.__name__)
         return cls(kind, error.code, msgspec.to_builtins(error.notice.values))
 
     @property
     def error(self) -> KejuError:
-        """The error as it was raised, in the same words."""
+        """The error as it was raised, with the same code and values."""
         return ERRORS[self.kind](self.code, **self.values)
 
 
 class Opened(msgspec.Struct):
-    """What an actor tells when its model is ready; `trouble` where it is not."""
+    """The message of an actor when its model is ready; `trouble` if it is not."""
 
     facts: dict[str, Any] = {}
     limit: int = 1
-    """The most requests it will have in flight."""
+    """The most requests that it will have in flight."""
     slots: int | None = None
     batches: bool = False
     trouble: Trouble | None = None
 
 
 class Question(msgspec.Struct, array_like=True):
-    """One request of a block, without what the block shares."""
+    """One request of a block, without the parts that the block shares."""
 
     key: int
     hash: str
@@ -97,7 +101,7 @@ class Question(msgspec.Struct, array_like=True):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """Its approximate size in bytes."""
         return 60 + 2 * len(self.tail) + len(self.cue)
 
 
@@ -105,7 +109,7 @@ class Block(msgspec.Struct, array_like=True):
     """Requests with one prefix and one sampling."""
 
     sampling: int
-    """Its number among those of the orders."""
+    """The index of the sampling in the orders."""
     messages: tuple[Message, ...]
     lead: str
     width: int
@@ -113,7 +117,7 @@ class Block(msgspec.Struct, array_like=True):
     questions: list[Question]
 
     def requests(self, prefix: Prefix, sampling: Sampling) -> list[Request]:
-        """The requests as the driver made them."""
+        """Return the requests as the driver made them."""
         return [
             Request(Prompt(prefix, q.tail, q.cue), sampling, q.hash, q.labels, q.seed)
             for q in self.questions
@@ -121,13 +125,13 @@ class Block(msgspec.Struct, array_like=True):
 
 
 def question_of(key: int, request: Request) -> Question:
-    """A request on its way."""
+    """Return a request in the form that is sent."""
     prompt = request.prompt
     return Question(key, request.hash, prompt.tail, prompt.cue, request.labels, request.seed)
 
 
 class Answer(msgspec.Struct, array_like=True):
-    """An exchange on its way."""
+    """An exchange in the form that is sent."""
 
     key: int
     reply: Reply
@@ -136,25 +140,25 @@ class Answer(msgspec.Struct, array_like=True):
 
 
 class Report(msgspec.Struct, array_like=True):
-    """What an actor tells while it works on a block, at least once a second."""
+    """The report of an actor on a block, at least once per second."""
 
     answers: list[bytes]
     """Each an `Answer`."""
     begun: list[int]
-    """The keys of the questions that it is asking at this moment."""
+    """The keys of the questions that it is asking now."""
     in_flight: int
     limit: int
     retries: int
     pause: Pause | None = None
-    """What keeps its channel from sending more."""
+    """The reason why its channel sends no more, if there is one."""
     waiting: Notice | None = None
-    """The same with its values: the driver says it, in its own language."""
+    """The same as a notice with values. The driver shows it in its own language."""
     trouble: Trouble | None = None
-    """Why its channel sends nothing any more, where the driver did not stop it."""
+    """The error that stopped its channel, unless the driver stopped it."""
     oldest: float = 0.0
     """Seconds since the oldest request in flight was sent."""
     odd_wait: str = ""
-    """A Retry-After of the endpoint that is no sensible wait."""
+    """A Retry-After of the endpoint that Keju cannot follow."""
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -21,7 +21,7 @@ from keju.benchmarks.choices import restore_order
 from keju.benchmarks.prepare import prepare_exam
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.config import TaskConfig
-from keju.engine.cores import on_all_cores
+from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
@@ -36,7 +36,7 @@ from keju.results.schema import Results
 from keju.results.summarise import build_results
 from keju.runs.journal import Journal
 from keju.runs.manifest import Manifest, ManifestFile
-from keju.runs.run import Run, run_folder
+from keju.runs.run import Run, make_run_folder
 from keju.types import Record, Reply
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
@@ -249,8 +249,8 @@ def _write(
     report: bool,
 ) -> Imported:
     jobs = make_jobs(config)
-    place = run_folder(config)
-    if not place.new and any(place.path.iterdir()):
+    place = make_run_folder(config)
+    if not place.is_new and any(place.path.iterdir()):
         raise UsageError("import_run_exists", path=place.path)
     try:
         with whole_folder(place.path) as folder:
@@ -339,7 +339,7 @@ def _pairs(each: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[Pai
         unit, match, row = item
         return unit // job.epochs, row.reply, match.order
 
-    graded = on_all_cores(lambda sent: job.grade(*sent), map(found, units), send)
+    graded = map_on_all_cores(lambda sent: job.grade(*sent), map(found, units), send)
     for (unit, match, row), readings in graded:
         job.enter_readings(unit, row.reply, (), readings, match.order)
         asked = each.exam.samples[match.place]

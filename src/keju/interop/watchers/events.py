@@ -311,7 +311,7 @@ class _Told(Follower):
         self._pause: Pause | None = None
         self._next = 0.0
         self._last: Progress | None = None
-        self._known, self._total = session.known, session.total
+        self._known, self._total = session.reused, session.total
         stream.tell(
             SessionStarted(
                 at=_now(),
@@ -324,7 +324,7 @@ class _Told(Follower):
                     for job in session.jobs
                 ),
                 total=session.total,
-                known=session.known,
+                known=session.reused,
                 keju=metadata.version("keju"),
                 pid=os.getpid(),
             )

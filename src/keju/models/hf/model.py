@@ -16,7 +16,7 @@ from keju.models.hf.facts import describe
 from keju.models.hf.load import Checkpoint, choose_devices, load
 from keju.models.hf.settings import HFSettings
 from keju.models.hf.worker import Answers, Pool, Worker
-from keju.signals import aside
+from keju.signals import run_in_thread
 from keju.types import Fault, Reply, Request, Sampling
 
 GPU_SLOTS = 1024
@@ -67,7 +67,7 @@ class HFModel(Model):
         if self._threads:
             return
         self._loop = asyncio.get_running_loop()
-        await aside(self._load)
+        await run_in_thread(self._load)
         targets = {"encode": self._encode_forever}
         targets |= {str(number): worker.run for number, worker in enumerate(self._workers)}
         for name, target in targets.items():

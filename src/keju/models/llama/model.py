@@ -36,7 +36,7 @@ from keju.models.llama.label_tokens import ENDING, LabelTokens, find_label_token
 from keju.models.llama.server import LlamaServer, available_cores, runtime_version
 from keju.models.openai.wire import BodyBuilder, check_extra, normalise
 from keju.models.transport import HttpReply, Transport, TransportError
-from keju.signals import aside
+from keju.signals import run_in_thread
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
 
 DEFAULT_CONTEXT = 4096
@@ -182,7 +182,7 @@ class LlamaModel(Model):
         if self._server is None:
             is_cancelled = threading.Event()
             try:
-                server = await aside(partial(self._load, is_cancelled))
+                server = await run_in_thread(partial(self._load, is_cancelled))
             except asyncio.CancelledError:
                 is_cancelled.set()
                 raise

@@ -48,7 +48,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
         self._is_events = "text/event-stream" in response.headers.get("content-type", "").lower()
         self._limit = None if endless and self._is_events else bounds.MOST_STREAMED
         try:
-            names = bounds.encodings_of(response.headers.get("content-encoding", ""))
+            names = bounds.parse_encodings(response.headers.get("content-encoding", ""))
         except bounds.Damaged as error:
             raise MessageTooLong(str(error)) from None
         self._unpackers = [bounds.Unpacker(name) for name in names]

@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from keju.config.arms import INSTANCE, WORKDIR
 from keju.errors import ConfigError
-from keju.files import name_of
+from keju.files import make_file_name
 
 VARIABLES: Final = {INSTANCE: "KEJU_INSTANCE_ID", WORKDIR: "KEJU_WORKDIR"}
 """Environment variables that hold the values of the placeholders."""
@@ -60,7 +60,7 @@ def _value_at(match: re.Match[str], values: Mapping[str, str]) -> str:
     before, after = template[: match.start()][-1:], template[match.end() :][:1]
     is_in_path = before == "/" or (after == "/" and match[0] == INSTANCE)
     if is_in_path and (value.startswith("/") or ".." in re.split(r"[/\\]", value)):
-        return name_of(value)
+        return make_file_name(value)
     if value.startswith("-") and before in _WORD_STARTS:
         raise ConfigError("server_value_option", placeholder=match[0])
     return value
@@ -69,7 +69,7 @@ def _value_at(match: re.Match[str], values: Mapping[str, str]) -> str:
 def fill_path(text: str, values: Mapping[str, str]) -> str:
     """Return the path of a folder in which the id of a question is one name."""
     instance = values[INSTANCE]
-    return fill_placeholders(text, {**values, INSTANCE: name_of(instance) if instance else ""})
+    return fill_placeholders(text, {**values, INSTANCE: make_file_name(instance) if instance else ""})
 
 
 def fill_url(text: str, values: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from keju.benchmarks.facts import NotebookTask
 from keju.bounds import whole_number
-from keju.files import name_of, write_json
+from keju.files import make_file_name, write_json
 from keju.solvers.notebook.cells import NAME, Notebook, prepare_source, render_listing, shorten
 from keju.solvers.notebook.workplaces import Bench, Workplaces
 from keju.solvers.sandbox.output import CellResult
@@ -92,7 +92,7 @@ class NotebookSource(ToolSource):
                 yield box
             finally:
                 if self._folder is not None:
-                    path = self._folder / f"{name_of(sample.id)}.{epoch}" / NAME
+                    path = self._folder / f"{make_file_name(sample.id)}.{epoch}" / NAME
                     write_json(path, box.notebook.to_document())
 
     async def close(self) -> None:
