@@ -42,7 +42,7 @@ from keju.errors import (
     joined,
 )
 from keju.files import read_json, typed_path
-from keju.interop.watchers import watching
+from keju.interop.watchers import watch_runs
 from keju.judges import judge_stage
 from keju.messages import said
 from keju.models.registry import idle_settings, is_local, make_model
@@ -115,7 +115,7 @@ def run_exams(
     asked about this run, stay in force.
     """
     display = display or Display()
-    with watching(config, display):
+    with watch_runs(config, display):
         return _told(_run_exams(config, display, report=report))
 
 
@@ -473,7 +473,7 @@ def judge_run(
     early then leaves its verdicts and nothing else.
     """
     display = display or Display()
-    with watching(config, display):
+    with watch_runs(config, display):
         return _told(_judge_run(config, folder, display, report=report))
 
 
@@ -534,10 +534,10 @@ def judge_stored(
     report: bool = True,
 ) -> Finished:
     """Grade a stored run as its own judge did, with `given` and then `flags` laid over that."""
-    from keju.judges.judge import complete_settings, whole_settings
+    from keju.judges.judge import complete_settings, fill_defaults
 
     file, settings = run.folder / MANIFEST, dict(flags)
-    earlier = whole_settings(run.manifest.graded_by or {})
+    earlier = fill_defaults(run.manifest.graded_by or {})
     if earlier:
         settings["judge"] = earlier
     if given is not None:

@@ -39,7 +39,7 @@ from keju.benchmarks.kit import (
 )
 from keju.benchmarks.samples import ShuffledSamples, restrict, select, with_ids
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
-from keju.config.exams import called
+from keju.config.exams import setting_names
 from keju.errors import ConfigError, DataError, Hint, KejuError, Notice, Place, did_you_mean
 from keju.messages import first_of
 from keju.sources.folder import DataFolder, locate
@@ -185,7 +185,7 @@ def _settings_of(name: str, given: Mapping[str, Any]) -> DatasetArgs:
     try:
         return benchmark.Args(**given)
     except ConfigError as error:
-        raise ConfigError("prepare_args", name=called([name])[0], problem=error) from None
+        raise ConfigError("prepare_args", name=setting_names([name])[0], problem=error) from None
 
 
 def _given(config: TaskConfig, name: str) -> dict[str, Any]:

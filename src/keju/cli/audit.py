@@ -1,4 +1,4 @@
-"""``keju audit``: what may be wrong with the number of a stored run; no model is asked."""
+"""``keju audit``: likely faults in a stored run's scores; no model is asked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def audit(
     run: str,
     exam: str | None,
     one_reader: str | None,
-    beside: list[str] | None,
+    other_runs: list[str] | None,
     data_dir: str | None,
     work_dir: str | None,
 ) -> Output:
@@ -38,7 +38,7 @@ def audit(
         stored,
         datasets=exam,
         readers=reader_names(one_reader),
-        beside=beside or (),
+        beside=other_runs or (),
         data_dir=data_dir,
         work_dir=work_dir,
     )

@@ -1,4 +1,4 @@
-"""``keju export``: a run as a table, or as the file that an exam's site takes."""
+"""``keju export``: writes a run as a table, or as the submission file of an exam's site."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ def export(
         data_dir=data_dir,
     )
     if missing:
-        filled = "export.missing_filled" if fill else "export.missing_empty"
-        remark(said(filled, n=len(missing), fill=fill))
+        label = "export.missing_filled" if fill else "export.missing_empty"
+        remark(said(label, n=len(missing), fill=fill))
         for sample_id in missing:
             note(f"  {sample_id}")
     for notice in notices:
         remark(notice.said)
     if as_json:
-        told = {"warnings": [notice.text() for notice in notices], "notices": notices}
-        print_json({"run": stored.id, "format": form, "file": output} | facts | told)
+        warnings = {"warnings": [notice.text() for notice in notices], "notices": notices}
+        print_json({"run": stored.id, "format": form, "file": output} | facts | warnings)
     elif place := facts.get("place", target if form in PAGES else None):
         remark(said("wrote", file=place))
     elif target:

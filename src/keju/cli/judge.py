@@ -1,4 +1,4 @@
-"""``keju judge``: grade the answers of a stored run with a model."""
+"""``keju judge``: grades the answers of a stored run with a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``keju plot``: runs as a figure for a paper or a page."""
+"""``keju plot``: draws runs as a figure for a paper or a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``keju score``: score a stored run again, or a file of predictions, without asking any model."""
+"""``keju score``: scores a stored run again, or a file of predictions, without asking a model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, args_of, found_exam, reader_names, stored_run, verdict_on
+from keju.cli.common import Output, args_of, find_exam, reader_names, stored_run, verdict_on
 from keju.errors import UsageError
 
 
@@ -53,7 +53,7 @@ def score(
     elif dataset is None or predictions is None:
         raise UsageError("cli_nothing_to_score")
     else:
-        dataset = found_exam(dataset, data_folder(data_dir))
+        dataset = find_exam(dataset, data_folder(data_dir))
         results = score_predictions(
             dataset,
             Path(predictions),

@@ -1,7 +1,7 @@
 """TaskConfig: the one typed object behind flags, YAML files, overrides and Python.
 
-An unknown key is an error that names the nearest valid one, and a key that is accepted has an
-effect. Defaults are per key: setting one sampling parameter never removes another's default.
+Keju refuses an unknown key and names the nearest valid one. It rejects settings that would do
+nothing. Defaults are per key: setting one sampling parameter never removes the default of another.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pydantic import (
 from keju.config.address import full_name
 from keju.config.arms import Agent, Arms, Sandbox
 from keju.config.cluster import Ray
-from keju.config.endpoints import PLACES, Endpoint, as_endpoints, distinct
-from keju.config.exams import meant, not_run
-from keju.config.patterns import compiled
+from keju.config.endpoints import PLACES, Endpoint, as_endpoints, check_distinct
+from keju.config.exams import meant, unknown_exam_error
+from keju.config.patterns import compile_pattern
 from keju.config.serving import words_of
 from keju.config.strict import (
     LARGEST,
@@ -47,40 +47,40 @@ from keju.messages import language_of
 Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(gt=0)]
 HalfWidth = Annotated[float, Field(ge=0.0001, lt=0.5)]
-"""Of an interval of a score: 0.02 is two points up and two points down. No exam has the hundred
-million questions that less than a hundredth of a point takes."""
+"""The half width of a score's interval: 0.02 is two points up and two points down. A width below a
+hundredth of a point would require a hundred million questions."""
 Port = Annotated[int, Field(ge=0, le=65535)]
 Stops = Annotated[list[Text], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
-"""The same; an empty one would stop nothing."""
+"""Several texts. An empty text is refused, because it would stop nothing."""
 
 
-def listed(value: Any) -> Any:
-    """The names in one text, with commas between them; anything else as it is."""
+def split_names(value: Any) -> Any:
+    """Return the names in a text with commas; any other value as it is."""
     return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
 
 def _reader_names(value: Any) -> Any:
     if isinstance(value, dict):
         raise Invalid("config_reader_rule")
-    return listed(value)
+    return split_names(value)
 
 
-NameList = Annotated[list[str], BeforeValidator(listed)]
-"""Several names; they may stand in one text, with commas."""
+NameList = Annotated[list[str], BeforeValidator(split_names)]
+"""Several names, as a list or in one text with commas."""
 Readers = Annotated[list[str], BeforeValidator(_reader_names), Field(min_length=1)]
-"""The same, of readers, at least one; an exam's own rule is none."""
+"""At least one reader, as a list or in one text with commas. A custom rule is not allowed."""
 
-KEJUS_OWN = ("messages", "prompt", "model", "stream", "n")
-"""Fields of a request's body that no setting may touch."""
+RESERVED_FIELDS = ("messages", "prompt", "model", "stream", "n")
+"""Fields of a request's body that no setting may change."""
 OTHER_NAMES = {"max_new_tokens": "max_tokens", "stop_seqs": "stop"}
 """Other spellings of sampling parameters."""
 
 
 class Filters(StrictSettings):
-    """Cleaning of a reply before any reader sees it."""
+    """How a reply is cleaned before a reader gets it."""
 
     remove_until: str | None = Field(default=None, min_length=1)
-    """Drop everything up to and including the last occurrence of this text."""
+    """Remove everything up to and including the last occurrence of this text."""
     regex: str | None = Field(default=None, min_length=1)
     """Keep only the first group (or the whole match) of the first match of this pattern."""
 
@@ -88,38 +88,38 @@ class Filters(StrictSettings):
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
         if value is not None:
-            compiled(value)
+            compile_pattern(value)
         return value
 
 
 class Arranged(NamedTuple):
-    """Who grades the answers of an exam that brings its own judge."""
+    """The judge of an exam that names its own."""
 
     judge: JudgeConfig | None
     settings: dict[str, Any]
-    """What is left for the exam to know."""
+    """The remaining settings, for the exam itself."""
     warning: str = ""
 
 
 class GenerationConfig(StrictSettings):
-    """Sampling parameters. Temperature is 0 unless it is set here or by the protocol."""
+    """Sampling parameters. The temperature is 0 unless it is set here or by the protocol."""
 
     temperature: float | None = Field(default=None, ge=0)
     """Randomness of sampling."""
     top_p: float | None = Field(default=None, gt=0, le=1)
-    """Sample from the likeliest tokens that make up this share."""
+    """Sample from the most likely tokens that together have this probability."""
     top_k: int | None = None
-    """Sample from this many of the likeliest tokens."""
+    """Sample from this many of the most likely tokens."""
     min_p: float | None = Field(default=None, ge=0, le=1)
-    """Leave out tokens below this share of the likeliest one's probability."""
+    """Leave out tokens below this fraction of the most likely token's probability."""
     max_tokens: Whole | None = Field(
         default=None, validation_alias=AliasChoices("max_tokens", "max_new_tokens")
     )
-    """The longest reply, in tokens; also `max_new_tokens`."""
+    """The longest reply, in tokens; `max_new_tokens` also works."""
     stop: Stops | None = Field(default=None, validation_alias=AliasChoices("stop", "stop_seqs"))
-    """Texts that end a reply; also `stop_seqs`."""
+    """Texts that end a reply; `stop_seqs` also works."""
     seed: Seed | None = None
-    """The seed that the endpoint samples with."""
+    """The seed for the endpoint's sampling."""
     presence_penalty: float | None = None
     """As the endpoint defines it."""
     frequency_penalty: float | None = None
@@ -133,32 +133,39 @@ class GenerationConfig(StrictSettings):
     chat_template_kwargs: dict[str, Any] | None = None
     """Arguments of the server's chat template, such as `enable_thinking`."""
     extra_body: dict[str, Any] = Field(default={})
-    """Further fields of the request body, sent as they are; none that has a setting here."""
+    """Further fields of the request body, sent unchanged. Fields that have their own setting are
+    refused."""
     extra_headers: dict[str, str] = Field(default={})
-    """Sent as they are as request headers; never stored."""
+    """Request headers, sent unchanged; never stored."""
 
     @field_validator("extra_body")
     @classmethod
     def _no_field_twice(cls, value: dict[str, Any]) -> dict[str, Any]:
-        """What has a setting is given by it, so that the manifest tells what was sent."""
+        """Refuse fields that have their own setting, so that the manifest shows what was sent."""
         for name in value:
-            if name in KEJUS_OWN:
+            if name in RESERVED_FIELDS:
                 raise Invalid("config_field_of_keju", name=name)
-            known = OTHER_NAMES.get(name, name)
-            if known in cls.model_fields:
-                raise Invalid("config_field_has_setting", name=name, known=known)
+            setting = OTHER_NAMES.get(name, name)
+            if setting in cls.model_fields:
+                raise Invalid("config_field_has_setting", name=name, known=setting)
         return value
 
     def body(self) -> dict[str, Any]:
-        """The fields that are no part of `keju.types.Sampling`, as the body carries them."""
-        plain = ("top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty")
-        more = ("reasoning_effort", "logit_bias", "chat_template_kwargs")
-        values = {name: getattr(self, name) for name in plain + more}
+        """Return the fields of the request body that are not in `keju.types.Sampling`."""
+        sampling_fields = (
+            "top_k",
+            "min_p",
+            "presence_penalty",
+            "frequency_penalty",
+            "repetition_penalty",
+        )
+        request_fields = ("reasoning_effort", "logit_bias", "chat_template_kwargs")
+        values = {name: getattr(self, name) for name in sampling_fields + request_fields}
         return {k: v for k, v in values.items() if v is not None} | self.extra_body
 
 
 def question_limit(value: Any) -> int | float | None:
-    """A number of questions, or a share of them below 1."""
+    """Return a number of questions, or a share below 1."""
     if value is None:
         return None
     try:
@@ -171,7 +178,7 @@ def question_limit(value: Any) -> int | float | None:
 
 
 class DatasetArgs(StrictSettings):
-    """Settings of one benchmark (``dataset_args.NAME``); each benchmark adds its own."""
+    """Settings of one benchmark (``dataset_args.NAME``). Each benchmark adds its own."""
 
     asking: ClassVar[frozenset[str]] = frozenset(
         {
@@ -185,64 +192,65 @@ class DatasetArgs(StrictSettings):
             "generation_config",
         }
     )
-    """Settings that shape what is asked, and not how a reply is read or scored."""
+    """Settings that change the prompts, and not how a reply is read or scored."""
     size_setting: ClassVar[str] = ""
-    """The setting that says how many questions each subset has, where they are made to order."""
+    """The setting for the number of generated questions in each subset."""
 
     subset_list: NameList | None = None
-    """Only these subsets."""
+    """Use only these subsets."""
     few_shot_num: int | None = Field(default=None, ge=0)
-    """Worked examples before the question; the protocol's number by default."""
+    """The number of worked examples before the question; the protocol's number by default."""
     few_shot_random: bool = False
-    """Draw the worked examples from the pool with the seed, instead of the first ones."""
+    """Draw the worked examples at random with the seed, instead of the first ones."""
     protocol: str | None = None
-    """A published way to sit the exam; ``keju list protocols`` shows them."""
+    """A published way to run the exam; ``keju list protocols`` shows them."""
     reader: Readers | None = None
     """Readers to score with; the protocol's own by default."""
     prompt_template: str | None = None
-    """Replaces the question's template; known placeholders only."""
+    """Replaces the template of the question. Only known placeholders are allowed."""
     few_shot_prompt_template: str | None = None
-    """Replaces the template used with worked examples; known placeholders only."""
+    """Replaces the template with worked examples. Only known placeholders are allowed."""
     system_prompt: str | None = None
-    """A system message; an empty text means none."""
+    """A system message; an empty text removes it."""
     local_path: str | None = None
-    """The folder that holds this benchmark's data, instead of one below ``data_dir``."""
+    """The folder with this benchmark's data, instead of one below ``data_dir``."""
     shuffle: bool = False
-    """Put the questions of each subset in a seeded random order before ``limit`` takes the first;
-    without a limit it changes nothing but the order in which they are asked."""
+    """Shuffle the questions of each subset with the seed before ``limit`` takes the first ones.
+    Without a limit, only the order of the requests changes."""
     shuffle_choices: bool = False
-    """Permute the options of each question with the seed; the permutation is recorded."""
+    """Shuffle the options of each question with the seed. The permutation is recorded."""
     filters: Filters = Filters()
-    """Cleaning of replies before they are read."""
+    """How replies are cleaned before they are read."""
     limit: int | float | None = None
-    """As the task's `limit`, for this benchmark alone."""
+    """The task's `limit`, for this benchmark only."""
     generation_config: GenerationConfig | None = None
-    """Sampling of this benchmark, key by key over the task's."""
+    """Sampling of this benchmark, merged key by key over the task's."""
     extra_params: dict[str, Any] = Field(default={})
-    """The benchmark's own settings, as EvalScope spells them."""
+    """The benchmark's own settings, spelled as in EvalScope."""
 
     @property
     def implied_protocol(self) -> str | None:
-        """The protocol that goes with these settings where none is named; usually the default."""
+        """The protocol that these settings imply if none is named; usually the default."""
         return None
 
     def under_judge(self) -> Self:
-        """These settings where the task names a judge, which takes the place of their own."""
+        """Return these settings for a task with a judge, which replaces their own judge."""
         return self
 
-    def exams(self, own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """The settings of each exam that these ask for at once, by the name of its arm.
+    def exams(self, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return the settings of each exam that these settings describe, by the name of its arm.
 
-        Usually it is one exam, and no arm: `own`, the settings as they were given.
+        Usually this is one exam without an arm, with `settings` as they were given.
         """
-        return {"": dict(own)}
+        return {"": dict(settings)}
 
-    def arrange_judge(self, own: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
-        """The judge that these settings name where its key is in `environ`, and what is left.
+    def arrange_judge(self, settings: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
+        """Return the judge that these settings name if its key is in `environ`, and the other
+        settings.
 
-        `own` are the settings as they were given.
+        `settings` are the settings as they were given.
         """
-        return Arranged(None, dict(own))
+        return Arranged(None, dict(settings))
 
     @field_validator("limit", mode="before")
     @classmethod
@@ -252,73 +260,74 @@ class DatasetArgs(StrictSettings):
     @field_validator("generation_config")
     @classmethod
     def _no_headers(cls, value: GenerationConfig | None) -> GenerationConfig | None:
-        """Headers are the endpoint's, which all benchmarks share."""
+        """Refuse headers: they belong to the endpoint, which all benchmarks share."""
         if value is not None and value.extra_headers:
             raise Invalid("config_headers_of_exam")
         return value
 
     @property
     def labels(self) -> dict[str, str]:
-        """What the one line of ``keju vf-eval`` says about these settings."""
+        """Values for the summary line of ``keju vf-eval``."""
         return {}
 
     @model_validator(mode="before")
     @classmethod
     def _merge_extra_params(cls, data: Any) -> Any:
-        """Lift ``extra_params`` to the benchmark's own fields, where they are validated."""
+        """Move ``extra_params`` to the benchmark's own fields, where they are validated."""
         if not isinstance(data, dict) or not isinstance(data.get("extra_params"), dict):
             return data
-        own = set(cls.model_fields) - set(DatasetArgs.model_fields)
+        exam_fields = set(cls.model_fields) - set(DatasetArgs.model_fields)
         for key in data["extra_params"]:
-            if key not in own:
-                code = "config_unknown_extra" if own else "config_no_extras"
-                raise ConfigError(code, key=key, hint=did_you_mean(key, sorted(own)))
+            if key not in exam_fields:
+                code = "config_unknown_extra" if exam_fields else "config_no_extras"
+                raise ConfigError(code, key=key, hint=did_you_mean(key, sorted(exam_fields)))
         return data | data["extra_params"]
 
 
 class Price(StrictSettings):
-    """Money for a million tokens."""
+    """Prices for a million tokens."""
 
     input: float = Field(default=0.0, ge=0)
     """For input tokens."""
     output: float = Field(default=0.0, ge=0)
     """For output tokens."""
     cached: float | None = Field(default=None, ge=0)
-    """Input tokens served from a cache; as `input` if not given."""
+    """For input tokens from a cache; the price of `input` by default."""
     written: float | None = Field(default=None, ge=0)
-    """Input tokens that a cache keeps for later requests; as `input` if not given."""
+    """For input tokens that are written to a cache; the price of `input` by default."""
 
 
 class Budget(StrictSettings):
-    """Hard limits of a run; overspent only where replies in flight are dearer than all before."""
+    """Hard limits of a run. Only requests in flight can exceed them, if they cost more than all
+    before."""
 
     requests: Whole | None = None
-    """The most requests; failed attempts count."""
+    """The most requests, including failed attempts."""
     tokens: Whole | None = None
     """The most tokens, input and output."""
     cost: Amount | None = None
-    """The most money; needs `price`."""
+    """The most money; requires `price`."""
     seconds: Seconds | None = None
     """The most seconds."""
 
 
 class JudgeConfig(StrictSettings):
-    """A model that grades answers which no rule decides."""
+    """A model that grades answers that no rule can decide."""
 
     model: str
-    """The judge."""
+    """The judge model."""
     api_url: str | None = None
-    """Its endpoint; the candidate's by default."""
+    """The judge's endpoint; the candidate's by default."""
     api_key_var: str | None = None
-    """Name of the environment variable that holds the key. Where none is said: at the candidate's
-    own host the candidate's key, at OpenAI's OPENAI_API_KEY, at Anthropic's ANTHROPIC_API_KEY,
-    elsewhere no key."""
+    """Name of the environment variable with the key. By default the candidate's host gets the
+    candidate's key, OpenAI gets OPENAI_API_KEY, Anthropic gets ANTHROPIC_API_KEY, and any other
+    host gets no key."""
     strategy: Literal["rule", "llm", "llm_recall"] = "llm_recall"
-    """``rule`` never asks, ``llm`` asks about every answer, ``llm_recall`` about undecided ones."""
+    """``rule`` never asks the judge, ``llm`` always, and ``llm_recall`` about undecided answers."""
     continuous: bool = False
     """Ask for a number in [0, 1] instead of a verdict."""
     repeats: Count = 1
-    """Verdicts on each answer; most decide."""
+    """The number of verdicts on each answer; the majority decides."""
     second: str | None = None
     """Another judge model at the same endpoint, to measure agreement."""
     labelled: str | None = None
@@ -326,15 +335,15 @@ class JudgeConfig(StrictSettings):
     eval_batch_size: Count = 8
     """The most requests in flight at the judge's endpoint."""
     attempts: Whole = 5
-    """Attempts for one request, the first included."""
+    """The most attempts for one request, including the first."""
     timeout: Seconds = 120.0
     """Seconds for one attempt."""
     give_up_after: Seconds = 600.0
     """Seconds the judge's endpoint may stay down."""
     budget: Budget = Budget()
-    """Hard limits of the judge, apart from the run's."""
+    """Hard limits of the judge, separate from the run's."""
     price: Price | None = None
-    """What the judge's tokens cost."""
+    """The price of the judge's tokens."""
     generation_config: GenerationConfig = GenerationConfig()
     """Sampling parameters."""
 
@@ -491,8 +500,10 @@ class TaskConfig(StrictSettings):
     @property
     def at_once(self) -> int:
         """The most requests in flight, over all endpoints."""
-        own = [each.concurrency or self.eval_batch_size for each in self.endpoints]
-        return sum(own) or self.eval_batch_size
+        concurrencies = [
+            endpoint.concurrency or self.eval_batch_size for endpoint in self.endpoints
+        ]
+        return sum(concurrencies) or self.eval_batch_size
 
     @property
     def stops_early(self) -> bool:
@@ -526,8 +537,8 @@ class TaskConfig(StrictSettings):
 
     @field_validator("endpoints")
     @classmethod
-    def _different(cls, value: list[Endpoint]) -> list[Endpoint]:
-        return distinct(value)
+    def _check_endpoints(cls, value: list[Endpoint]) -> list[Endpoint]:
+        return check_distinct(value)
 
     @field_validator("limit", mode="before")
     @classmethod
@@ -535,11 +546,11 @@ class TaskConfig(StrictSettings):
         return question_limit(value)
 
     @model_validator(mode="after")
-    def _one_choice(self) -> Self:
+    def _check_one_choice(self) -> Self:
         """Two ways to choose questions at once would leave open which of them counts."""
-        chosen = [n for n in ("limit", "total", "ids") if getattr(self, n) is not None]
-        if len(chosen) > 1:
-            raise Invalid("config_two_choices", first=chosen[0], second=chosen[1])
+        choices = [n for n in ("limit", "total", "ids") if getattr(self, n) is not None]
+        if len(choices) > 1:
+            raise Invalid("config_two_choices", first=choices[0], second=choices[1])
         return self
 
     @field_validator("language", mode="before")
@@ -562,13 +573,13 @@ class TaskConfig(StrictSettings):
     ) -> dict[str, dict[str, Any]]:
         """Settings of an exam at a path, which may be named for short, under its path; its subsets
         as a list, however they were written, since runs are compared by it."""
-        named: dict[str, dict[str, Any]] = {}
+        args_by_exam: dict[str, dict[str, Any]] = {}
         for name, args in value.items():
             exam = meant(name, info.data.get("datasets", ())) or name
-            named[exam] = named.get(exam, {}) | args
+            args_by_exam[exam] = args_by_exam.get(exam, {}) | args
             if "subset_list" in args:
-                named[exam]["subset_list"] = listed(args["subset_list"])
-        return named
+                args_by_exam[exam]["subset_list"] = split_names(args["subset_list"])
+        return args_by_exam
 
     @model_validator(mode="after")
     def _settings_fit_together(self) -> Self:
@@ -601,5 +612,5 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_ray_endpoints")
         for name in self.dataset_args:
             if name not in self.datasets:
-                raise not_run(name, self.datasets)
+                raise unknown_exam_error(name, self.datasets)
         return self

@@ -356,7 +356,7 @@ class Pool(Company):
     def _name(self, channel: Presence) -> str:
         place = next(n for n, each in enumerate(self.channels) if each is channel)
         own = self.settings[place]
-        return f"{own.shown} ({own.model})" if own.model else own.shown
+        return f"{own.display_url} ({own.model})" if own.model else own.display_url
 
     def _why(self, channel: Presence) -> Notice:
         """Why an endpoint is down, with its address."""

@@ -38,7 +38,7 @@ class Homes:
     """Where each prefix is at home."""
 
     def __init__(self, pool: Pool, jobs: Sequence[Job]) -> None:
-        self._names = [f"{each.shown} {each.model or ''}" for each in pool.settings]
+        self._names = [f"{each.display_url} {each.model or ''}" for each in pool.settings]
         self._weights = [settings.weight for settings in pool.settings]
         self._exams = {id(job.exam): job for job in jobs}
 

@@ -1,4 +1,4 @@
-"""Grading with a model: what it is shown, how its verdict is read, how far it can be trusted."""
+"""Grading with a model: its prompts, how verdicts are read, and how reliable they are."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def judge_stage(config: TaskConfig, jobs: Sequence[Job]) -> JudgeStage | None:
-    """The judging stage of a run; None, and nothing imported, where nobody is to be asked.
+    """Return the judging stage of a run; None, without heavy imports, if no exam has a judge.
 
-    From then on it sees every answer that is entered on the scoreboards of `jobs`.
+    From then on the stage sees every answer that is entered on the scoreboards of `jobs`.
     """
     judges = [config.judge or job.exam.judge for job in jobs]
     if all(judge is None or judge.strategy == "rule" for judge in judges):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from keju.errors import Notice
-from keju.messages import first_of, shown_p, spoken
+from keju.messages import first_of, format_p, spoken
 from keju.report.format import Labels, count, interval, percent, share, shorten
 from keju.report.table import Cell, Column, Screen
 from keju.results.audit import Audit, ExamAudit, Finding
@@ -117,7 +117,7 @@ def _labels(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
         return
     test = labels("audit.no_test")
     if own.chi_squared is not None and own.p is not None:
-        values = {"value": f"{own.chi_squared:.1f}", "df": own.df, "p": shown_p(own.p, 2)}
+        values = {"value": f"{own.chi_squared:.1f}", "df": own.df, "p": format_p(own.p, 2)}
         test = labels("audit.test", **values)
     spread = "" if own.rstd is None else labels("audit.rstd", value=f"{own.rstd:.3f}")
     columns = [Column(labels(f"audit.{name}")) for name in ("label", "gold", "read", "recall")]

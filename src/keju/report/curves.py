@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from keju.messages import shown_p
+from keju.messages import format_p
 from keju.report.arms import Table
 from keju.report.format import UNKNOWN, Labels, count, interval, percent
 from keju.results.curve import Curve, CurvePoint
@@ -72,7 +72,7 @@ def subset_table(curve: Curve, labels: Labels) -> Table:
                 *(rates.get(level, UNKNOWN) for level in levels),
                 chances.pop() if len(chances) == 1 else UNKNOWN,
                 UNKNOWN if own.slope is None else f"{100 * own.slope:+.1f}",
-                UNKNOWN if own.p_adjusted is None else shown_p(own.p_adjusted, 2),
+                UNKNOWN if own.p_adjusted is None else format_p(own.p_adjusted, 2),
                 halfway(own, labels),
             ]
         )

@@ -145,7 +145,7 @@ def tools_in_words(arm: Arm) -> str | None:
     definition = arm.identity()
     words: list[str] = [*arm.tools]
     for server, own in zip(arm.servers, definition.get("servers", ()), strict=True):
-        command = " ".join((own.pop("command", server.way), *own.pop("args", ())))
+        command = " ".join((own.pop("command", server.transport), *own.pop("args", ())))
         own.pop("name", None)
         rest = [f"{name} {msgspec.json.encode(value).decode()}" for name, value in own.items()]
         words.append(f"{server.name} ({', '.join((command, *rest))})")

@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 
 from keju.config import JudgeConfig, Price, TaskConfig
 from keju.config.address import parse_address
-from keju.config.serving import shown_command
+from keju.config.serving import redact_command
 from keju.errors import DataError, Notice, UsageError
 from keju.files import read_json, write_json, wrong_shape
 from keju.redaction import masked
@@ -487,11 +487,11 @@ def storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
     for settings in (dumped, dumped.get("judge") or {}):
         settings.get("generation_config", {}).pop("extra_headers", None)
         if settings.get("api_url"):
-            settings["api_url"] = parse_address(settings["api_url"]).shown
+            settings["api_url"] = parse_address(settings["api_url"]).display_url
     if config.serve is not None:
-        dumped["serve"] = shown_command(config.serve)
+        dumped["serve"] = redact_command(config.serve)
     for endpoint in dumped.get("endpoints", ()):
-        endpoint["url"] = parse_address(endpoint["url"]).shown
+        endpoint["url"] = parse_address(endpoint["url"]).display_url
     paths = [(dumped, "data_dir"), (dumped, "ca_file")]
     paths += [(args, "local_path") for args in dumped.get("dataset_args", {}).values()]
     for settings, name in paths:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from keju.config import TaskConfig
 from keju.config.arms import expand, references
-from keju.config.serving import HIDDEN, PORT, keys_in, shown_command, words_of
+from keju.config.serving import HIDDEN, PORT, keys_in, redact_command, words_of
 from keju.engine.display import Notes
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
 from keju.files import open_own
@@ -62,7 +62,7 @@ class Server:
         self.port = _free_port()
         filled = [expand(each, os.environ).replace(PORT, str(self.port)) for each in words[1:]]
         self._argv = [str(Path(program).absolute()), *filled]
-        self._shown = shown_command(config.serve)
+        self._shown = redact_command(config.serve)
         keys = [os.environ.get(name, "") for name in references(config.serve)]
         self._hide = Redactor([*keys, *keys_in(words)], keys)
         self._patience = config.give_up_after

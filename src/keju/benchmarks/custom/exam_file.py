@@ -22,7 +22,7 @@ from keju.benchmarks.wording import (
 )
 from keju.config import DatasetArgs
 from keju.config.exams import EXAM_FILES
-from keju.config.patterns import compiled
+from keju.config.patterns import compile_pattern
 from keju.config.strict import document, explain
 from keju.errors import ConfigError, DataError, Hint, near_hint
 from keju.types import Sample
@@ -47,7 +47,7 @@ class ReaderRule(BaseModel):
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
         if value is not None:
-            compiled(value)
+            compile_pattern(value)
         return value
 
 

@@ -9,14 +9,14 @@ from keju.benchmarks.base import Exam
 from keju.engine.job import Job
 from keju.files import Spool
 from keju.interop.imports.log import LogRow, Mean, Part
-from keju.interop.imports.matching import gold
+from keju.interop.imports.matching import normalize_gold
 from keju.types import UNSCORED, Record, Sample
 
 EXCERPT = 160
 """Characters of a reply's end that are shown beside the two verdicts."""
-NOTHING = ("", "[invalid]", "[INVALID]", "No valid answer found")
+NO_ANSWERS = ("", "[invalid]", "[INVALID]", "No valid answer found")
 """What tools say where they read no answer."""
-SAME = 1e-6
+TOLERANCE = 1e-6
 """Scores that differ by less are the same."""
 
 
@@ -42,7 +42,7 @@ class Comparison:
         self._answer_differences: Spool[dict[str, Any]] = Spool(dict)
         self._other_gold: Spool[dict[str, str]] = Spool(dict)
 
-    def see(self, pair: Pair) -> None:
+    def add(self, pair: Pair) -> None:
         """Enter one row."""
         row, sample, record = pair
         self._matched += 1
@@ -50,14 +50,14 @@ class Comparison:
         self._permuted += bool(record.order) and record.order != tuple(range(len(record.order)))
         if row.verdict is not None:
             self._verdicts.add(row.verdict)
-        for known, reading in zip(self._scores, record.readings, strict=True):
+        for mean_score, reading in zip(self._scores, record.readings, strict=True):
             if reading.score.outcome not in UNSCORED:
-                known.add(reading.score.value)
+                mean_score.add(reading.score.value)
         if _scores_differ(pair):
-            self._differences.append(_difference(pair))
+            self._differences.append(_describe_difference(pair))
         elif _answers_differ(pair):
-            self._answer_differences.append(_difference(pair))
-        if row.target and gold(row.target) != gold(sample.target):
+            self._answer_differences.append(_describe_difference(pair))
+        if row.target and normalize_gold(row.target) != normalize_gold(sample.target):
             self._other_gold.append({"id": sample.id, "log": row.target, "data": sample.target})
 
     def document(self, unmatched: Sequence[Mapping[str, str]]) -> dict[str, Any]:
@@ -81,10 +81,11 @@ class Comparison:
             "permuted": self._permuted,
             "reported": dict(part.reported),
             "reported_n": part.n,
-            "rows_missing": max(0, (part.asked or part.n or 0) - len(part.rows)),
+            "rows_missing": max(0, (part.written_count or part.n or 0) - len(part.rows)),
             "tool_accuracy": self._verdicts.value,
             "keju_accuracy": {
-                name: known.value for name, known in zip(readers, self._scores, strict=True)
+                name: mean_score.value
+                for name, mean_score in zip(readers, self._scores, strict=True)
             },
             "differences": self._differences,
             "answer_differences": self._answer_differences,
@@ -97,7 +98,7 @@ def _scores_differ(pair: Pair) -> bool:
     verdict, score = pair.row.verdict, pair.record.readings[0].score
     if verdict is None:
         return False
-    return score.outcome in UNSCORED or abs(verdict - score.value) > SAME
+    return score.outcome in UNSCORED or abs(verdict - score.value) > TOLERANCE
 
 
 def _answers_differ(pair: Pair) -> bool:
@@ -108,15 +109,15 @@ def _answers_differ(pair: Pair) -> bool:
     reply = pair.record.reply
     if pair.row.answer in (None, reply.text) or reply.error is not None:
         return False
-    told = "" if pair.row.answer in NOTHING else gold(pair.row.answer or "")
-    return told != gold(pair.record.readings[0].answer.value or "")
+    tool_answer = "" if pair.row.answer in NO_ANSWERS else normalize_gold(pair.row.answer or "")
+    return tool_answer != normalize_gold(pair.record.readings[0].answer.value or "")
 
 
-def _difference(pair: Pair) -> dict[str, Any]:
+def _describe_difference(pair: Pair) -> dict[str, Any]:
     row, sample, record = pair
     reading = record.readings[0]
-    shown = row.reply.text if row.reply.error is None else row.reply.error.message
-    line = " ".join(shown.split())
+    reply_text = row.reply.text if row.reply.error is None else row.reply.error.message
+    line = " ".join(reply_text.split())
     return {
         "id": sample.id,
         "subset": sample.subset,

@@ -49,26 +49,26 @@ def find(source: Source) -> list[str]:
 
 def read(source: Source, names: Sequence[str]) -> Log:
     """The logs of one model, a part for each."""
-    logs = [_open(source, name) for name in names]
+    logs = [_open_log(source, name) for name in names]
     models = {str((log.get("eval") or {}).get("model") or "unknown") for log, _ in logs}
-    source.refuse_several(models)
+    source.refuse_several_models(models)
     packages = [(log.get("eval") or {}).get("packages") or {} for log, _ in logs]
-    parts = [_part(name, *opened) for name, opened in zip(names, logs, strict=True)]
+    parts = [_read_part(name, *opened) for name, opened in zip(names, logs, strict=True)]
     version = next((str(p["inspect_ai"]) for p in packages if "inspect_ai" in p), "")
     return Log(tool=TOOL, version=version, model=models.pop(), parts=parts, files=source.hashes)
 
 
-def _open(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
+def _open_log(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
     """A log without its samples, and these; those of an archive are read one by one."""
     if not name.endswith(ARCHIVE):
         log = source.mapping(name)
         return log, log.pop("samples", None) or ()
-    with source.opened(name):
+    with source.open(name):
         archive = Archive(source.root / name)
     if HEADER not in archive.entries:
         raise DataError("import_unfinished", path=source.root / name, entry=HEADER)
 
-    def document(entry: str) -> dict[str, Any]:
+    def read_entry(entry: str) -> dict[str, Any]:
         """The JSON object in an entry."""
         where, content = f"{source.root / name}, {entry}", archive.read(entry)
         try:
@@ -79,11 +79,11 @@ def _open(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mapping[s
             raise DataError("file_no_object", where=where)
         return document
 
-    samples = (document(entry) for entry in archive.entries if entry.startswith(SAMPLES))
-    return document(HEADER), samples
+    samples = (read_entry(entry) for entry in archive.entries if entry.startswith(SAMPLES))
+    return read_entry(HEADER), samples
 
 
-def _part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> Part:
+def _read_part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> Part:
     facts, results = log.get("eval") or {}, log.get("results") or {}
     scorers, completed = results.get("scores") or (), results.get("completed_samples")
     figures = [
@@ -95,22 +95,22 @@ def _part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]
 
     def rank(figure: tuple[str, float]) -> int:
         """The overall accuracy first; where it is grouped it is called ``all``."""
-        word = figure[0].rpartition(" ")[2]
-        return HEADLINES.index(word) if word in HEADLINES else len(HEADLINES)
+        metric_name = figure[0].rpartition(" ")[2]
+        return HEADLINES.index(metric_name) if metric_name in HEADLINES else len(HEADLINES)
 
     task = str(facts.get("task") or "")
     part = Part(
         task=task,
-        rows=LogRows(_rows(name, log, samples)),
+        rows=LogRows(_read_rows(name, log, samples)),
         reported=dict(sorted(figures, key=rank)),
         n=next((s["scored_samples"] for s in scorers if "scored_samples" in s), completed),
-        asked=results.get("total_samples"),
+        written_count=results.get("total_samples"),
         sampling=facts.get("model_generate_config") or {},
     )
     return part.read_as(find_task(TOOL, task.rpartition("/")[2].replace("-", "_").lower()))
 
 
-def _rows(
+def _read_rows(
     name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]
 ) -> Iterator[LogRow]:
     scorer = next((s.get("name") for s in (log.get("results") or {}).get("scores") or ()), None)
@@ -128,7 +128,7 @@ def _rows(
         grade = score.get("value")
         yield LogRow(
             where=f"{name}, sample {sample.get('id')}",
-            reply=_reply(sample),
+            reply=_read_reply(sample),
             keys={"question_id": sample.get("id")},
             subset=next((str(metadata[k]) for k in SUBSET_KEYS if metadata.get(k)), ""),
             question=question,
@@ -142,7 +142,7 @@ def _rows(
         )
 
 
-def _reply(sample: Mapping[str, Any]) -> Reply:
+def _read_reply(sample: Mapping[str, Any]) -> Reply:
     error = sample.get("error")
     output = sample.get("output") or {}
     error = error or output.get("error")

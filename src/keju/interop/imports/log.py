@@ -27,7 +27,7 @@ from keju.types import FILTERED, Fault, FaultKind, Reply, Usage
 
 PREDICTIONS = "predictions"
 """The folder of a run in which EvalScope and OpenCompass keep replies."""
-MOST_FILES = 20_000
+MAX_FILES = 20_000
 """A folder with more files is no log of one run."""
 
 
@@ -42,18 +42,20 @@ class Source:
         if not path.exists():
             raise UsageError("import_no_file", path=path)
         self.path = path
-        self.single = path.is_file()
+        self.is_single = path.is_file()
         # The folder above ``predictions`` where `path` lies in one; else the folder given.
-        inside = (p.parent for p in (path, *path.parents) if p.name == PREDICTIONS and p.is_dir())
-        self.root = next(inside, path.parent if self.single else path)
+        run_folders = (
+            p.parent for p in (path, *path.parents) if p.name == PREDICTIONS and p.is_dir()
+        )
+        self.root = next(run_folders, path.parent if self.is_single else path)
         self.hashes: dict[str, str] = {}
         """Relative path to SHA-256 of each file read so far."""
-        files = [path] if self.single else [p for p in sorted(path.rglob("*")) if p.is_file()]
-        if len(files) > MOST_FILES:
-            raise UsageError("import_many_files", path=path, most=MOST_FILES)
+        files = [path] if self.is_single else [p for p in sorted(path.rglob("*")) if p.is_file()]
+        if len(files) > MAX_FILES:
+            raise UsageError("import_many_files", path=path, most=MAX_FILES)
         self.names = [file.relative_to(self.root).as_posix() for file in files]
 
-    def named(self, pattern: str) -> list[str]:
+    def matching_names(self, pattern: str) -> list[str]:
         """The names that match `pattern`, which is compared from their end."""
         return [name for name in self.names if PurePosixPath(name).match(pattern)]
 
@@ -65,15 +67,15 @@ class Source:
         """The names of files beside `name` that match `pattern`."""
         folder = (self.root / name).parent
         names = sorted(path.name for path in folder.glob(pattern) if path.is_file())
-        return [str(PurePosixPath(name).parent / each) for each in names]
+        return [str(PurePosixPath(name).parent / sibling) for sibling in names]
 
     def content(self, name: str) -> bytes:
         """The content of one file."""
-        with self.opened(name) as file:
+        with self.open(name) as file:
             return bounds.read_whole(file, name)
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[io.BufferedReader]:
+    def open(self, name: str) -> Iterator[io.BufferedReader]:
         """One file, opened; its hash is noted."""
         try:
             with cast(io.BufferedReader, bounds.open_file(self.root / name)) as file:
@@ -84,7 +86,7 @@ class Source:
             problem = error.strerror
             raise DataError("file_unreadable", where=self.root / name, problem=problem) from None
 
-    def refuse_several(self, models: set[str]) -> None:
+    def refuse_several_models(self, models: set[str]) -> None:
         """A run is of one model: UsageError, and how to choose, where the log has more."""
         if len(models) > 1:
             raise UsageError("import_several_models", path=self.path, models=sorted(models))
@@ -113,7 +115,7 @@ class Source:
 
     def jsonl(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """The objects of a JSON Lines file, each with its place."""
-        with self.opened(name) as lines:
+        with self.open(name) as lines:
             for number, row in json_rows(lines, str(self.root / name), LOG):
                 yield f"{name}, line {number}", row
 
@@ -125,7 +127,7 @@ class Source:
         except OSError:
             return b""
 
-    def first(self, name: str) -> dict[str, Any]:
+    def first_object(self, name: str) -> dict[str, Any]:
         """The first object of a JSON Lines file; empty if it does not begin with one."""
         with suppress(OSError, DataError), bounds.open_file(self.root / name) as lines:
             for _, row in json_rows(lines, name, LOG):
@@ -139,7 +141,7 @@ is the endpoint's message, and no token was counted."""
 
 LARGEST = (1 << 63) - 1
 """What a log may have more of, in a number, cannot be stored."""
-SHOWN = 100
+EXCERPT_LENGTH = 100
 """Characters of a malformed reply that its error quotes."""
 _SECRET = re.compile(r"\bsk-[\w.*-]{4,}|(?<=Bearer )\S+|(?<=api key provided: )\S+", re.IGNORECASE)
 """Keys as endpoints quote them: ``sk-abc…``, ``Bearer abc…``, ``… API key provided: abc…``."""
@@ -169,10 +171,12 @@ def prompt_of(messages: Any) -> str:
     """All that was sent, as one text: the messages before the model's last."""
     if isinstance(messages, str):
         return messages
-    listed = [m for m in messages if isinstance(m, Mapping)] if isinstance(messages, list) else []
-    while listed and listed[-1].get("role") in ("assistant", "BOT"):
-        listed.pop()
-    return "\n\n".join(text_of(m.get("content", m.get("prompt"))) for m in listed)
+    earlier_messages = (
+        [m for m in messages if isinstance(m, Mapping)] if isinstance(messages, list) else []
+    )
+    while earlier_messages and earlier_messages[-1].get("role") in ("assistant", "BOT"):
+        earlier_messages.pop()
+    return "\n\n".join(text_of(m.get("content", m.get("prompt"))) for m in earlier_messages)
 
 
 def make_reply(
@@ -219,12 +223,12 @@ def failed_reply(message: Any) -> Reply:
 
 def malformed_reply(stored: Any) -> Reply:
     """The reply of a row that holds none: nothing, or not what the tool's versions store."""
-    shown = one_line(_SECRET.sub(REDACTED, repr(stored)))[:SHOWN]
-    return Reply(error=Fault("malformed", f"the log holds no reply here: {shown}"))
+    excerpt = one_line(_SECRET.sub(REDACTED, repr(stored)))[:EXCERPT_LENGTH]
+    return Reply(error=Fault("malformed", f"the log holds no reply here: {excerpt}"))
 
 
 @contextmanager
-def naming(place: Path) -> Iterator[None]:
+def row_errors(place: Path) -> Iterator[None]:
     """Tell of a row that is laid out otherwise than expected where it stands."""
     try:
         yield
@@ -333,10 +337,10 @@ class LogRows(Spool[LogRow]):
             epoch = min(row.epoch, LARGEST)
             super().append(msgspec.structs.replace(row, keys=keys, index=None, epoch=epoch))
 
-    def extend(self, other: Spool[LogRow]) -> None:
+    def extend(self, other_rows: Spool[LogRow]) -> None:
         """Add the rows of another part."""
-        super().extend(other)
-        self.subsets |= other.subsets if isinstance(other, LogRows) else set()
+        super().extend(other_rows)
+        self.subsets |= other_rows.subsets if isinstance(other_rows, LogRows) else set()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,7 +362,7 @@ class Part:
     """The tool's own figures by their names there, the headline first, in [0, 1]."""
     n: int | None = None
     """How many rows the figures are about, as the tool says."""
-    asked: int | None = None
+    written_count: int | None = None
     """How many rows the tool says it wrote; `n` where it says no more."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     """How the tool asked, as far as its log says so."""

@@ -24,12 +24,12 @@ SEPARATORS = (") ", ". ", ": ", "、", "．", " ")
 """What stands between a label and its option; before the label an opening bracket may stand."""
 
 
-def squeezed(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """`text` with every run of white space as one blank."""
     return " ".join(text.split())
 
 
-def order_of(row: LogRow, sample: Sample) -> tuple[int, ...] | None:
+def find_order(row: LogRow, sample: Sample) -> tuple[int, ...] | None:
     """The permutation behind the options as `row` shows them, in terms of the data.
 
     As in `Sample.order`; empty where nothing was permuted. None where the options shown are not
@@ -38,42 +38,53 @@ def order_of(row: LogRow, sample: Sample) -> tuple[int, ...] | None:
     # Where the options stand in the question, "(A) first", no order of them is free.
     if not sample.choices or f"({LABELS[0]}) {sample.choices[0]}" in sample.text:
         return sample.order
-    choices = [squeezed(choice) for choice in sample.choices]
+    choices = [collapse_whitespace(choice) for choice in sample.choices]
     if row.choices:
-        places = _places_of([squeezed(choice) for choice in row.choices], choices)
+        places = _find_permutation([collapse_whitespace(choice) for choice in row.choices], choices)
     else:
-        places = _shown_places(row.prompt, squeezed(sample.text), choices)
+        places = _find_displayed_order(row.prompt, collapse_whitespace(sample.text), choices)
     if places is None:
         return None
-    before = sample.order or tuple(range(len(choices)))
-    order = tuple(before[i] for i in places)
+    sample_order = sample.order or tuple(range(len(choices)))
+    order = tuple(sample_order[i] for i in places)
     return order if order != tuple(range(len(order))) else sample.order and order
 
 
-def _places_of(shown: Sequence[str], choices: Sequence[str]) -> tuple[int, ...] | None:
+def _find_permutation(
+    displayed_options: Sequence[str], choices: Sequence[str]
+) -> tuple[int, ...] | None:
     """For each option shown its place among `choices`; equal options keep their order."""
-    if sorted(shown) != sorted(choices):
+    if sorted(displayed_options) != sorted(choices):
         return None
-    left = list(range(len(choices)))
-    return tuple(left.pop([choices[i] for i in left].index(option)) for option in shown)
+    remaining_indices = list(range(len(choices)))
+    return tuple(
+        remaining_indices.pop([choices[i] for i in remaining_indices].index(option))
+        for option in displayed_options
+    )
 
 
-def _shown_places(prompt: str, question: str, choices: Sequence[str]) -> tuple[int, ...] | None:
+def _find_displayed_order(
+    prompt: str, question: str, choices: Sequence[str]
+) -> tuple[int, ...] | None:
     """The order of the labelled options after the question; that of the data if none is shown."""
-    tail = squeezed(prompt)
+    tail = collapse_whitespace(prompt)
     tail = f" {tail[tail.rfind(question) + len(question) :]} " if question in tail else f" {tail} "
-    shown = []
+    displayed_options = []
     for label in LABELS[: len(choices)]:
-        fitting = [
+        matching_choices = [
             choice
             for choice in choices
             for separator in SEPARATORS
             for opening in (" ", " (")
             if f"{opening}{label}{separator}{choice} " in tail
         ]
-        if fitting:  # the longest, since one option may begin like another
-            shown.append(max(fitting, key=len))
-    return _places_of(shown, choices) if shown else tuple(range(len(choices)))
+        if matching_choices:  # the longest, since one option may begin like another
+            displayed_options.append(max(matching_choices, key=len))
+    return (
+        _find_permutation(displayed_options, choices)
+        if displayed_options
+        else tuple(range(len(choices)))
+    )
 
 
 OPTIONS = "\nOptions:"
@@ -109,8 +120,8 @@ class Matcher:
         self._subsets: dict[str, list[Subset]] = defaultdict(list)
         for subset in exam.subsets:
             if len(subset):
-                self._subsets[plain(subset.name)].append(subset)
-        self._taken = DigestTable(size=len(exam.samples))
+                self._subsets[normalize_subset(subset.name)].append(subset)
+        self._answered = DigestTable(size=len(exam.samples))
 
     @cached_property
     def _ids(self) -> DigestTable:
@@ -131,34 +142,42 @@ class Matcher:
 
         Of several questions with the same text the first that no row has answered is taken.
         """
-        subset = plain(row.subset) if plain(row.subset) in self._subsets else ""
-        place = self._by_place(row, subset)
-        likely = [place] if place is not None else []
-        if not likely:  # the questions of the row's very text; else the one that ends last in it
-            likely = self._within(self._texts.same(squeezed(row.question)), subset)
-        if not likely:
-            likely = self._inside(squeezed(row.question or row.prompt), subset)
-        fitting = [
+        subset = (
+            normalize_subset(row.subset) if normalize_subset(row.subset) in self._subsets else ""
+        )
+        place = self._find_by_key(row, subset)
+        candidates = [place] if place is not None else []
+        if (
+            not candidates
+        ):  # the questions of the row's very text; else the one that ends last in it
+            candidates = self._filter_by_subset(
+                self._texts.find_exact(collapse_whitespace(row.question)), subset
+            )
+        if not candidates:
+            candidates = self._find_in_text(collapse_whitespace(row.question or row.prompt), subset)
+        matches = [
             Match(row, index, order)
-            for index in likely
-            if (order := order_of(row, self._exam.samples[index])) is not None
+            for index in candidates
+            if (order := find_order(row, self._exam.samples[index])) is not None
         ]
-        if fitting:
-            if len(fitting) > 1:
-                fitting.sort(key=self._rank)
-            return fitting[0]._replace(number=self._taken.add(_asked(fitting[0])))
-        if likely:
+        if matches:
+            if len(matches) > 1:
+                matches.sort(key=self._rank)
+            return matches[0]._replace(number=self._answered.add(_question_key(matches[0])))
+        if candidates:
             return Match(row, None, reason="import_other_options")
-        clue = row.keys or row.question or row.prompt
-        return Match(row, None, reason="import_no_question" if clue else "import_nameless_row")
+        has_key = row.keys or row.question or row.prompt
+        return Match(row, None, reason="import_no_question" if has_key else "import_nameless_row")
 
     def _rank(self, match: Match) -> tuple[bool, bool]:
         """Smaller for a question that is still free, and for one with the log's gold answer."""
         sample = as_shown(self._exam.samples[match.place or 0], match.order)
-        other = bool(match.row.target) and gold(match.row.target) != gold(sample.target)
-        return other, self._taken.find(_asked(match)) >= 0
+        has_other_gold = bool(match.row.target) and normalize_gold(
+            match.row.target
+        ) != normalize_gold(sample.target)
+        return has_other_gold, self._answered.find(_question_key(match)) >= 0
 
-    def _by_place(self, row: LogRow, subset: str) -> int | None:
+    def _find_by_key(self, row: LogRow, subset: str) -> int | None:
         """The question by its id or position, where the text agrees."""
         index = None
         if row.keys:
@@ -169,18 +188,18 @@ class Matcher:
         if not subset and len(self._subsets) == 1:
             (subset,) = self._subsets
         if row.index is not None and subset in self._subsets:
-            index = self._at(subset, row.index)
+            index = self._find_by_position(subset, row.index)
             if index is not None:
-                return index if self._agrees(row, index, certain=True) else None
+                return index if self._agrees(row, index, needs_text=True) else None
         return None
 
-    def _at(self, name: str, position: int) -> int | None:
+    def _find_by_position(self, name: str, position: int) -> int | None:
         """The question that says it has this position in a subset."""
         samples = self._exam.samples
         for subset in self._subsets[name]:
-            there = subset.start + position
-            if 0 <= position < len(subset) and samples[there].index == position:
-                return there  # nothing is left out before it
+            index = subset.start + position
+            if 0 <= position < len(subset) and samples[index].index == position:
+                return index  # nothing is left out before it
             if subset not in self._places:
                 rows = range(subset.start, subset.stop)
                 self._places[subset] = array("q", (samples[row].index for row in rows))
@@ -188,25 +207,31 @@ class Matcher:
                 return subset.start + _index(self._places[subset], position)
         return None
 
-    def _agrees(self, row: LogRow, index: int, *, certain: bool = False) -> bool:
+    def _agrees(self, row: LogRow, index: int, *, needs_text: bool = False) -> bool:
         """Whether the row's text is that of the question; with `certain` it must have one."""
         if not row.question and not row.prompt:
-            return not certain
-        asked = squeezed(row.question or row.prompt)
-        return any(form in asked for form in forms(self._exam.samples[index]))
+            return not needs_text
+        row_text = collapse_whitespace(row.question or row.prompt)
+        return any(form in row_text for form in question_texts(self._exam.samples[index]))
 
-    def _within(self, indices: Iterable[int], subset: str) -> list[int]:
-        return [i for i in indices if not subset or plain(self._exam.samples[i].subset) == subset]
+    def _filter_by_subset(self, indices: Iterable[int], subset: str) -> list[int]:
+        return [
+            i
+            for i in indices
+            if not subset or normalize_subset(self._exam.samples[i].subset) == subset
+        ]
 
-    def _inside(self, asked: str, subset: str) -> list[int]:
+    def _find_in_text(self, row_text: str, subset: str) -> list[int]:
         """The questions that end last in `asked`, after all worked examples."""
-        ends: dict[int, int] = {}
-        for index in self._within(sorted(self._texts.begun(asked)), subset):
-            for form in forms(self._exam.samples[index]):  # the whole text counts more
-                if form and (at := asked.rfind(form)) >= 0:
-                    ends[index] = at + len(form)
-        last = max(ends.values(), default=0)
-        return [index for index, end in ends.items() if end == last] if last else []
+        end_positions: dict[int, int] = {}
+        for index in self._filter_by_subset(sorted(self._texts.find_contained(row_text)), subset):
+            for form in question_texts(self._exam.samples[index]):  # the whole text counts more
+                if form and (start := row_text.rfind(form)) >= 0:
+                    end_positions[index] = start + len(form)
+        last_end = max(end_positions.values(), default=0)
+        return (
+            [index for index, end in end_positions.items() if end == last_end] if last_end else []
+        )
 
 
 def _index(numbers: array[int], number: int) -> int:
@@ -217,14 +242,14 @@ def _index(numbers: array[int], number: int) -> int:
     return numbers.index(number)
 
 
-def _asked(match: Match) -> bytes:
+def _question_key(match: Match) -> bytes:
     """What tells the questions of different epochs apart."""
     return text_digest(f"{match.place} {match.row.epoch}")
 
 
-def forms(sample: Sample) -> tuple[str, str]:
+def question_texts(sample: Sample) -> tuple[str, str]:
     """A question as rows may have it: without the options that it holds, and whole."""
-    return squeezed(sample.text.partition(OPTIONS)[0]), squeezed(sample.text)
+    return collapse_whitespace(sample.text.partition(OPTIONS)[0]), collapse_whitespace(sample.text)
 
 
 class Texts:
@@ -233,44 +258,44 @@ class Texts:
     def __init__(self, samples: Sequence[Sample]) -> None:
         self._samples = samples
         self._table = DigestTable(size=len(samples))
-        self._newest = array("I")
+        self._last_entries = array("I")
         """By text: the last entry of it, plus 1."""
         self._entries = array("I")
         """By entry: the question."""
-        self._before = array("I")
+        self._previous_entries = array("I")
         """By entry: the one before it of the same text, plus 1; 0 for the first."""
         for index, sample in enumerate(samples):
-            for form in dict.fromkeys(forms(sample)):
+            for form in dict.fromkeys(question_texts(sample)):
                 number = self._table.add(text_digest(form))
-                if number == len(self._newest):
-                    self._newest.append(0)
-                self._before.append(self._newest[number])
+                if number == len(self._last_entries):
+                    self._last_entries.append(0)
+                self._previous_entries.append(self._last_entries[number])
                 self._entries.append(index)
-                self._newest[number] = len(self._entries)
+                self._last_entries[number] = len(self._entries)
 
-    def same(self, text: str) -> list[int]:
+    def find_exact(self, text: str) -> list[int]:
         """The questions of exactly this text, in their order."""
-        number, found = self._table.find(text_digest(text)), []
-        entry = self._newest[number] if number >= 0 else 0
+        number, indices = self._table.find(text_digest(text)), []
+        entry = self._last_entries[number] if number >= 0 else 0
         while entry:
-            found.append(self._entries[entry - 1])
-            entry = self._before[entry - 1]
-        return found[::-1]
+            indices.append(self._entries[entry - 1])
+            entry = self._previous_entries[entry - 1]
+        return indices[::-1]
 
-    def begun(self, asked: str) -> set[int]:
+    def find_contained(self, text: str) -> set[int]:
         """The questions whose text stands in `asked`: found by their heads, then by their lengths.
 
         For example with the questions ``What is 2 plus 2?`` and ``What is 2 plus 33?``: where the
         head of both stands, the texts of their two lengths, 17 and 18, are looked up there.
         """
-        found: set[int] = set()
+        indices: set[int] = set()
         heads = self._heads
         for size in heads.sizes:
-            for start in range(len(asked) - size + 1):
-                for length in heads.lengths_behind(asked[start : start + size]):
-                    if start + length <= len(asked):
-                        found.update(self.same(asked[start : start + length]))
-        return found
+            for start in range(len(text) - size + 1):
+                for length in heads.lengths_behind(text[start : start + size]):
+                    if start + length <= len(text):
+                        indices.update(self.find_exact(text[start : start + length]))
+        return indices
 
     @cached_property
     def _heads(self) -> Heads:
@@ -289,15 +314,15 @@ class Heads:
         lengths: set[int] = set()
         sizes: set[int] = set()
         for sample in samples:
-            own = forms(sample)
-            head = own[0][:HEAD]
+            texts = question_texts(sample)
+            head = texts[0][:HEAD]
             place = hash(head) % FILTER
             self._filter[place >> 3] |= 1 << (place & 7)
             number = self._table.add(text_digest(head))
             if number == len(self._masks):
                 self._masks.append(0)
             sizes.add(len(head))
-            for form in own:
+            for form in texts:
                 lengths.add(len(form))
                 self._masks[number] |= 1 << len(form) % 64
         self.sizes = sorted(sizes)
@@ -316,11 +341,11 @@ class Heads:
                 yield from lengths
 
 
-def plain(subset: str) -> str:
+def normalize_subset(subset: str) -> str:
     """A subset's name in one spelling."""
     return subset.casefold().replace("_", " ").replace("-", " ").strip()
 
 
-def gold(target: str) -> str:
+def normalize_gold(target: str) -> str:
     """A gold answer in one spelling, to see whether two data sets agree."""
     return target.strip().strip("()").casefold()

@@ -55,11 +55,11 @@ class ExamSpec(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def open_exam(spec: ExamSpec) -> ExternalExam:
     """The exam of `spec`, loaded once in a process; raises KejuError in one line."""
-    return _opened(msgspec.json.encode(spec, order="sorted"))
+    return _open_encoded(msgspec.json.encode(spec, order="sorted"))
 
 
 @lru_cache(maxsize=8)
-def _opened(encoded: bytes) -> ExternalExam:
+def _open_encoded(encoded: bytes) -> ExternalExam:
     return ExternalExam(msgspec.json.decode(encoded, type=ExamSpec))
 
 
@@ -70,42 +70,42 @@ class ExternalExam:
         benchmark = registry.get(spec.benchmark)
         name, settings = benchmark.name, dict(spec.settings)
         try:
-            arranged = benchmark.Args(**settings).arrange_judge(settings, os.environ)
+            arrangement = benchmark.Args(**settings).arrange_judge(settings, os.environ)
         except ConfigError as error:
             raise ConfigError("config_from", origin=name, problem=error) from None
-        if arranged.warning:
-            logger.warning("%s", arranged.warning)
-        acting: dict[str, Any] = {"agent": spec.agent, "sandbox": spec.sandbox}
+        if arrangement.warning:
+            logger.warning("%s", arrangement.warning)
+        agent_settings: dict[str, Any] = {"agent": spec.agent, "sandbox": spec.sandbox}
         config = self._config = TaskConfig(
             model=MODEL,
             datasets=[name],
-            dataset_args={name: arranged.settings},
+            dataset_args={name: arrangement.settings},
             data_dir=spec.data_dir,
             limit=spec.limit,
             seed=spec.seed,
-            **acting,
+            **agent_settings,
         )
         (self._job,) = make_jobs(config)
         self.exam = self._job.exam
-        _check(self._job)
+        _check_job(self._job)
         for note in (*self.exam.data.notes, *(w.text() for w in self.exam.warnings)):
             logger.info("%s: %s", name, note)
         self.sampling = BodyBuilder(MODEL).fields(self._job.sampling)
         """How the protocol decodes, as the fields of a chat request."""
         self.readers = self._job.readers
         """The reader of the headline, and those beside it."""
-        self._places = {sample.id: place for place, sample in enumerate(self.exam.samples)}
+        self._positions = {sample.id: place for place, sample in enumerate(self.exam.samples)}
         self._judge: Judge | None = None
-        if arranged.judge is not None:
-            self._judge = Judge(config, arranged.judge, arranged.judge.model)
+        if arrangement.judge is not None:
+            self._judge = Judge(config, arrangement.judge, arrangement.judge.model)
         self._channel: Channel | None = None
-        self._opening: asyncio.Future[ToolLoop] | None = None
+        self._tool_loop: asyncio.Future[ToolLoop] | None = None
 
     def sample(self, sample_id: str) -> Sample:
         """A question by its id."""
-        return self.exam.samples[self._places[sample_id]]
+        return self.exam.samples[self._positions[sample_id]]
 
-    async def acting(self) -> ToolLoop | None:
+    async def open_tool_loop(self) -> ToolLoop | None:
         """How a model acts in this exam; None where it only answers.
 
         What it works with is started once, for all rollouts until `close`. ConfigError or
@@ -113,11 +113,11 @@ class ExternalExam:
         """
         if self.exam.notebook is None:
             return None
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._equip())
-        return await asyncio.shield(self._opening)
+        if self._tool_loop is None:
+            self._tool_loop = asyncio.ensure_future(self._start_tool_loop())
+        return await asyncio.shield(self._tool_loop)
 
-    async def _equip(self) -> ToolLoop:
+    async def _start_tool_loop(self) -> ToolLoop:
         from keju.solvers.workshop import equip
 
         for notice in equip(self._config, [self._job], None):
@@ -132,15 +132,15 @@ class ExternalExam:
         prompt = self.exam.render(sample)
         return [*prompt.prefix.messages, Message("user", prompt.text)]
 
-    async def read(self, sample_id: str, reply: Reply) -> tuple[Reading, ...]:
+    async def grade(self, sample_id: str, reply: Reply) -> tuple[Reading, ...]:
         """What the protocol's reader and the one beside it make of a reply, in that order.
 
         Raises Ungraded where there is no grade, rather than calling that 0.
         """
-        place = self._places[sample_id]
-        readings = self._job.grade(place, reply)
+        position = self._positions[sample_id]
+        readings = self._job.grade(position, reply)
         if self._judge is not None:
-            readings = await self._judged(self._judge, place, reply, readings)
+            readings = await self._apply_judge(self._judge, position, reply, readings)
         outcome = readings[0].score.outcome
         if outcome == "error" and reply.error is not None:
             raise Ungraded("environment_no_reply", id=sample_id, problem=reply.error.message)
@@ -148,17 +148,17 @@ class ExternalExam:
             raise Ungraded("environment_no_judge", id=sample_id)
         return readings
 
-    async def _judged(
-        self, judge: Judge, place: int, reply: Reply, readings: tuple[Reading, ...]
+    async def _apply_judge(
+        self, judge: Judge, position: int, reply: Reply, readings: tuple[Reading, ...]
     ) -> tuple[Reading, ...]:
         """The readings with the judge's verdict where it counts.
 
         A judge that fails raises: an answer is never worth 0 because of its judge. There are at
         most as many calls at once as the judge's settings allow, however many rollouts wait.
         """
-        name, sample_id = self.exam.benchmark, self.exam.samples[place].id
+        name, sample_id = self.exam.benchmark, self.exam.samples[position].id
         record = Record(bench=name, id=sample_id, hash="", reply=reply, readings=readings)
-        submission = submit(self._job, place, record, judge.settings.strategy)
+        submission = submit(self._job, position, record, judge.settings.strategy)
         if submission is None:
             return readings
         if self._channel is None:
@@ -170,7 +170,7 @@ class ExternalExam:
             async with self._channel.slot():
                 exchange = await judge.ask(job.request(0), self._channel)
             if exchange.reply.error is None:
-                return submission.decided(exchange.readings[0].answer.value)
+                return submission.apply_verdict(exchange.readings[0].answer.value)
             problem: object = exchange.reply.error.message
         except KejuError as error:  # the judge's endpoint is given up
             problem = error
@@ -180,13 +180,13 @@ class ExternalExam:
     async def close(self) -> None:
         """Let go of the judge's connections, and of what models that act worked with."""
         channel, self._channel = self._channel, None
-        opening, self._opening = self._opening, None
+        tool_loop, self._tool_loop = self._tool_loop, None
         try:
             if channel is not None:
                 await channel.close()
         finally:
-            if opening is not None:
-                await asyncio.wait([opening])
+            if tool_loop is not None:
+                await asyncio.wait([tool_loop])
                 await self._job.solver.close()
 
 
@@ -200,14 +200,14 @@ def metrics_of(readings: tuple[Reading, ...]) -> dict[str, float]:
     return metrics
 
 
-def _check(job: Job) -> None:
+def _check_job(job: Job) -> None:
     """Refuse what an environment cannot do; a rollout is a chat whose last text is graded."""
     values = {"name": job.exam.benchmark, "protocol": job.exam.protocol.name}
     if job.sampling.decode == "labels":
         raise ConfigError("environment_labels", **values)
     if job.sampling.form == "completion":
         raise ConfigError("environment_completion", **values)
-    if hidden := sum(not sample.target for sample in job.exam.samples):
+    if unpublished_count := sum(not sample.target for sample in job.exam.samples):
         raise ConfigError(
-            "environment_no_gold", hidden=hidden, whole=len(job.exam.samples), **values
+            "environment_no_gold", hidden=unpublished_count, whole=len(job.exam.samples), **values
         )

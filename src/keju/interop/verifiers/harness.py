@@ -19,7 +19,7 @@ from keju.engine.channel import Channel, Limits
 from keju.engine.solver import Solver
 from keju.errors import KejuError
 from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, Ungraded, open_exam
-from keju.interop.verifiers.tools import Function, Functions, choose
+from keju.interop.verifiers.tools import Function, Functions, choose_tools
 from keju.models.base import Model, Redactor, refusal
 from keju.models.openai.wire import BodyBuilder, normalise
 from keju.models.transport import Transport, TransportError
@@ -31,7 +31,7 @@ REPLY = "keju_reply"
 """Key of `Trace.info` that holds the reply to be graded."""
 RETRY_COUNT = "x-stainless-retry-count"
 """Tells verifiers that a call is the repetition of one that failed."""
-MOST_TURNS = 10
+MAX_TURNS = 10
 """Turns in which a model may call the tools that the user gives it, unless verifiers allows fewer
 or more (``--env.agent.max-turns``)."""
 _DONE = vf.ProgramResult(exit_code=0, stdout="", stderr="")
@@ -41,7 +41,7 @@ _NO_SAMPLE = Sample(id="", subset="", index=0, text="", target="")
 _transports: dict[asyncio.AbstractEventLoop, Transport] = {}
 
 
-def _transport() -> Transport:
+def _get_transport() -> Transport:
     """The connections of the running loop: one pool, as every episode has a harness of its own."""
     loop = asyncio.get_running_loop()
     if loop not in _transports:
@@ -49,7 +49,7 @@ def _transport() -> Transport:
     return _transports[loop]
 
 
-async def hang_up() -> None:
+async def close_transport() -> None:
     """Close the connections of the running loop."""
     transport = _transports.pop(asyncio.get_running_loop(), None)
     if transport is not None:
@@ -98,14 +98,16 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         channel = Channel(line, limits)
         spec = getattr(data, "exam", None)
         exam = open_exam(msgspec.convert(spec, ExamSpec)) if spec is not None else None
-        loop = await exam.acting() if exam is not None else None
+        loop = await exam.open_tool_loop() if exam is not None else None
         sample = exam.sample(str(data.id)) if exam is not None else _NO_SAMPLE
-        solver = _solver(loop, choose(getattr(data, "tools", ())), trace.agent.config.max_turns)
+        solver = _make_solver(
+            loop, choose_tools(getattr(data, "tools", ())), trace.agent.config.max_turns
+        )
         # Stays where verifiers stops the rollout before there is an answer.
         trace.info[REPLY] = msgspec.to_builtins(UNANSWERED)
         try:
             async with channel.slot():
-                reply = (await solver(self._request(data), channel, sample, 0)).reply
+                reply = (await solver(self._make_request(data), channel, sample, 0)).reply
         except _StoppedRollout:
             return _DONE
         if reply.error is not None:
@@ -113,30 +115,32 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         trace.info[REPLY] = msgspec.to_builtins(reply)
         return _DONE
 
-    def _request(self, data: vf.TaskData) -> Request:
+    def _make_request(self, data: vf.TaskData) -> Request:
         """The prompt of a task, whose last message is the user's and a text."""
         system, prompt = self.resolve_prompt(data)
         messages = [Message("system", system)] if system else []
         if isinstance(prompt, str):
             messages.append(Message("user", prompt))
         else:
-            messages += [Message(each.role, each.content) for each in prompt or []]
-        *before, last = messages
+            messages += [Message(message.role, message.content) for message in prompt or []]
+        *earlier_messages, last_message = messages
         fields = getattr(data, "sampling", {})
         sampling = Sampling(temperature=None, extra=fields)
-        return Request(Prompt(Prefix(tuple(before)), last.content), sampling, "")
+        return Request(Prompt(Prefix(tuple(earlier_messages)), last_message.content), sampling, "")
 
 
-def _solver(loop: ToolLoop | None, functions: Sequence[Function], most: int | None) -> Solver:
+def _make_solver(
+    loop: ToolLoop | None, functions: Sequence[Function], max_turns: int | None
+) -> Solver:
     """How a rollout of at most `most` turns comes to its reply; the last turn is an answer."""
     sources: list[ToolSource] = [loop.source] if loop is not None else []
     if functions:
         sources.append(Functions(functions))
     if not sources:
         return Solver()
-    turns = loop.agent.max_iterations if loop is not None else most or MOST_TURNS
-    if most is not None:
-        turns = max(1, min(turns, most - 1))
+    turns = loop.agent.max_iterations if loop is not None else max_turns or MAX_TURNS
+    if max_turns is not None:
+        turns = max(1, min(turns, max_turns - 1))
     agent = loop.agent if loop is not None else Agent()
     return ToolLoop(Joined(sources), agent.model_copy(update={"max_iterations": turns}))
 
@@ -157,21 +161,21 @@ class _Line(Model):
         self._secret = secret
         self._redact = Redactor([secret])
         self._bodies = BodyBuilder(model)
-        self._sent: Request | None = None
+        self._last_request: Request | None = None
         self._attempts = 0
         """How often `_sent` was sent."""
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Send a request once; verifiers is told which attempt it is."""
-        self._attempts = self._attempts + 1 if request is self._sent else 0
-        self._sent = request
+        self._attempts = self._attempts + 1 if request is self._last_request else 0
+        self._last_request = request
         headers = {"Authorization": f"Bearer {self._secret}"}
         if self._attempts:
             headers[RETRY_COUNT] = str(self._attempts)
         started = perf_counter()
         body = self._bodies.build(request)
         try:
-            reply = await _transport().post(self._address, body, timeout, headers=headers)
+            reply = await _get_transport().post(self._address, body, timeout, headers=headers)
         except TransportError as error:
             return Reply(error=Fault(error.kind, error.message))
         if reply.status == 200:

@@ -18,10 +18,10 @@ from keju.interop.verifiers.exam import (
     metrics_of,
     open_exam,
 )
-from keju.interop.verifiers.tools import CALCULATOR, choose
+from keju.interop.verifiers.tools import CALCULATOR, choose_tools
 from keju.types import OUTCOMES, Reading, Reply
 
-MOST_TURNS = 10
+MAX_TURNS = 10
 READINGS = "keju_readings"
 """Key of the rollout's state that holds what was read of its reply."""
 Loader = Callable[..., Any]
@@ -48,7 +48,7 @@ def loader(benchmark: str) -> Loader:
         limit: int | float | None = None,
         seed: int = 42,
         tools: list[str] | None = None,
-        max_turns: int = MOST_TURNS,
+        max_turns: int = MAX_TURNS,
         **settings: Any,
     ) -> vf.Environment:
         """Load the exam; `settings` are those of the benchmark, as ``dataset_args`` takes them.
@@ -61,20 +61,22 @@ def loader(benchmark: str) -> Loader:
             settings.setdefault("seed", seed)
         spec = ExamSpec(benchmark, settings, data_dir, limit, seed)
         try:
-            chosen = [FUNCTIONS[tool.name] for tool in choose(tools or [])]
-            if max_turns < 1 or (max_turns != MOST_TURNS and not tools):
+            functions = [FUNCTIONS[tool.name] for tool in choose_tools(tools or [])]
+            if max_turns < 1 or (max_turns != MAX_TURNS and not tools):
                 raise ConfigError("environment_max_turns")
             exam = open_exam(spec)
             if exam.exam.notebook is not None:
                 raise ConfigError("environment_agentic", name=benchmark)
-            return _environment(exam, chosen, max_turns)
+            return _make_environment(exam, functions, max_turns)
         except KejuError as error:
             raise SystemExit(f"keju: error: {error}") from None
 
     return load_environment
 
 
-def _environment(exam: ExternalExam, tools: list[Callable[..., str]], turns: int) -> vf.Environment:
+def _make_environment(
+    exam: ExternalExam, tools: list[Callable[..., str]], turns: int
+) -> vf.Environment:
     rows = [
         {
             "prompt": [{"role": m.role, "content": m.content} for m in exam.messages(sample)],
@@ -106,12 +108,12 @@ class _Graded:
         if state.get("error") is not None:
             return
         try:
-            state[READINGS] = await self._exam.read(state["info"]["id"], _reply_in(state))
+            state[READINGS] = await self._exam.grade(state["info"]["id"], _find_reply(state))
         except KejuError as error:
             state["error"] = vf.Error(str(error))
 
     @vf.teardown
-    async def hang_up(self) -> None:
+    async def close_connections(self) -> None:
         """Close the connections to the judge."""
         await self._exam.close()
 
@@ -127,12 +129,12 @@ class ToolExamEnv(_Graded, vf.ToolEnv):
 class ExamRubric(vf.Rubric):
     """The score by the protocol's reader as the reward, and the metrics of the other bridge."""
 
-    def __init__(self, beside: list[str]) -> None:
+    def __init__(self, secondary_readers: list[str]) -> None:
         super().__init__()
         self.add_reward_func(score_by_protocol)
         names = [f"outcome_{name}" for name in OUTCOMES]
-        for name in (*names, *(f"{reader}_score" for reader in beside)):
-            self.add_metric(_metric(name))
+        for name in (*names, *(f"{reader}_score" for reader in secondary_readers)):
+            self.add_metric(_make_metric(name))
 
 
 def score_by_protocol(state: vf.State) -> float:
@@ -141,7 +143,7 @@ def score_by_protocol(state: vf.State) -> float:
     return readings[0].score.value if readings else 0.0
 
 
-def _metric(name: str) -> Callable[..., float]:
+def _make_metric(name: str) -> Callable[..., float]:
     def metric(state: vf.State) -> float:
         readings = state.get(READINGS)
         return metrics_of(readings).get(name, 0.0) if readings else 0.0
@@ -150,7 +152,7 @@ def _metric(name: str) -> Callable[..., float]:
     return metric
 
 
-def _reply_in(state: vf.State) -> Reply:
+def _find_reply(state: vf.State) -> Reply:
     """The last message of the rollout, or what stands for one that never came to an answer."""
     steps = state["trajectory"]
     if not steps:

@@ -16,8 +16,8 @@ from keju.benchmarks import registry
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, KejuError
 from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, metrics_of, open_exam
-from keju.interop.verifiers.harness import REPLY, hang_up
-from keju.interop.verifiers.tools import choose
+from keju.interop.verifiers.harness import REPLY, close_transport
+from keju.interop.verifiers.tools import choose_tools
 from keju.types import Message, Reading, Reply
 
 
@@ -54,7 +54,7 @@ class ExamConfig(vf.TasksetConfig):
     """Where its code runs, as a run's `sandbox`."""
 
 
-_SHARED = set(vf.TasksetConfig.model_fields) | {
+_COMMON_FIELDS = set(vf.TasksetConfig.model_fields) | {
     "data_dir", "limit", "seed", "tools", "dataset_args", "agent", "sandbox",
 }  # fmt: skip
 """Fields that are no settings of a benchmark."""
@@ -78,7 +78,7 @@ class ExamTask(vf.Task[ExamData]):
 
     def __init__(self, data: ExamData, config: vf.TaskConfig | None = None) -> None:
         super().__init__(data, config)
-        self._read: dict[bytes, tuple[Reading, ...]] = {}
+        self._readings_by_reply: dict[bytes, tuple[Reading, ...]] = {}
         """By reply, for metrics and reward alike: a judge is asked once about each."""
 
     @property
@@ -89,21 +89,21 @@ class ExamTask(vf.Task[ExamData]):
     @vf.metric
     async def outcomes(self, trace: vf.Trace) -> dict[str, float]:
         """The kind of result, and the score by the reader beside the protocol's."""
-        return metrics_of(await self._readings(trace))
+        return metrics_of(await self._grade(trace))
 
     @vf.reward
     async def score_by_protocol(self, trace: vf.Trace) -> float:
         """The score in [0, 1]; raises where the reply could not be graded."""
-        readings = await self._readings(trace)
+        readings = await self._grade(trace)
         return readings[0].score.value
 
-    async def _readings(self, trace: vf.Trace) -> tuple[Reading, ...]:
-        reply = _reply_in(trace)
+    async def _grade(self, trace: vf.Trace) -> tuple[Reading, ...]:
+        reply = _find_reply(trace)
         key = msgspec.json.encode((reply.text, reply.reasoning, reply.finish, reply.error))
-        if key not in self._read:
+        if key not in self._readings_by_reply:
             exam = open_exam(msgspec.convert(self.data.exam, ExamSpec))
-            self._read[key] = await exam.read(str(self.data.id), reply)
-        return self._read[key]
+            self._readings_by_reply[key] = await exam.grade(str(self.data.id), reply)
+        return self._readings_by_reply[key]
 
 
 class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
@@ -115,19 +115,21 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
         super().__init__(config)
         # What the user set of the benchmark's own settings; a default is left to the benchmark.
         fields = type(config).model_fields
-        settings = {name: getattr(config, name) for name in fields if name not in _SHARED}
+        settings = {name: getattr(config, name) for name in fields if name not in _COMMON_FIELDS}
         settings = {name: value for name, value in settings.items() if value is not None}
-        own_seed = "seed" in registry.get(self.benchmark).Args.model_fields
-        if own_seed and config.seed != fields["seed"].default:
+        has_seed = "seed" in registry.get(self.benchmark).Args.model_fields
+        if has_seed and config.seed != fields["seed"].default:
             settings["seed"] = config.seed
         if config.system_prompt is not None:
             settings["system_prompt"] = config.system_prompt.read_text("utf-8")
         settings |= config.dataset_args
         folder = config.data_dir and str(Path(config.data_dir).expanduser().absolute())
-        acting = (config.agent, config.sandbox)
-        self.spec = ExamSpec(self.benchmark, settings, folder, config.limit, config.seed, *acting)
+        agent_settings = (config.agent, config.sandbox)
+        self.spec = ExamSpec(
+            self.benchmark, settings, folder, config.limit, config.seed, *agent_settings
+        )
         try:
-            choose(config.tools)
+            choose_tools(config.tools)
             self.exam = open_exam(self.spec)
         except KejuError as error:
             raise Refused(str(error)) from None
@@ -143,7 +145,7 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
             data = ExamData(
                 id=sample.id,
                 name=sample.id,
-                prompt=turns[0].content if len(turns) == 1 else [*map(_turn, turns)],
+                prompt=turns[0].content if len(turns) == 1 else [*map(_to_message, turns)],
                 system_prompt=system,
                 exam=spec,
                 subset=sample.subset,
@@ -154,7 +156,7 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
             yield ExamTask(data, self.config.task)
 
 
-def _turn(message: Message) -> Any:
+def _to_message(message: Message) -> Any:
     kinds = {
         "system": vf.SystemMessage,
         "user": vf.UserMessage,
@@ -165,11 +167,11 @@ def _turn(message: Message) -> Any:
 
 def exam_taskset(name: str) -> type[ExamTaskset]:
     """The taskset of one benchmark, whose own settings are flags beside those of `ExamConfig`."""
-    own = registry.get(name).Args
-    hints = get_type_hints(own)
+    args_class = registry.get(name).Args
+    hints = get_type_hints(args_class)
     flags: dict[str, Any] = {
-        field: (_plain(hints[field]) | None, None)
-        for field in own.model_fields
+        field: (_loosen_type(hints[field]) | None, None)
+        for field in args_class.model_fields
         if field not in DatasetArgs.model_fields and field not in ExamConfig.model_fields
     }
     config = create_model("ExamConfig", __base__=ExamConfig, __module__=__name__, **flags)
@@ -178,12 +180,12 @@ def exam_taskset(name: str) -> type[ExamTaskset]:
     return new_class("ExamTaskset", bases, exec_body=lambda namespace: namespace.update(body))
 
 
-def _plain(kind: Any) -> Any:
+def _loosen_type(kind: Any) -> Any:
     """A type that takes any spelling of a setting: what is wrong with it, its benchmark says."""
     if get_origin(kind) is Literal:
         return type(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
-        return Union[tuple(_plain(each) for each in get_args(kind))]  # noqa: UP007
+        return Union[tuple(_loosen_type(member) for member in get_args(kind))]  # noqa: UP007
     return kind
 
 
@@ -199,27 +201,29 @@ class ExamEnv(vf.SingleAgentEnv, vf.Env[ExamEnvConfig]):
     async def start(self) -> None:
         """Start what models that act work with, before the first rollout."""
         try:
-            await self.taskset.exam.acting()
+            await self.taskset.exam.open_tool_loop()
         except KejuError as error:
             raise Refused(str(error)) from None
 
     async def stop(self) -> None:
         """Close the connections to the model and the judge, and the sandbox."""
-        await hang_up()
+        await close_transport()
         await self.taskset.exam.close()
 
 
-def _reply_in(trace: vf.Trace) -> Reply:
+def _find_reply(trace: vf.Trace) -> Reply:
     """The reply to be graded: as our harness left it, or the last words under any other."""
-    kept = trace.info.get(REPLY)
-    if kept is not None:
-        return msgspec.convert(kept, Reply)
+    stored_reply = trace.info.get(REPLY)
+    if stored_reply is not None:
+        return msgspec.convert(stored_reply, Reply)
     if not trace.assistant_messages:
         return Reply()
-    last = trace.assistant_messages[-1]
-    if last.tool_calls:
+    last_message = trace.assistant_messages[-1]
+    if last_message.tool_calls:
         return UNANSWERED
     finish = next((call.finish_reason for call in reversed(trace.calls) if not call.error), None)
     return as_reply(
-        last.content or "", reasoning=(last.reasoning_content or "",), finish=finish or ""
+        last_message.content or "",
+        reasoning=(last_message.reasoning_content or "",),
+        finish=finish or "",
     )

@@ -56,7 +56,7 @@ CALCULATOR = Function(
 TOOLS = {function.name: function for function in (CALCULATOR,)}
 
 
-def choose(names: Sequence[str]) -> list[Function]:
+def choose_tools(names: Sequence[str]) -> list[Function]:
     """The tools of these names; ConfigError names the nearest to one that does not exist."""
     for name in names:
         if name not in TOOLS:

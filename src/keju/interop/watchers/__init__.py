@@ -16,36 +16,36 @@ from keju.errors import Notice
 
 
 @contextmanager
-def watching(config: TaskConfig, notes: Notes) -> Iterator[None]:
+def watch_runs(config: TaskConfig, notes: Notes) -> Iterator[None]:
     """While it is open, whoever `config` names follows the runs of this context.
 
     Where a larger task follows already, that one alone does. `notes` tells the user what failed.
     """
-    if WATCHER.get() is not None or not (watchers := _made(config, notes)):
+    if WATCHER.get() is not None or not (watchers := _make_watchers(config, notes)):
         yield
         return
-    every = Watchers(watchers, lambda notice: notes.warn(notice.said))
-    before = WATCHER.set(every)
+    combined_watcher = Watchers(watchers, lambda notice: notes.warn(notice.said))
+    token = WATCHER.set(combined_watcher)
     try:
         yield
     finally:
-        WATCHER.reset(before)
-        every.close()
+        WATCHER.reset(token)
+        combined_watcher.close()
 
 
-def _made(config: TaskConfig, notes: Notes) -> list[Watcher]:
+def _make_watchers(config: TaskConfig, notes: Notes) -> list[Watcher]:
     """What `config` asks for; UsageError if one of them cannot be made, and then none is."""
-    made: list[Watcher] = []
+    watchers: list[Watcher] = []
     try:
-        made.extend(_watchers(config, notes))
+        watchers.extend(_start_watchers(config, notes))
     except BaseException:
-        for watcher in made:
+        for watcher in watchers:
             watcher.close()
         raise
-    return made
+    return watchers
 
 
-def _watchers(config: TaskConfig, notes: Notes) -> Iterator[Watcher]:
+def _start_watchers(config: TaskConfig, notes: Notes) -> Iterator[Watcher]:
     def say(notice: Notice) -> None:
         notes.warn(notice.said)
 

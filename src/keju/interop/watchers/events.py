@@ -237,7 +237,7 @@ class EventStream(Watcher):
             raise UsageError("events_stdout")
         self._say: Callable[[Notice], None] | None = say
         self._encode = msgspec.json.Encoder().encode
-        self._stream = Stream(path, self._dropped)
+        self._stream = Stream(path, self._encode_dropped)
 
     def follow(self, session: SessionFacts) -> Follower:
         """Tell of a session."""
@@ -247,32 +247,32 @@ class EventStream(Watcher):
         self, run: str, headlines: Sequence[Headline], complete: bool, stop: KejuError | None
     ) -> None:
         """Tell of a run's results."""
-        told = tuple(HeadlineTold(**each._asdict()) for each in headlines)
+        headline_events = tuple(HeadlineTold(**headline._asdict()) for headline in headlines)
         code = stop.exit_code if stop is not None else 0
-        self.tell(
+        self.write(
             RunFinished(
                 at=_now(),
                 run=run,
                 complete=complete,
                 stop=code_of(stop),
                 exit_code=code,
-                headlines=told,
+                headlines=headline_events,
             )
         )
         self.flush()
 
     def plan_started(self, plan: str, runs: Sequence[str]) -> None:
         """Tell of a plan."""
-        self.tell(PlanStarted(at=_now(), run=plan, runs=tuple(runs)))
+        self.write(PlanStarted(at=_now(), run=plan, runs=tuple(runs)))
         self.flush()
 
     def plan_finished(self, plan: str, stop: KejuError | None) -> None:
         """Tell of its end."""
         code = stop.exit_code if stop is not None else 0
-        self.tell(PlanFinished(at=_now(), run=plan, stop=code_of(stop), exit_code=code))
+        self.write(PlanFinished(at=_now(), run=plan, stop=code_of(stop), exit_code=code))
         self.flush()
 
-    def tell(self, event: Event) -> None:
+    def write(self, event: Event) -> None:
         """Take an event; `flush` writes it."""
         self._stream.write(self._encode(event) + b"\n")
 
@@ -294,7 +294,7 @@ class EventStream(Watcher):
             values = {"place": self._stream.path, "problem": self._stream.problem}
             say(Notice("events_lost", values))
 
-    def _dropped(self, lines: int) -> bytes:
+    def _encode_dropped(self, lines: int) -> bytes:
         return self._encode(Dropped(at=_now(), run="", lines=lines)) + b"\n"
 
 
@@ -309,10 +309,10 @@ class _Told(Follower):
         self._stream = stream
         self._run, self._stage = session.run, session.stage
         self._pause: Pause | None = None
-        self._next = 0.0
-        self._last: Progress | None = None
-        self._known, self._total = session.known, session.total
-        stream.tell(
+        self._next_progress = 0.0
+        self._last_progress: Progress | None = None
+        self._known_count, self._total = session.known, session.total
+        stream.write(
             SessionStarted(
                 at=_now(),
                 run=self._run,
@@ -335,7 +335,7 @@ class _Told(Follower):
         fault = attempt.reply.error
         if fault is None:
             return
-        self._stream.tell(
+        self._stream.write(
             Fault(
                 at=_now(),
                 run=self._run,
@@ -354,7 +354,7 @@ class _Told(Follower):
     def answered(self, job: Job, unit: int, record: Record) -> None:
         reply, score = record.reply, record.readings[0].score
         fault = reply.fault
-        self._stream.tell(
+        self._stream.write(
             Sample(
                 at=_now(),
                 run=self._run,
@@ -370,36 +370,36 @@ class _Told(Follower):
                 input_tokens=reply.usage.input,
                 output_tokens=reply.usage.output,
                 cached_tokens=reply.usage.cached,
-                requests=reply.requests + sum(each.sent for each in record.faults),
-                faults=tuple([each.kind for each in record.faults]),
+                requests=reply.requests + sum(attempt.sent for attempt in record.faults),
+                faults=tuple([attempt.kind for attempt in record.faults]),
                 error=None if fault is None else fault.kind,
             )
         )
 
     def progressed(self, progress: Progress) -> None:
-        self._last = progress
+        self._last_progress = progress
         if progress.pause != self._pause:
             self._pause = progress.pause
-            self._stream.tell(
+            self._stream.write(
                 Resumed(at=_now(), run=self._run, stage=self._stage)
                 if progress.pause is None
                 else Paused(at=_now(), run=self._run, stage=self._stage, why=progress.pause)
             )
-        if progress.elapsed >= self._next:
-            self._next = progress.elapsed + PROGRESS_EVERY
-            self._tell(progress)
+        if progress.elapsed >= self._next_progress:
+            self._next_progress = progress.elapsed + PROGRESS_EVERY
+            self._write_progress(progress)
         self._stream.flush()
 
-    def _tell(self, progress: Progress) -> None:
+    def _write_progress(self, progress: Progress) -> None:
         exams = tuple(
             ExamProgress(
-                exam=each.exam,
-                graded=each.graded,
-                score=each.score / each.graded if each.graded else None,
+                exam=exam.exam,
+                graded=exam.graded,
+                score=exam.score / exam.graded if exam.graded else None,
             )
-            for each in progress.exams
+            for exam in progress.exams
         )
-        self._stream.tell(
+        self._stream.write(
             ProgressMade(
                 at=_now(),
                 run=self._run,
@@ -424,14 +424,16 @@ class _Told(Follower):
         )
 
     def ended(self, stop: KejuError | None) -> None:
-        if self._last is not None:
-            self._tell(self._last)
-        self._stream.tell(
+        if self._last_progress is not None:
+            self._write_progress(self._last_progress)
+        self._stream.write(
             SessionEnded(
                 at=_now(),
                 run=self._run,
                 stage=self._stage,
-                done=self._last.done if self._last is not None else self._known,
+                done=self._last_progress.done
+                if self._last_progress is not None
+                else self._known_count,
                 total=self._total,
                 stop=code_of(stop),
                 exit_code=stop.exit_code if stop is not None else 0,

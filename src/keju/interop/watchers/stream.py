@@ -17,7 +17,7 @@ from time import monotonic, sleep
 
 from keju.errors import Notice, UsageError
 
-MOST = 8 << 20
+MAX_WAITING = 8 << 20
 """Bytes that wait for a slow reader."""
 LAST_WAIT = 1.0
 """Seconds for which the end of a run waits for a reader that is behind."""
@@ -36,14 +36,14 @@ class Stream:
         self._waiting = bytearray()
         self._dropped = 0
         self._fd = -1
-        self._open(first=True)
+        self._open(is_first=True)
 
     def write(self, line: bytes) -> None:
         """Take a line; it ends with a line feed."""
         with self._lock:
             if self.problem is not None:
                 return
-            if len(self._waiting) + len(line) > MOST:
+            if len(self._waiting) + len(line) > MAX_WAITING:
                 self._dropped += 1
                 return
             if self._dropped:
@@ -64,45 +64,45 @@ class Stream:
             except BlockingIOError:
                 pass  # its reader is behind
             except OSError as error:
-                self._end(error.strerror or str(error))
+                self._stop(error.strerror or str(error))
 
     def close(self) -> None:
         """Write what is left, as far as that goes quickly."""
-        until = monotonic() + LAST_WAIT
+        deadline = monotonic() + LAST_WAIT
         self.flush()
         with self._lock:
             if self._dropped and self.problem is None:
                 self._waiting += self._on_dropped(self._dropped)
                 self._dropped = 0
         self.flush()
-        while self._waiting and self.problem is None and monotonic() < until:
+        while self._waiting and self.problem is None and monotonic() < deadline:
             sleep(0.02)
             self.flush()
         with self._lock:
             if self._waiting and self.problem is None:
-                self._end(Notice("events_nobody" if self._fd < 0 else "events_slow"))
-            self._let_go()
+                self._stop(Notice("events_nobody" if self._fd < 0 else "events_slow"))
+            self._close_file()
 
-    def _open(self, *, first: bool = False) -> None:
+    def _open(self, *, is_first: bool = False) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             self._fd = os.open(self.path, flags, 0o644)
         except OSError as error:
             if error.errno == errno.ENXIO and _is_pipe(self.path):
                 return  # nobody reads yet
-            if first:
+            if is_first:
                 problem = error.strerror
                 raise UsageError("cli_cannot_write", place=self.path, problem=problem) from None
             raise
-        if first and _is_torn(self.path):
+        if is_first and _is_torn(self.path):
             self._waiting += b"\n"
 
-    def _end(self, problem: str | Notice) -> None:
+    def _stop(self, problem: str | Notice) -> None:
         self.problem = problem
         self._waiting.clear()
-        self._let_go()
+        self._close_file()
 
-    def _let_go(self) -> None:
+    def _close_file(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -84,7 +84,7 @@ class HttpModel(Model):
         self._facts: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, api_url={self.address.shown!r})"
+        return f"{type(self).__name__}({self.name!r}, api_url={self.address.display_url!r})"
 
     async def start(self) -> None:
         """Open the connection pool."""
@@ -128,12 +128,12 @@ class HttpModel(Model):
 
     def sent(self, sampling: Sampling) -> Notice | None:
         """Where a request goes, without credentials, and which model it asks for."""
-        route = self.address.shown + self.path(sampling)
+        route = self.address.display_url + self.path(sampling)
         return Notice("request_sent", {"route": route, "model": self.name})
 
     def facts(self) -> dict[str, Any]:
         """The endpoint without credentials, and what the preflight learnt of it."""
-        return {"name": self.name, "endpoint": self.address.shown} | self._facts
+        return {"name": self.name, "endpoint": self.address.display_url} | self._facts
 
 
 def endpoint_error(code: str, endpoint: HttpModel, problem: Any, **values: Any) -> EndpointError:
@@ -144,7 +144,7 @@ def endpoint_error(code: str, endpoint: HttpModel, problem: Any, **values: Any) 
     """
     return EndpointError(
         code,
-        url=endpoint.address.shown,
+        url=endpoint.address.display_url,
         problem=problem,
         key=Notice("key_setting", {"variable": endpoint.provider.key_variable}),
         address="--api-url",
@@ -204,7 +204,7 @@ class OpenAIModel(HttpModel):
                 break
             fault = reply
             if fault.kind in TRANSIENT:
-                raise NotReady(self.address.shown, fault)
+                raise NotReady(self.address.display_url, fault)
             if fault.kind != "bad_request":
                 raise await self._explanation(sampling, fault)
             # What the endpoint may have refused is asked for in another way, one thing at a time.
@@ -290,7 +290,7 @@ class OpenAIModel(HttpModel):
         lacking = self.read(reply, request).error
         if fault is None and lacking is not None:  # by chance, or always
             lasting = endpoint_error("endpoint_no_logprobs", self, Notice("logprobs_left_out"))
-            raise NotReady(self.address.shown, lacking, lasting)
+            raise NotReady(self.address.display_url, lacking, lasting)
         return reply if fault is None else fault
 
     async def _explanation(self, sampling: Sampling, fault: Fault) -> EndpointError:

@@ -25,8 +25,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from keju import bounds
-from keju.config.address import shown_url
-from keju.config.strict import NO_MAPPING, as_code
+from keju.config.address import strip_credentials
+from keju.config.strict import NO_MAPPING, translate_report
 from keju.errors import ConfigError, Hint
 from keju.solvers.mcp.http import BoundedClient
 from keju.solvers.mcp.launch import Launch
@@ -245,11 +245,11 @@ class Connection:
                 return self._error("server_ended_at_once")
             return self._error("server_ended_with", exit=code)
         if isinstance(first, OSError | httpx2.TransportError) and self.launch.url:
-            return self._error("server_unreachable", url=shown_url(self.launch.url))
+            return self._error("server_unreachable", url=strip_credentials(self.launch.url))
         if isinstance(first, ValidationError):  # one line of it, which says where
             wrong = first.errors(include_url=False, include_input=False)[0]
             place = self.launch.hide(".".join(map(str, wrong["loc"])))
-            problem: object = as_code(wrong, self.launch.hide(wrong["msg"]))
+            problem: object = translate_report(wrong, self.launch.hide(wrong["msg"]))
             if wrong["type"] in NO_MAPPING:
                 problem = Hint("server_no_object")
             told = ConfigError("config_invalid", path=place, problem=problem, more="")

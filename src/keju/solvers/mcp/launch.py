@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from keju.config.address import shown_url
+from keju.config.address import strip_credentials
 from keju.config.arms import INSTANCE, PYTHON, WORKDIR, Server, expand, references
 from keju.config.serving import HIDDEN, keys_in
 from keju.errors import ConfigError
@@ -112,7 +112,7 @@ def launch_of(
         if server.url is not None:
             url, headers = filled_url(expanded(server.url), given), _headers(server, environ)
             values |= {OF_HEADER + name: text for name, text in headers.items()}
-            if url != shown_url(url):
+            if url != strip_credentials(url):
                 values["key in the address"] = url
             return Launch(url=url, headers=headers, values=values)
         own = {

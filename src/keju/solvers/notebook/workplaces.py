@@ -36,7 +36,7 @@ class Workplaces:
         """See that kernels of a language can be started, and make the place for work folders."""
         await self.sandbox.open()
         if not await self.sandbox.speaks(language):
-            raise UsageError("sandbox_without_r", backend=self.sandbox.settings.chosen)
+            raise UsageError("sandbox_without_r", backend=self.sandbox.settings.active_backend)
         self._root = self.sandbox.supervisor.folder("work")
         self._root.chmod(0o711)
 

@@ -181,7 +181,7 @@ class Kernel:
         """What is recorded of the episode; the limits stand with the session."""
         probe = self._sandbox.probed
         return {
-            **{"backend": self._sandbox.settings.chosen, "language": self.language},
+            **{"backend": self._sandbox.settings.active_backend, "language": self.language},
             **{"version": probe.version if probe else "", "unsafe": self._settings.unsafe},
             **{"network": self._settings.network, "memory": self._sandbox.memory},
             **{"started": self._started, "cells": self.cells, "timeouts": self.timeouts},

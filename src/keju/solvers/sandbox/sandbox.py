@@ -111,7 +111,7 @@ class Sandbox:
             values = {"asked": concurrency, "episodes": self.concurrency}
             self.notices.append(Notice("sandbox_fewer_at_once", values))
         self._slots = asyncio.Semaphore(self.concurrency)
-        self.backend: Backend = BACKENDS[settings.chosen](settings, run_id=run_id)
+        self.backend: Backend = BACKENDS[settings.active_backend](settings, run_id=run_id)
         self.probed: Probe | None = None
         self.r = ""
         """The version of R, where kernels of it were asked for and work."""
@@ -143,7 +143,7 @@ class Sandbox:
         return self.probed
 
     async def _probe(self) -> Probe:
-        name = self.settings.chosen
+        name = self.settings.active_backend
         if (binary := self.backend.binary) and shutil.which(binary) is None:
             return Probe(name, False, problem=Notice("sandbox_not_installed", {"program": binary}))
         version, image = await self._version(), ""
@@ -232,7 +232,7 @@ class Sandbox:
 
     def facts(self) -> dict[str, Any]:
         """What the manifest says about the sandbox."""
-        probe = self.probed or Probe(self.settings.chosen, False)
+        probe = self.probed or Probe(self.settings.active_backend, False)
         named = ("network", "image", "venv", "read_only", "processes", "open_files", "cpu_seconds")
         sizes = ("max_file_bytes", "max_work_bytes", "scratch_bytes", "cell_timeout")
         limits = {name: getattr(self.settings, name) for name in (*named, *sizes)}
@@ -251,7 +251,7 @@ class Sandbox:
         }
 
     async def _version(self) -> str:
-        name = self.settings.chosen
+        name = self.settings.active_backend
         asked = {
             "bwrap": ["bwrap", "--version"],
             "docker": ["docker", "version", "--format", "{{.Server.Version}}"],
