@@ -362,136 +362,143 @@ _PART = re.compile(r"[1-9]\d{0,5}/[1-9]\d{0,5}", re.ASCII)  # `3/16`
 
 
 class TaskConfig(StrictSettings):
-    """Everything that one run is asked to do."""
+    """All settings of one run."""
 
     model: str
-    """A name at the endpoint, or anthropic:NAME, scripted, replay:RUN, embedded, gguf:PATH,
+    """A name at the endpoint, or one of anthropic:NAME, scripted, replay:RUN, embedded, gguf:PATH,
     hf:NAME."""
     api_url: str | None = None
     """Base URL of an OpenAI-compatible endpoint (or OPENAI_BASE_URL), or of Anthropic's API (or
-    ANTHROPIC_BASE_URL). Several of them are `endpoints`."""
+    ANTHROPIC_BASE_URL). Several URLs become `endpoints`."""
     endpoints: list[Endpoint] = Field(default=[])
-    """Several endpoints of the same model, which share the work; in place of `api_url`."""
+    """Several endpoints of the same model that share the work; replaces `api_url`."""
     serve: Text | None = None
-    """The command of a server to start for the run, such as ``vllm serve NAME --port {port}``; in
-    place of `api_url`. ``${VAR}`` in it is a variable of the environment."""
+    """The command of a server to start for the run, such as ``vllm serve NAME --port {port}``;
+    replaces `api_url`. ``${VAR}`` in it is an environment variable."""
     api_key: SecretStr | None = Field(default=None, exclude=True)
     """Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY); never stored."""
     api: Literal["auto", "chat", "completions"] = "auto"
-    """Which route of the endpoint; by default the one the protocol is published for."""
+    """The endpoint's route; by default the one for which the protocol is published."""
     headers: dict[str, str] = Field(default={}, exclude=True)
     """Further request headers; values are never stored."""
     ca_file: str | None = None
-    """A certificate authority to trust, in PEM."""
+    """A certificate authority to trust, as a PEM file."""
     model_args: dict[str, Any] = Field(default={})
-    """Settings of a kind of model: dtype, device, n_ctx, slots, api_version, …"""
+    """Settings of a model kind: dtype, device, n_ctx, slots, api_version, …"""
 
     datasets: Texts = Field(min_length=1)
-    """Exams: names of `keju list benchmarks`, or folders and files of your own."""
+    """Exams: names from `keju list benchmarks`, or your own folders and files."""
     dataset_args: dict[str, dict[str, Any]] = Field(default={})
     """Settings by exam."""
     protocol: str | None = None
-    """Protocol of all datasets that do not name their own."""
+    """The protocol of all datasets that do not set their own."""
     reader: Readers | None = None
-    """Readers to score with; several stand side by side."""
+    """Readers to score with; results show several next to each other."""
     data_dir: str | None = None
-    """Folder with one folder a benchmark (or KEJU_DATA_DIR)."""
+    """Folder with one folder for each benchmark (or KEJU_DATA_DIR)."""
     capsules: str | None = None
-    """Folder of the data that questions are worked on with, for exams that have such data."""
+    """Folder of the data files that questions refer to, for exams that have such files."""
     dataset_hub: Literal["huggingface", "modelscope"] | None = None
     """Where to look for data that is not in `data_dir`."""
     offline: bool = False
-    """Open no socket but the model's."""
+    """Allow no network connections except to the model."""
 
     generation_config: GenerationConfig = GenerationConfig()
     """Sampling parameters."""
     limit: int | float | None = None
     """Questions of each subset: a number of at least 1, or a share below 1."""
     total: Whole | None = None
-    """Questions of each benchmark in all, its subsets in proportion to their size."""
+    """Total number of questions of each benchmark, divided among its subsets in proportion to their
+    size."""
     ids: Texts | None = None
-    """Only these questions, by their ids."""
+    """Ask only the questions with these ids."""
     failed_of: str | None = None
-    """Only the questions that a stored run (folder or id) did not get right; they become `ids`."""
+    """Ask only the questions that a stored run (folder or id) did not answer correctly. They become
+    `ids`."""
     sample: Literal["first", "random", "stratified"] = "first"
-    """Which questions a limit keeps: the first, random ones, or spread over target answers."""
+    """Which questions a limit keeps: the first ones, random ones, or a random sample stratified by
+    target answer."""
     shard: str | None = None
-    """One part of the questions, e.g. 3/16: every 16th of those that are chosen, from the third on.
-    Runs of all parts are made one with ``keju merge``."""
+    """One part of the selected questions, e.g. 3/16: every 16th question, starting with the third.
+    ``keju merge`` joins the runs of all parts."""
     repeats: Count = 1
-    """Ask each question this many times; its repeats are averaged first."""
+    """How many times each question is asked. The score of a question is the mean of its repeats."""
     rotate_options: Count = 1
-    """Ask each question under this many cyclic rotations of its options."""
+    """How many cyclic rotations of its options each question is asked with."""
     seed: Seed = 42
-    """The seed of whatever is drawn."""
+    """The seed for everything that is random."""
     order: Literal["auto", "random"] = "auto"
-    """In which order the questions of a subset are asked: those with the longest replies first, as
-    far as that can be foreseen, so that no slot waits for a long one in the end; or a random one.
+    """The order of the questions in a subset. ``auto`` starts with those whose replies are expected
+    to be longest, so that no slot waits for a long reply at the end; ``random`` shuffles them.
     """
     until_ci: HalfWidth | None = None
-    """Stop when the headline is known within so much up and down, at whatever look that is."""
+    """Stop when the headline's interval is at most this wide in each direction, whenever it is
+    checked."""
     until_decided: Text | None = None
-    """Stop when the model is known to be better or worse than a baseline: a run, a log or a file
+    """Stop when the model is significantly better or worse than a baseline: a run, a log or a file
     of predictions of the same exam."""
 
     eval_batch_size: Count = 32
-    """The most requests in flight at an endpoint; the engine goes lower while it is overloaded."""
+    """The most requests in flight at an endpoint. The engine uses fewer while the endpoint is
+    overloaded."""
     timeout: Seconds = 600.0
     """Seconds for one attempt."""
     attempts: Whole = 5
-    """Attempts for one request, the first included."""
+    """The most attempts for one request, including the first."""
     retry_interval: Seconds = 0.5
-    """Seconds before a failed attempt is repeated; doubled each time, up to a minute."""
+    """Seconds before a failed attempt is repeated. The time doubles after each failure, up to a
+    minute."""
     rpm: Rate | None = None
-    """Requests a minute, over all endpoints."""
+    """The most requests a minute, over all endpoints."""
     tpm: Rate | None = None
-    """Tokens a minute, input and output."""
+    """The most tokens a minute, input and output."""
     give_up_after: Seconds = 600.0
-    """Seconds an endpoint may stay down before the run stops, resumable."""
+    """Seconds that an endpoint may be down before the run stops. The run can be resumed."""
     error_limit: Share = 0.01
-    """Share of samples that may end in an error before the exit code says 4."""
+    """The share of samples that may end in an error. A higher share gives exit code 4."""
     budget: Budget = Budget()
     """Hard limits."""
     price: Price | None = None
-    """Money for a million tokens; a budget in money needs it."""
+    """Prices for a million tokens; required for a budget in money."""
     judge: JudgeConfig | None = None
     """A model that grades open answers."""
 
     arms: Arms = Field(default=[])
-    """Ways to sit the exams side by side, each with tools of its own; none: once, without tools."""
+    """Variants of the run to compare, each with its own tools. Without arms, every exam is run once
+    without tools."""
     agent: Agent = Agent()
     """Limits of a model that uses tools."""
     sandbox: Sandbox = Sandbox()
-    """Where code that a model writes runs."""
+    """Where a model's code runs."""
 
     executor: Literal["local", "ray"] = "local"
-    """Who asks: this process, or actors on a cluster of Ray."""
+    """What sends the requests: this process, or actors on a Ray cluster."""
     ray: Ray = Ray()
-    """Which cluster, and how many actors."""
+    """The cluster, and the number of actors."""
 
     work_dir: str = "runs"
     """Folder of the runs (or KEJU_WORK_DIR)."""
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
-    """The name of the run; one that exists is resumed. A new one by default."""
+    """The name of the run. A run that already exists is resumed. By default the name is new."""
     use_cache: str | None = None
-    """A stored run (folder or id) whose replies are reused where the request is the same."""
+    """A stored run (folder or id) whose replies are reused for identical requests."""
     resume: bool = False
-    """Require that the run exists; a run id that exists is resumed in any case."""
+    """Require that the run exists. A run that exists is resumed in any case."""
     replace: bool = False
-    """Start over: a run of this id that exists is moved aside."""
+    """Start over: an existing run with this id is moved aside."""
     language: Literal["en", "zh"] | None = None
-    """Language that the report begins with; by default that of the terminal."""
+    """The language in which the report opens; the terminal's by default."""
 
     events: Text | None = None
-    """A file or pipe that gets what happens as JSON lines."""
+    """A file or pipe that receives events as JSON lines."""
     metrics_port: Port | None = None
-    """A port of this machine that shows the run to Prometheus; 0 for one that is free."""
+    """A port on this machine where Prometheus can read the run's metrics; 0 selects a free port."""
     otel: bool = False
-    """Send spans and metrics where OpenTelemetry's own variables say."""
+    """Send spans and metrics to the destination in OpenTelemetry's own variables."""
 
     @property
     def part(self) -> tuple[int, int] | None:
-        """Which part of the questions, counted from 0, and of how many."""
+        """The index of the part, counted from 0, and the number of parts."""
         if self.shard is None:
             return None
         part, parts = map(int, self.shard.split("/"))
@@ -507,13 +514,13 @@ class TaskConfig(StrictSettings):
 
     @property
     def stops_early(self) -> bool:
-        """Whether a rule may end the asking before all questions were put."""
+        """Whether a rule may stop the run before all questions are asked."""
         return self.until_ci is not None or self.until_decided is not None
 
     @model_validator(mode="before")
     @classmethod
     def _addresses(cls, data: Any) -> Any:
-        """Several addresses in `api_url` are endpoints without further settings."""
+        """Turn several addresses in `api_url` into endpoints without further settings."""
         return as_endpoints(data) if isinstance(data, dict) else data
 
     @field_validator("model")
@@ -547,7 +554,7 @@ class TaskConfig(StrictSettings):
 
     @model_validator(mode="after")
     def _check_one_choice(self) -> Self:
-        """Two ways to choose questions at once would leave open which of them counts."""
+        """Refuse two ways to choose questions at the same time."""
         choices = [n for n in ("limit", "total", "ids") if getattr(self, n) is not None]
         if len(choices) > 1:
             raise Invalid("config_two_choices", first=choices[0], second=choices[1])
@@ -571,8 +578,11 @@ class TaskConfig(StrictSettings):
     def _by_exam(
         cls, value: dict[str, dict[str, Any]], info: ValidationInfo
     ) -> dict[str, dict[str, Any]]:
-        """Settings of an exam at a path, which may be named for short, under its path; its subsets
-        as a list, however they were written, since runs are compared by it."""
+        """Return the settings by exam.
+
+        An exam at a path may have a short name here; the result uses its path. Subsets become a
+        list in any case, because runs are compared by it.
+        """
         args_by_exam: dict[str, dict[str, Any]] = {}
         for name, args in value.items():
             exam = meant(name, info.data.get("datasets", ())) or name
@@ -583,7 +593,7 @@ class TaskConfig(StrictSettings):
 
     @model_validator(mode="after")
     def _settings_fit_together(self) -> Self:
-        """A setting that would have no effect is refused."""
+        """Refuse settings that contradict each other or would do nothing."""
         places = [name for name in PLACES if getattr(self, name)]
         if len(places) > 1:
             raise ConfigError("config_two_places", first=places[0], second=places[1])

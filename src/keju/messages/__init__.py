@@ -41,7 +41,7 @@ _language: Language | None = None
 
 def speak(language: Language | None) -> None:
     """Set the language, regardless of the environment; None resets it."""
-    global _chosen
+    global _language
     _language = language
 
 
