@@ -1,4 +1,4 @@
-"""A run in the form that another program takes: one table of forms for command line and Python."""
+"""Exports of a run, with one table of formats for the command line and Python."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from keju.runs.manifest import now
 from keju.runs.run import Run, damage_notices, missing_notices
 
 TABLES = ("csv", "jsonl", "parquet")
-"""A row for each answer."""
+"""Formats with a row for each answer."""
 SUBMISSION = "submission"
 FILES = "-csv"
-"""How the forms end that are folders of an exam's own files; the exam's name goes before it."""
+"""The suffix of formats that are folders of an exam's own files, after the exam's name."""
 PAGES = ("markdown", "latex", "hub-yaml")
-"""A text about the results."""
+"""Formats that are a text about the results."""
 TRACKERS = ("wandb", "mlflow")
-"""What is written to a folder of an experiment tracker."""
+"""Formats that are a folder of an experiment tracker."""
 SUFFIXES = {
     ".csv": "csv",
     ".jsonl": "jsonl",
@@ -50,25 +50,25 @@ SUFFIXES = {
     ".tex": "latex",
     ".yaml": "hub-yaml",
 }
-"""The forms by the names of their files."""
+"""The formats by file suffix."""
 FORMS = (*TABLES, *PAGES, *TRACKERS)
-"""What `keju.export` takes; a submission is made at the command line, where it is recorded how."""
+"""The formats of `keju.export`. Submissions are made on the command line, which records how."""
 LOG = "exports.jsonl"
-"""The file of a run's folder that says which submissions were made of it, and how."""
+"""The file in a run's folder that records its submissions, and how they were made."""
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """The result of an export."""
 
     facts: dict[str, Any]
-    """How many rows, under which columns, into which files."""
+    """The number of rows, the columns and the files."""
     notices: list[Notice]
     missing: tuple[str, ...] = ()
-    """Questions of a submission that have no letter."""
+    """Questions of a submission without a letter."""
 
 
 def form_of(output: str | Path | None, form: str | None) -> str:
-    """The form that is asked for, or that the name of a file asks for; UsageError if none is."""
+    """Return the requested format, or that of the suffix; UsageError for an unknown suffix."""
     suffix = Path(output or "").suffix
     suffix_form = SUFFIXES.get(suffix)
     if form is not None:
@@ -81,7 +81,7 @@ def form_of(output: str | Path | None, form: str | None) -> str:
 
 
 def check_form(form: str) -> None:
-    """UsageError for a form that no run can be written in."""
+    """Raise UsageError for an unknown format."""
     valid = [*FORMS, SUBMISSION]
     if form not in valid:
         exams_with_files = [
@@ -95,7 +95,7 @@ def check_form(form: str) -> None:
 
 
 def require_target(form: str, target: str | Path | None) -> None:
-    """UsageError for a form that standard output cannot take."""
+    """Raise UsageError for a format that cannot be written to standard output."""
     if target is None and (form == "parquet" or form.endswith(FILES)):
         raise UsageError("export_needs_file")
 
@@ -147,7 +147,7 @@ def _write_rows(
 
 @contextmanager
 def _standard_output() -> Iterator[BinaryIO]:
-    """Give standard output for bytes; a terminal gets no character that could drive it."""
+    """Yield standard output for bytes. A terminal gets no characters that could control it."""
     sys.stdout.flush()
     if not sys.stdout.isatty():
         yield sys.stdout.buffer
@@ -157,7 +157,7 @@ def _standard_output() -> Iterator[BinaryIO]:
 
 
 class _Terminal(io.RawIOBase):
-    """A terminal to which texts of data are written; see `printable`."""
+    """A terminal as a target for texts of data; see `printable`."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -201,7 +201,7 @@ def _track(run: Run, form: str, target: Path | None, data_dir: str | None) -> Ex
 
 
 def _make_export(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Exported:
-    """What was written, with how much is missing of the run."""
+    """Return the export's result with notices about the missing part of the run."""
     wanted_count = run.manifest.wanted
     missing = wanted_count - facts["rows"]
     notices += damage_notices(run.damaged, missing)
@@ -212,7 +212,8 @@ def _make_export(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Expo
 def _submit(
     run: Run, jobs: list[Job], target: Path | None, *, fill: str | None, partial: bool
 ) -> Exported:
-    """Write a submission, and record in the run's folder how it was made: a fill is no answer."""
+    """Write a submission, and record in the run's folder how it was made, because fills are not
+    answers."""
     submission = submission_of(run, jobs, fill=fill, partial=partial)
     if target is not None:
         write_json(target, submission.document)

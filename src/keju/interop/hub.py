@@ -1,8 +1,8 @@
-"""A run's results in the form of Hugging Face's model repositories: ``.eval_results/NAME.yaml``.
+"""A run's results in the format of Hugging Face's model repositories: ``.eval_results/NAME.yaml``.
 
-Each entry is one number on one data set of the hub, in percent. How it was measured, its interval
-and the number of questions stand in ``notes``. The name of a benchmark's task on the hub is not
-known here; its own name stands for it.
+Each entry is one number on one data set of the hub, in percent. ``notes`` has the method, the
+interval and the number of questions. Keju does not know the name of a benchmark's task on the hub,
+so it uses the benchmark's own name.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from keju.results.schema import Entry, Results
 from keju.runs.manifest import Manifest
 
 SELECTION_SETTINGS = ("limit", "total", "ids", "failed_of")
-"""Settings that leave questions out."""
+"""Settings that leave out questions."""
 
 
 def eval_results(results: Results, manifest: Manifest) -> tuple[str, list[Notice]]:
-    """The YAML, and what is to be said of it; UsageError where there is nothing to report."""
+    """Return the YAML and its notices; UsageError if there is nothing to report."""
     labels, rows, notices = Labels(), [], []
     args = [manifest.config, *manifest.config.get("dataset_args", {}).values()]
     is_partial = any(
@@ -50,7 +50,7 @@ def eval_results(results: Results, manifest: Manifest) -> tuple[str, list[Notice
 
 
 def _find_repository(entry: Entry) -> str | None:
-    """The data set of the hub that an exam's questions are of."""
+    """Return the hub's data set with an exam's questions; None if there is none."""
     layout = registry.get(entry.name).layout if entry.name in registry.names() else None
     repo = layout.hubs.get("huggingface") if layout is not None else None
     return repo.repo if repo is not None else None

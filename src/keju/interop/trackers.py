@@ -1,4 +1,4 @@
-"""Results for experiment trackers: W&B and MLflow, written to a folder of this machine.
+"""Results for the experiment trackers W&B and MLflow, written to a local folder.
 
 Both get the same names: ``EXAM/METRIC``, ``EXAM/METRIC_low`` and ``_high``, ``EXAM/outcomes/NAME``
 and ``EXAM/subsets/NAME``. Neither gets a question or a reply.
@@ -23,12 +23,12 @@ from keju.runs.run import REPORT, RESULTS
 PROJECT = "keju"
 LONGEST_NAME = 200
 LONGEST_SETTING = 500
-# What MLflow takes in a name, and what would be a path elsewhere: ``a..b``, ``//``.
+# Characters that MLflow refuses in a name, or that would form a path: ``a..b``, ``//``.
 _UNSAFE = re.compile(r"[^\w\- ]+")
 
 
 def metrics_of(results: Results) -> dict[str, float]:
-    """All numbers of a run by name."""
+    """Return all numbers of a run by name."""
     numbers: dict[str, float] = {}
     for family in fmt.families(results):
         for entry in family:
@@ -37,7 +37,7 @@ def metrics_of(results: Results) -> dict[str, float]:
             for name, value in _list_numbers(entry):
                 key = "/".join(_UNSAFE.sub("_", part) or "_" for part in (*prefix, *name))
                 key = key[:LONGEST_NAME]
-                while key in numbers:  # names that differ only in odd characters
+                while key in numbers:  # names that differ only in replaced characters
                     key += "_"
                 numbers[key] = float(value)
     return numbers
@@ -62,7 +62,7 @@ def _list_numbers(entry: Entry) -> Iterator[tuple[tuple[str, ...], float]]:
 
 
 def log_to_wandb(results: Results, folder: Path) -> str:
-    """Write an offline run of W&B below `folder`, unless ``WANDB_MODE`` says otherwise."""
+    """Write an offline run of W&B in `folder`, unless ``WANDB_MODE`` sets another mode."""
     try:
         import wandb
     except ImportError:
@@ -96,19 +96,20 @@ def log_to_wandb(results: Results, folder: Path) -> str:
         ]
         wandb_run.log({"subsets": wandb.Table(columns=columns, data=rows)})
         place = str(Path(wandb_run.dir).parent)
-    if wandb.run is None:  # nobody else's run goes on: the service writes all of it, and ends
+    if wandb.run is None:  # no other run is active: the service writes all of this one, and ends
         wandb.teardown()
     return place
 
 
 def log_to_mlflow(results: Results, folder: Path) -> str:
-    """Write a run of MLflow into the store in `folder`, or that of ``MLFLOW_TRACKING_URI``."""
+    """Write a run of MLflow to the store in `folder`, or to ``MLFLOW_TRACKING_URI``."""
     try:
         from mlflow import MlflowClient
         from mlflow.entities import Metric, Param, RunTag
     except ImportError:
         raise MissingExtra(Hint("extra_for_export", to="MLflow"), "mlflow") from None
-    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # a database would need much more
+    # a database would need many more packages
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     uri = os.environ.get("MLFLOW_TRACKING_URI") or folder.resolve().as_uri()
     client = MlflowClient(tracking_uri=uri)
     existing_experiment = client.get_experiment_by_name(PROJECT)
@@ -127,7 +128,7 @@ def log_to_mlflow(results: Results, folder: Path) -> str:
         if value not in (None, "", {}, [])
     ]
     tags = [RunTag("keju.version", results.version), RunTag("keju.complete", str(results.complete))]
-    for start in range(0, len(numbers), 1000):  # the most that one call takes
+    for start in range(0, len(numbers), 1000):  # the most that one call accepts
         client.log_batch(run_id, metrics=numbers[start : start + 1000])
     client.log_batch(run_id, params=texts[:100], tags=tags)
     client.log_text(run_id, msgspec.json.encode(to_document(results)).decode(), RESULTS)

@@ -1,4 +1,4 @@
-"""From a log to a run folder that every other command can work on."""
+"""Turns a log into a run folder that works with every other command."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from keju.runs.run import Run, run_folder
 from keju.types import Record, Reply
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
-"""Names of settings that may hold a secret, such as ``api_key``; a manifest never does."""
+"""Names of settings that may hold a secret, such as ``api_key``. The manifest leaves them out."""
 COMPARISON = "import.json"
-"""The file of a run's folder that holds the tool's verdicts beside Keju's."""
+"""The file in a run's folder with the tool's verdicts next to Keju's."""
 BATCH_SIZE = 500
-"""Records that are written to the journal at once."""
+"""The number of records in one write to the journal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What the user asked for."""
+    """The user's options."""
 
     tool: str | None = None
     dataset: str | None = None
@@ -61,7 +61,7 @@ class Wishes:
 
 
 class _Matched(NamedTuple):
-    """A row of the log by its number, and the question that it answers."""
+    """A row of the log, by its number, and the question that it answers."""
 
     row: int
     place: int
@@ -81,16 +81,16 @@ class _MatchedPart:
     epochs: int = 1
     matched: Spool[_Matched] = field(default_factory=lambda: Spool(_Matched))
     unmatched: Spool[dict[str, str]] = field(default_factory=lambda: Spool(dict))
-    """Where the others stand, and why they are left out."""
+    """The places of the other rows, and why they are left out."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import made."""
+    """The result of an import."""
 
     folder: Path
     document: dict[str, Any]
-    """The comparison, as ``import.json`` and ``--json`` have it."""
+    """The comparison, as in ``import.json`` and ``--json``."""
     results: Results
 
 
@@ -106,7 +106,7 @@ def import_log(path: Path, wishes: Wishes, *, report: bool = True) -> Imported:
 
 
 def _group_parts(log: Log, dataset: str | None) -> tuple[list[Part], Spool[dict[str, str]]]:
-    """The parts of the log by exam, and the rows of tasks that are none of Keju's."""
+    """Return the parts of the log by exam, and the rows of tasks that Keju does not have."""
     name = registry.get(dataset).name if dataset else ""
     parts_by_exam: dict[str, list[Part]] = defaultdict(list)
     unknown_rows: Spool[dict[str, str]] = Spool(dict)
@@ -133,7 +133,7 @@ def _describe_skipped_row(row: LogRow, code: str) -> dict[str, str]:
 
 
 def _join_parts(benchmark: str, members: Sequence[Part]) -> Part:
-    """Parts of one exam as one; they must have been read alike."""
+    """Join parts of one exam; UsageError if they were read in different ways."""
     first_part = members[0]
     for other_part in members[1:]:
         if (other_part.protocol, other_part.reader) != (first_part.protocol, first_part.reader):
@@ -158,14 +158,14 @@ def _join_parts(benchmark: str, members: Sequence[Part]) -> Part:
 
 
 def _match(part: Part, wishes: Wishes) -> _MatchedPart:
-    """Match all rows of a part; a question may occur once in an epoch."""
+    """Match all rows of a part. A question may occur only once in an epoch."""
     args = dict(part.args)
     protocol = wishes.protocol or part.protocol
     if wishes.protocol and wishes.protocol != part.protocol:
         args = {key: value for key, value in args.items() if key == "split"}
     if protocol:
         args["protocol"] = protocol
-    # Where all rows name a subset that the exam has, only these are loaded.
+    # If all rows name a subset of the exam, only these subsets are loaded.
     spellings = {normalize_subset(name): name for name in registry.get(part.benchmark).subset_names}
     subsets = {normalize_subset(name) for name in part.rows.subsets}
     if subsets and subsets <= spellings.keys() and "" not in subsets:
@@ -193,7 +193,7 @@ def _match(part: Part, wishes: Wishes) -> _MatchedPart:
 
 
 def _make_config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> TaskConfig:
-    """The settings under which the run can be scored, reported and exported later."""
+    """Return the settings to score, report and export the run later."""
     dataset_args: dict[str, dict[str, Any]] = {}
     for matched_part in exams:
         args = dict(matched_part.args)
@@ -224,10 +224,10 @@ def _make_config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> Tas
 
 
 def _infer_limit(exams: Sequence[_MatchedPart]) -> int | None:
-    """The limit that explains which questions the log has, where one does.
+    """Return the limit that explains which questions the log has; None if there is none.
 
-    With limit 3 every subset that was asked has its first three questions in the log, or all that
-    it has.
+    With limit 3, the log has the first three questions of every used subset, or all of a smaller
+    one.
     """
     subset_counts: list[tuple[int, int]] = []
     for matched_part in exams:
@@ -274,7 +274,7 @@ def _write_run(
     config: TaskConfig,
     report: bool,
 ) -> Imported:
-    """Write the run into a folder that will be at `home` once all is written."""
+    """Write the run into a temporary folder, which becomes `final_folder` when it is complete."""
     by_name = {job.exam.benchmark: job for job in jobs}
     digest = hashlib.sha256("".join(sorted(log.files.values())).encode()).hexdigest()
     comparisons: dict[str, dict[str, Any]] = {}
@@ -316,7 +316,7 @@ def _write_run(
 
 
 def _loss_notices(comparison: Mapping[str, Any]) -> Iterator[Notice]:
-    """What of the tool's rows is not in the results."""
+    """Yield notices about the tool's rows that are not in the results."""
     if missing := comparison["rows_missing"]:
         yield Notice("rows_missing", {"missing": missing, "whole": missing + comparison["rows"]})
     if unmatched_count := len(comparison["unmatched"]):
@@ -324,15 +324,15 @@ def _loss_notices(comparison: Mapping[str, Any]) -> Iterator[Notice]:
 
 
 def _pairs(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[Pair]:
-    """The journal lines of an exam in its order, each with the row it comes from."""
+    """Yield the journal records of an exam in its order, each with its row."""
     ids = (text_digest(sample.id) for sample in job.exam.samples)
     positions = DigestTable(ids, size=len(job.exam.samples))
     match_numbers = array("I", [0]) * job.units
-    """By unit: the number of the match that answers it, plus 1."""
+    """By unit: the number of its match, plus 1."""
     for number, match in enumerate(matched_part.matched, 1):
         position = positions.find(text_digest(matched_part.exam.samples[match.place].id))
         match_numbers[position * job.epochs + match.epoch] = number
-    del positions  # tens of megabytes of a long log
+    del positions  # frees tens of megabytes for a long log
     units = (unit for unit, number in enumerate(match_numbers) if number)
 
     def load_row(unit: int) -> tuple[int, _Matched, LogRow]:
@@ -372,9 +372,9 @@ def _describe_origin(
     exams: Sequence[_MatchedPart],
     unknown_rows: Sequence[Mapping[str, str]],
 ) -> None:
-    """Write into the manifest where the replies come from and what the tool made of them.
+    """Write the origin of the replies and the tool's own figures into the manifest.
 
-    Of each exam it says what the log tells, and no setting of Keju's: none was in force.
+    The settings of each exam are those of the log. Keju's own settings were not used.
     """
     by_name = {matched_part.exam.benchmark: matched_part.part for matched_part in exams}
     manifest.imported = True

@@ -1,4 +1,4 @@
-"""The tool's verdict beside Keju's, row by row."""
+"""Compares the tool's verdicts with Keju's, row by row."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from keju.interop.imports.matching import normalize_gold
 from keju.types import UNSCORED, Record, Sample
 
 EXCERPT = 160
-"""Characters of a reply's end that are shown beside the two verdicts."""
+"""The number of characters of a reply's end next to the two verdicts."""
 NO_ANSWERS = ("", "[invalid]", "[INVALID]", "No valid answer found")
-"""What tools say where they read no answer."""
+"""Texts that tools store if they read no answer."""
 TOLERANCE = 1e-6
-"""Scores that differ by less are the same."""
+"""Scores with a smaller difference are equal."""
 
 
 class Pair(NamedTuple):
-    """A row of the log, the question as it was shown, and the record made of it."""
+    """A row of the log, the question as it was shown, and the resulting record."""
 
     row: LogRow
     sample: Sample
@@ -29,7 +29,7 @@ class Pair(NamedTuple):
 
 
 class Comparison:
-    """The verdicts of a part side by side, row by row."""
+    """The verdicts of a part, by the tool and by Keju."""
 
     def __init__(self, part: Part, job: Job | None, exam: Exam) -> None:
         self._part = part
@@ -43,7 +43,7 @@ class Comparison:
         self._other_gold: Spool[dict[str, str]] = Spool(dict)
 
     def add(self, pair: Pair) -> None:
-        """Enter one row."""
+        """Add one row."""
         row, sample, record = pair
         self._matched += 1
         self._errors += record.reply.fault is not None
@@ -61,13 +61,14 @@ class Comparison:
             self._other_gold.append({"id": sample.id, "log": row.target, "data": sample.target})
 
     def document(self, unmatched: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-        """What ``import.json`` has of the part; its long lists are read when they are looked at.
+        """Return the part for ``import.json``. Its long lists are read only when they are used.
 
-        ``reported`` are the tool's own figures, over ``reported_n`` rows; ``rows_missing`` of its
-        rows are not in the log any more. ``tool_accuracy`` is the mean of the tool's verdicts on
-        the rows that were matched, and ``keju_accuracy`` that of Keju's over the same rows, by
-        reader, errors left out. ``answer_differences`` are rows that both score alike, for
-        different answers.
+        - ``reported`` are the tool's own figures over ``reported_n`` rows.
+        - ``rows_missing`` is the number of these rows that the log no longer has.
+        - ``tool_accuracy`` is the mean of the tool's verdicts on the matched rows.
+        - ``keju_accuracy`` is the mean of Keju's scores on the same rows, by reader, without
+          errors.
+        - ``answer_differences`` are rows with equal scores for different answers.
         """
         part, exam, readers = self._part, self._exam, self._readers
         return {
@@ -104,7 +105,7 @@ def _scores_differ(pair: Pair) -> bool:
 def _answers_differ(pair: Pair) -> bool:
     """Whether the tool and Keju read different answers.
 
-    A tool that tells none, or the whole reply, is not compared.
+    A tool that stores no answer, or the whole reply, is not compared.
     """
     reply = pair.record.reply
     if pair.row.answer in (None, reply.text) or reply.error is not None:

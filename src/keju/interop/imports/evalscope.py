@@ -1,4 +1,4 @@
-"""EvalScope 1.x: ``predictions/MODEL/EXAM_SUBSET.jsonl`` and the reviews and reports beside it."""
+"""EvalScope 1.x: ``predictions/MODEL/EXAM_SUBSET.jsonl`` with its reviews and reports."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ REVIEWS, REPORTS, CONFIGS = "reviews", "reports", "configs"
 
 
 def find(source: Source) -> list[str]:
-    """The files of predictions."""
+    """Return the files of predictions."""
     files = [name for name in source.names if name.endswith(".jsonl")]
     return [name for name in files if {"index", "model_output"} <= source.first_object(name).keys()]
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
-    """The log of one run."""
+    """Return the log of one run."""
     members: dict[str, list[tuple[str, str]]] = {}
     models: set[str] = set()
     rows: dict[str, LogRows] = defaultdict(LogRows)
     for name in names:
         stem = PurePosixPath(name).stem
         task = find_task(TOOL, stem)
-        # EXAM_SUBSET is a subset of EXAM; a task that Keju has not is known by its stem.
+        # EXAM_SUBSET is a subset of EXAM. A task that Keju does not have is identified by its stem.
         exam = stem.removesuffix(f"_{task.subset}") if task.subset else stem
         members.setdefault(exam, []).append((name, task.subset))
         for row in _read_rows(source, name, task.subset, models):
@@ -80,15 +80,15 @@ def read(source: Source, names: Sequence[str]) -> Log:
 
 
 def _sibling_path(name: str, folder: str, file: str) -> str:
-    """The file of the same model in another folder of the run."""
+    """Return the path of the same model's file in another folder of the run."""
     path = PurePosixPath(name)
     return str(path.parents[min(2, len(path.parents) - 1)] / folder / path.parent.name / file)
 
 
 def _read_report(source: Source, files: Sequence[tuple[str, str]], exam: str) -> dict[str, Any]:
-    """The figures of the report, and how many rows they are about.
+    """Return the figures of the report, and the number of their rows.
 
-    Of a file that was given alone, what the report says of its subset.
+    For a single file, return the report's figures for its subset.
     """
     report = _sibling_path(files[0][0], REPORTS, f"{exam}.json")
     requested_subsets = {subset for _, subset in files}
@@ -109,18 +109,18 @@ def _read_report(source: Source, files: Sequence[tuple[str, str]], exam: str) ->
 
 
 class _Review(NamedTuple):
-    """What EvalScope made of a prediction."""
+    """EvalScope's verdict on a prediction."""
 
     target: str = ""
     answer: str | None = None
     verdict: float | None = None
     group: int | None = None
-    """The question's place; None where the review does not tell."""
+    """The question's position; None if the review does not have it."""
     epoch: int = 0
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> _Review:
-        """A row of the file of reviews."""
+        """Parse a row of the reviews file."""
         sample_score = row.get("sample_score") or {}
         score = sample_score.get("score") or {}
         values = score.get("value") or {}
@@ -139,7 +139,7 @@ class _Review(NamedTuple):
 
 
 class _Reviews:
-    """The reviews of a file by the index of their prediction; of several the last."""
+    """The reviews of a file by the index of their prediction; the last of several wins."""
 
     def __init__(self, source: Source, name: str) -> None:
         self._stored: Spool[_Review] = Spool(_Review)
@@ -151,7 +151,7 @@ class _Reviews:
             self._stored.append(_Review.of(row))
 
     def get(self, index: Any) -> _Review:
-        """The review of a prediction; an empty one where there is none."""
+        """Return the review of a prediction, or an empty one."""
         number = self._table.find(text_digest(repr(index)))
         return self._stored[self._places[number]] if number >= 0 else _Review()
 

@@ -27,20 +27,20 @@ from keju.types import Reply
 TOOL = "inspect"
 ARCHIVE = ".eval"
 DETECTED_IN = 2000
-"""Bytes of a file in which the fields that make it a log stand."""
+"""The fields that identify a log are within this number of bytes."""
 HEADER, SAMPLES = "header.json", "samples/"
 
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Inspect's letters: correct, incorrect, partial, no answer."""
 
 HEADLINES = ("accuracy", "all", "mean")
-"""What scorers call the figure over all samples, the plainest first."""
+"""Scorers' names of the figure over all samples, the plainest first."""
 SUBSET_KEYS = ("dataset_name", "subset", "subject", "category")
-"""Where tasks keep the subset in a sample's metadata."""
+"""Keys of a sample's metadata in which tasks store the subset."""
 
 
 def find(source: Source) -> list[str]:
-    """The log files."""
+    """Return the log files."""
     archives = [name for name in source.names if name.endswith(ARCHIVE)]
     starts = {n: source.start(n, DETECTED_IN) for n in source.names if n.endswith(".json")}
     marks = (b'"eval"', b'"status"', b'"task')
@@ -48,7 +48,7 @@ def find(source: Source) -> list[str]:
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
-    """The logs of one model, a part for each."""
+    """Return the logs of one model, with a part for each."""
     logs = [_open_log(source, name) for name in names]
     models = {str((log.get("eval") or {}).get("model") or "unknown") for log, _ in logs}
     source.refuse_several_models(models)
@@ -59,7 +59,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
 
 
 def _open_log(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
-    """A log without its samples, and these; those of an archive are read one by one."""
+    """Return a log without its samples, and its samples, which are read one by one."""
     if not name.endswith(ARCHIVE):
         log = source.mapping(name)
         return log, log.pop("samples", None) or ()
@@ -69,7 +69,7 @@ def _open_log(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mappi
         raise DataError("import_unfinished", path=source.root / name, entry=HEADER)
 
     def read_entry(entry: str) -> dict[str, Any]:
-        """The JSON object in an entry."""
+        """Return the JSON object in an entry."""
         where, content = f"{source.root / name}, {entry}", archive.read(entry)
         try:
             document = parse_json(content, LOG)
@@ -94,7 +94,7 @@ def _read_part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str,
     ]
 
     def rank(figure: tuple[str, float]) -> int:
-        """The overall accuracy first; where it is grouped it is called ``all``."""
+        """Put the overall accuracy first. For grouped metrics its name is ``all``."""
         metric_name = figure[0].rpartition(" ")[2]
         return HEADLINES.index(metric_name) if metric_name in HEADLINES else len(HEADLINES)
 
@@ -134,7 +134,7 @@ def _read_rows(
             question=question,
             prompt=prompt_of(sample.get("messages")),
             choices=tuple(map(str, sample.get("choices") or ())),
-            # Some tasks write the gold answer as the line that they ask for.
+            # Some tasks store the gold answer as a line in the requested form.
             target=str(target or "").removeprefix("ANSWER: "),
             answer=text_or_none(score.get("answer")),
             verdict=GRADES.get(grade) if isinstance(grade, str) else number(grade),

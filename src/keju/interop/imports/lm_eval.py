@@ -32,7 +32,7 @@ _RESULTS = re.compile(r"results_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+)\.json$")
 
 
 class _File(NamedTuple):
-    """The samples of one task, and the results beside them."""
+    """The samples of one task, and the results of the same run."""
 
     name: str
     task: str
@@ -41,12 +41,12 @@ class _File(NamedTuple):
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """How the task was put."""
+        """The task's configuration."""
         return (self.results.get("configs") or {}).get(self.task) or {}
 
 
 def find(source: Source) -> list[str]:
-    """The files of samples; for a file of results those of the same run."""
+    """Return the files of samples; for a file of results, those of the same run."""
     if source.is_single and (match := _RESULTS.search(source.names[0])):
         return source.siblings(source.names[0], f"samples_*_{match['time']}.jsonl")
     files = [name for name in source.names if _SAMPLES.search(name)]
@@ -54,7 +54,7 @@ def find(source: Source) -> list[str]:
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
-    """The log of one run."""
+    """Return the log of one run."""
     files_by_task: dict[str, str] = {}
     models: set[str] = set()
     version = ""
@@ -86,12 +86,15 @@ def read(source: Source, names: Sequence[str]) -> Log:
 
 
 def _reading_key(task: Task) -> tuple[str, ...]:
-    """Equal for tasks that are read in the same way and so are one part; empty if Keju has none."""
+    """Return a key that is equal for tasks with the same reading; empty if Keju has no such exam.
+
+    Tasks with the same key become one part.
+    """
     return (task.benchmark, task.facts.protocol, task.facts.reader) if task.facts else ()
 
 
 def _read_part(source: Source, task: Task, files: Sequence[_File]) -> Part:
-    """Files of one reading, with the rows of the filter that the headline has."""
+    """Return the files with one reading as a part, with the rows of the headline's filter."""
     reported, n = _read_figures(source, _reading_key(task), files) if task.facts else ({}, None)
     headline = next(iter(reported), "").partition(",")[2]
     rows = [_read_rows(source, file, headline) for file in files]
@@ -110,16 +113,16 @@ def _read_part(source: Source, task: Task, files: Sequence[_File]) -> Part:
 def _read_figures(
     source: Source, kind: tuple[str, ...], files: Sequence[_File]
 ) -> tuple[dict[str, float], int | None]:
-    """The tool's figures, all filters of them, and how many questions they are about.
+    """Return the tool's figures for all filters, and the number of their questions.
 
-    They are those of the group that the tasks belong to. Where there is none, or none with that
-    filter, they are the means over its tasks, each weighing as many questions as were put. The
-    group's filter comes first, since it is the tool's headline.
+    They come from the group of the tasks. Without a group, or with another filter, they are the
+    means over its tasks, weighted by number of questions. The group's filter comes first, because
+    it is the tool's headline.
     """
     results = files[0].results
     by_task, sizes = results.get("results") or {}, results.get("n-samples") or {}
     tasks = {file.task for file in files}
-    if not source.is_single:  # also those whose files are not there any more
+    if not source.is_single:  # include tasks whose files no longer exist
         tasks |= {name for name in by_task if _reading_key(find_task(TOOL, name)) == kind}
     groups: Mapping[str, Any] = results.get("groups") or {}
     group = next((name for name in groups if tasks <= _tasks_of_group(results, name)), "")
@@ -138,12 +141,12 @@ def _read_figures(
 
 
 def _is_figure(name: str, value: Any) -> bool:
-    """Whether this is a figure, such as ``exact_match,get-answer``, and not its error."""
+    """Whether this is a figure, such as ``exact_match,get-answer``, and not its standard error."""
     return "," in name and "stderr" not in name and number(value) is not None
 
 
 def _tasks_of_group(results: Mapping[str, Any], group: str) -> set[str]:
-    """The tasks of a group, and of the groups in it."""
+    """Return the tasks of a group and of its subgroups."""
     members = (results.get("group_subtasks") or {}).get(group)
     return (
         set().union(*(_tasks_of_group(results, name) for name in members)) if members else {group}
@@ -151,7 +154,8 @@ def _tasks_of_group(results: Mapping[str, Any], group: str) -> set[str]:
 
 
 def _read_rows(source: Source, file: _File, headline: str) -> LogRows:
-    """The rows of one filter, that of the headline or else the first; all have the same replies."""
+    """Return the rows of the headline's filter, or else of the first. All filters have the same
+    replies."""
     by_filter: dict[Any, LogRows] = {}
     for where, row in source.jsonl(file.name):
         if not {"doc_id", "doc", "resps"} <= row.keys():
@@ -201,9 +205,9 @@ def _read_replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[L
 
 
 def _parse_responses(resps: Any) -> list[Reply]:
-    """The replies of a sample; one that is an error where the request failed and none is there.
+    """Return the replies of a sample; an error if the request failed and there is none.
 
-    Log-likelihoods, ``[[[value, is_greedy]], …]`` by option, are those of the options' labels.
+    Log-likelihoods, ``[[[value, is_greedy]], …]`` by option, become those of the options' labels.
     """
     first_response = resps[0] if isinstance(resps, list) and resps else None
     if isinstance(first_response, list) and first_response and isinstance(first_response[0], list):

@@ -1,7 +1,7 @@
-"""Which question a row of a log answers, by the strongest key it has.
+"""Finds the question that a row of a log answers, by the strongest available key.
 
-In this order: the question's own id; the position inside its subset; the question's exact text;
-its text inside the prompt. Ids and positions are believed only where the text agrees.
+The keys, in order: the question's own id; the position inside its subset; the exact text of the
+question; its text inside the prompt. Ids and positions count only if the text agrees.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from keju.interop.imports.log import LogRow
 from keju.types import LABELS, Sample
 
 SEPARATORS = (") ", ". ", ": ", "、", "．", " ")
-"""What stands between a label and its option; before the label an opening bracket may stand."""
+"""Separators between a label and its option. An opening bracket may come before the label."""
 
 
 def collapse_whitespace(text: str) -> str:
-    """`text` with every run of white space as one blank."""
+    """Return `text` with every run of white space as one space."""
     return " ".join(text.split())
 
 
 def find_order(row: LogRow, sample: Sample) -> tuple[int, ...] | None:
-    """The permutation behind the options as `row` shows them, in terms of the data.
+    """Return the permutation of the options in `row`, relative to the data.
 
-    As in `Sample.order`; empty where nothing was permuted. None where the options shown are not
-    those of `sample`.
+    The format is that of `Sample.order`; it is empty if nothing was permuted. Return None if the
+    options are not those of `sample`.
     """
-    # Where the options stand in the question, "(A) first", no order of them is free.
+    # If the question contains its options, as in "(A) first", their order is fixed.
     if not sample.choices or f"({LABELS[0]}) {sample.choices[0]}" in sample.text:
         return sample.order
     choices = [collapse_whitespace(choice) for choice in sample.choices]
@@ -53,7 +53,7 @@ def find_order(row: LogRow, sample: Sample) -> tuple[int, ...] | None:
 def _find_permutation(
     displayed_options: Sequence[str], choices: Sequence[str]
 ) -> tuple[int, ...] | None:
-    """For each option shown its place among `choices`; equal options keep their order."""
+    """Return the index in `choices` of each displayed option. Equal options keep their order."""
     if sorted(displayed_options) != sorted(choices):
         return None
     remaining_indices = list(range(len(choices)))
@@ -66,7 +66,7 @@ def _find_permutation(
 def _find_displayed_order(
     prompt: str, question: str, choices: Sequence[str]
 ) -> tuple[int, ...] | None:
-    """The order of the labelled options after the question; that of the data if none is shown."""
+    """Return the order of the labelled options after the question; the data's if none are shown."""
     tail = collapse_whitespace(prompt)
     tail = f" {tail[tail.rfind(question) + len(question) :]} " if question in tail else f" {tail} "
     displayed_options = []
@@ -78,7 +78,7 @@ def _find_displayed_order(
             for opening in (" ", " (")
             if f"{opening}{label}{separator}{choice} " in tail
         ]
-        if matching_choices:  # the longest, since one option may begin like another
+        if matching_choices:  # take the longest, because one option may begin like another
             displayed_options.append(max(matching_choices, key=len))
     return (
         _find_permutation(displayed_options, choices)
@@ -88,31 +88,31 @@ def _find_displayed_order(
 
 
 OPTIONS = "\nOptions:"
-"""Where the options begin in a question that holds them: ``Which?\\nOptions:\\n(A) one``."""
+"""The start of the options in a question that contains them: ``Which?\\nOptions:\\n(A) one``."""
 HEAD = 24
-"""Characters by which a question is first looked for inside a prompt."""
+"""The number of characters that are used to find a question inside a prompt."""
 FILTER = 1 << 24
-"""Bits that tell what is no head."""
+"""The number of bits of a filter that rejects texts that are not a head."""
 
 
 class Match(NamedTuple):
-    """A row with its question, or why there is none."""
+    """A row with its question, or the reason why there is none."""
 
     row: LogRow
     place: int | None
     """The position of the sample in the exam."""
     order: tuple[int, ...] = ()
-    """The permutation under which the options were shown."""
+    """The permutation with which the options were shown."""
     reason: str = ""
     """A code of the catalogues."""
     number: int = -1
-    """That of the question in its epoch, in the order in which they were first matched."""
+    """The number of the question in its epoch, in the order in which they were first matched."""
 
 
 class Matcher:
-    """Finds the questions of one exam, of which it holds digests alone.
+    """Finds the questions of one exam. It stores only digests of them.
 
-    What finds them is made when it is first needed: many logs name an id in every row.
+    Each index is built when it is first needed, because many logs have an id in every row.
     """
 
     def __init__(self, exam: Exam) -> None:
@@ -134,13 +134,13 @@ class Matcher:
 
     @cached_property
     def _places(self) -> dict[Subset, array[int]]:
-        """By subset: the positions that its questions say they have, where they were looked at."""
+        """The positions of the questions in each subset, as far as they were needed."""
         return {}
 
     def match(self, row: LogRow) -> Match:
-        """The question of `row`, and the order in which its options were shown.
+        """Return the question of `row`, and the order in which its options were shown.
 
-        Of several questions with the same text the first that no row has answered is taken.
+        If several questions have the same text, the first without an answer is used.
         """
         subset = (
             normalize_subset(row.subset) if normalize_subset(row.subset) in self._subsets else ""
@@ -149,7 +149,7 @@ class Matcher:
         candidates = [place] if place is not None else []
         if (
             not candidates
-        ):  # the questions of the row's very text; else the one that ends last in it
+        ):  # the questions with exactly this text; else the one that ends last in it
             candidates = self._filter_by_subset(
                 self._texts.find_exact(collapse_whitespace(row.question)), subset
             )
@@ -170,7 +170,8 @@ class Matcher:
         return Match(row, None, reason="import_no_question" if has_key else "import_nameless_row")
 
     def _rank(self, match: Match) -> tuple[bool, bool]:
-        """Smaller for a question that is still free, and for one with the log's gold answer."""
+        """Return a smaller key for a question with the log's gold answer, and for an unanswered
+        one."""
         sample = as_shown(self._exam.samples[match.place or 0], match.order)
         has_other_gold = bool(match.row.target) and normalize_gold(
             match.row.target
@@ -178,7 +179,7 @@ class Matcher:
         return has_other_gold, self._answered.find(_question_key(match)) >= 0
 
     def _find_by_key(self, row: LogRow, subset: str) -> int | None:
-        """The question by its id or position, where the text agrees."""
+        """Return the question by its id or position, if the text agrees."""
         index = None
         if row.keys:
             with suppress(KeyError):
@@ -194,7 +195,7 @@ class Matcher:
         return None
 
     def _find_by_position(self, name: str, position: int) -> int | None:
-        """The question that says it has this position in a subset."""
+        """Return the question with this position in a subset."""
         samples = self._exam.samples
         for subset in self._subsets[name]:
             index = subset.start + position
@@ -208,7 +209,8 @@ class Matcher:
         return None
 
     def _agrees(self, row: LogRow, index: int, *, needs_text: bool = False) -> bool:
-        """Whether the row's text is that of the question; with `certain` it must have one."""
+        """Whether the row has the question's text. With `needs_text`, a row without text does not
+        agree."""
         if not row.question and not row.prompt:
             return not needs_text
         row_text = collapse_whitespace(row.question or row.prompt)
@@ -222,7 +224,7 @@ class Matcher:
         ]
 
     def _find_in_text(self, row_text: str, subset: str) -> list[int]:
-        """The questions that end last in `asked`, after all worked examples."""
+        """Return the questions that end last in `row_text`, after all worked examples."""
         end_positions: dict[int, int] = {}
         for index in self._filter_by_subset(sorted(self._texts.find_contained(row_text)), subset):
             for form in question_texts(self._exam.samples[index]):  # the whole text counts more
@@ -235,7 +237,7 @@ class Matcher:
 
 
 def _index(numbers: array[int], number: int) -> int:
-    """Where a number stands; ValueError if it does not. They ascend but in shuffled exams."""
+    """Return the index of a number; ValueError if it is missing. Numbers ascend unless shuffled."""
     place = bisect_left(numbers, number)
     if place < len(numbers) and numbers[place] == number:
         return place
@@ -243,27 +245,27 @@ def _index(numbers: array[int], number: int) -> int:
 
 
 def _question_key(match: Match) -> bytes:
-    """What tells the questions of different epochs apart."""
+    """Return a key that is different for questions of different epochs."""
     return text_digest(f"{match.place} {match.row.epoch}")
 
 
 def question_texts(sample: Sample) -> tuple[str, str]:
-    """A question as rows may have it: without the options that it holds, and whole."""
+    """Return a question's texts in logs: without the options that it contains, and complete."""
     return collapse_whitespace(sample.text.partition(OPTIONS)[0]), collapse_whitespace(sample.text)
 
 
 class Texts:
-    """The questions of an exam by their texts: about fifty bytes each."""
+    """The questions of an exam by their texts, with about fifty bytes each."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self._samples = samples
         self._table = DigestTable(size=len(samples))
         self._last_entries = array("I")
-        """By text: the last entry of it, plus 1."""
+        """By text: its last entry, plus 1."""
         self._entries = array("I")
         """By entry: the question."""
         self._previous_entries = array("I")
-        """By entry: the one before it of the same text, plus 1; 0 for the first."""
+        """By entry: the previous entry with the same text, plus 1; 0 for the first."""
         for index, sample in enumerate(samples):
             for form in dict.fromkeys(question_texts(sample)):
                 number = self._table.add(text_digest(form))
@@ -274,7 +276,7 @@ class Texts:
                 self._last_entries[number] = len(self._entries)
 
     def find_exact(self, text: str) -> list[int]:
-        """The questions of exactly this text, in their order."""
+        """Return the questions with exactly this text, in their order."""
         number, indices = self._table.find(text_digest(text)), []
         entry = self._last_entries[number] if number >= 0 else 0
         while entry:
@@ -283,10 +285,11 @@ class Texts:
         return indices[::-1]
 
     def find_contained(self, text: str) -> set[int]:
-        """The questions whose text stands in `asked`: found by their heads, then by their lengths.
+        """Return the questions whose text is contained in `text`.
 
-        For example with the questions ``What is 2 plus 2?`` and ``What is 2 plus 33?``: where the
-        head of both stands, the texts of their two lengths, 17 and 18, are looked up there.
+        They are found by their heads, then by their lengths. For example, ``What is 2 plus 2?`` and
+        ``What is 2 plus 33?`` have the same head. Where this head occurs, texts of both lengths, 17
+        and 18, are looked up.
         """
         indices: set[int] = set()
         heads = self._heads
@@ -303,14 +306,14 @@ class Texts:
 
 
 class Heads:
-    """How questions begin, and which lengths those have that begin alike."""
+    """The beginnings of questions, and the lengths of the questions with each beginning."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self._filter = bytearray(FILTER // 8)
-        """A bit for the hash of each head: nearly all that is no head is told apart by it."""
+        """A bit for the hash of each head. It rejects nearly all texts that are not a head."""
         self._table = DigestTable(size=len(samples))
         self._masks = array("Q")
-        """By head: a bit for each length that its texts have, modulo 64."""
+        """By head: a bit for each length of its texts, modulo 64."""
         lengths: set[int] = set()
         sizes: set[int] = set()
         for sample in samples:
@@ -326,11 +329,11 @@ class Heads:
                 lengths.add(len(form))
                 self._masks[number] |= 1 << len(form) % 64
         self.sizes = sorted(sizes)
-        """Characters that heads have: `HEAD`, or fewer where the question is shorter."""
+        """The lengths of heads: `HEAD`, or less for shorter questions."""
         self._lengths = [sorted(n for n in lengths if n % 64 == bit) for bit in range(64)]
 
     def lengths_behind(self, head: str) -> Iterator[int]:
-        """The lengths that texts with this head may have."""
+        """Yield the possible lengths of texts with this head."""
         place = hash(head) % FILTER
         if not self._filter[place >> 3] >> (place & 7) & 1:
             return
@@ -342,10 +345,10 @@ class Heads:
 
 
 def normalize_subset(subset: str) -> str:
-    """A subset's name in one spelling."""
+    """Return a subset's name in one spelling."""
     return subset.casefold().replace("_", " ").replace("-", " ").strip()
 
 
 def normalize_gold(target: str) -> str:
-    """A gold answer in one spelling, to see whether two data sets agree."""
+    """Return a gold answer in one spelling, to compare two data sets."""
     return target.strip().strip("()").casefold()

@@ -1,13 +1,13 @@
-"""OpenCompass: ``predictions/MODEL/DATASET.json`` and the results beside it.
+"""OpenCompass: ``predictions/MODEL/DATASET.json`` with its results.
 
-A dataset may be split over ``DATASET_0.json``, ``DATASET_1.json``, …; one that was never finished
-is ``tmp_DATASET.jsonl``. Results have verdicts by row unless the user turned them off: a list by
-question where the evaluator judged the rows, an object by row where only the answers it compared
-are known.
+A dataset may be split over ``DATASET_0.json``, ``DATASET_1.json``, …. An unfinished one is
+``tmp_DATASET.jsonl``. Results have verdicts by row unless the user disabled them. They are a list
+by question if the evaluator judged the rows, or an object by row if only the compared answers are
+known.
 
-For logs that were written without verdicts, the rules of OpenCompass 0.5 decide on a reply: those
-of the dataset's standard configuration, faults included. What a rule gives is believed only where
-it adds up to the figure that the log reports.
+For logs without verdicts, the rules of OpenCompass 0.5 judge the replies. They are the rules of the
+dataset's standard configuration, including their faults. Their verdicts count only if they add up
+to the figure in the log.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _WORD = re.compile(r"(yes|no|true|false)\b", re.IGNORECASE)  # "Yes, it is" give
 _LISTED_NUMBERS = re.compile(r"\d\s*,\s*\d")  # "3, 5"
 _ANSWER_COLON = re.compile(r"ANSWER\s*:\s*([A-P])", re.IGNORECASE)  # "Answer: B" gives B
 DIRECT_GOLD = re.compile(r"([A-P])\. (.*)", re.DOTALL)
-"""``B. two cells``: without chain of thought the gold answer is the option with its label."""
+"""``B. two cells``: without a chain of thought, the gold answer is the option with its label."""
 
 
 def decide(rule: str, reply: str, gold: str) -> bool | None:
-    """Whether `reply` is right by the rule of that name; None where Keju knows none."""
+    """Whether `reply` is right by the rule of this name; None for an unknown rule."""
     if rule == "choice":
         return extract_choice(reply) == extract_choice(gold)
     if rule == "free form":
@@ -69,7 +69,7 @@ def decide(rule: str, reply: str, gold: str) -> bool | None:
 
 
 def extract_choice(text: str) -> str:
-    """The first label after the first marker: one in brackets, else any capital."""
+    """Return the first label after the first marker: one in brackets, else any capital letter."""
     pieces = text.split(_CHOICE_MARKER)
     part = pieces[1].strip() if len(pieces) > 1 else text
     if bracketed := _BRACKETED.search(part):
@@ -79,7 +79,7 @@ def extract_choice(text: str) -> str:
 
 
 def extract_free_form(text: str) -> str:
-    """The line after the last marker without full stop, bold type and commas between words."""
+    """Return the line after the last marker, without full stop, bold type and commas."""
     pieces = _FREE_MARKER.split(text)
     part = pieces[-1].strip() if len(pieces) > 1 else text
     line = part.split("\n")[0].strip()
@@ -94,7 +94,7 @@ def extract_free_form(text: str) -> str:
 
 
 def is_option(text: str, label: str, option: str) -> bool:
-    """Whether the first line is the label or the option; one that holds ``. `` is never met."""
+    """Whether the first line is the label or the option. An option with ``. `` never matches."""
     line = text.split("\n")[0].strip()
     return ". " not in option and line in (label, option.strip())
 
@@ -102,42 +102,42 @@ def is_option(text: str, label: str, option: str) -> bool:
 TOOL = "opencompass"
 RESULTS = "results"
 DETECTED_IN = 100
-"""Bytes of a file in which its first entry begins."""
+"""The first entry of a file begins within this number of bytes."""
 UNFINISHED = "tmp_"
-"""How the name of a file begins while its dataset is being asked."""
+"""The prefix of a file's name while its dataset is unfinished."""
 UNSPLIT = -1
-"""The number of a file that is no part of a split dataset."""
+"""The number of a file that is not part of a split dataset."""
 
 _FIRST = re.compile(rb'\s*\{\s*"\d+"\s*:\s*\{')
-"""How a file of predictions begins: ``{"0": {``."""
+"""The beginning of a file of predictions: ``{"0": {``."""
 _PART = re.compile(r"(.+)_(\d+)")
 """A part of a split dataset: ``DATASET_2``."""
 DIRECT_READER = "robust"
-"""For choices without chain of thought, where replies are a label alone."""
+"""The reader for choices without a chain of thought, where replies are only a label."""
 LABEL = "label: "
-"""What the log-likelihoods (as perplexities) of the options are filed under."""
+"""The prefix of keys for the options' log-likelihoods (as perplexities)."""
 _FIGURE = re.compile(r"(?:accuracy|score)(?: \(\d+ runs average\))?")
 """``accuracy``, ``score (4 runs average)``"""
 FULL_PERCENT = 100
 """Figures are percentages."""
 TOLERANCE = 1e-6
-"""Shares that differ by less are the same."""
+"""Shares with a smaller difference are equal."""
 VERDICT_KEYS = ("correct", "is_correct", "cascade_correct")
 ANSWER_KEYS = ("pred", "predictions")
 GOLD_KEYS = ("answer", "references", "ref")
-"""What the evaluators call the verdict, the answer they read and the one they compare it with."""
+"""The evaluators' keys for the verdict, the answer that they read, and the gold answer."""
 OTHER_SPLIT = "import_other_split"
-"""Why rows of a second split are left out."""
+"""The reason why rows of a second split are left out."""
 
 
 class Dataset(NamedTuple):
-    """What was asked under one abbreviation."""
+    """The predictions with one abbreviation."""
 
     abbreviation: str
     files: tuple[str, ...]
-    """Its predictions: one file, or the parts in their order."""
+    """Its predictions: one file, or the parts in order."""
     complete: bool
-    """Whether these are all of them, so that the results are about them."""
+    """Whether these are all files, so that the results apply to them."""
 
 
 class Entry(NamedTuple):
@@ -145,12 +145,12 @@ class Entry(NamedTuple):
 
     where: str
     number: int
-    """Its place in the dataset, all parts and repeats counted."""
+    """Its position in the dataset, counting all parts and repeats."""
     row: Mapping[str, Any]
 
 
 def find(source: Source) -> list[str]:
-    """The files of predictions."""
+    """Return the files of predictions."""
     files = []
     for name in source.names:
         if not source.is_single and PREDICTIONS not in PurePosixPath(name).parts[:-1]:
@@ -166,7 +166,7 @@ def find(source: Source) -> list[str]:
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
-    """The log of one run."""
+    """Return the log of one run."""
     models = {_model_name(name) for name in names}
     source.refuse_several_models(models)
     exams: dict[tuple[str, str], list[tuple[Dataset, Task]]] = {}
@@ -174,8 +174,8 @@ def read(source: Source, names: Sequence[str]) -> Log:
         task = find_task(TOOL, dataset.abbreviation)
         key = task.facts.name if task.facts else dataset.abbreviation
         exams.setdefault((task.benchmark, key), []).append((dataset, task))
-    # The parts of exams that Keju has come first. Of two splits of one exam, such as val and test,
-    # the one that needs no setting is read.
+    # The parts of Keju's exams come first. If an exam has two splits, such as val and test, the one
+    # that needs no setting is read.
     exams_without_split = {
         benchmark for (benchmark, _), [(_, task), *_] in exams.items() if _has_no_split(task)
     }
@@ -192,7 +192,8 @@ def read(source: Source, names: Sequence[str]) -> Log:
 
 
 def _model_name(name: str) -> str:
-    """The folders between ``predictions`` and the file; a model's abbreviation may have slashes."""
+    """Return the folders between ``predictions`` and the file; a model's abbreviation may have
+    slashes."""
     folder = PurePosixPath(name).parent
     if PREDICTIONS not in folder.parts:
         return folder.name
@@ -200,12 +201,12 @@ def _model_name(name: str) -> str:
 
 
 def _group_files(source: Source, names: Sequence[str]) -> list[Dataset]:
-    """The files by dataset; UsageError where two runs have the same one."""
+    """Return the files by dataset; UsageError if two runs have the same one."""
     files_by_dataset: dict[str, dict[str, dict[int, str]]] = {}
     for name in sorted(names, key=_is_unfinished):
         abbreviation, part = PurePosixPath(name).stem.removeprefix(UNFINISHED), UNSPLIT
         part_match, results_path = _PART.fullmatch(abbreviation), _results_path(name, abbreviation)
-        # DATASET_2 with results of its own is the name of a dataset, not a part of one.
+        # DATASET_2 with its own results is a dataset's name, not a part.
         if part_match is not None and (results_path == name or not source.has(results_path)):
             abbreviation, part = part_match[1], int(part_match[2])
         runs = files_by_dataset.setdefault(abbreviation, {})
@@ -222,7 +223,7 @@ def _is_unfinished(name: str) -> bool:
 
 
 def _make_dataset(source: Source, abbreviation: str, parts: Mapping[int, str]) -> Dataset:
-    """The files that OpenCompass would evaluate: the whole one, else the parts in order."""
+    """Return the files that OpenCompass would evaluate: the unsplit one or the parts."""
     unsplit_file = parts.get(UNSPLIT)
     if unsplit_file is not None and (len(parts) == 1 or not _is_unfinished(unsplit_file)):
         return Dataset(abbreviation, (unsplit_file,), not _is_unfinished(unsplit_file))
@@ -235,7 +236,7 @@ def _make_dataset(source: Source, abbreviation: str, parts: Mapping[int, str]) -
 def _read_part(
     source: Source, members: Sequence[tuple[Dataset, Task]], *, is_second_split: bool = False
 ) -> Part:
-    """One exam; with `second` it stands beside another split, which alone is read."""
+    """Return one exam. Rows of a second split are marked as left out."""
     rows: list[LogRow] = []
     figures: list[tuple[str, int, float]] = []
     judged_counts: list[int] = []
@@ -259,7 +260,7 @@ def _read_part(
         rows = [replace(row, note=OTHER_SPLIT) for row in rows]
     reported: dict[str, float] = {}
     if len(figures) == len(members):
-        # The figure over all datasets, each weighing as many rows as were judged.
+        # The figure over all datasets, each weighted by its number of judged rows.
         total = sum(weight for _, weight, _ in figures)
         reported[figures[0][0]] = sum(weight * value for _, weight, value in figures) / total
     part = Part(
@@ -277,19 +278,19 @@ def _has_no_split(task: Task) -> bool:
 
 
 def rule_of(task: Task) -> str:
-    """The name of OpenCompass's rule for a task; empty where Keju knows none."""
+    """Return the name of OpenCompass's rule for a task; empty if Keju knows none."""
     rules = task.facts.rules if task.facts else {}
     return rules.get(task.subset, rules.get("", ""))
 
 
 def _results_path(name: str, abbreviation: str) -> str:
-    """Where the results of a dataset are, given one of its files of predictions."""
+    """Return the path of a dataset's results, given one of its files of predictions."""
     folder = [RESULTS if p == PREDICTIONS else p for p in PurePosixPath(name).parent.parts]
     return str(PurePosixPath(*folder, f"{abbreviation}.json"))
 
 
 def _read_figure(results: Mapping[str, Any]) -> tuple[str, float] | None:
-    """The headline of a dataset: its name and value."""
+    """Return the headline of a dataset: its name and value."""
     for metric in results:
         value = number(results[metric])
         if _FIGURE.fullmatch(metric) and value is not None:
@@ -298,14 +299,14 @@ def _read_figure(results: Mapping[str, Any]) -> tuple[str, float] | None:
 
 
 def _count_judged(details: Any) -> int:
-    """How many rows the evaluator lists; 0 where it was told not to."""
+    """Return the number of rows that the evaluator lists; 0 if lists were disabled."""
     if isinstance(details, Mapping):
         return sum(key.isdecimal() for key in details)
     return len(details) if isinstance(details, list) else 0
 
 
 def _read_entries(source: Source, dataset: Dataset) -> list[Entry]:
-    """The predictions of a dataset in the order of its questions."""
+    """Return the predictions of a dataset in the order of its questions."""
     entries: list[Entry] = []
     for name in dataset.files:
         previous_count = len(entries)
@@ -347,7 +348,7 @@ def _read_rows(
 
 
 def _count_questions(entries: Sequence[Entry]) -> int:
-    """How many questions there are: a dataset that is run n times lists all of them n times."""
+    """Return the number of questions: a dataset that is run n times lists all of them n times."""
     last_number = max((entry.number for entry in entries), default=0)
     if last_number >= len(entries):
         return last_number + 1
@@ -359,13 +360,13 @@ def _count_questions(entries: Sequence[Entry]) -> int:
 
 
 def _read_prompt(row: Mapping[str, Any]) -> str:
-    """What was asked; up to 0.2 rows of perplexities have it under each option alone."""
+    """Return the prompt. Up to version 0.2, rows of perplexities have it only under each option."""
     option: Mapping[str, Any] = next((row[key] for key in row if key.startswith(LABEL)), {})
     return prompt_of(row.get("origin_prompt", option.get("testing input")))
 
 
 def _read_detail(details: Any, place: int, size: int) -> dict[str, Any]:
-    """What the evaluator says of one row: listed by question, or filed under the row's number."""
+    """Return the evaluator's facts about one row, listed by question or by the row's number."""
     epoch = place // size
     if isinstance(details, list):
         detail = details[place % size] if place % size < len(details) else {}
@@ -389,10 +390,10 @@ def _find_verdicts(
     figure: tuple[str, float] | None,
     rule: str,
 ) -> list[float | None]:
-    """The evaluator's verdicts; else the first others that add up to the figure it reports.
+    """Return the evaluator's verdicts, or else others that add up to its figure.
 
-    Those are the comparison of the answers it lists, and its rule applied to the replies, whole
-    or without their thoughts.
+    The others are the comparison of the listed answers, and the rule applied to the replies, with
+    or without their reasoning. The first of these that adds up is used.
     """
     evaluator_verdicts = [number(_first_value(detail, VERDICT_KEYS)) for detail in details]
     if any(verdict is not None for verdict in evaluator_verdicts):
@@ -417,7 +418,7 @@ def _find_verdicts(
 
 
 def _compare_answers(entry: Entry, detail: Mapping[str, Any]) -> float | None:
-    """Whether the answer is the gold one, letter by letter."""
+    """Whether the answer equals the gold answer, character by character."""
     answer, gold = _first_value(detail, ANSWER_KEYS), _first_value(detail, GOLD_KEYS)
     if answer is None and _is_choice(entry.row):
         answer, gold = entry.row["prediction"], entry.row.get("gold")
@@ -425,7 +426,7 @@ def _compare_answers(entry: Entry, detail: Mapping[str, Any]) -> float | None:
 
 
 def _apply_rule(row: Mapping[str, Any], rule: str, *, with_thoughts: bool) -> float | None:
-    """What OpenCompass's rule makes of a reply, with or without its thoughts."""
+    """Return the verdict of OpenCompass's rule on a reply, with or without its reasoning."""
     text, gold = row["prediction"], row.get("gold")
     if not isinstance(text, str) or not isinstance(gold, str):
         return None
@@ -439,7 +440,7 @@ def _is_choice(row: Mapping[str, Any]) -> bool:
 
 
 def _read_reply(row: Mapping[str, Any], where: str) -> Reply:
-    """The reply; perplexities of the options become log-probabilities of their labels."""
+    """Return the reply. Perplexities of the options become log-probabilities of their labels."""
     options = {key[len(LABEL) :]: row[key] for key in row if key.startswith(LABEL)}
     if options:
         values = {label: option.get("PPL") for label, option in options.items()}

@@ -32,7 +32,7 @@ RESULTS, METADATA, TRACES = "results.jsonl", "metadata.json", "traces.jsonl"
 
 
 def find(source: Source) -> list[str]:
-    """The files of rollouts."""
+    """Return the files of rollouts."""
     results = [
         name
         for name in source.matching_names(RESULTS)
@@ -46,7 +46,7 @@ def find(source: Source) -> list[str]:
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
-    """The logs of one model, a part for each file."""
+    """Return the logs of one model, with a part for each file."""
     logs = [
         _read_traces(source, n) if n.endswith(TRACES) else _read_results(source, n) for n in names
     ]
@@ -69,14 +69,15 @@ def _find_exam_task(environment: str) -> Task:
 
 
 class _Epochs:
-    """For which time a question occurs in a log: each row is one more rollout of it."""
+    """Counts the occurrences of each question in a log: each row is one more rollout."""
 
     def __init__(self) -> None:
         self._table = DigestTable()
         self._counts = array("I")
 
     def next_epoch(self, question: Any) -> int:
-        """The epoch of the next row of a question; TypeError if this names none, as a list."""
+        """Return the epoch of the next row of a question; TypeError if it is not hashable, as a
+        list."""
         hash(question)
         number = self._table.add(text_digest(repr(question)))
         if number == len(self._counts):
@@ -112,7 +113,7 @@ def _read_results(source: Source, name: str) -> Log:
 
 
 def _count_rollouts(facts: Mapping[str, Any]) -> int | None:
-    """How many rollouts the run had."""
+    """Return the number of rollouts of the run."""
     examples, rollouts = facts.get("num_examples"), facts.get("rollouts_per_example")
     if not isinstance(examples, int) or not isinstance(rollouts, int) or examples < 1:
         return None
@@ -144,7 +145,7 @@ def _read_rollouts(source: Source, name: str) -> Iterator[LogRow]:
 
 
 def _sample_keys(info: Mapping[str, Any]) -> dict[str, Any]:
-    """The ids among a row's own facts; Keju's environments give the id of the sample."""
+    """Return the ids in a row's own facts. Keju's environments store the id of the sample."""
     ids = {key: info[key] for key in ("question_id", "capsule_uuid", "id") if info.get(key)}
     if "id" not in ids and isinstance(info.get("sample_id"), str):
         ids["id"] = info["sample_id"]
@@ -218,7 +219,7 @@ def _read_trace(
     prompt_messages = [node["message"] for node in nodes if not node.get("sampled")]
     answers = [node["message"] for node in nodes if node.get("sampled")]
     index = data.get("idx")
-    # The weighted sum of the rewards; nothing where scoring did not run.
+    # The weighted sum of the rewards; None if scoring did not run.
     rewards = list((trace.get("rewards") or {}).values())
     verdict = None
     if rewards and None not in rewards:

@@ -1,4 +1,4 @@
-"""Exact arithmetic for models: a parser of its own, on fractions, that cannot be made to hang."""
+"""Exact arithmetic for models: a parser for fractions with limits, so that it cannot hang."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from fractions import Fraction
 
 LONGEST_INPUT = 500
 MAX_DEPTH = 50
-"""Nested brackets and signs."""
+"""The deepest nesting of brackets and signs."""
 MAX_BITS = 4096
-"""Size of the largest numerator or denominator, about 1,200 digits."""
+"""The size of the largest numerator or denominator, about 1,200 digits."""
 EXACT_DIGITS = 30
 ROUNDED_DIGITS = 12
 
@@ -28,17 +28,18 @@ _LEVELS: tuple[dict[str, Callable[[Fraction, Fraction], Fraction | int]], ...] =
         "%": operator.mod,
     },
 )
-"""What binds less comes first; signs and powers bind more than all of these."""
+"""Operators by precedence, the lowest first. Signs and powers have a higher one."""
 
 
 class CalculatorError(Exception):
-    """The expression has no value; the message tells the model why."""
+    """The expression has no value. The message tells the model why."""
 
 
 def calculate(expression: str) -> str:
-    """The exact value of an expression of numbers, + - * / // % **, and brackets.
+    """Return the exact value of an expression of numbers, + - * / // % **, and brackets.
 
-    A value whose decimals end is written out; any other is given as a fraction and rounded.
+    A finite decimal is written in full. Any other value is written as a fraction, with a rounded
+    value.
     """
     if len(expression) > LONGEST_INPUT:
         raise CalculatorError(f"the expression is longer than {LONGEST_INPUT} characters")
@@ -57,18 +58,19 @@ def calculate(expression: str) -> str:
 
 
 class _Parser:
-    """Recursive descent; the usual precedence, ** binds to the right and before a sign."""
+    """A recursive descent parser with the usual precedence; ** binds to the right and before a
+    sign."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens[::-1]
-        """What is left, the next one last."""
+        """The remaining tokens, the next one last."""
         self._depth = 0
 
     def _pop_if(self, *signs: str) -> str:
         return self.tokens.pop() if self.tokens and self.tokens[-1] in signs else ""
 
     def parse_operation(self, level: int = 0) -> Fraction:
-        """Sums of products of what `_signed` reads."""
+        """Parse sums of products of signed values."""
         if level == len(_LEVELS):
             return self._parse_signed()
         value = self.parse_operation(level + 1)

@@ -1,7 +1,7 @@
-"""An exam whose replies come from elsewhere: prompts go out, readings come in.
+"""An exam whose replies come from elsewhere: it gives out prompts and grades replies.
 
-Nothing here knows verifiers. The exam is made ready, rendered, read and judged by the same code
-as in ``keju eval``, so that the same reply is worth the same.
+This module does not depend on verifiers. The same code as in ``keju eval`` prepares, renders, reads
+and judges the exam, so that the same reply gets the same score.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from keju.types import OUTCOMES, Message, Reading, Record, Reply, Sample
 logger = logging.getLogger(__name__)
 
 MODEL = "policy"
-"""Stands for the model, whose name and address are verifiers' business."""
+"""A placeholder for the model: verifiers manages its name and address."""
 UNANSWERED = Reply(finish="length")
-"""The reply of a rollout that was stopped while it still called tools."""
+"""The reply of a rollout that was stopped during tool calls."""
 
 
 class Ungraded(KejuError):
-    """A reply that has no reward: the endpoint failed, or nobody could grade the answer."""
+    """A reply without a reward: the endpoint failed, or the answer could not be graded."""
 
 
 class ExamSpec(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What determines an exam; small enough to travel with every task."""
+    """The definition of an exam, small enough to be part of every task."""
 
     benchmark: str
     settings: dict[str, Any] = {}
-    """As ``dataset_args`` takes them."""
+    """In the form of ``dataset_args``."""
     data_dir: str | None = None
     limit: int | float | None = None
     """Questions of each subset, or a share of them."""
@@ -50,11 +50,11 @@ class ExamSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     agent: dict[str, Any] = {}
     """Limits of a model that acts, as in the settings of a run."""
     sandbox: dict[str, Any] = {}
-    """Where its code runs."""
+    """Where the model's code runs."""
 
 
 def open_exam(spec: ExamSpec) -> ExternalExam:
-    """The exam of `spec`, loaded once in a process; raises KejuError in one line."""
+    """Return the exam of `spec`, loaded once in a process; KejuError has one line."""
     return _open_encoded(msgspec.json.encode(spec, order="sorted"))
 
 
@@ -64,7 +64,7 @@ def _open_encoded(encoded: bytes) -> ExternalExam:
 
 
 class ExternalExam:
-    """Hands out the questions of an exam and reads what comes back."""
+    """Gives out the questions of an exam and grades the replies."""
 
     def __init__(self, spec: ExamSpec) -> None:
         benchmark = registry.get(spec.benchmark)
@@ -91,9 +91,9 @@ class ExternalExam:
         for note in (*self.exam.data.notes, *(w.text() for w in self.exam.warnings)):
             logger.info("%s: %s", name, note)
         self.sampling = BodyBuilder(MODEL).fields(self._job.sampling)
-        """How the protocol decodes, as the fields of a chat request."""
+        """The protocol's sampling, as the fields of a chat request."""
         self.readers = self._job.readers
-        """The reader of the headline, and those beside it."""
+        """The reader of the headline, and the secondary ones."""
         self._positions = {sample.id: place for place, sample in enumerate(self.exam.samples)}
         self._judge: Judge | None = None
         if arrangement.judge is not None:
@@ -102,14 +102,14 @@ class ExternalExam:
         self._tool_loop: asyncio.Future[ToolLoop] | None = None
 
     def sample(self, sample_id: str) -> Sample:
-        """A question by its id."""
+        """Return a question by its id."""
         return self.exam.samples[self._positions[sample_id]]
 
     async def open_tool_loop(self) -> ToolLoop | None:
-        """How a model acts in this exam; None where it only answers.
+        """Return the tool loop of this exam; None if the model only answers.
 
-        What it works with is started once, for all rollouts until `close`. ConfigError or
-        UsageError, in one line, where that is not possible: no data, no sandbox.
+        Its resources are started once, for all rollouts until `close`. Raise ConfigError or
+        UsageError with one line if that fails: no data, no sandbox.
         """
         if self.exam.notebook is None:
             return None
@@ -128,14 +128,15 @@ class ExternalExam:
         return loop
 
     def messages(self, sample: Sample) -> list[Message]:
-        """The prompt of one question as chat turns, the system's first."""
+        """Return the prompt of one question as chat turns, the system's first."""
         prompt = self.exam.render(sample)
         return [*prompt.prefix.messages, Message("user", prompt.text)]
 
     async def grade(self, sample_id: str, reply: Reply) -> tuple[Reading, ...]:
-        """What the protocol's reader and the one beside it make of a reply, in that order.
+        """Return the readings of a reply by the protocol's reader and the secondary one, in that
+        order.
 
-        Raises Ungraded where there is no grade, rather than calling that 0.
+        Raise Ungraded if there is no grade, instead of scoring the reply as 0.
         """
         position = self._positions[sample_id]
         readings = self._job.grade(position, reply)
@@ -151,10 +152,10 @@ class ExternalExam:
     async def _apply_judge(
         self, judge: Judge, position: int, reply: Reply, readings: tuple[Reading, ...]
     ) -> tuple[Reading, ...]:
-        """The readings with the judge's verdict where it counts.
+        """Return the readings with the judge's verdict, if the judge decides.
 
-        A judge that fails raises: an answer is never worth 0 because of its judge. There are at
-        most as many calls at once as the judge's settings allow, however many rollouts wait.
+        A judge that fails raises an error: an answer never gets 0 because of its judge. The judge's
+        settings limit the number of simultaneous calls, however many rollouts wait.
         """
         name, sample_id = self.exam.benchmark, self.exam.samples[position].id
         record = Record(bench=name, id=sample_id, hash="", reply=reply, readings=readings)
@@ -172,13 +173,13 @@ class ExternalExam:
             if exchange.reply.error is None:
                 return submission.apply_verdict(exchange.readings[0].answer.value)
             problem: object = exchange.reply.error.message
-        except KejuError as error:  # the judge's endpoint is given up
+        except KejuError as error:  # the judge's endpoint was given up
             problem = error
         values = {"name": judge.task.model, "id": sample_id, "problem": problem}
         raise EndpointError("environment_no_verdict", **values)
 
     async def close(self) -> None:
-        """Let go of the judge's connections, and of what models that act worked with."""
+        """Close the judge's connections and the tool loop's resources."""
         channel, self._channel = self._channel, None
         tool_loop, self._tool_loop = self._tool_loop, None
         try:
@@ -191,7 +192,7 @@ class ExternalExam:
 
 
 def metrics_of(readings: tuple[Reading, ...]) -> dict[str, float]:
-    """The kind of result as one number each, and the score by the reader beside the headline's."""
+    """Return each outcome as a number, and the score by the secondary reader."""
     outcome = readings[0].score.outcome
     metrics = {f"outcome_{name}": float(name == outcome) for name in OUTCOMES}
     for reading in readings[1:]:
@@ -201,7 +202,7 @@ def metrics_of(readings: tuple[Reading, ...]) -> dict[str, float]:
 
 
 def _check_job(job: Job) -> None:
-    """Refuse what an environment cannot do; a rollout is a chat whose last text is graded."""
+    """Refuse exams that an environment cannot run: it grades the last text of a chat."""
     values = {"name": job.exam.benchmark, "protocol": job.exam.protocol.name}
     if job.sampling.decode == "labels":
         raise ConfigError("environment_labels", **values)

@@ -1,7 +1,7 @@
-"""The harness of verifiers 0.4 that plays an exam inside the process of ``vf-eval``.
+"""The harness for verifiers 0.4 that runs an exam inside the process of ``vf-eval``.
 
 verifiers' own chat harness starts a Python process for every rollout. This one sends the calls
-itself, to the endpoint that the rollout is given, which records them and passes them on.
+itself to the rollout's endpoint, which records and forwards them.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from keju.solvers.toolbox import Joined, ToolSource
 from keju.types import Fault, Message, Prefix, Prompt, Reply, Request, Sample, Sampling
 
 REPLY = "keju_reply"
-"""Key of `Trace.info` that holds the reply to be graded."""
+"""The key of `Trace.info` with the reply to grade."""
 RETRY_COUNT = "x-stainless-retry-count"
-"""Tells verifiers that a call is the repetition of one that failed."""
+"""Informs verifiers that a call repeats a failed one."""
 MAX_TURNS = 10
-"""Turns in which a model may call the tools that the user gives it, unless verifiers allows fewer
-or more (``--env.agent.max-turns``)."""
+"""The most turns with tools that the user gives the model, unless verifiers sets another number
+(``--env.agent.max-turns``)."""
 _DONE = vf.ProgramResult(exit_code=0, stdout="", stderr="")
 _NO_SAMPLE = Sample(id="", subset="", index=0, text="", target="")
-"""The question of a task that is none of Keju's."""
+"""The question of a task that is not one of Keju's."""
 
 _transports: dict[asyncio.AbstractEventLoop, Transport] = {}
 
 
 def _get_transport() -> Transport:
-    """The connections of the running loop: one pool, as every episode has a harness of its own."""
+    """Return the connections of the running loop. Every episode has its own harness, so they share
+    it."""
     loop = asyncio.get_running_loop()
     if loop not in _transports:
         _transports[loop] = Transport({"Content-Type": "application/json"})
@@ -57,7 +58,7 @@ async def close_transport() -> None:
 
 
 class KejuHarnessConfig(vf.HarnessConfig):
-    """How single calls are made."""
+    """Settings of single calls."""
 
     attempts: int = Field(5, ge=1)
     """Attempts for one call, the first included."""
@@ -66,11 +67,11 @@ class KejuHarnessConfig(vf.HarnessConfig):
 
 
 class KejuHarness(vf.Harness[KejuHarnessConfig]):
-    """Asks, and lets the model act where the exam or the user gives it tools.
+    """Sends requests, and runs the tool loop if the exam or the user provides tools.
 
-    A rollout with tools is an episode of Keju's own loop. Code that a model writes runs in Keju's
-    sandbox, not in the runtime of the rollout, and `EXECUTES_CODE` is about the runtime alone:
-    verifiers would warn that the code runs unprotected on this machine, which it does not.
+    A rollout with tools is an episode of Keju's own loop. The model's code runs in Keju's sandbox,
+    not in the rollout's runtime. `EXECUTES_CODE` is only about the runtime. With it, verifiers
+    would warn that the code runs unprotected on this machine, which is wrong.
     """
 
     APPENDS_SYSTEM_PROMPT = True
@@ -87,7 +88,7 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         mcp_urls: dict[str, str],
         data: vf.TaskData,
     ) -> vf.ProgramResult:
-        """Play one rollout; the reply to be graded is left in ``trace.info``."""
+        """Run one rollout, and leave the reply to grade in ``trace.info``."""
         limits = Limits(
             concurrency=1,
             timeout=self.config.timeout,
@@ -103,7 +104,7 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         solver = _make_solver(
             loop, choose_tools(getattr(data, "tools", ())), trace.agent.config.max_turns
         )
-        # Stays where verifiers stops the rollout before there is an answer.
+        # Stays if verifiers stops the rollout before an answer.
         trace.info[REPLY] = msgspec.to_builtins(UNANSWERED)
         try:
             async with channel.slot():
@@ -116,7 +117,7 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         return _DONE
 
     def _make_request(self, data: vf.TaskData) -> Request:
-        """The prompt of a task, whose last message is the user's and a text."""
+        """Return the prompt of a task, whose last message is the user's text."""
         system, prompt = self.resolve_prompt(data)
         messages = [Message("system", system)] if system else []
         if isinstance(prompt, str):
@@ -132,7 +133,7 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
 def _make_solver(
     loop: ToolLoop | None, functions: Sequence[Function], max_turns: int | None
 ) -> Solver:
-    """How a rollout of at most `most` turns comes to its reply; the last turn is an answer."""
+    """Return the solver of a rollout with at most `max_turns` turns; the last turn is an answer."""
     sources: list[ToolSource] = [loop.source] if loop is not None else []
     if functions:
         sources.append(Functions(functions))
@@ -150,7 +151,7 @@ class _StoppedRollout(KejuError):
 
 
 class _Line(Model):
-    """The way to the model through verifiers' endpoint."""
+    """The model behind verifiers' endpoint."""
 
     name = "policy"
     acts = True
@@ -163,10 +164,10 @@ class _Line(Model):
         self._bodies = BodyBuilder(model)
         self._last_request: Request | None = None
         self._attempts = 0
-        """How often `_sent` was sent."""
+        """How often `_last_request` was sent."""
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Send a request once; verifiers is told which attempt it is."""
+        """Send a request once, with the number of the attempt for verifiers."""
         self._attempts = self._attempts + 1 if request is self._last_request else 0
         self._last_request = request
         headers = {"Authorization": f"Bearer {self._secret}"}

@@ -23,7 +23,7 @@ from keju.types import OUTCOMES, Reading, Reply
 
 MAX_TURNS = 10
 READINGS = "keju_readings"
-"""Key of the rollout's state that holds what was read of its reply."""
+"""The key of the rollout's state with the readings of its reply."""
 Loader = Callable[..., Any]
 
 
@@ -37,11 +37,11 @@ def calculator(expression: str) -> str:
 
 
 FUNCTIONS = {CALCULATOR.name: calculator}
-"""Tools as functions: their signatures and texts are what the model is told."""
+"""Tools as functions: the model gets their signatures and docstrings."""
 
 
 def loader(benchmark: str) -> Loader:
-    """The ``load_environment`` of one benchmark."""
+    """Return the ``load_environment`` of one benchmark."""
 
     def load_environment(
         data_dir: str | None = None,
@@ -51,11 +51,10 @@ def loader(benchmark: str) -> Loader:
         max_turns: int = MAX_TURNS,
         **settings: Any,
     ) -> vf.Environment:
-        """Load the exam; `settings` are those of the benchmark, as ``dataset_args`` takes them.
+        """Load the exam. `settings` are the benchmark's settings in the form of ``dataset_args``.
 
-        `max_turns` is the most turns of the assistant where there are `tools`. What cannot be
-        carried out ends the command in one line: verifiers turns any lesser exception into a
-        traceback.
+        `max_turns` is the most turns of the assistant with `tools`. Invalid settings end the
+        command with one line, because verifiers turns any ordinary exception into a traceback.
         """
         if "seed" in registry.get(benchmark).Args.model_fields:
             settings.setdefault("seed", seed)
@@ -96,7 +95,7 @@ def _make_environment(
 
 
 class _Graded:
-    """Grades a rollout when it ends: what cannot be graded is an error of the rollout."""
+    """Grades a rollout at its end. A reply that cannot be graded is an error of the rollout."""
 
     def __init__(self, exam: ExternalExam, **settings: Any) -> None:
         super().__init__(**settings)
@@ -104,7 +103,7 @@ class _Graded:
 
     @vf.cleanup
     async def grade_reply(self, state: vf.State) -> None:
-        """Leave the readings in the state, for the rubric."""
+        """Store the readings in the state, for the rubric."""
         if state.get("error") is not None:
             return
         try:
@@ -127,7 +126,7 @@ class ToolExamEnv(_Graded, vf.ToolEnv):
 
 
 class ExamRubric(vf.Rubric):
-    """The score by the protocol's reader as the reward, and the metrics of the other bridge."""
+    """The score by the protocol's reader as the reward, and the same metrics as the tasksets."""
 
     def __init__(self, secondary_readers: list[str]) -> None:
         super().__init__()
@@ -138,7 +137,7 @@ class ExamRubric(vf.Rubric):
 
 
 def score_by_protocol(state: vf.State) -> float:
-    """The score in [0, 1] of a rollout that was graded."""
+    """Return the score in [0, 1] of a graded rollout."""
     readings: tuple[Reading, ...] | None = state.get(READINGS)
     return readings[0].score.value if readings else 0.0
 
@@ -153,7 +152,7 @@ def _make_metric(name: str) -> Callable[..., float]:
 
 
 def _find_reply(state: vf.State) -> Reply:
-    """The last message of the rollout, or what stands for one that never came to an answer."""
+    """Return the last message of the rollout, or `UNANSWERED` if it has no answer."""
     steps = state["trajectory"]
     if not steps:
         return Reply()

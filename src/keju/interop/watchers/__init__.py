@@ -1,7 +1,7 @@
-"""Who follows runs from outside: a stream of events, Prometheus, OpenTelemetry.
+"""Watchers of runs: a stream of events, Prometheus, OpenTelemetry.
 
-`watching` makes what a task asks for and lets it follow everything that is run inside its block.
-None of them can end a run: what fails is said once.
+`watch_runs` starts the watchers that a task requests. They follow everything that runs inside its
+block. None of them can end a run: an error is reported once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from keju.errors import Notice
 
 @contextmanager
 def watch_runs(config: TaskConfig, notes: Notes) -> Iterator[None]:
-    """While it is open, whoever `config` names follows the runs of this context.
+    """Let the watchers in `config` follow the runs of this context.
 
-    Where a larger task follows already, that one alone does. `notes` tells the user what failed.
+    Inside of a larger task with watchers, only its watchers follow. `notes` gets messages about
+    errors.
     """
     if WATCHER.get() is not None or not (watchers := _make_watchers(config, notes)):
         yield
@@ -34,7 +35,7 @@ def watch_runs(config: TaskConfig, notes: Notes) -> Iterator[None]:
 
 
 def _make_watchers(config: TaskConfig, notes: Notes) -> list[Watcher]:
-    """What `config` asks for; UsageError if one of them cannot be made, and then none is."""
+    """Return the watchers in `config`. If one fails, close the others and raise its error."""
     watchers: list[Watcher] = []
     try:
         watchers.extend(_start_watchers(config, notes))

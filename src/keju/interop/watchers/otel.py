@@ -1,8 +1,8 @@
-"""``--otel``: a span for each request and the metrics of clients, by the GenAI conventions.
+"""``--otel``: a span for each request and client metrics, by the GenAI conventions.
 
-Where spans and metrics go is said by the usual variables of OpenTelemetry: OTEL_TRACES_EXPORTER,
-OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT and so on. A program that has set providers of
-its own keeps them. Texts of prompts and replies, stop sequences among them, are never sent.
+OpenTelemetry's usual variables set the destination: OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER,
+OTEL_EXPORTER_OTLP_ENDPOINT and so on. Providers that a program has already set stay. Texts of
+prompts and replies, including stop sequences, are never sent.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ except ImportError:
 
 SCOPE = "keju"
 LAST_WAIT = 5.0
-"""Seconds for which the end of a run waits for a collector."""
+"""The most seconds that the end of a run waits for a collector."""
 SECONDS_BUCKETS = [0.01 * 2**n for n in range(14)]
 TOKEN_BUCKETS = [4**n for n in range(14)]
-"""As the conventions advise."""
+"""Bucket boundaries that the conventions recommend."""
 OTHER_NAMES = {"otlp": "otlp_proto_http"}
-"""Entry points of exporters that go by another name in the variables."""
+"""Entry points of exporters whose name differs from that in the variables."""
 
 
 class Telemetry(Watcher):
@@ -46,7 +46,7 @@ class Telemetry(Watcher):
     name = "--otel"
 
     def __init__(self, say: Callable[[Notice], None]) -> None:
-        """UsageError where a variable names an exporter that is not installed."""
+        """Raise UsageError if a variable names an exporter that is not installed."""
         self._close_functions: list[Callable[[], Any]] = []
         self._complaints = _Complaints(say)
         version = metadata.version("keju")
@@ -91,11 +91,11 @@ class Telemetry(Watcher):
         return provider
 
     def follow(self, session: SessionFacts) -> Follower:
-        """Trace a session."""
+        """Return the follower of a session."""
         return _Traced(self, session)
 
     def close(self) -> None:
-        """Send what is left; nobody waits long for a collector that is not there."""
+        """Send the remaining data. This does not wait long for a collector that does not answer."""
         thread = threading.Thread(
             target=lambda: [close() for close in self._close_functions], daemon=True
         )
@@ -114,7 +114,7 @@ def _make_resource() -> Any:
 
 
 def _load_exporters(signal: str) -> list[Any]:
-    """The exporters that the variables name, OTLP over HTTP by default."""
+    """Return the exporters in the variables; OTLP over HTTP by default."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
     exporter_classes = []
     for name in (os.environ.get(variable) or "otlp").split(","):
@@ -135,7 +135,7 @@ def _load_exporters(signal: str) -> list[Any]:
 
 
 class _Complaints(logging.Handler):
-    """Says once what OpenTelemetry logs, and keeps the rest from the terminal."""
+    """Reports the first log record of OpenTelemetry, and keeps all others from the terminal."""
 
     def __init__(self, say: Callable[[Notice], None]) -> None:
         super().__init__(logging.WARNING)
@@ -148,7 +148,7 @@ class _Complaints(logging.Handler):
 
 
 class _Traced(Follower):
-    """The spans of one session, under one of the session itself."""
+    """The spans of one session, below a span of the session itself."""
 
     def __init__(self, telemetry: Telemetry, session: SessionFacts) -> None:
         self._telemetry = telemetry
@@ -216,7 +216,7 @@ def _server_attributes(endpoint: str) -> dict[str, Any]:
 
 
 def _request_attributes(request: Request) -> dict[str, Any]:
-    """What a request was sampled with."""
+    """Return the sampling of a request as attributes."""
     sampling, extra = request.sampling, request.sampling.extra
     sampling_values = {
         "temperature": sampling.temperature,
@@ -233,7 +233,7 @@ def _request_attributes(request: Request) -> dict[str, Any]:
 
 
 def _reply_attributes(reply: Reply) -> dict[str, Any]:
-    """What a reply was like, without its text."""
+    """Return the facts of a reply as attributes, without its text."""
     if reply.error is not None:
         return {}
     usage = reply.usage

@@ -1,7 +1,8 @@
-"""``--metrics-port N``: the runs of this process as Prometheus metrics, on loopback alone.
+"""``--metrics-port N``: Prometheus metrics of the runs of this process, on loopback only.
 
-The text format (version 0.0.4) is written here; nothing is to be installed. Counters are those of
-this process and begin at 0. A port that is taken is said, and the run goes on without.
+This module writes the text format (version 0.0.4) itself, without a further package. Counters
+belong to this process and begin at 0. If the port is in use, Keju reports it, and the run
+continues.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ HOST = "127.0.0.1"
 PATH = "/metrics"
 CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0, 120.0, 300.0, 600.0)
-"""Seconds of a request."""
+"""Buckets of request times, in seconds."""
 LOOPBACK_NAMES = ("127.0.0.1", "localhost")
-"""What this machine calls itself; a page of somebody else's calls it by another name."""
+"""Names of this machine. A request from another site's page has another host name."""
 
 Labels = tuple[tuple[str, str], ...]
 
 
 class Family(NamedTuple):
-    """One metric: its name, its kind, and what it is."""
+    """One metric: its name, type and description."""
 
     name: str
     kind: str
@@ -56,25 +57,25 @@ FAMILIES = (
 
 
 class Histogram:
-    """Counts of seconds."""
+    """A histogram of times."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BUCKETS) + 1)
         self.sum = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count one."""
+        """Add one time."""
         self.counts[bisect_left(BUCKETS, seconds)] += 1
         self.sum += seconds
 
 
 class Metrics(Watcher):
-    """The counts of all runs of this process, and the port that shows them."""
+    """The counters of all runs of this process, and the port that serves them."""
 
     name = "--metrics-port"
 
     def __init__(self, port: int, notes: Notes) -> None:
-        """`notes` is told the address, or why there is none."""
+        """Open the port. `notes` gets the address, or the reason why there is none."""
         self._lock = threading.Lock()
         self._values: dict[Family, defaultdict[Labels, float]] = {
             family: defaultdict(float) for family in FAMILIES
@@ -92,7 +93,7 @@ class Metrics(Watcher):
         notes.note(Notice("metrics_at", {"address": address}).said)
 
     def follow(self, session: SessionFacts) -> Follower:
-        """Count a session."""
+        """Return the follower of a session."""
         return _Counted(self, session)
 
     def close(self) -> None:
@@ -102,26 +103,26 @@ class Metrics(Watcher):
             self._server.server_close()
 
     def add(self, family: Family, labels: Labels, amount: float = 1.0) -> None:
-        """Count something."""
+        """Add to a counter."""
         with self._lock:
             self._values[family][labels] += amount
 
     def set(self, family: Family, labels: Labels, value: float) -> None:
-        """Say how something stands."""
+        """Set a gauge."""
         with self._lock:
             self._values[family][labels] = value
 
     def observe_seconds(self, labels: Labels, seconds: float) -> None:
-        """Count the seconds of a request."""
+        """Add the time of a request."""
         with self._lock:
             self._seconds[labels].add(seconds)
 
     def add_in_flight_counter(self, counter: Callable[[], Iterator[tuple[Labels, float]]]) -> None:
-        """Ask `of` what is in flight whenever somebody looks."""
+        """Add a function that returns the requests in flight. It is called for each scrape."""
         self._in_flight_counters.append(counter)
 
     def text(self) -> str:
-        """All metrics in the text format."""
+        """Return all metrics in the text format."""
         with self._lock:
             self._values[IN_FLIGHT].clear()
             for counter in self._in_flight_counters:
@@ -158,7 +159,7 @@ def _escape_label(value: str) -> str:
 
 
 class _Counted(Follower):
-    """The counts of one session."""
+    """The counters of one session."""
 
     def __init__(self, metrics: Metrics, session: SessionFacts) -> None:
         self._metrics = metrics
@@ -216,11 +217,11 @@ class _Counted(Follower):
                 self._metrics.set(SCORE, labels, tally.total / graded)
 
     def ended(self, stop: KejuError | None) -> None:
-        """Its counts stay."""
+        """Keep the counters."""
 
 
 def _serve(port: int, text: Callable[[], str]) -> ThreadingHTTPServer:
-    """Answer GET on a thread of its own."""
+    """Answer GET requests in a separate thread."""
 
     class Handler(BaseHTTPRequestHandler):
         server_version, sys_version = "keju", ""
@@ -238,13 +239,13 @@ def _serve(port: int, text: Callable[[], str]) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Write no log."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, request: object, client_address: object) -> None:
-            """Somebody who went away before the answer is nobody's business."""
+            """Ignore clients that closed the connection early."""
 
     server = Server((HOST, port), Handler)
     threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()

@@ -1,8 +1,8 @@
-"""A file, pipe or terminal that lines are written to without ever waiting for its reader.
+"""A file, pipe or terminal for lines, which never waits for its reader.
 
-Lines are gathered and written when `flush` is called. What a pipe cannot take stays in memory, up
-to `MOST`; lines beyond that are dropped and counted, and the count is written as soon as there is
-room. A pipe that nobody has opened yet is tried again at every `flush`.
+Lines are collected and written by `flush`. Lines that a pipe cannot take stay in memory, up to
+`MAX_WAITING` bytes. Further lines are dropped and counted, and the count is written as soon as
+there is room. Each `flush` tries again to open a pipe without a reader.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from time import monotonic, sleep
 from keju.errors import Notice, UsageError
 
 MAX_WAITING = 8 << 20
-"""Bytes that wait for a slow reader."""
+"""The most bytes that wait for a slow reader."""
 LAST_WAIT = 1.0
-"""Seconds for which the end of a run waits for a reader that is behind."""
+"""The most seconds that the end of a run waits for a slow reader."""
 
 
 class Stream:
     """Lines to one place; safe to use from several threads."""
 
     def __init__(self, path: str, on_dropped: Callable[[int], bytes]) -> None:
-        """`on_dropped` makes the line that tells how many were dropped."""
+        """Open the place. `on_dropped` makes the line with the number of dropped lines."""
         self.path = path
         self.problem: str | Notice | None = None
         """Why nothing more is written."""
@@ -52,7 +52,7 @@ class Stream:
             self._waiting += line
 
     def flush(self) -> None:
-        """Write as much as the place takes at once."""
+        """Write as much as possible without waiting."""
         with self._lock:
             if self.problem is not None or not self._waiting:
                 return
@@ -62,12 +62,12 @@ class Stream:
                 while self._waiting and self._fd >= 0:
                     del self._waiting[: os.write(self._fd, self._waiting[: 1 << 20])]
             except BlockingIOError:
-                pass  # its reader is behind
+                pass  # its reader is too slow
             except OSError as error:
                 self._stop(error.strerror or str(error))
 
     def close(self) -> None:
-        """Write what is left, as far as that goes quickly."""
+        """Write the remaining lines, as far as that is quick."""
         deadline = monotonic() + LAST_WAIT
         self.flush()
         with self._lock:
@@ -89,7 +89,7 @@ class Stream:
             self._fd = os.open(self.path, flags, 0o644)
         except OSError as error:
             if error.errno == errno.ENXIO and _is_pipe(self.path):
-                return  # nobody reads yet
+                return  # the pipe has no reader yet
             if is_first:
                 problem = error.strerror
                 raise UsageError("cli_cannot_write", place=self.path, problem=problem) from None
@@ -113,7 +113,7 @@ def _is_pipe(path: str) -> bool:
 
 
 def _is_torn(path: str) -> bool:
-    """Whether a plain file ends in the middle of a line, as a full disk leaves it."""
+    """Whether a plain file ends in the middle of a line, for example after a full disk."""
     file = Path(path)
     if not file.is_file() or not file.stat().st_size:
         return False
