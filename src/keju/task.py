@@ -43,7 +43,7 @@ from keju.errors import (
 )
 from keju.files import read_json, typed_path
 from keju.interop.watchers import watch_runs
-from keju.judges import judge_stage
+from keju.judges import make_judge_stage
 from keju.messages import said
 from keju.models.registry import idle_settings, is_local, make_model
 from keju.report.html import write_outputs
@@ -144,7 +144,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     model = _model(config, display)
     _check_executor(config, jobs)
     idle = _idle_settings(config, jobs, is_resumed=stored is not None)
-    stage = judge_stage(config if asks else graded, jobs)
+    stage = make_judge_stage(config if asks else graded, jobs)
     if stage is not None and asks:
         stage.check()
     cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
@@ -269,7 +269,7 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     _equip(config, jobs, Path(config.work_dir))
     for job in jobs:
         job.solver.check(model)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     if stage is not None:
         stage.check()
     said = [*hints_of(jobs), *idle]
@@ -481,7 +481,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
     from keju.runs.sameness import differences, refuse_another
 
     jobs = make_jobs(config)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     if stage is None and config.judge is None:
         raise ConfigError("judge_not_named")
     if stage is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from keju.config import JudgeConfig
 from keju.errors import ConfigError, EndpointError, Notice
-from keju.judges.judge import Judge, judge_task
+from keju.judges.judge import Judge, make_judge_task
 from keju.judges.stage import Panel
 from tests.support.judged import config
 
@@ -19,7 +19,7 @@ OWN, FOREIGN, NAMED = "sk-candidate-01", "sk-foreign-02", "sk-named-03"
 
 def key_of(folder: Path, judge: dict[str, Any], api_key: str | None = OWN) -> str | None:
     task = config(folder, URL, None, api_key=api_key)
-    key = judge_task(task, JudgeConfig(**{"model": "j"} | judge), "j").api_key
+    key = make_judge_task(task, JudgeConfig(**{"model": "j"} | judge), "j").api_key
     return key.get_secret_value() if key is not None else None
 
 

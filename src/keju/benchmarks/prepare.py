@@ -64,7 +64,7 @@ def prepare_exam(
     benchmark = registry.get(name)
     given = settings = _settings_of(name, args or {})
     if judged:
-        settings = settings.under_judge()
+        settings = settings.without_own_judge()
     replaced = [
         name
         for name in sorted(given.model_fields_set)

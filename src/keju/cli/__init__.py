@@ -85,34 +85,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         _run_console_script()
-    from keju.cli.common import guarded
+    from keju.cli.common import run_guarded
     from keju.messages import speak
 
     try:
-        return guarded(_dispatch, list(argv))
+        return run_guarded(_dispatch, list(argv))
     finally:
         speak(None)  # this command alone chose the language
 
 
 def _run_console_script() -> NoReturn:
     try:
-        from keju.cli.common import guarded, leave, open_streams
+        from keju.cli.common import leave, open_streams, run_guarded
 
         open_streams()
-        code = guarded(_dispatch_with_signals, sys.argv[1:])
+        code = run_guarded(_dispatch_with_signals, sys.argv[1:])
     except KeyboardInterrupt:  # before the signal handlers were installed
-        interrupted()
+        end_interrupted()
     leave(code)
 
 
-def interrupted() -> NoReturn:
+def end_interrupted() -> NoReturn:
     """End the process with the message and exit code of an interrupted command."""
-    from keju.cli.common import guarded, leave
+    from keju.cli.common import leave, run_guarded
 
     def interrupt(_: list[str]) -> int:
         raise KeyboardInterrupt
 
-    leave(guarded(interrupt, sys.argv[1:]))
+    leave(run_guarded(interrupt, sys.argv[1:]))
 
 
 def _dispatch_with_signals(words: list[str]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keju.cli.command import command
-from keju.cli.common import Output, reader_names, stored_run
+from keju.cli.common import Output, open_stored_run, reader_names
 
 
 @command(
@@ -33,7 +33,7 @@ def audit(
     from keju.report.audit import render_audit
     from keju.results.audit import audit as audit_run
 
-    stored = stored_run(run, work_dir)
+    stored = open_stored_run(run, work_dir)
     result = audit_run(
         stored,
         datasets=exam,

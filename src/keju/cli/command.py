@@ -21,7 +21,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
-from keju.cli.common import Output, complain, names, print_json, read_together, remark
+from keju.cli.common import Output, complain, is_same_stream, print_json, remark, split_names
 from keju.cli.options import ADDRESS, FILE, MAPPING, MAPPINGS, OPTIONS, PORT, Option
 from keju.errors import UsageError, near_hint, quoted
 from keju.messages import said
@@ -102,7 +102,7 @@ def run(command: Command, words: Sequence[str]) -> int:
         print_json(output.document)
     else:
         output.show()
-    if output.problem and (as_json or not (output.is_problem_shown and read_together())):
+    if output.problem and (as_json or not (output.is_problem_shown and is_same_stream())):
         complain(output.problem, output.exit_code)
     return output.exit_code
 
@@ -201,7 +201,7 @@ def _parse_value(row: Option, word: str, command: Command) -> Any:
 def collect(values: dict[Option, Any]) -> dict[str, Any]:
     """Return the fields of `TaskConfig` from flags. Parse mappings and split lists at commas."""
     from keju.config.load import merge
-    from keju.config.strict import mapping, mappings
+    from keju.config.strict import parse_mapping, parse_mappings
 
     settings: dict[str, Any] = {}
     # A mapping must come before the flags that set its keys: --judge before --model.
@@ -209,11 +209,11 @@ def collect(values: dict[Option, Any]) -> dict[str, Any]:
         if value is None or value == []:
             continue
         if row.metavar == MAPPING:
-            value = mapping(value, row.flags[0], plain=row.name == "headers")
+            value = parse_mapping(value, row.flags[0], plain=row.name == "headers")
         elif row.metavar == MAPPINGS:
-            value = mappings(value, row.flags[0])
+            value = parse_mappings(value, row.flags[0])
         elif row.kind is list and row.metavar != ADDRESS:
-            value = [name for text in value for name in names(text, row.flags[0])]
+            value = [name for text in value for name in split_names(text, row.flags[0])]
         for part in reversed(row.field.split(".")):
             value = {part: value}
         settings = merge(settings, value)

@@ -139,7 +139,7 @@ def note_step(text: str, command: str) -> None:
         write_line(tolerant(sys.stderr), part)
 
 
-def read_together() -> bool:
+def is_same_stream() -> bool:
     """Whether stdout and stderr go to the same place, such as a terminal."""
     try:
         return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
@@ -160,10 +160,10 @@ def session_output(finished: Finished, show_more: Callable[[], None] = lambda: N
 
     if finished.exit_code:
         return Output(finished.document, show, finished.problem, finished.exit_code)
-    return Output(finished.document, show, *verdict_on(finished.results))
+    return Output(finished.document, show, *find_problem(finished.results))
 
 
-def verdict_on(results: Results) -> tuple[str, int]:
+def find_problem(results: Results) -> tuple[str, int]:
     """Return the problem of results with almost no graded answers, and the exit code."""
     from keju.errors import Inconclusive
 
@@ -174,7 +174,7 @@ def verdict_on(results: Results) -> tuple[str, int]:
     return error.said, error.exit_code
 
 
-def stored_run(run: str, work_dir: str | None) -> Run:
+def open_stored_run(run: str, work_dir: str | None) -> Run:
     """Return the run with this folder or id."""
     from keju.config.load import runs_folder
     from keju.runs.run import open_run
@@ -195,7 +195,7 @@ def is_run(name: str, work_dir: str | None = None) -> bool:
         return False
 
 
-def names(text: str, flag: str) -> list[str]:
+def split_names(text: str, flag: str) -> list[str]:
     """Return the names in ``R,R2``; UsageError if there is none."""
     stripped_names = [name.strip() for name in text.split(",") if name.strip()]
     if not stripped_names:
@@ -205,10 +205,10 @@ def names(text: str, flag: str) -> list[str]:
 
 def reader_names(text: str | None) -> list[str] | None:
     """Return the names in the value of ``--reader``; None if it is not set."""
-    return None if text is None else names(text, "--reader")
+    return None if text is None else split_names(text, "--reader")
 
 
-def exam_for(
+def load_exam(
     name: str,
     *,
     dataset_args: dict[str, Any] | None = None,
@@ -337,7 +337,7 @@ document_printed = threading.Event()
 """Set when a command has printed its ``--json`` document, because there must be exactly one."""
 
 
-def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
+def run_guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
     """Call `run` and turn any exception into an exit code and at most one line on stderr.
 
     With ``--json`` stdout gets one document with the error.

@@ -115,10 +115,10 @@ def doctor(
         *_check_folders(work_dir),
         *_check_sandboxes(),
     ]
-    from keju.config.address import OPENAI, provider_of, strip_credentials
+    from keju.config.address import OPENAI, find_provider, strip_credentials
     from keju.models.registry import is_local
 
-    provider = provider_of(model)
+    provider = find_provider(model)
     if model is not None and not is_local(model):
         api_url = api_url or os.environ.get(provider.url_variable)
     if api_url is not None or provider != OPENAI:  # the other providers have a default address
@@ -133,7 +133,7 @@ def doctor(
         checks.append(_check_model(model))
     failures = [check.exit_code for check in checks if not check.ok and not check.optional]
     return Output(
-        {"checks": [dict(zip(KEYS, _row(check, "en"), strict=True)) for check in checks]},
+        {"checks": [dict(zip(KEYS, _check_cells(check, "en"), strict=True)) for check in checks]},
         lambda: _show(checks),
         exit_code=failures[-1] if failures else 0,
     )
@@ -148,7 +148,7 @@ def _failed_check(name: Wording, what: str, error: KejuError) -> Check:
     return Check(name, False, what, Remedy(error), False, exit_code=code, display_fault="failed")
 
 
-def _row(
+def _check_cells(
     check: Check, language: Language, *, is_for_people: bool = False
 ) -> tuple[str, str, str, str]:
     """Return a check as the cells of its line. JSON is always English."""
@@ -177,7 +177,7 @@ def _show(checks: Sequence[Check]) -> None:
         screen.console.width = min(screen.console.width, WIDEST)
     width = screen.console.width
     displayed_checks = list(_group_checks(checks))
-    rows = [_row(check, language, is_for_people=True) for check in displayed_checks]
+    rows = [_check_cells(check, language, is_for_people=True) for check in displayed_checks]
     names = max(cells(name) for name, *_ in rows)
     indent = max(cells(status) for _, status, *_ in rows) + 2
     for position, (check, (name, status, state, _)) in enumerate(

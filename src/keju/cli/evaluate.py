@@ -81,12 +81,12 @@ def evaluate(
         task = load(config, overrides or (), settings, idle=idle_settings, say=note)
     except UsageError:
         if not (config or overrides or settings):
-            from keju.cli.help import first_exam
+            from keju.cli.help import eval_hint
 
-            note(first_exam())
+            note(eval_hint())
         raise
     if dry_run:
-        forecast = _rehearse(task)
+        forecast = _dry_run(task)
         return Output(forecast, lambda: _print_forecast(forecast))
     from keju.report.live import make_display
     from keju.task import run_exams
@@ -143,7 +143,7 @@ def _next_steps(finished: Finished) -> list[tuple[str, str]]:
     return steps
 
 
-def _rehearse(config: TaskConfig) -> dict[str, Any]:
+def _dry_run(config: TaskConfig) -> dict[str, Any]:
     """Load the data, check all settings, render the first prompts and forecast the work."""
     import msgspec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import note, print_json, remark, stored_run
+from keju.cli.common import note, open_stored_run, print_json, remark
 from keju.errors import UsageError
 from keju.messages import said
 
@@ -56,7 +56,7 @@ def export(
     if output is None and as_json and form not in TRACKERS:
         raise UsageError("cli_json_needs_file")
     require_target(form, output)
-    stored = stored_run(run, work_dir)
+    stored = open_stored_run(run, work_dir)
     target = Path(output) if output else None
     facts, notices, missing = export_run(
         stored,

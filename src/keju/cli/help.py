@@ -74,21 +74,21 @@ def welcome() -> str:
         (DOCTOR_COMMAND, "examining"),
     )
     for example, label in steps:
-        lines += _step(example, said(f"help.{label}"))
+        lines += _render_step(example, said(f"help.{label}"))
     return "\n".join([*lines, "", *wrap(said("help.more"), terminal_width())]) + "\n"
 
 
-def first_exam() -> str:
+def eval_hint() -> str:
     """Return the text of ``keju eval`` without arguments: the required flags, in commands that
     work."""
     lines = [*wrap(said("help.eval_needs"), terminal_width()), ""]
     steps = ((DEMO_COMMAND, "trying"), (ENDPOINT_COMMAND, "own_model"), (EXAM_COMMAND, "real_exam"))
     for example, label in steps:
-        lines += _step(example, said(f"help.{label}"))
+        lines += _render_step(example, said(f"help.{label}"))
     return "\n".join([*lines, "", *wrap(said("help.eval_more"), terminal_width()), ""])
 
 
-def _step(example: str, text: str) -> list[str]:
+def _render_step(example: str, text: str) -> list[str]:
     return [*_example_lines([example]), *_indent(wrap(text, terminal_width() - 6), 6)]
 
 
@@ -176,7 +176,7 @@ def _print_page(
         lines += [*_indent(wrap(paragraph, width - 2), 1), ""]
     for title, entries in panels.items():
         if entries:
-            lines += _panel(helped(f"panel.{title}", title), entries, width)
+            lines += _render_panel(helped(f"panel.{title}", title), entries, width)
     lines += ["", f" {said('help.examples')}", "", *_example_lines(examples, indent=3)]
     page = "\n".join(lines) + "\n"
     try:
@@ -191,7 +191,7 @@ def _indent(lines: Iterable[str], spaces: int) -> list[str]:
     return [" " * spaces + line for line in lines]
 
 
-def _panel(title: str, entries: list[tuple[str, str]], width: int) -> list[str]:
+def _render_panel(title: str, entries: list[tuple[str, str]], width: int) -> list[str]:
     """Return a box with two columns. An entry too wide for its column goes above its text."""
     colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     bold = "\033[1m{}\033[0m".format if colours and os.environ.get("TERM") != "dumb" else str

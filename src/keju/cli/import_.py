@@ -98,11 +98,11 @@ def _print(document: Mapping[str, Any]) -> None:
             _print_differences(exam, key)
         if golds := exam["other_gold"]:
             print_sentences(said("import.other_gold", n=len(golds), **exam_values, **golds[0]))
-    _print_left_out([exam["unmatched"] for exam in (*document["benchmarks"], document)])
+    _print_unmatched([exam["unmatched"] for exam in (*document["benchmarks"], document)])
     print_sentences(said("wrote", file=document["folder"]))
 
 
-def _print_left_out(unmatched: Sequence[Sequence[Mapping[str, str]]]) -> None:
+def _print_unmatched(unmatched: Sequence[Sequence[Mapping[str, str]]]) -> None:
     """Print the first rows without a matching question, and their number."""
     from keju.errors import Notice
 

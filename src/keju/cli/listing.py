@@ -11,7 +11,7 @@ from keju.cli.command import command
 from keju.cli.common import (
     Output,
     all_benchmarks,
-    exam_for,
+    load_exam,
     note,
     note_step,
     print_lines,
@@ -108,7 +108,7 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         ]
         if what == "runs":
             displayed_rows = [
-                _with_arms(*row_and_arms) for row_and_arms in zip(rows, arms, strict=True)
+                _add_arm_names(*row_and_arms) for row_and_arms in zip(rows, arms, strict=True)
             ]
         elif what == "readers":
             exam_names = [{"benchmark": row["benchmark"] or said("list.any_exam")} for row in rows]
@@ -120,7 +120,9 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
             displayed_rows = [
                 row | {"about": _describe_row(what, row)} if "about" in row else row for row in rows
             ]
-        render_table(columns, [[_cell(*cell) for cell in row.items()] for row in displayed_rows])
+        render_table(
+            columns, [[_format_cell(*cell) for cell in row.items()] for row in displayed_rows]
+        )
         note("")
         step = _next_step(what, rows, benchmark)
         note_step(said(f"list.note.{what}"), step.command)
@@ -225,10 +227,12 @@ def _command_for_run(folder: Path, *, complete: bool) -> str:
     return f"keju eval --config {shlex.quote(typed_path(folder / MANIFEST))} --resume{key}"
 
 
-def _with_arms(row: Row, arms: list[str]) -> Row:
+def _add_arm_names(row: Row, arms: list[str]) -> Row:
     """Return a stored run with the arm before each score, if it has arms: ``calc 40.00 %``."""
     pairs = zip(arms, row["scores"], strict=True)
-    return row | {"scores": [f"{arm} {_word(score)}" if arm else score for arm, score in pairs]}
+    return row | {
+        "scores": [f"{arm} {_format_word(score)}" if arm else score for arm, score in pairs]
+    }
 
 
 def _describe_run(run: Run) -> tuple[Row, list[str]]:
@@ -328,7 +332,7 @@ def _list_benchmarks(
             # the questions of the exam have them
             if requested_benchmark is not None and not counts:
                 counts = {
-                    subset.name: len(subset) for subset in exam_for(requested_benchmark).subsets
+                    subset.name: len(subset) for subset in load_exam(requested_benchmark).subsets
                 }
             rows += [
                 {
@@ -342,17 +346,19 @@ def _list_benchmarks(
     return rows
 
 
-def _cell(name: str, value: Any) -> Any:
+def _format_cell(name: str, value: Any) -> Any:
     if name == "created":
         from keju.report.format import moment
 
         return moment(value)
     if isinstance(value, bool):
         return said("yes" if value else "no")
-    return said("list_separator").join(map(_word, value)) if isinstance(value, list) else value
+    return (
+        said("list_separator").join(map(_format_word, value)) if isinstance(value, list) else value
+    )
 
 
-def _word(value: Any) -> str:
+def _format_word(value: Any) -> str:
     from keju.report.format import count, percent
 
     if isinstance(value, int):

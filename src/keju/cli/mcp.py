@@ -60,13 +60,13 @@ def check(config: str | None, call: list[str] | None) -> Output:
 def _parse_call(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
     """Return the tool and its arguments in ``--call TOOL JSON``. Without arguments, an empty
     object."""
-    from keju.config.strict import mapping
+    from keju.config.strict import parse_mapping
 
     if not call:
         return None
     if len(call) > 2:
         raise UsageError("cli_call_form")
-    return call[0], mapping(call[1], "--call") if len(call) == 2 else {}
+    return call[0], parse_mapping(call[1], "--call") if len(call) == 2 else {}
 
 
 def _load_servers(path: Path) -> list[tuple[str, Server]]:

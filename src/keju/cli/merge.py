@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import Output, session_output, stored_run
+from keju.cli.common import Output, open_stored_run, session_output
 from keju.errors import UsageError
 
 
@@ -37,6 +37,6 @@ def merge(
         raise UsageError("merge_where")
     place = Path(merged_run)
     folder = place if len(place.parts) > 1 else runs_folder(work_dir) / merged_run
-    parts = [stored_run(run, work_dir) for run in runs]
+    parts = [open_stored_run(run, work_dir) for run in runs]
     finished = merge_runs(parts, folder, data_dir=data_dir, report=not no_report)
     return session_output(finished, lambda: print_next_steps(finished))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_sentences, stored_run
+from keju.cli.common import Output, open_stored_run, print_sentences
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
     """
     from keju.results.modes import compare_runs
 
-    direct, reasoned = stored_run(answer_only, work_dir), stored_run(cot, work_dir)
+    direct, reasoned = open_stored_run(answer_only, work_dir), open_stored_run(cot, work_dir)
     comparison = compare_runs(direct, reasoned)
     notices = comparison.notices()
     document = {

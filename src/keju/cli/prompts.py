@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_for, print_lines
+from keju.cli.common import Output, load_exam, print_lines
 from keju.messages import said
 
 
@@ -24,7 +24,7 @@ def prompts(name: str, folder: str, **settings: Any) -> Output:
     """
     from keju.files import name_of, write_json
 
-    exam = exam_for(name, **settings)
+    exam = load_exam(name, **settings)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     files = []

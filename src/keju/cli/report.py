@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import Output, page_path, print_lines, remark, stored_run
+from keju.cli.common import Output, open_stored_run, page_path, print_lines, remark
 from keju.messages import said, spoken
 
 
@@ -44,7 +44,7 @@ def report(
             runs, output, language=spoken(), data_dir=data_dir, work_dir=work_dir
         )
         return Output({"runs": runs, "report": str(page)}, lambda: _print_path(page))
-    stored = stored_run(runs[0], work_dir)
+    stored = open_stored_run(runs[0], work_dir)
     target, notices = report_run(stored, output, language=spoken(), data_dir=data_dir)
     for notice in notices:
         remark(notice.said)

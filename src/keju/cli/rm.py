@@ -6,7 +6,7 @@ import shutil
 import sys
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines, stored_run
+from keju.cli.common import Output, open_stored_run, print_lines
 from keju.errors import UsageError
 from keju.messages import printable, said
 
@@ -20,7 +20,7 @@ def rm(runs: list[str], yes: bool, work_dir: str | None) -> Output:
     from keju.runs.journal import Journal
 
     folders_by_path = {
-        (run_folder := stored_run(run, work_dir).folder).resolve(): run_folder for run in runs
+        (run_folder := open_stored_run(run, work_dir).folder).resolve(): run_folder for run in runs
     }
     folders = [*folders_by_path.values()]
     for folder in folders:

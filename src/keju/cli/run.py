@@ -58,7 +58,7 @@ def run(
     """
     option_values = locals() | settings
     from keju.config.load import load
-    from keju.config.mcpbr import model_of_provider, read_run_file
+    from keju.config.mcpbr import find_model_name, read_run_file
     from keju.models.registry import idle_settings
     from keju.report.live import make_display
     from keju.task import run_exams
@@ -70,7 +70,7 @@ def run(
     target = _check_output(output, Path(config))
     idle: tuple[str, ...] = ()
     if settings.get("model"):
-        settings["model"] = model_of_provider(settings["model"])
+        settings["model"] = find_model_name(settings["model"])
         idle = ("model", *idle_settings(settings["model"]))
     translated = read_run_file(Path(config), os.environ, benchmark, idle)
     for notice in translated.notices:
@@ -159,9 +159,9 @@ def _choose_questions(
 
 
 def _choose_arms(layer: dict[str, Any], *, with_tools: bool) -> dict[str, Any]:
-    from keju.config.mcpbr import only_arms
+    from keju.config.mcpbr import filter_arms
 
-    return layer | {"arms": only_arms(layer.get("arms", []), with_tools=with_tools)}
+    return layer | {"arms": filter_arms(layer.get("arms", []), with_tools=with_tools)}
 
 
 def _apply_strategy(config: TaskConfig, strategy: str | None) -> TaskConfig:

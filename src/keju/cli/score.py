@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, args_of, find_exam, reader_names, stored_run, verdict_on
+from keju.cli.common import Output, args_of, find_exam, find_problem, open_stored_run, reader_names
 from keju.errors import UsageError
 
 
@@ -47,7 +47,7 @@ def score(
         ):
             if value is not None:
                 raise UsageError("cli_not_with_run", flag=flag)
-        stored = stored_run(run, work_dir)
+        stored = open_stored_run(run, work_dir)
         readers = reader_names(reader)
         results = score_run(stored, readers=readers, data_dir=data_dir, exam=dataset)
     elif dataset is None or predictions is None:
@@ -63,4 +63,4 @@ def score(
             dataset_args=args_of(dataset, dataset_args or {}),
             gold=gold,
         )
-    return Output(to_document(results), lambda: render_results(results), *verdict_on(results))
+    return Output(to_document(results), lambda: render_results(results), *find_problem(results))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_for, note, note_step, print_lines, remark, stored_run
+from keju.cli.common import Output, load_exam, note, note_step, open_stored_run, print_lines, remark
 from keju.errors import ConfigError, Hint, KejuError, UsageError, did_you_mean, near_hint
 from keju.messages import foreign, said
 
@@ -49,7 +49,7 @@ def show(
     were read.
     """
     if sample_id is not None:
-        return stored_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)
+        return show_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)
     from keju.benchmarks import registry
     from keju.messages import spoken
     from keju.report.format import Labels, printable
@@ -59,9 +59,9 @@ def show(
             if subset is not None or index or settings.keys() - {"data_dir"}:
                 first_id = next((record.id for _, record in run.answers()), "ID")
                 raise UsageError("cli_show_needs_sample", name=name, id=first_id)
-            return run_overview(run, arm)
+            return show_run(run, arm)
         _refuse_unknown(name, work_dir)
-    exam = exam_for(name, **settings)
+    exam = load_exam(name, **settings)
     if subset is not None:  # the benchmark may have another name for it
         subset = registry.get(name).subset_name(subset) or subset
     sample = find_sample(exam, subset, index)
@@ -85,7 +85,7 @@ def show(
 def _find_run(name: str, work_dir: str | None) -> Run | None:
     """Return the stored run of this name, if there is one."""
     try:
-        return stored_run(name, work_dir)
+        return open_stored_run(name, work_dir)
     except UsageError:
         return None
 
@@ -131,7 +131,7 @@ def _arms_of(run: Run, requested_arm: str | None) -> list[str]:
     return arms
 
 
-def run_overview(run: Run, arm: str | None) -> Output:
+def show_run(run: Run, arm: str | None) -> Output:
     """Return a run's questions and outcomes, and ids for ``--sample``."""
     from keju.benchmarks.grading import PASS
     from keju.types import ALL_OUTCOMES
@@ -220,7 +220,7 @@ def _show_run(run: Run, document: dict[str, Any]) -> None:
         note_step(words, f"keju show {command_name(run.folder)} --sample {sample}")
 
 
-def stored_reply(
+def show_reply(
     name: str, sample_id: str, work_dir: str | None, data_dir: str | None, arm: str | None = None
 ) -> Output:
     """Return one stored question with all its valid replies, and its prompt if its data is
@@ -231,7 +231,7 @@ def stored_reply(
     from keju.messages import spoken
     from keju.report.format import Labels
 
-    run = stored_run(name, work_dir)
+    run = open_stored_run(name, work_dir)
     records = [record for _, record in run.answers() if record.id == sample_id]
     if not records:
         ids = [record.id for _, _, record in run.counting()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_for, print_sentences
+from keju.cli.common import Output, load_exam, print_sentences
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def stats(name: str, **settings: Any) -> Output:
     """
     from keju.report.table import render_table
 
-    document = measure(exam_for(name, **settings))
+    document = measure(load_exam(name, **settings))
 
     def show() -> None:
         values = {"exam": document["name"], "protocol": document["protocol"]}

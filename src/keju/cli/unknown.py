@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, get_origin
 from keju.cli.options import MAPPING
 from keju.config.exams import is_path, meant, short_name
 from keju.config.load import OTHER_NAMES, find_setting_path
-from keju.config.strict import alternatives, mapping, model_of, scalar
+from keju.config.strict import find_settings_class, parse_mapping, parse_yaml, union_members
 from keju.config.task import DatasetArgs, TaskConfig
 from keju.errors import ConfigError, UsageError, nearest
 
@@ -166,7 +166,7 @@ def _quote_settings(row: Option, value: str) -> str:
     """
     flag = row.flags[0]
     with suppress(ConfigError):
-        if row.field.partition(".")[0] in ECHOED and mapping(value, flag):
+        if row.field.partition(".")[0] in ECHOED and parse_mapping(value, flag):
             return f"{flag} '{value}'" if "'" not in value else f"{flag} {shlex.quote(value)}"
     key = "NAME.KEY" if row.field == "dataset_args" else "KEY"
     return f"{flag} '{key}=VALUE,{key}=VALUE'"
@@ -240,7 +240,7 @@ def _find_near_setting(option: str, flags: Sequence[str]) -> str | None:
     """Return the path of the setting with nearly this name, unless a flag is closer."""
     setting_names = [*DatasetArgs.model_fields, *OTHER_NAMES]
     for field in TaskConfig.model_fields.values():
-        setting_names += getattr(model_of(field.annotation), "model_fields", ())
+        setting_names += getattr(find_settings_class(field.annotation), "model_fields", ())
     by_flag = {
         f"--{name.replace('_', '-')}": name for name in setting_names if find_setting_path(name)
     }
@@ -259,7 +259,7 @@ def _make_assignment(
     """Return the value for the flag of the outer setting: ``'bbh.subset_list=[navigate]'``."""
     is_list = inner[-1] in DatasetArgs.model_fields and any(
         get_origin(kind) is list
-        for kind in alternatives(DatasetArgs.model_fields[inner[-1]].annotation)
+        for kind in union_members(DatasetArgs.model_fields[inner[-1]].annotation)
     )
     values = _plain_values(option, words) if outer in ECHOED else []
     if is_list:
@@ -272,7 +272,7 @@ def _make_assignment(
     if KEY.fullmatch(exam):
         return shlex.quote(f"{'.'.join(exam if part == EXAM else part for part in inner)}={value}")
     *outer_keys, _, leaf_key = inner  # a path without a short name
-    exam_json = json.dumps({exam: {leaf_key: scalar(value, option)}}, ensure_ascii=False)
+    exam_json = json.dumps({exam: {leaf_key: parse_yaml(value, option)}}, ensure_ascii=False)
     return shlex.quote(f"{'.'.join(outer_keys)}={exam_json}" if outer_keys else exam_json)
 
 
@@ -285,8 +285,8 @@ def _make_overrides(place: str, option: str, words: Sequence[str]) -> str:
     kinds: list[object] = []
     for part in place.split("."):
         field = settings_class.model_fields.get(part) if settings_class is not None else None
-        kinds = list(alternatives(field.annotation)) if field is not None else []
-        settings_class = model_of(field.annotation) if field is not None else None
+        kinds = list(union_members(field.annotation)) if field is not None else []
+        settings_class = find_settings_class(field.annotation) if field is not None else None
     if not any(kind is settings_class is not None or get_origin(kind) is dict for kind in kinds):
         return ""
     is_echoed = place.split(".")[0] in ECHOED

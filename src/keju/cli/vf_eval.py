@@ -55,7 +55,7 @@ def vf_eval(
     Open answers are judged where -a names the judge (llm_judge_model, llm_judge_base_url or
     llm_judge_api_key_var) and its key is set, and compared exactly where not.
     """
-    from keju.config.address import parse_address, provider_of
+    from keju.config.address import find_provider, parse_address
     from keju.engine.job import make_jobs
     from keju.files import typed_path
     from keju.report.live import make_display
@@ -85,7 +85,7 @@ def vf_eval(
         finished = run_exams(config, display=make_display())
     except EndpointError as error:
         if config.api_key is None and error.code == "endpoint_wants_key":
-            variable = key_var or provider_of(config.model).key_variable
+            variable = key_var or find_provider(config.model).key_variable
             raise EndpointError("cli_key_variable", problem=error, variable=variable) from None
         raise
     summary: dict[str, Any] = {
@@ -111,13 +111,13 @@ def _configure(
 ) -> tuple[TaskConfig, DatasetArgs]:
     """Return the configuration from the flags, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
-    from keju.config.address import provider_of, strip_credentials
+    from keju.config.address import find_provider, strip_credentials
     from keju.config.load import load
-    from keju.config.strict import mapping
+    from keju.config.strict import parse_mapping
     from keju.models.registry import idle_settings, is_local
 
     benchmark = registry.get(env)
-    exam_settings = mapping(text, "-a") if text is not None else {}
+    exam_settings = parse_mapping(text, "-a") if text is not None else {}
     exam_settings = {key.replace("-", "_"): value for key, value in exam_settings.items()}
     args = _check_settings(benchmark.Args, exam_settings)
     judge, exam_settings, warning = args.arrange_judge(exam_settings, os.environ)
@@ -137,7 +137,7 @@ def _configure(
         flags["limit"] = examples
     environ = dict(os.environ)
     model = flags.get("model") or environ.get("KEJU_MODEL") or DEFAULT_MODEL
-    provider = provider_of(model)
+    provider = find_provider(model)
     if key_var is not None:
         if environ.get(key_var):
             flags["api_key"] = environ[key_var]

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import print_json, print_lines, read_together, remark
+from keju.cli.common import is_same_stream, print_json, print_lines, remark
 from keju.errors import MissingExtra, UsageError
 from keju.messages import said
 
@@ -37,7 +37,7 @@ def view(
         remark(message)
         if as_json:
             print_json({"folder": str(place), "address": address})
-        elif not read_together():
+        elif not is_same_stream():
             print_lines(message)
         sys.stdout.flush()  # readers of a pipe need it while the pages are served
         if not no_browser:

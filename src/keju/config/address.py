@@ -147,7 +147,7 @@ PROVIDERS: Final = {"": OPENAI, "anthropic": ANTHROPIC}
 """Providers by the part of a model's name before the colon. Any other prefix means OpenAI."""
 
 
-def provider_of(model: object) -> Provider:
+def find_provider(model: object) -> Provider:
     """Return the provider of the model in a setting."""
     prefix = model.strip().partition(":")[0] if isinstance(model, str) and ":" in model else ""
     return PROVIDERS.get(prefix, OPENAI)
@@ -158,10 +158,10 @@ def key_flag(model: object, *, has_key: bool) -> str:
 
     The flag has a placeholder instead of the key.
     """
-    is_needed = has_key and not os.environ.get(provider_of(model).key_variable)
+    is_needed = has_key and not os.environ.get(find_provider(model).key_variable)
     return " --api-key YOUR_KEY" if is_needed else ""
 
 
-def full_name(model: str) -> str:
+def expand_name(model: str) -> str:
     """Return a model's full name. Only short names change."""
     return SHORT_NAMES.get(model.strip(), model)

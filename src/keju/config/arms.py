@@ -53,7 +53,7 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def references(text: str) -> list[str]:
+def find_references(text: str) -> list[str]:
     """Return the names of the variables that a text refers to."""
     return [name for name, _ in _REFERENCE.findall(text)]
 
@@ -139,8 +139,10 @@ class Server(StrictSettings):
     def _as_text(cls, value: Any) -> Any:
         """Turn numbers and booleans, such as the port 8080, into texts: programs expect texts."""
         if isinstance(value, list):
-            return [_text(argument) for argument in value]
-        return {k: _text(text) for k, text in value.items()} if isinstance(value, dict) else value
+            return [_to_text(argument) for argument in value]
+        return (
+            {k: _to_text(text) for k, text in value.items()} if isinstance(value, dict) else value
+        )
 
     @field_serializer("env")
     def _names_and_references(self, value: dict[str, str | None]) -> dict[str, str | None]:
@@ -184,7 +186,7 @@ class Server(StrictSettings):
         return "stdio" if self.command is not None else "http"
 
 
-def _text(value: Any) -> Any:
+def _to_text(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
@@ -202,7 +204,7 @@ LEAST_MEMORY: Final = 64 * 2**20
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
 
 
-def size(value: Any) -> Any:
+def parse_size(value: Any) -> Any:
     """Return a size in bytes, given a number or ``4GiB``, ``512m``, ``8g`` or ``1.5 GB``."""
     if not isinstance(value, str):
         return value
@@ -215,7 +217,7 @@ def size(value: Any) -> Any:
     return int(float(number) * step ** " kmgt".index(unit.lower() or " "))
 
 
-Bytes = Annotated[Whole, BeforeValidator(size)]
+Bytes = Annotated[Whole, BeforeValidator(parse_size)]
 
 
 class Sandbox(StrictSettings):

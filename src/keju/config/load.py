@@ -26,10 +26,10 @@ from typing import Any, Final, get_origin
 
 from pydantic import AliasChoices, BaseModel
 
-from keju.config.address import provider_of
+from keju.config.address import find_provider
 from keju.config.endpoints import PLACES, as_endpoints
 from keju.config.exams import find_in_folder
-from keju.config.strict import alternatives, document, model_of, scalar
+from keju.config.strict import document, find_settings_class, parse_yaml, union_members
 from keju.config.task import DatasetArgs, GenerationConfig, TaskConfig
 from keju.errors import ConfigError, Notice, did_you_mean
 from keju.files import typed_path
@@ -82,7 +82,7 @@ def find_setting_path(name: str) -> str | None:
     if name in DatasetArgs.model_fields:
         return f"dataset_args.NAME.{name}"
     for outer, field in TaskConfig.model_fields.items():
-        inner = model_of(field.annotation)
+        inner = find_settings_class(field.annotation)
         if get_origin(field.annotation) is not list and inner and name in inner.model_fields:
             return f"{outer}.{name}"
     return None
@@ -123,7 +123,7 @@ def load(
     environment = (ENVIRONMENT, from_environment(environ))
     ranked = [*command_line[::-1], *((stored, environment) if resumes else (environment, stored))]
     model = next((layer["model"] for _, layer in ranked if "model" in layer), "")
-    environment = (ENVIRONMENT, of_provider(model, environ) | environment[1])
+    environment = (ENVIRONMENT, from_provider(model, environ) | environment[1])
     lower_sources = [environment, stored] if resumes else [stored, environment]
     is_model_on_command_line = any("model" in layer for _, layer in command_line)
     (weaker_origin, weaker_layer), (stronger_origin, stronger_layer) = _remove_idle_settings(
@@ -300,9 +300,11 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
     unknown variable, with the nearest name, and for a setting that is a mapping.
     """
     kinds = {
-        PREFIX + name.upper(): {get_origin(kind) or kind for kind in alternatives(field.annotation)}
+        PREFIX + name.upper(): {
+            get_origin(kind) or kind for kind in union_members(field.annotation)
+        }
         for name, field in TaskConfig.model_fields.items()
-        if model_of(field.annotation) is None
+        if find_settings_class(field.annotation) is None
     }
     valid = [variable for variable, kind in kinds.items() if dict not in kind]
     layer: Layer = {}
@@ -322,9 +324,9 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
     return layer
 
 
-def of_provider(model: object, environ: Mapping[str, str]) -> Layer:
+def from_provider(model: object, environ: Mapping[str, str]) -> Layer:
     """Return the key and the address from the variables of the model's provider."""
-    provider = provider_of(model)
+    provider = find_provider(model)
     variables = zip(OF_ENDPOINT, (provider.key_variable, provider.url_variable), strict=True)
     return {field: environ[name] for field, name in variables if environ.get(name)}
 
@@ -336,7 +338,7 @@ def from_overrides(overrides: Sequence[str]) -> Layer:
         path, equals, text = override.partition("=")
         if not equals or not all(part.strip() for part in path.split(".")):
             raise ConfigError("config_override_form", override=override)
-        value = scalar(text, f"-s {path}")
+        value = parse_yaml(text, f"-s {path}")
         for part in reversed(path.split(".")):
             value = {part.strip(): value}
         layer = merge(layer, canonical(value, "-s"))
@@ -379,7 +381,7 @@ def _canonical(
             raise ConfigError("config_unknown_key", origin=origin, path=where, hint=hint, more="")
         if field_name in layer:
             raise ConfigError("config_two_spellings", origin=origin, path=where)
-        inner = model_of(model.model_fields[field_name].annotation)
+        inner = find_settings_class(model.model_fields[field_name].annotation)
         if inner is not None and isinstance(value, Mapping):
             value = _canonical(value, inner, origin, (*path, field_name))
         layer[field_name] = value
@@ -399,7 +401,7 @@ def runs_folder(flag: str | None, environ: Mapping[str, str] | None = None) -> P
     )
 
 
-def of_run(config: Mapping[str, Any], flag: str | None = None) -> TaskConfig:
+def load_run_config(config: Mapping[str, Any], flag: str | None = None) -> TaskConfig:
     """Return the settings in a run's manifest. A flag may replace its data folder."""
     stored: Layer = dict(config)
     stored["data_dir"] = flag or stored.get("data_dir") or data_folder(None)

@@ -127,8 +127,8 @@ def translate(
         settings.pop("datasets", None)
     exam = benchmark or file_exam
     layer: Layer = {"datasets": [exam]} if exam is not None else {}
-    layer = merge(layer, _model(settings, environ, idle))
-    layer = merge(layer, _arms(settings))
+    layer = merge(layer, _read_model(settings, environ, idle))
+    layer = merge(layer, _read_arms(settings))
     args = {EXAM_ARGS[key]: settings.pop(key) for key in EXAM_ARGS if key in settings}
     if args and exam is not None:
         layer["dataset_args"] = {str(exam): {k: v for k, v in args.items() if v is not None}}
@@ -180,7 +180,9 @@ def _is_idle(key: str, value: Any) -> bool:
     return key in WITHOUT_EFFECT
 
 
-def _model(settings: dict[str, Any], environ: Mapping[str, str], idle: Collection[str]) -> Layer:
+def _read_model(
+    settings: dict[str, Any], environ: Mapping[str, str], idle: Collection[str]
+) -> Layer:
     """Return the model and its address, given ``sonnet`` or a mapping with name and address."""
     provider, model = settings.pop("provider", None), settings.pop("model", None)
     model_settings = model if isinstance(model, Mapping) else {"name": model}
@@ -203,10 +205,10 @@ def _model(settings: dict[str, Any], environ: Mapping[str, str], idle: Collectio
         return layer
     if provider not in (None, "anthropic", "openai") and "api_url" not in {*layer, *settings}:
         raise ConfigError("run_file_provider", provider=provider)
-    return layer | {"model": model_of_provider(str(model), provider)}
+    return layer | {"model": find_model_name(str(model), provider)}
 
 
-def model_of_provider(model: str, provider: str | None = None) -> str:
+def find_model_name(model: str, provider: str | None = None) -> str:
     """Return Keju's name of a model. mcpbr uses Anthropic's names and short forms of them."""
     is_anthropic = provider == "anthropic" or (
         provider is None and (model in SHORT or model.startswith("claude-"))
@@ -214,7 +216,7 @@ def model_of_provider(model: str, provider: str | None = None) -> str:
     return f"anthropic:{model}" if is_anthropic and not model.startswith("anthropic:") else model
 
 
-def _arms(settings: dict[str, Any]) -> Layer:
+def _read_arms(settings: dict[str, Any]) -> Layer:
     """Return the arms that mcpbr's keys describe: a server and the baseline, or two servers."""
     servers = {name: settings.pop(name, None) for name in SERVERS}
     is_comparison = settings.pop("comparison_mode", False)
@@ -246,7 +248,7 @@ def _check_server(key: str, server: Any) -> Any:
     return server_settings
 
 
-def only_arms(arms: list[Any], *, with_tools: bool) -> list[Any]:
+def filter_arms(arms: list[Any], *, with_tools: bool) -> list[Any]:
     """Return the arms with tools, or those without (at least a baseline)."""
 
     def has_tools(arm: Any) -> bool:

@@ -141,7 +141,7 @@ def _set_to_re2(elements: Iterable[tuple[Any, Any]], flags: int) -> str:
         if str(name) == "NEGATE":
             negated = "^"
         elif str(name) == "CATEGORY":
-            ranges = _ranges(str(argument), flags & re.ASCII)
+            ranges = _category_ranges(str(argument), flags & re.ASCII)
             members += [
                 f"{_escape_character(start)}-{_escape_character(end)}" for start, end in ranges
             ]
@@ -153,7 +153,7 @@ def _set_to_re2(elements: Iterable[tuple[Any, Any]], flags: int) -> str:
 
 
 @cache
-def _ranges(category: str, flags: int) -> list[tuple[int, int]]:
+def _category_ranges(category: str, flags: int) -> list[tuple[int, int]]:
     """Return the characters of a category in Python's sense, as ranges: ``(48, 57)``."""
     all_characters = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
     runs = re.findall(_CATEGORIES[category], all_characters, flags)

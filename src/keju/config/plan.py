@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from keju.config.address import parse_address, provider_of
+from keju.config.address import find_provider, parse_address
 from keju.config.endpoints import PLACES
 from keju.config.exams import find_in_folder, meant, unknown_exam_error
 from keju.config.load import (
@@ -168,28 +168,28 @@ def load_plan(
     common = canonical(content, "" if isinstance(source, Mapping) else str(source))
     if not isinstance(source, Mapping):
         common = with_neighbours(common, Path(source).parent)
-        listed_exams = _with_neighbours(listed_exams, Path(source).parent)
+        listed_exams = _resolve_exam_paths(listed_exams, Path(source).parent)
     if refused := next((key for key in NOWHERE if key in common), None):
         raise ConfigError("plan_setting", name=refused)
     environment_settings = from_environment(environ)
-    exams = _exams(
+    exams = _read_exams(
         listed_exams, command_line.pop("datasets", environment_settings.get("datasets")), exam_name
     )
     common["dataset_args"] = _args_by_exam(common, exams)
     models, name = (
-        _models(plan_settings[MODELS], environ),
+        _read_models(plan_settings[MODELS], environ),
         _plan_name(plan_settings.get("plan"), source),
     )
     budget = {**common.pop("budget", {}), **command_line.pop("budget", {})}
     common["run_budget"] = plan_settings.get("run_budget") or {}
     if plan_settings.get("api_key_var") is not None:
-        common["api_key"] = _key(plan_settings["api_key_var"], environ, "api_key_var")
+        common["api_key"] = _read_key(plan_settings["api_key_var"], environ, "api_key_var")
     pairs = [
         Pair(
             model.label,
             exam.label,
             f"{name}--{_slug(model.label)}--{_slug(exam.label)}",
-            _task(common, model, exam, command_line, environ, idle),
+            _make_task(common, model, exam, command_line, environ, idle),
         )
         for model in models
         for exam in exams
@@ -203,13 +203,13 @@ def load_plan(
         name=name,
         pairs=tuple(pairs),
         budget=_check_budget(budget, pairs),
-        pace=_pace(environment_settings | common | command_line),
-        own_pace={model.label: _pace(model.layer) for model in models},
+        pace=_pace_limits(environment_settings | common | command_line),
+        own_pace={model.label: _pace_limits(model.layer) for model in models},
         resume=pairs[0].config.resume,
     )
 
 
-def _pace(layer: Mapping[str, Any]) -> PaceLimits:
+def _pace_limits(layer: Mapping[str, Any]) -> PaceLimits:
     return PaceLimits(**{key: layer[key] for key in PaceLimits.model_fields if key in layer})
 
 
@@ -222,7 +222,7 @@ def _plan_name(name: Any, source: str | Path | Mapping[str, Any]) -> str:
     return name
 
 
-def _models(entries_in_file: Any, environ: Mapping[str, str]) -> list[Entry]:
+def _read_models(entries_in_file: Any, environ: Mapping[str, str]) -> list[Entry]:
     """Return the models of a plan. Each is a name or a mapping of settings."""
     if not isinstance(entries_in_file, list) or not entries_in_file:
         raise ConfigError("plan_list", name=MODELS)
@@ -242,7 +242,9 @@ def _models(entries_in_file: Any, environ: Mapping[str, str]) -> list[Entry]:
                 hint = did_you_mean(key, [*OF_MODEL, *OF_ENTRY, "api_key_var"])
                 raise ConfigError("plan_entry_setting", where=where, name=key, hint=hint)
         if entry_options.get("api_key_var") is not None:
-            layer["api_key"] = _key(entry_options["api_key_var"], environ, f"{where}.api_key_var")
+            layer["api_key"] = _read_key(
+                entry_options["api_key_var"], environ, f"{where}.api_key_var"
+            )
         label = str(entry_options.get("name") or settings["model"])
         entries.append(
             Entry(label, settings["model"], layer, entry_options.get("run_budget") or {})
@@ -250,7 +252,7 @@ def _models(entries_in_file: Any, environ: Mapping[str, str]) -> list[Entry]:
     return entries
 
 
-def _key(variable: object, environ: Mapping[str, str], where: str) -> str:
+def _read_key(variable: object, environ: Mapping[str, str], where: str) -> str:
     """Return the key in the variable that an entry names."""
     name = variable_name(str(variable), where)
     if not (key := environ.get(name)):
@@ -258,7 +260,7 @@ def _key(variable: object, environ: Mapping[str, str], where: str) -> str:
     return key
 
 
-def _with_neighbours(exams: Any, folder: Path) -> Any:
+def _resolve_exam_paths(exams: Any, folder: Path) -> Any:
     """Return the list of exams, resolved against `folder` if they are not in the current one."""
 
     def resolve_entry(entry: Any) -> Any:
@@ -271,7 +273,7 @@ def _with_neighbours(exams: Any, folder: Path) -> Any:
     return [resolve_entry(entry) for entry in exams] if isinstance(exams, list) else exams
 
 
-def _exams(
+def _read_exams(
     entries_in_file: Any, requested_exams: Any, exam_name: Callable[[str], str]
 ) -> list[Entry]:
     """Return the exams: a name or a mapping of settings each.
@@ -306,7 +308,7 @@ def _exams(
     return requested_entries
 
 
-def _task(
+def _make_task(
     common: Layer,
     model: Entry,
     exam: Entry,
@@ -359,7 +361,7 @@ def _task(
 
 def _without_keys(model: Entry, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a model with its own address, without keys of other hosts."""
-    provider = provider_of(model.target)
+    provider = find_provider(model.target)
     address = model.layer.get("api_url")
     is_provider_host = isinstance(address, str) and _host(address) == _host(provider.home)
     hidden = {provider.url_variable, "KEJU_API_URL", "KEJU_API_KEY"}

@@ -18,7 +18,7 @@ _KEY = re.compile(r"(^|[-_])(api-?key|key|token|secret|passw(or)?d|credentials?)
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
 
 
-def words_of(command: str) -> list[str]:
+def split_command(command: str) -> list[str]:
     """Return the words of a command, split as in a shell; raise Invalid if it is not a command."""
     try:
         words = shlex.split(command)
@@ -43,7 +43,7 @@ def hide_keys(words: list[str]) -> list[str]:
     return [*_without_keys(words)]
 
 
-def keys_in(words: list[str]) -> list[str]:
+def find_keys(words: list[str]) -> list[str]:
     """Return the keys among the words of a command."""
     pairs = zip(words, _without_keys(words), strict=True)
     return [

@@ -88,7 +88,7 @@ class StrictSettings(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise explain(error, type(self)) from None
+            raise explain_error(error, type(self)) from None
 
     # With this mark, pydantic checks nested settings itself and knows their full path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -106,19 +106,19 @@ class StrictSettings(BaseModel):
     def _numbers(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse booleans as numbers, and values that JSON or paths cannot hold."""
         annotation = cls.model_fields[info.field_name or ""].annotation
-        kinds = set(alternatives(annotation))
+        kinds = set(union_members(annotation))
         if isinstance(value, bool) and bool not in kinds and kinds & {int, float}:
             raise Invalid("config_not_number", value=str(value).lower())
-        if model_of(annotation) is None:
+        if find_settings_class(annotation) is None:
             for path in _find_wrong_places(value, _is_unusable):
                 raise Invalid("config_unusable_text", inside=path)
-        if isinstance(value, dict | list) and model_of(annotation) is None:
+        if isinstance(value, dict | list) and find_settings_class(annotation) is None:
             for path in _find_wrong_places(value, _is_infinite):
                 raise Invalid("config_not_finite", inside=path)
         return value
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
+def explain_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     """Return pydantic's report as one line that says what to change; `path` is the place."""
     first_error = error.errors(include_url=False)[0]
     cause = first_error.get("ctx", {}).get("error")
@@ -129,7 +129,7 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
         *parents, key = first_error["loc"]
         for part in parents:  # find the model that lacks this key
             field = model.model_fields.get(str(part))
-            model = (model_of(field.annotation) if field else None) or model
+            model = (find_settings_class(field.annotation) if field else None) or model
         hint = did_you_mean(str(key), model.model_fields)
         return ConfigError("config_unknown_key", origin="", path=path, hint=hint, more=other_errors)
     if first_error["type"] == "missing":
@@ -185,7 +185,7 @@ def _describe_mapping_form(report: Mapping[str, Any], model: type[BaseModel]) ->
     place, inside = report["loc"], model
     for part in place:
         field = inside.model_fields.get(str(part))
-        inside = (model_of(field.annotation) if field else None) or BaseModel
+        inside = (find_settings_class(field.annotation) if field else None) or BaseModel
     setting_names = list(inside.model_fields)
     typed_text = report["input"] if isinstance(report["input"], str) else ""
     pair = _PAIR.match(typed_text)
@@ -234,13 +234,13 @@ def _setting_at(place: Sequence[int | str], model: type[BaseModel]) -> str:
         parts.append(str(part))
         if isinstance(part, str):
             field = inside.model_fields.get(part)
-            inside = model_of(field.annotation) if field else None
+            inside = find_settings_class(field.annotation) if field else None
     return ".".join(parts)
 
 
-def model_of(annotation: Any) -> type[BaseModel] | None:
+def find_settings_class(annotation: Any) -> type[BaseModel] | None:
     """Return the settings class that a field holds, alone or in a list; None if it holds none."""
-    for candidate in alternatives(annotation):
+    for candidate in union_members(annotation):
         if get_origin(candidate) is list:
             (candidate,) = get_args(candidate)
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
@@ -248,13 +248,13 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def alternatives(annotation: Any) -> Iterator[Any]:
+def union_members(annotation: Any) -> Iterator[Any]:
     """Yield the types of a union, without their annotations."""
     if get_origin(annotation) is Annotated:
-        yield from alternatives(get_args(annotation)[0])
+        yield from union_members(get_args(annotation)[0])
     elif get_origin(annotation) in (Union, types.UnionType):
         for part in get_args(annotation):
-            yield from alternatives(part)
+            yield from union_members(part)
     else:
         yield annotation
 
@@ -313,9 +313,9 @@ def document(path: Path) -> dict[str, Any]:
         except ValueError:  # a number with more digits than Python reads
             raise ConfigError("config_number_too_long", where=path) from None
         # JSON allows repeated keys. YAML refuses them and names the line.
-        scalar(text.replace("\t", " "), str(path))
+        parse_yaml(text.replace("\t", " "), str(path))
     else:
-        loaded = scalar(text, str(path))
+        loaded = parse_yaml(text, str(path))
     if loaded is None:
         raise ConfigError("config_empty", path=path)
     if not isinstance(loaded, dict):
@@ -324,30 +324,32 @@ def document(path: Path) -> dict[str, Any]:
     return loaded
 
 
-def mapping(text: str, flag: str, *, plain: bool = False) -> dict[str, Any]:
+def parse_mapping(text: str, flag: str, *, plain: bool = False) -> dict[str, Any]:
     """Return the mapping in a flag: a JSON object, or ``key=value,key.sub=value``.
 
     With `plain`, values of the short form stay texts. Otherwise they are parsed as YAML.
     """
     if not text.lstrip().startswith(("{", "[", '"')) and "=" in text:
-        return _pairs(text, flag, plain=plain)
-    value = _json(text, flag)
+        return _parse_pairs(text, flag, plain=plain)
+    value = _parse_json(text, flag)
     if not isinstance(value, dict):
         raise ConfigError("config_flag_not_object", flag=flag, text=text[:20])
     return value
 
 
-def mappings(text: str, flag: str) -> list[Any]:
+def parse_mappings(text: str, flag: str) -> list[Any]:
     """Return the JSON list in a flag. A single mapping becomes a list."""
-    value = _json(text, flag)
+    value = _parse_json(text, flag)
     if not isinstance(value, list | dict):
         raise ConfigError("config_flag_not_object", flag=flag, text=text[:20])
     return value if isinstance(value, list) else [value]
 
 
-def _json(text: str, flag: str) -> Any:
+def _parse_json(text: str, flag: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        return json.loads(
+            text, object_pairs_hook=_refuse_repeated_keys, parse_constant=_refuse_constant
+        )
     except json.JSONDecodeError as error:
         position, problem = error.pos + 1, error.msg.lower().removesuffix(" at")
         raise ConfigError(
@@ -359,7 +361,7 @@ def _json(text: str, flag: str) -> Any:
         raise ConfigError("config_number_too_long", where=flag) from None
 
 
-def _pairs(text: str, flag: str, *, plain: bool) -> dict[str, Any]:
+def _parse_pairs(text: str, flag: str, *, plain: bool) -> dict[str, Any]:
     result: dict[str, Any] = {}
     position = 1
     for part in _NEXT_PAIR.split(text):
@@ -375,12 +377,12 @@ def _pairs(text: str, flag: str, *, plain: bool) -> dict[str, Any]:
         if leaf_key in inner:
             problem = Invalid("config_key_twice", key=match[1])
             raise ConfigError("config_flag_unusable", flag=flag, problem=problem)
-        inner[leaf_key] = match[2] if plain else scalar(match[2], f"{flag} {match[1]}")
+        inner[leaf_key] = match[2] if plain else parse_yaml(match[2], f"{flag} {match[1]}")
         position += len(part) + 1
     return result
 
 
-def scalar(text: str, where: str, *, as_written: bool = False) -> Any:
+def parse_yaml(text: str, where: str, *, as_written: bool = False) -> Any:
     """Parse one value, or a whole text, as YAML; repeated keys are refused.
 
     Numbers follow YAML 1.2: ``010`` is ten, and ``1:30`` and ``2024-01-01`` are texts. With
@@ -552,7 +554,7 @@ def _yaml_loader(as_written: bool) -> Any:
     return Loader
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
@@ -561,5 +563,5 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _refuse(constant: str) -> Never:
+def _refuse_constant(constant: str) -> Never:
     raise Invalid("config_not_json_value", constant=constant)

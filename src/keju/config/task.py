@@ -21,13 +21,13 @@ from pydantic import (
     model_validator,
 )
 
-from keju.config.address import full_name
+from keju.config.address import expand_name
 from keju.config.arms import Agent, Arms, Sandbox
 from keju.config.cluster import Ray
 from keju.config.endpoints import PLACES, Endpoint, as_endpoints, check_distinct
 from keju.config.exams import meant, unknown_exam_error
 from keju.config.patterns import compile_pattern
-from keju.config.serving import words_of
+from keju.config.serving import split_command
 from keju.config.strict import (
     LARGEST,
     Count,
@@ -86,7 +86,7 @@ class Filters(StrictSettings):
 
     @field_validator("regex")
     @classmethod
-    def _compiles(cls, value: str | None) -> str | None:
+    def _check_pattern(cls, value: str | None) -> str | None:
         if value is not None:
             compile_pattern(value)
         return value
@@ -164,7 +164,7 @@ class GenerationConfig(StrictSettings):
         return {k: v for k, v in values.items() if v is not None} | self.extra_body
 
 
-def question_limit(value: Any) -> int | float | None:
+def parse_limit(value: Any) -> int | float | None:
     """Return a number of questions, or a share below 1."""
     if value is None:
         return None
@@ -233,7 +233,7 @@ class DatasetArgs(StrictSettings):
         """The protocol that these settings imply if none is named; usually the default."""
         return None
 
-    def under_judge(self) -> Self:
+    def without_own_judge(self) -> Self:
         """Return these settings for a task with a judge, which replaces their own judge."""
         return self
 
@@ -254,8 +254,8 @@ class DatasetArgs(StrictSettings):
 
     @field_validator("limit", mode="before")
     @classmethod
-    def _limit(cls, value: Any) -> int | float | None:
-        return question_limit(value)
+    def _parse_limit(cls, value: Any) -> int | float | None:
+        return parse_limit(value)
 
     @field_validator("generation_config")
     @classmethod
@@ -355,7 +355,7 @@ class JudgeConfig(StrictSettings):
     @field_validator("model", "second")
     @classmethod
     def _full_name(cls, value: str | None) -> str | None:
-        return None if value is None else full_name(value)
+        return None if value is None else expand_name(value)
 
 
 _PART = re.compile(r"[1-9]\d{0,5}/[1-9]\d{0,5}", re.ASCII)  # `3/16`
@@ -526,13 +526,13 @@ class TaskConfig(StrictSettings):
     @field_validator("model")
     @classmethod
     def _full_name(cls, value: str) -> str:
-        return full_name(value)
+        return expand_name(value)
 
     @field_validator("serve")
     @classmethod
     def _has_a_port(cls, value: str | None) -> str | None:
         if value is not None:
-            words_of(value)
+            split_command(value)
         return value
 
     @field_validator("shard")
@@ -549,8 +549,8 @@ class TaskConfig(StrictSettings):
 
     @field_validator("limit", mode="before")
     @classmethod
-    def _limit(cls, value: Any) -> int | float | None:
-        return question_limit(value)
+    def _parse_limit(cls, value: Any) -> int | float | None:
+        return parse_limit(value)
 
     @model_validator(mode="after")
     def _check_one_choice(self) -> Self:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from keju.judges.stage import JudgeStage
 
 
-def judge_stage(config: TaskConfig, jobs: Sequence[Job]) -> JudgeStage | None:
+def make_judge_stage(config: TaskConfig, jobs: Sequence[Job]) -> JudgeStage | None:
     """Return the judging stage of a run; None, without heavy imports, if no exam has a judge.
 
     From then on the stage sees every answer that is entered on the scoreboards of `jobs`.

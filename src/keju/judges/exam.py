@@ -221,7 +221,7 @@ def is_tie(votes: Sequence[str | None]) -> bool:
     return len(counts) > 1 and counts[-1] == counts[-2]
 
 
-def consistency(answers: Iterable[Sequence[str | None]]) -> float | None:
+def measure_consistency(answers: Iterable[Sequence[str | None]]) -> float | None:
     """Return the chance that two verdicts of one judge on one answer agree, over all answers."""
     vote_counts = (Counter(vote for vote in votes if vote is not None) for votes in answers)
     shares = [self_consistency(counts.values()) for counts in vote_counts]
@@ -229,7 +229,7 @@ def consistency(answers: Iterable[Sequence[str | None]]) -> float | None:
     return sum(defined_shares) / len(defined_shares) if defined_shares else None
 
 
-def agreement(
+def measure_agreement(
     first_verdicts: Sequence[str | None], second_verdicts: Sequence[str | None]
 ) -> dict[str, Any]:
     """Return how well two judges agree on the answers for which both gave a verdict."""

@@ -16,7 +16,7 @@ from msgspec.structs import astuple, replace
 
 from keju.benchmarks.prepare import resolve_sampling
 from keju.config import Budget, GenerationConfig, JudgeConfig, Price, TaskConfig
-from keju.config.address import parse_address, provider_of
+from keju.config.address import find_provider, parse_address
 from keju.config.load import canonical
 from keju.config.strict import StrictSettings
 from keju.engine.channel import Channel, Exchange
@@ -66,7 +66,7 @@ class Judge(Solver):
     ) -> None:
         self.settings = settings
         self.kind: Kind = "score" if settings.continuous else "grade"
-        self.task = judge_task(config, settings, model)
+        self.task = make_judge_task(config, settings, model)
         self.jobs: list[Job] = []
         """The judge's work: one job for each exam."""
         self.replies: list[Replies] = []
@@ -78,7 +78,7 @@ class Judge(Solver):
         self._code = "second_judge" if is_second else "judge"
         self._candidate = config
 
-    def model(self) -> Model:
+    def create_model(self) -> Model:
         """Return the judge's model, not yet started; ConfigError if it cannot be made."""
         try:
             return make_model(self.task)
@@ -102,7 +102,7 @@ class Judge(Solver):
         for notice in self._sampling_and_notices[1]:
             yield Notice("judge_told", {"judge": self.task.model, "notice": notice})
 
-    def job(self, exam: JudgeExam) -> Job:
+    def make_job(self, exam: JudgeExam) -> Job:
         """Return the answers of an exam as work for this judge."""
         name = model_name(self.task)
         job = Job(
@@ -150,7 +150,7 @@ class Judge(Solver):
 
     def assign(self, exams: Sequence[JudgeExam]) -> None:
         """Give the judge the answers of each exam to grade."""
-        self.jobs = [self.job(exam) for exam in exams]
+        self.jobs = [self.make_job(exam) for exam in exams]
         self.replies = [Replies() for _ in exams]
         self._exams, self._requests = exams, JobRequests(self.jobs)
 
@@ -162,7 +162,7 @@ class Judge(Solver):
         recalled = recall(self._requests, path)
         if not path.is_file() or recalled.count == sum(job.units for job in self.jobs):
             return recalled
-        requests = JobRequests([self.job(exam.with_first_prompt()) for exam in self._exams])
+        requests = JobRequests([self.make_job(exam.with_first_prompt()) for exam in self._exams])
         records_by_place = Records(path.parent, path.name).placed()
         for number, _, record in counting(records_by_place, requests.by_hash):
             place, unit = requests.place(number)
@@ -217,7 +217,14 @@ class Judge(Solver):
         self.was_asked = True
         try:
             stop = run_session(
-                self.task, self.jobs, self.model(), journal, log, recalled, display, shared_usage
+                self.task,
+                self.jobs,
+                self.create_model(),
+                journal,
+                log,
+                recalled,
+                display,
+                shared_usage,
             )
         except EndpointError as error:
             raise self.explain_error(error) from None
@@ -225,7 +232,7 @@ class Judge(Solver):
 
     def explain_error(self, error: KejuError) -> KejuError:
         """Return `error` with this judge's name, and its settings instead of the candidate's."""
-        variable = provider_of(self.task.model).key_variable
+        variable = find_provider(self.task.model).key_variable
         replaced_values: dict[str, Any] = {"key": self.settings.api_key_var or variable}
         (judge_host,) = (_host(place) for place in addresses_of(self.task))
         hosts = [_host(place) for place in addresses_of(self._candidate)]
@@ -264,7 +271,7 @@ class Judge(Solver):
             yield Notice(f"{self._code}_is_{'candidate' if is_same_endpoint else 'namesake'}")
 
 
-def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig:
+def make_judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig:
     """Return the requests to a judge as a separate task.
 
     A key is sent only to the host that it is for:
@@ -278,12 +285,12 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
     """
     endpoint: dict[str, Any] = {}
     if not is_local(model):
-        provider = provider_of(model)
+        provider = find_provider(model)
         if config.endpoints and not judge.api_url:
             raise ConfigError("judge_unusable", problem=ConfigError("judge_needs_address"))
         if config.serve and not judge.api_url:
             raise ConfigError("judge_unusable", problem=ConfigError("judge_beside_server"))
-        candidate_address = config.api_url if provider == provider_of(config.model) else None
+        candidate_address = config.api_url if provider == find_provider(config.model) else None
         address = judge.api_url or candidate_address or os.environ.get(provider.url_variable)
         key: Any = os.environ.get(judge.api_key_var or "")
         host = _host(address or provider.home)
@@ -324,12 +331,12 @@ def addresses_of(task: TaskConfig, *, only_keyed: bool = False) -> list[str | No
         ]
     if task.serve:
         return []  # its address is known only after the server is started
-    return [None if is_local(task.model) else task.api_url or provider_of(task.model).home]
+    return [None if is_local(task.model) else task.api_url or find_provider(task.model).home]
 
 
 def _provider_address(model: str) -> str:
     """Return the address that the provider's key is for."""
-    provider = provider_of(model)
+    provider = find_provider(model)
     return os.environ.get(provider.url_variable) or provider.home
 
 

@@ -64,7 +64,7 @@ _SHOWN_TAG = re.compile(rf"[{STAND_IN}{_LIKE_ANGLES}]\s*{NAMELESS}(?![A-Za-z0-9_
 """The remains of a tag that began a verdict: ``‹tag>``."""
 
 
-def fence(*texts: str) -> str:
+def make_fence(*texts: str) -> str:
     """Return a code for the lines around blocks of `texts`.
 
     The code is a hash of the texts. So a resumed run sends the same request. None of the texts can
@@ -76,7 +76,7 @@ def fence(*texts: str) -> str:
     return digest.hexdigest()
 
 
-def block(name: str, text: str, code: str) -> str:
+def quote_block(name: str, text: str, code: str) -> str:
     """Return one quoted text between two lines with the code."""
     end_length = MOST_CHARACTERS // 2
     quoted_text = quote_lines(text)
@@ -189,10 +189,10 @@ _PREFIXES: dict[Kind, Prefix] = {kind: Prefix(lead=RULES + call) for kind, call 
 
 def render(sample: Sample, kind: Kind) -> Prompt:
     """Return the prompt about one answer, with the question, the target and the answer."""
-    return Prompt(_PREFIXES[kind], tail_of(sample, block))
+    return Prompt(_PREFIXES[kind], render_tail(sample, quote_block))
 
 
-def tail_of(sample: Sample, block: Callable[[str, str, str], str]) -> str:
+def render_tail(sample: Sample, block: Callable[[str, str, str], str]) -> str:
     """Return the text about one answer. `block` quotes a text, given its name and the code."""
     labels, choices = sample.labels, sample.choices
     options = [f"({label}) {choice}" for label, choice in zip(labels, choices, strict=True)]
@@ -204,7 +204,7 @@ def tail_of(sample: Sample, block: Callable[[str, str, str], str]) -> str:
         "target": target,
         "answer": str(sample.metadata[ANSWER]),
     }
-    code = fence(*texts.values())
+    code = make_fence(*texts.values())
     blocks = "\n\n".join(block(name, text, code) for name, text in texts.items())
     rule = RANGE_RULE if sample.metadata.get(EVAL_MODE) == RANGE else ""
     return f"{rule}{blocks}{CLOSING}"
@@ -239,10 +239,10 @@ _FIRST_TAGS = re.compile(
 
 def render_first(sample: Sample, kind: Kind) -> Prompt:
     """Return the prompt of version 1 about one answer."""
-    return Prompt(_FIRST_PREFIXES[kind], tail_of(sample, _first_block))
+    return Prompt(_FIRST_PREFIXES[kind], render_tail(sample, _quote_first_block))
 
 
-def _first_block(name: str, text: str, code: str) -> str:
+def _quote_first_block(name: str, text: str, code: str) -> str:
     if len(text) > MOST_CHARACTERS:
         end_length = MOST_CHARACTERS // 2
         left_out = f"[{len(text) - 2 * end_length} characters are left out here]"

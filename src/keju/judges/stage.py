@@ -31,9 +31,9 @@ from keju.judges.exam import (
     GRADES,
     JudgeExam,
     Submission,
-    agreement,
-    consistency,
     is_tie,
+    measure_agreement,
+    measure_consistency,
     submit,
 )
 from keju.judges.judge import Judge
@@ -107,7 +107,7 @@ class Panel:
         if self.settings.repeats > 1 and first_judge.sampling.temperature == 0:
             yield Notice("judge_repeats_at_temperature_0")
 
-    def hand_over(self) -> None:
+    def assign_answers(self) -> None:
         """Give every judge the answers of each exam, in order, and then the labelled ones."""
         self.submissions = [
             [submissions[unit] for unit in sorted(submissions)] for submissions in self._collected
@@ -230,9 +230,9 @@ class Panel:
             description["repeats"] = settings.repeats
             votes = first_judge.votes(place)
             description["ties"] = sum(map(is_tie, votes))
-            agreement_values["self_consistency"] = consistency(votes)
+            agreement_values["self_consistency"] = measure_consistency(votes)
         if second_verdicts:
-            agreement_values["second"] = {"model": settings.second} | agreement(
+            agreement_values["second"] = {"model": settings.second} | measure_agreement(
                 verdicts, second_verdicts[0]
             )
         return description | ({"agreement": agreement_values} if agreement_values else {})
@@ -261,14 +261,14 @@ class JudgeStage:
     def check(self) -> None:
         """Raise an error for judges that cannot be made, before any request."""
         for judge in self._judges:
-            judge.model()
+            judge.create_model()
 
     def preflight(self) -> None:
         """Find a wrong address, key or model of a judge before the candidate is asked."""
 
         async def check_endpoints() -> None:
             for judge in self._judges:
-                model = judge.model()
+                model = judge.create_model()
                 channel = Channel(model, Limits.of(judge.task, model))
                 try:
                     await channel.open([judge.sampling])
@@ -293,7 +293,7 @@ class JudgeStage:
         verdicts count. With `strict`, an endpoint that is not ready raises its error.
         """
         for panel in self._panels:
-            panel.hand_over()
+            panel.assign_answers()
         stop = None
         if manifest is None:
             for judge in self._judges:

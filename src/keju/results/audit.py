@@ -20,7 +20,7 @@ from keju.config.load import runs_folder
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, StoredReply, read_anew, stored_replies
 from keju.errors import DataError, Notice, UsageError
-from keju.judges import judge_stage
+from keju.judges import make_judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
 from keju.results.doubts import doubts_of
 from keju.results.metrics import accuracy_of
@@ -218,7 +218,7 @@ def audit(
     for job in jobs:
         first = choose_readers(job.exam, list(readers)) if readers else job.readers[:1]
         job.read_with(_all_readers(job.exam, first), keep_answers=True)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     facts = exams_of(jobs)
     changed = changed_files(stored.manifest, facts)
     name, is_judged = command_name(stored.folder), stage is not None

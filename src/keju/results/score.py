@@ -12,7 +12,7 @@ from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, read_anew, stored_replies
 from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_json
-from keju.judges import judge_stage
+from keju.judges import make_judge_stage
 from keju.results.doubts import declared_names
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_document
@@ -43,7 +43,7 @@ def score_run(
         }
         config = config.model_copy(update={"reader": readers, "dataset_args": kept})
     jobs = _jobs_read_by(config, run)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     facts = exams_of(jobs)
     changed = changed_files(run.manifest, facts)
     several = bool(readers and len(readers) > 1)

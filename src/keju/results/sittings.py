@@ -38,7 +38,7 @@ from keju.engine.resume import JobRequests, StoredScores
 from keju.engine.tally import PENDING
 from keju.errors import ConfigError, DataError, Notice, UsageError, did_you_mean
 from keju.files import is_there
-from keju.judges import judge_stage
+from keju.judges import make_judge_stage
 from keju.results.conditions import (
     alike,
     args_of_exam,
@@ -401,7 +401,7 @@ def read_run(
         jobs = make_jobs(config, detailed=True)
     for job in jobs:
         job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     facts = exams_of(jobs)
     requests, changed = JobRequests(jobs), changed_files(run.manifest, facts)
     since = run.manifest.believed_from(facts)

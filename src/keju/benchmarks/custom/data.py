@@ -34,7 +34,7 @@ from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.data_checks import QuestionChecks, content_of
 from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
 from keju.config.exams import EXAM_FILES
-from keju.config.strict import scalar
+from keju.config.strict import parse_yaml
 from keju.errors import ConfigError, DataError, Hint, did_you_mean, nearest
 from keju.files import TABLE, parse_json
 from keju.sources.folder import SUFFIXES, DataFolder
@@ -281,7 +281,7 @@ def _where(folder: DataFolder, name: str, row: int) -> str:
 def _yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None, None]:
     where = str(folder.path / name)
     try:
-        loaded = scalar(folder.text(name), where, as_written=True)
+        loaded = parse_yaml(folder.text(name), where, as_written=True)
     except ConfigError as error:
         raise DataError(str(error)) from None
     if isinstance(loaded, dict):

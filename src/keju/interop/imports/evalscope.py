@@ -21,9 +21,9 @@ from keju.interop.imports.log import (
     failed_reply,
     find_task,
     make_reply,
-    number,
     prompt_of,
     text_or_none,
+    to_number,
 )
 from keju.types import Reply
 
@@ -102,7 +102,7 @@ def _read_report(source: Source, files: Sequence[tuple[str, str]], exam: str) ->
                 (subset for subset in subsets if subset.get("name") in requested_subsets), metric
             )
         label = metric.get("name") or (metric.get("identity") or {}).get("name") or "score"
-        if (value := number(score_source.get("score"))) is not None:
+        if (value := to_number(score_source.get("score"))) is not None:
             figures[str(label)] = value
             n = n or score_source.get("num")
     return {"reported": figures, "n": n}
@@ -132,7 +132,7 @@ class _Review(NamedTuple):
         return cls(
             target="" if target is None else str(target),
             answer=text_or_none(score.get("extracted_prediction")),
-            verdict=number(values),
+            verdict=to_number(values),
             group=group if isinstance(group, int) and abs(group) < LARGEST else None,
             epoch=min(LARGEST, int(sample_score.get("generation_index") or 0)),
         )

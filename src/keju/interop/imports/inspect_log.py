@@ -16,10 +16,10 @@ from keju.interop.imports.log import (
     failed_reply,
     find_task,
     make_reply,
-    number,
     prompt_of,
     text_of,
     text_or_none,
+    to_number,
 )
 from keju.sources.archive import Archive
 from keju.types import Reply
@@ -90,7 +90,7 @@ def _read_part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str,
         (f"{scorer.get('name')} {metric}", value)
         for scorer in scorers
         for metric, figure in (scorer.get("metrics") or {}).items()
-        if metric != "stderr" and (value := number((figure or {}).get("value"))) is not None
+        if metric != "stderr" and (value := to_number((figure or {}).get("value"))) is not None
     ]
 
     def rank(figure: tuple[str, float]) -> int:
@@ -137,7 +137,7 @@ def _read_rows(
             # Some tasks store the gold answer as a line in the requested form.
             target=str(target or "").removeprefix("ANSWER: "),
             answer=text_or_none(score.get("answer")),
-            verdict=GRADES.get(grade) if isinstance(grade, str) else number(grade),
+            verdict=GRADES.get(grade) if isinstance(grade, str) else to_number(grade),
             epoch=int(sample.get("epoch") or 1) - 1,
         )
 

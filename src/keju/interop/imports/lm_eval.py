@@ -18,8 +18,8 @@ from keju.interop.imports.log import (
     find_task,
     make_reply,
     malformed_reply,
-    number,
     row_errors,
+    to_number,
 )
 from keju.types import LABELS, Reply
 
@@ -131,7 +131,7 @@ def _read_figures(
     weights = {name: (sizes.get(name) or {}).get("effective") for name in tasks}
     total = sum(filter(None, weights.values()))
     for name in next((by_task[task] for task in sorted(tasks) if task in by_task), {}):
-        values = [(weights[task], number(by_task.get(task, {}).get(name))) for task in tasks]
+        values = [(weights[task], to_number(by_task.get(task, {}).get(name))) for task in tasks]
         weighted_values = [
             (weight, value) for weight, value in values if weight and value is not None
         ]
@@ -142,7 +142,7 @@ def _read_figures(
 
 def _is_figure(name: str, value: Any) -> bool:
     """Whether this is a figure, such as ``exact_match,get-answer``, and not its standard error."""
-    return "," in name and "stderr" not in name and number(value) is not None
+    return "," in name and "stderr" not in name and to_number(value) is not None
 
 
 def _tasks_of_group(results: Mapping[str, Any], group: str) -> set[str]:
@@ -199,7 +199,7 @@ def _read_replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[L
             choices=tuple(map(str, choices)),
             target=str(doc.get("answer") or doc.get("target") or row.get("target") or ""),
             answer=answer if isinstance(answer, str) and not (epoch or reply.error) else None,
-            verdict=None if epoch or reply.error else number(row.get(metric)),
+            verdict=None if epoch or reply.error else to_number(row.get(metric)),
             epoch=epoch,
         )
 

@@ -17,7 +17,7 @@ from keju import bounds
 from keju.answers.segments import as_reply
 from keju.benchmarks import registry
 from keju.benchmarks.base import ToolTask
-from keju.config.strict import scalar
+from keju.config.strict import parse_yaml
 from keju.errors import ConfigError, DataError, UsageError
 from keju.files import LOG, Spool, json_rows, parse_json
 from keju.models.base import REDACTED, kind_of, one_line
@@ -107,7 +107,7 @@ class Source:
     def yaml(self, name: str) -> dict[str, Any]:
         """Return one YAML mapping; an empty one if the file has none."""
         try:
-            document = scalar(self.content(name).decode(), name)
+            document = parse_yaml(self.content(name).decode(), name)
         except (ConfigError, UnicodeDecodeError):
             return {}
         return document if isinstance(document, dict) else {}
@@ -237,7 +237,7 @@ def row_errors(place: Path) -> Iterator[None]:
         raise DataError("import_strange_row", **values) from None
 
 
-def number(value: Any) -> float | None:
+def to_number(value: Any) -> float | None:
     """Return a score as a number; None if there is none."""
     if isinstance(value, bool):
         return float(value)

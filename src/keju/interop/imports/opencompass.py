@@ -33,8 +33,8 @@ from keju.interop.imports.log import (
     find_task,
     make_reply,
     malformed_reply,
-    number,
     prompt_of,
+    to_number,
 )
 from keju.types import Reply
 
@@ -292,7 +292,7 @@ def _results_path(name: str, abbreviation: str) -> str:
 def _read_figure(results: Mapping[str, Any]) -> tuple[str, float] | None:
     """Return the headline of a dataset: its name and value."""
     for metric in results:
-        value = number(results[metric])
+        value = to_number(results[metric])
         if _FIGURE.fullmatch(metric) and value is not None:
             return metric, value / FULL_PERCENT
     return None
@@ -395,7 +395,7 @@ def _find_verdicts(
     The others are the comparison of the listed answers, and the rule applied to the replies, with
     or without their reasoning. The first of these that adds up is used.
     """
-    evaluator_verdicts = [number(_first_value(detail, VERDICT_KEYS)) for detail in details]
+    evaluator_verdicts = [to_number(_first_value(detail, VERDICT_KEYS)) for detail in details]
     if any(verdict is not None for verdict in evaluator_verdicts):
         return evaluator_verdicts
     compared_verdicts = [
@@ -446,7 +446,7 @@ def _read_reply(row: Mapping[str, Any], where: str) -> Reply:
         values = {label: option.get("PPL") for label, option in options.items()}
         if not all(isinstance(value, int | float) for value in values.values()):
             raise DataError("import_no_ppl", where=where)
-        if any(number(value) is None for value in values.values()):
+        if any(to_number(value) is None for value in values.values()):
             return malformed_reply(values)
         return Reply(label_logprobs={label: -float(value) for label, value in values.items()})
     text = row["prediction"]

@@ -21,9 +21,9 @@ from keju.interop.imports.log import (
     find_task,
     make_reply,
     malformed_reply,
-    number,
     prompt_of,
     row_errors,
+    to_number,
 )
 from keju.types import Reply
 
@@ -94,7 +94,7 @@ def _read_results(source: Source, name: str) -> Log:
     environment = str(facts.get("env_id") or "")
     settings = facts.get("env_args") or {}
     sampling = facts.get("sampling_args") or {}
-    reward = number(facts.get("avg_reward"))
+    reward = to_number(facts.get("avg_reward"))
     part = Part(
         task=environment,
         rows=LogRows(_read_rollouts(source, name)),
@@ -138,7 +138,7 @@ def _read_rollouts(source: Source, name: str) -> Iterator[LogRow]:
                 prompt=prompt_of(row.get("prompt")),
                 choices=tuple(map(str, info.get("choices") or ())),
                 target=str(row.get("answer") or ""),
-                verdict=None if reply.error else number(row.get("reward")),
+                verdict=None if reply.error else to_number(row.get("reward")),
                 epoch=epochs.next_epoch(example),
             )
         yield rollout

@@ -163,10 +163,10 @@ class ExternalExam:
         if submission is None:
             return readings
         if self._channel is None:
-            model = judge.model()
+            model = judge.create_model()
             self._channel = Channel(model, Limits.of(judge.task, model))
             await self._channel.open(())
-        job = judge.job(JudgeExam(name, [submission.question], judge.kind))
+        job = judge.make_job(JudgeExam(name, [submission.question], judge.kind))
         try:
             async with self._channel.slot():
                 exchange = await judge.ask(job.request(0), self._channel)

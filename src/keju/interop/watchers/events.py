@@ -26,12 +26,12 @@ PROGRESS_EVERY = 1.0
 """Seconds between two events of progress."""
 
 
-def _tag(name: str) -> str:
+def _event_tag(name: str) -> str:
     """Return ``session_started`` for ``SessionStarted``."""
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
-class Event(msgspec.Struct, kw_only=True, tag_field="event", tag=_tag, gc=False):
+class Event(msgspec.Struct, kw_only=True, tag_field="event", tag=_event_tag, gc=False):
     """The keys of every line, in addition to ``event``."""
 
     v: int = VERSION

@@ -15,7 +15,7 @@ from importlib import metadata
 from typing import Any
 from urllib.parse import urlsplit
 
-from keju.config.address import ANTHROPIC, provider_of
+from keju.config.address import ANTHROPIC, find_provider
 from keju.engine.watching import Attempt, Follower, SessionFacts, Watcher
 from keju.errors import KejuError, MissingExtra, Notice, UsageError
 from keju.types import Reply, Request
@@ -152,7 +152,7 @@ class _Traced(Follower):
 
     def __init__(self, telemetry: Telemetry, session: SessionFacts) -> None:
         self._telemetry = telemetry
-        provider = "anthropic" if provider_of(session.model) is ANTHROPIC else "openai"
+        provider = "anthropic" if find_provider(session.model) is ANTHROPIC else "openai"
         self._run_attributes = {"keju.run": session.run, "keju.stage": session.stage}
         self._provider = provider
         self._span = telemetry.tracer.start_span(

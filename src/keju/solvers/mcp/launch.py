@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from keju.config.address import strip_credentials
-from keju.config.arms import INSTANCE, PYTHON, WORKDIR, Server, expand, references
-from keju.config.serving import HIDDEN, keys_in
+from keju.config.arms import INSTANCE, PYTHON, WORKDIR, Server, expand, find_references
+from keju.config.serving import HIDDEN, find_keys
 from keju.errors import ConfigError
 from keju.redaction import Redactor
 from keju.solvers.mcp.placeholders import (
@@ -98,7 +98,7 @@ def launch_of(
 
     def expanded(text: str) -> str:
         """Return a text with its references to variables filled in."""
-        values.update({name: environ.get(name, "") for name in references(text)})
+        values.update({name: environ.get(name, "") for name in find_references(text)})
         return expand(text, environ)
 
     def value(text: str) -> str:
@@ -127,7 +127,7 @@ def launch_of(
         found = shutil.which(program, path=env.get("PATH", os.defpath))
         if found is None:
             raise ConfigError("server_program_missing", program=server.command)
-        values |= {f"key in args {n}": key for n, key in enumerate(keys_in(server.args))}
+        values |= {f"key in args {n}": key for n, key in enumerate(find_keys(server.args))}
         arguments = filled_arguments(program, [expanded(text) for text in server.args], given)
         setup = server.setup_command
         return Launch(
