@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 
 from keju.config import TaskConfig
-from keju.config.serving import shown_command
+from keju.config.serving import redact_command
 from keju.errors import ConfigError
 from keju.runs.journal import FILE
 from tests.cli.conftest import Keju, keju
@@ -234,7 +234,7 @@ def test_what_is_refused(keju: Keju) -> None:
     ],
 )
 def test_keys_in_a_command_are_not_stored(command: str, shown: str) -> None:
-    assert shown_command(command) == shown
+    assert redact_command(command) == shown
 
 
 def test_a_command_is_checked_in_python_too() -> None:

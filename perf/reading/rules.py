@@ -72,7 +72,7 @@ _OPENCOMPASS_COLON = re.compile(r"ANSWER\s*:\s*([A-P])", re.IGNORECASE)
 
 def _opencompass_bbh(text: str, sample: Sample) -> str | None:
     choice = kind_of(sample) == "choice"
-    return opencompass.choice_of(text) if choice else opencompass.free_form(text)
+    return opencompass.extract_choice(text) if choice else opencompass.extract_free_form(text)
 
 
 # --- Inspect -----------------------------------------------------------------------------------

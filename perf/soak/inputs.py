@@ -189,11 +189,11 @@ def settings() -> Iterator[Input]:
 
 def _places() -> Iterator[str]:
     """The paths of all settings, and of mappings inside them."""
-    from keju.config.strict import model_of
+    from keju.config.strict import find_settings_class
 
     for name, own in TaskConfig.model_fields.items():
         yield name
-        inner = model_of(own.annotation)
+        inner = find_settings_class(own.annotation)
         if inner is not None:
             yield from (f"{name}.{key}" for key in inner.model_fields)
     yield from ("dataset_args.demo", "dataset_args.demo.filters", "nonsense", "generation_config.x")

@@ -3,8 +3,8 @@
 try:
     from keju.cli import main
 except KeyboardInterrupt:  # Ctrl-C during the import
-    from keju.cli import interrupted
+    from keju.cli import end_interrupted
 
-    interrupted()
+    end_interrupted()
 
 main()

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keju.config import JudgeConfig, TaskConfig
-from keju.config.load import of_run
+from keju.config.load import load_run_config
 from keju.engine.job import Job, describe_exams, make_jobs
 from keju.engine.resume import JobRequests, recall
 from keju.errors import KejuError, Notice, UsageError
 from keju.files import whole_folder, write_json
-from keju.judges import judge_stage
+from keju.judges import make_judge_stage
 from keju.report.html import write_outputs
 from keju.results.schema import Results
 from keju.results.summarise import build_results
@@ -35,7 +35,7 @@ def merge_runs(
     with lock_parts(parts):
         manifest = merge_manifests(parts)
         folder_settings = {"run_id": folder.name, "work_dir": str(folder.parent)}
-        config = of_run(manifest.config | folder_settings, data_dir)
+        config = load_run_config(manifest.config | folder_settings, data_dir)
         judge = JudgeConfig(**manifest.judge) if manifest.judge else None
         judged_config = config.model_copy(update={"judge": judge})
         jobs = make_jobs(judged_config)
@@ -68,7 +68,7 @@ def _finish(
     """Write the results of the merged run. Return them, and the error for missing replies."""
     folder = file.path.parent
     requests = JobRequests(jobs)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     recalled = recall(
         requests,
         folder / FILE,

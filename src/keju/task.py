@@ -42,8 +42,8 @@ from keju.errors import (
     join_hints,
 )
 from keju.files import read_json, typed_path
-from keju.interop.watchers import watching
-from keju.judges import judge_stage
+from keju.interop.watchers import watch_runs
+from keju.judges import make_judge_stage
 from keju.messages import said
 from keju.models.registry import is_local, make_model, settings_without_effect
 from keju.report.html import write_outputs
@@ -150,7 +150,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     model = _make_task_model(config, display)
     _check_executor(config, jobs)
     idle_notices = _idle_settings(config, jobs, is_resumed=stored is not None)
-    stage = judge_stage(config if asks_judge else judged_config, jobs)
+    stage = make_judge_stage(config if asks_judge else judged_config, jobs)
     if stage is not None and asks_judge:
         stage.check()
     cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
@@ -281,7 +281,7 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     _equip(config, jobs, Path(config.work_dir))
     for job in jobs:
         job.solver.check(model)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     if stage is not None:
         stage.check()
     notices = [*collect_hints(jobs), *idle_notices]
@@ -498,7 +498,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
     from keju.runs.sameness import find_differences, refuse_other_run
 
     jobs = make_jobs(config)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     if stage is None and config.judge is None:
         raise ConfigError("judge_not_named")
     if stage is not None:
@@ -553,10 +553,10 @@ def judge_stored(
     report: bool = True,
 ) -> Finished:
     """Grade a stored run as its judge did, overridden by `judge_settings` and then by `flags`."""
-    from keju.judges.judge import complete_settings, whole_settings
+    from keju.judges.judge import complete_settings, fill_defaults
 
     file, settings = run.folder / MANIFEST, dict(flags)
-    earlier = whole_settings(run.manifest.graded_by or {})
+    earlier = fill_defaults(run.manifest.graded_by or {})
     if earlier:
         settings["judge"] = earlier
     if judge_settings is not None:

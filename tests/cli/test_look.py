@@ -25,7 +25,7 @@ def test_lengths() -> None:
     lengths = Lengths()
     for length in (3, 1, 2, 2):
         lengths.add(length)
-    assert lengths.shown() == {"n": 4, "mean": 2.0, "min": 1, "max": 3}
+    assert lengths.to_document() == {"n": 4, "mean": 2.0, "min": 1, "max": 3}
 
 
 def test_stats_shape(keju: Keju) -> None:

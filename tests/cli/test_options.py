@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core.core_schema import ErrorType
 
 from keju.cli import COMMANDS as ENTRIES
-from keju.cli.command import COMMANDS, Command, collect, parse, spread
+from keju.cli.command import COMMANDS, Command, collect, parse, repeat_flags
 from keju.cli.options import MAPPING, OPTIONS, Option
 from keju.config import GenerationConfig, JudgeConfig, TaskConfig
 from keju.config.arms import Sandbox
@@ -56,7 +56,7 @@ def arguments(command: Command) -> list[str]:
     ],
 )
 def test_several_values_after_one_flag(argv: str, expected: str) -> None:
-    assert spread(argv.split(), ("--datasets",)) == expected.split()
+    assert repeat_flags(argv.split(), ("--datasets",)) == expected.split()
 
 
 def test_every_row_is_taken_by_a_command_and_no_spelling_twice() -> None:

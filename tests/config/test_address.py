@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keju.config.address import parse_address, shown_url
+from keju.config.address import parse_address, strip_credentials
 from keju.errors import ConfigError
 
 
@@ -44,7 +44,7 @@ def test_what_is_no_url_is_refused_in_one_line(given: str) -> None:
 
 def test_credentials_are_not_shown() -> None:
     address = parse_address("https://user:hidden1@h:99/v1?key=hidden2")
-    assert address.shown == "https://h:99/v1"
+    assert address.display_url == "https://h:99/v1"
     assert "hidden" not in repr(address)
     assert {"hidden1", "hidden2"} <= set(address.secrets)
 
@@ -78,4 +78,4 @@ def test_what_is_no_url_is_refused_without_showing_it(given: str) -> None:
     ],
 )
 def test_a_url_is_shown_without_its_secrets(given: str, shown: str) -> None:
-    assert shown_url(given) == shown
+    assert strip_credentials(given) == shown

@@ -10,7 +10,7 @@ import pytest
 
 from keju.config import GenerationConfig, TaskConfig
 from keju.config import load as settings
-from keju.config.strict import mapping
+from keju.config.strict import parse_mapping
 from keju.errors import ConfigError
 from keju.models.registry import settings_without_effect
 
@@ -260,7 +260,7 @@ def test_manifest_of_a_run_resumes_it_from_anywhere(tmp_path: Path) -> None:
     ],
 )
 def test_mapping_flags_take_json_and_pairs(text: str, expected: dict[str, Any] | None) -> None:
-    parsed = mapping(text, "--generation-config")
+    parsed = parse_mapping(text, "--generation-config")
     assert parsed == (expected or {"chat_template_kwargs": {"enable_thinking": False}})
 
 
@@ -320,7 +320,7 @@ def test_secrets_are_in_no_message() -> None:
             load(flags)
         assert secret not in str(raised.value)
     with pytest.raises(ConfigError) as raised:
-        mapping(f'{{"Authorization": "{secret}', "--headers", plain=True)
+        parse_mapping(f'{{"Authorization": "{secret}', "--headers", plain=True)
     assert secret not in str(raised.value)
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from keju.config import Arm, TaskConfig
-from keju.config.mcpbr import only_arms, read_run_file, translate
+from keju.config.mcpbr import filter_arms, read_run_file, translate
 from keju.errors import ConfigError
 
 SERVER: dict[str, Any] = {"command": "calc", "args": ["--key", "${TOKEN}", "{workdir}"]}
@@ -145,11 +145,11 @@ def test_a_file_may_extend_others(tmp_path: Path) -> None:
 
 def test_arms_are_chosen_by_whether_they_have_tools() -> None:
     arms = [{"name": "a", "servers": [SERVER]}, {"name": "b"}]
-    assert only_arms(arms, with_tools=True) == arms[:1]
-    assert only_arms(arms, with_tools=False) == arms[1:]
-    assert only_arms(arms[:1], with_tools=False) == [{"name": "baseline"}]
+    assert filter_arms(arms, with_tools=True) == arms[:1]
+    assert filter_arms(arms, with_tools=False) == arms[1:]
+    assert filter_arms(arms[:1], with_tools=False) == [{"name": "baseline"}]
     with pytest.raises(ConfigError, match="-M asks for arms with tools"):
-        only_arms(arms[1:], with_tools=True)
+        filter_arms(arms[1:], with_tools=True)
 
 
 def test_numbers_and_switches_of_a_server_are_text() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keju.config import GenerationConfig, TaskConfig
-from keju.config.strict import mapping, scalar
+from keju.config.strict import parse_mapping, parse_yaml
 from keju.errors import KejuError
 from keju.files import LOG, TABLE, parse_json
 from keju.messages import printable
@@ -56,12 +56,12 @@ def test_any_value_of_any_sampling_setting(name: str, value: Any) -> None:
 
 @given(YAML, st.booleans())
 def test_any_text_as_yaml(text: str, as_written: bool) -> None:
-    assert len(told(scalar, text, "here", as_written=as_written).splitlines()) == 1
+    assert len(told(parse_yaml, text, "here", as_written=as_written).splitlines()) == 1
 
 
 @given(st.text(max_size=40) | YAML)
 def test_any_text_as_a_flag(text: str) -> None:
-    assert told(mapping, text, "--flag")
+    assert told(parse_mapping, text, "--flag")
 
 
 @given(st.binary(max_size=60), st.sampled_from([TABLE, LOG]))

@@ -24,7 +24,7 @@ SLOW = {
 
 @pytest.mark.parametrize(("pattern", "text"), SLOW.items())
 def test_what_takes_python_for_ever_is_read_at_once(pattern: str, text: str) -> None:
-    assert Pattern(pattern).first(text) == ""
+    assert Pattern(pattern).first_match(text) == ""
     assert DatasetArgs(**{"filters": {"regex": pattern}}).filters.regex == pattern  # type: ignore[arg-type]
 
 
@@ -85,9 +85,9 @@ def test_a_pattern_reads_what_python_reads(pattern: str, text: str) -> None:
     except re.error:  # a repeat of nothing
         return
     safe = Pattern(pattern)
-    assert safe.first(text) == (wanted[0] if wanted else "")
+    assert safe.first_match(text) == (wanted[0] if wanted else "")
     if all(match[0] for match in re.finditer(pattern, text)):
-        assert safe.every(text) == wanted
+        assert safe.all_matches(text) == wanted
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ def test_a_pattern_reads_what_python_reads(pattern: str, text: str) -> None:
     ],
 )
 def test_usual_patterns(pattern: str, text: str) -> None:
-    assert Pattern(pattern).every(text) == expected(pattern, text)
+    assert Pattern(pattern).all_matches(text) == expected(pattern, text)
 
 
 def test_too_many_matches_for_a_long_text_are_looked_for_at_its_end() -> None:
     """Each of them looks at all that follows, in vain."""
     text = "a" * 200_000 + "the end"
     assert len(text) ** 2 > MOST_WORK
-    assert Pattern("a.*z|a|end").every(text)[-1] == "end"
+    assert Pattern("a.*z|a|end").all_matches(text)[-1] == "end"

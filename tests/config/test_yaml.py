@@ -11,7 +11,7 @@ import pytest
 from keju.cli import main
 from keju.config import GenerationConfig
 from keju.config.load import load
-from keju.config.strict import scalar
+from keju.config.strict import parse_yaml
 from keju.errors import ConfigError
 
 
@@ -45,7 +45,7 @@ from keju.errors import ConfigError
     ],
 )
 def test_a_value_of_a_setting(text: str, value: Any) -> None:
-    read = scalar(text, "here")
+    read = parse_yaml(text, "here")
     assert read == value
     assert type(read) is type(value)
 
@@ -76,7 +76,7 @@ def test_settings_of_a_file_and_of_flags_agree(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_read_is_told_with_its_line(text: str, told: str) -> None:
     with pytest.raises(ConfigError) as error:
-        scalar(text, "here")
+        parse_yaml(text, "here")
     assert str(error.value).startswith(told)
     assert "\n" not in str(error.value)
 
@@ -95,13 +95,13 @@ MERGES = "a0: &a0 {k: v}\n" + "".join(
 )
 def test_aliases_that_grow_without_bounds_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="its aliases make it grow without bounds") as error:
-        scalar(text, "here")
+        parse_yaml(text, "here")
     assert "\n" not in str(error.value)
 
 
 def test_aliases_of_a_usual_size_are_taken() -> None:
     text = "base: &base {x: 1}\nmine: {<<: *base, y: 2}\nboth: [*base, *base]"
-    assert scalar(text, "here") == {
+    assert parse_yaml(text, "here") == {
         "base": {"x": 1},
         "mine": {"x": 1, "y": 2},
         "both": [{"x": 1}, {"x": 1}],

@@ -268,12 +268,12 @@ def test_the_driver_says_in_its_own_language_what_actors_wait_for(
     monkeypatch.setattr(Channel, "pause", "rate")
     actor = Actor()
     actor._channel = Channel(model, Limits.of(config, model))
-    monkeypatch.setattr(messages, "_chosen", "en")  # as in a process that was started elsewhere
+    monkeypatch.setattr(messages, "_language", "en")  # as in a process that was started elsewhere
     data = encode(actor._report(cast("Any", SimpleNamespace(take_answers=list, keys_in_flight={}))))
     crew, hand = Crew(config, model, Spending(Budget(), None)), Hand(0, cast("Hired", None))
     hand.opened, hand.last_report = Opened(), decode_report(data)
     crew._hands[0] = hand
-    monkeypatch.setattr(messages, "_chosen", "zh")
+    monkeypatch.setattr(messages, "_language", "zh")
     assert crew.waiting_for == "1 个 actor 中的 1 个：速率限制"
-    monkeypatch.setattr(messages, "_chosen", "en")
+    monkeypatch.setattr(messages, "_language", "en")
     assert crew.waiting_for == "1 of 1 actors: the rate limit"

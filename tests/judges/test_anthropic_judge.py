@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keju.benchmarks import registry
-from keju.judges.judge import judge_task
+from keju.judges.judge import make_judge_task
 from keju.results.schema import to_document
 from keju.task import run_exams
 from tests.support.anthropic_server import KEY, AnthropicServer, Plan
@@ -83,6 +83,6 @@ def test_where_a_judge_is_and_which_key_it_gets(
     settings = judge | {"api_key_var": None}
     task = config(tmp_path, "http://there/v1", settings, model=model, api_key="of-candidate")
     assert task.judge is not None
-    made = judge_task(task, task.judge, task.judge.model)
+    made = make_judge_task(task, task.judge, task.judge.model)
     assert made.api_url == address
     assert (made.api_key.get_secret_value() if made.api_key else None) == key

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keju.benchmarks import registry
-from keju.judges.exam import JudgeExam, handed_in
+from keju.judges.exam import JudgeExam, make_judge_sample
 from keju.types import Prompt, Reply, Sample
 from tests.cli.conftest import Keju, keju
 from tests.support.endpoint import FaultyEndpoint
@@ -26,7 +26,7 @@ Judge = Callable[[str, str], Said]
 
 def asked_about(answer: str) -> tuple[JudgeExam, Sample, Prompt]:
     question = Sample(id="q", subset="s", index=0, text="What is 6 times 7?", target="42")
-    sample = handed_in(question, answer)
+    sample = make_judge_sample(question, answer)
     exam = JudgeExam("open", [sample], "grade")
     return exam, sample, exam.render(sample)
 

@@ -9,7 +9,7 @@ import pytest
 
 from keju.config import JudgeConfig
 from keju.errors import ConfigError, EndpointError, Notice
-from keju.judges.judge import Judge, judge_task
+from keju.judges.judge import Judge, make_judge_task
 from keju.judges.stage import Panel
 from tests.support.judged import config
 
@@ -19,7 +19,7 @@ OWN, FOREIGN, NAMED = "sk-candidate-01", "sk-foreign-02", "sk-named-03"
 
 def key_of(folder: Path, judge: dict[str, Any], api_key: str | None = OWN) -> str | None:
     task = config(folder, URL, None, api_key=api_key)
-    key = judge_task(task, JudgeConfig(**{"model": "j"} | judge), "j").api_key
+    key = make_judge_task(task, JudgeConfig(**{"model": "j"} | judge), "j").api_key
     return key.get_secret_value() if key is not None else None
 
 
@@ -141,12 +141,12 @@ def test_every_warning_is_told_in_chinese(tmp_path: Path, monkeypatch: pytest.Mo
     here, there = config(tmp_path, URL, None), config(tmp_path, URL, None, api_key=OWN)
     judges = [
         Judge(here, JudgeConfig(model="m"), "m"),
-        Judge(here, named, "m", second=True),
+        Judge(here, named, "m", is_second=True),
         Judge(there, JudgeConfig(model="m", api_key_var="JK"), "m"),
     ]
     warnings = [
-        *judges[0].kinship(),
-        *judges[1].kinship(),
+        *judges[0].self_judging_notices(),
+        *judges[1].self_judging_notices(),
         judges[1].missing_key() or Notice(""),
         judges[2].missing_key() or Notice(""),
         *(
@@ -191,7 +191,7 @@ def test_an_error_names_the_settings_of_the_judge(
         (JudgeConfig(model="j", api_url="http://there/v1"), at_its_own),
         (JudgeConfig(model="j"), at_the_candidates),
     ):
-        failed = Judge(task, settings, "j").failed(error)
+        failed = Judge(task, settings, "j").explain_error(error)
         assert type(failed) is EndpointError
         assert str(failed).startswith("the judge 'j': ")
         assert str(failed).endswith(advice)

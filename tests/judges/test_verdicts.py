@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from keju.judges.exam import handed_in, read_verdict, score_of
+from keju.judges.exam import make_judge_sample, read_verdict, score_of
 from keju.judges.prompts import Kind, render
 from keju.types import Sample, Score
 
 
 def prompt_about(answer: str) -> str:
     sample = Sample(id="q", subset="s", index=0, text="How many?", target="42")
-    return render(handed_in(sample, answer, index=0), "grade").tail
+    return render(make_judge_sample(sample, answer, index=0), "grade").tail
 
 
 def read(text: str, kind: Kind = "grade", answer: str = "41") -> str | None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from keju.errors import DataError, UsageError
-from keju.judges.exam import agreement, consistency, settled, wants_judge
-from keju.judges.quality import corrected_accuracy, describe, load_labelled, measure
+from keju.judges.exam import combine_votes, measure_agreement, measure_consistency, wants_judge
+from keju.judges.quality import corrected_accuracy, describe_quality, load_labelled, measure
 from keju.stats.agreement import JudgeQuality, rogan_gladen
 from keju.types import Outcome, Sample, Score
 
@@ -26,7 +26,7 @@ from keju.types import Outcome, Sample, Score
     ],
 )
 def test_most_votes_decide(votes: list[str | None], verdict: str | None) -> None:
-    assert settled(votes) == verdict
+    assert combine_votes(votes) == verdict
 
 
 def test_self_consistency_is_the_chance_that_two_verdicts_agree() -> None:
@@ -35,17 +35,17 @@ def test_self_consistency_is_the_chance_that_two_verdicts_agree() -> None:
         ["correct", "incorrect", "correct"],
         ["correct", None, None],
     ]
-    assert consistency(answers) == pytest.approx((1 + 1 / 3) / 2)
-    assert consistency([["correct"]]) is None
+    assert measure_consistency(answers) == pytest.approx((1 + 1 / 3) / 2)
+    assert measure_consistency([["correct"]]) is None
 
 
 def test_agreement_of_two_judges() -> None:
     # 40, 15 / 10, 35: observed .75, by chance .5, kappa .5
     first = ["correct"] * 55 + ["incorrect"] * 45
     second = ["correct"] * 40 + ["incorrect"] * 15 + ["correct"] * 10 + ["incorrect"] * 35
-    found = agreement([*first, None, "correct"], [*second, "correct", None])
+    found = measure_agreement([*first, None, "correct"], [*second, "correct", None])
     assert found == {"n": 100, "disagreements": 25, "observed": 0.75, "kappa": pytest.approx(0.5)}
-    assert agreement([None], ["correct"])["kappa"] is None
+    assert measure_agreement([None], ["correct"])["kappa"] is None
 
 
 def test_a_corrected_accuracy_is_rogan_and_gladens() -> None:
@@ -78,7 +78,7 @@ def test_quality_over_the_labelled_answers_that_have_a_verdict() -> None:
     truth = [True, True, True, False, False]
     found = measure(truth, ["correct", "incorrect", None, "refused", "0.9"])
     assert found == JudgeQuality(0.5, 0.5, 2, 2)
-    assert describe(found, truth)["unjudged"] == 1
+    assert describe_quality(found, truth)["unjudged"] == 1
 
 
 def question(sample_id: str) -> Sample | None:

@@ -11,7 +11,7 @@ import pytest
 from keju import messages
 from keju.benchmarks import custom as custom
 from keju.benchmarks import registry
-from keju.config.strict import scalar
+from keju.config.strict import parse_yaml
 from keju.errors import ConfigError, DataError, Notice, quoted
 from keju.files import parse_json
 from keju.messages import store
@@ -124,7 +124,7 @@ def test_what_is_wrong_with_a_json_document_is_told_in_chinese(document: str) ->
 )
 def test_what_is_wrong_with_a_yaml_document_is_told_in_chinese(document: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        scalar(document, "task.yaml")
+        parse_yaml(document, "task.yaml")
     told = caught.value.text("zh")
     assert told.startswith("task.yaml")
     assert not ENGLISH.search(told), told

@@ -164,7 +164,7 @@ def test_factory_makes_what_is_named(tmp_path: Path) -> None:
     )
     model = make_model(endpoint)
     assert isinstance(model, OpenAIModel)
-    assert (model.name, model.address.shown) == ("qwen:7b", "http://h:1/v1")
+    assert (model.name, model.address.display_url) == ("qwen:7b", "http://h:1/v1")
     assert model.redact(f"{KEY} aaaa bbbb") == "[redacted] [redacted] [redacted]"
     assert model_name(endpoint) == "qwen:7b"
 

@@ -56,7 +56,7 @@ def test_both_languages_have_the_same_code(page: Path) -> None:
 
 def read(words: list[str]) -> None:
     """Let the command line read a command without running it."""
-    entry = cli._find(words[0], {each.name: each for each in cli.COMMANDS})
+    entry = cli._find_command(words[0], {each.name: each for each in cli.COMMANDS})
     importlib.import_module(entry.module)
     name, rest = entry.name, words[1:]
     if name not in command.COMMANDS:

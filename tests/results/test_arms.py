@@ -16,7 +16,7 @@ from keju.answers.wordings import ANSWER_COLON
 from keju.config import Price
 from keju.engine.job import Job
 from keju.engine.tally import Call, ToolUse
-from keju.messages import Language, shown_p
+from keju.messages import Language, format_p
 from keju.report.arms import arm_table, pair_lines, pair_table
 from keju.report.format import Labels, money
 from keju.report.terminal import render_results
@@ -175,9 +175,9 @@ def test_only_the_first_arm_is_what_others_help_or_harm() -> None:
     p = 2 / 2**12
     assert [each.p_holm for each in found] == pytest.approx([3 * p, 1.0, 3 * p])
     # The sentence says which p it tells.
-    assert f", Holm's p {shown_p(3 * p, 2)})" in found[0].conclusion.text()
+    assert f", Holm's p {format_p(3 * p, 2)})" in found[0].conclusion.text()
     assert f"，经 Holm 校正的 p {3 * p:.2g}）" in found[0].conclusion.text("zh")
-    assert f", p {shown_p(p, 2)})" in compare_arms(arms[:2])[0].conclusion.text()
+    assert f", p {format_p(p, 2)})" in compare_arms(arms[:2])[0].conclusion.text()
     assert compare_arms(arms[:2])[0].p_holm is None
 
 

@@ -39,7 +39,7 @@ from keju.benchmarks.kit import (
 )
 from keju.benchmarks.samples import ShuffledSamples, restrict, restrict_to_ids, select
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
-from keju.config.exams import called
+from keju.config.exams import setting_names
 from keju.errors import ConfigError, DataError, Hint, KejuError, Notice, Place, did_you_mean
 from keju.messages import first_of
 from keju.sources.folder import DataFolder, locate
@@ -64,7 +64,7 @@ def prepare_exam(
     benchmark = registry.get(name)
     given_settings = settings = _parse_settings(name, args or {})
     if judged:
-        settings = settings.under_judge()
+        settings = settings.without_own_judge()
     replaced = [
         name
         for name in sorted(given_settings.model_fields_set)
@@ -199,7 +199,7 @@ def _parse_settings(name: str, exam_settings: Mapping[str, Any]) -> DatasetArgs:
     try:
         return benchmark.Args(**exam_settings)
     except ConfigError as error:
-        raise ConfigError("prepare_args", name=called([name])[0], problem=error) from None
+        raise ConfigError("prepare_args", name=setting_names([name])[0], problem=error) from None
 
 
 def _settings_with_capsules(config: TaskConfig, name: str) -> dict[str, Any]:

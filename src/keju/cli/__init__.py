@@ -1,8 +1,8 @@
-"""The command ``keju``: one file a command, and nothing imported that the command does not use.
+"""The command ``keju``: one file for each command, imported only when that command runs.
 
-`main` looks at the first word only and imports that command's file, which declares the command
-with `keju.cli.command.command`. To add a command, add its file and one line to `COMMANDS`; to add
-a flag, see `keju.cli.options`.
+`main` looks at the first word and imports that command's file, which declares the command with
+`keju.cli.command.command`. To add a command, add its file and one line in `COMMANDS`. To add a
+flag, see `keju.cli.options`.
 """
 
 from __future__ import annotations
@@ -79,44 +79,44 @@ LANGUAGE_FLAG = "--language"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    Without `argv` it is the console script: it takes the process's own arguments and ends the
-    process itself, since threads of the HTTP client or of Ray may abort an interpreter that shuts
+    Without `argv` it is the console script. It then reads the process's own arguments and ends the
+    process itself, because threads of the HTTP client or of Ray may abort an interpreter that shuts
     down.
     """
     if argv is None:
-        _own_process()
-    from keju.cli.common import guarded
+        _run_console_script()
+    from keju.cli.common import run_guarded
     from keju.messages import speak
 
     try:
-        return guarded(_dispatch, list(argv))
+        return run_guarded(_dispatch, list(argv))
     finally:
-        speak(None)  # the language was asked for by this command alone
+        speak(None)  # this command alone chose the language
 
 
-def _own_process() -> NoReturn:
+def _run_console_script() -> NoReturn:
     try:
-        from keju.cli.common import guarded, leave, open_streams
+        from keju.cli.common import leave, open_streams, run_guarded
 
         open_streams()
-        code = guarded(_listening, sys.argv[1:])
-    except KeyboardInterrupt:  # before anybody listened
-        interrupted()
+        code = run_guarded(_dispatch_with_signals, sys.argv[1:])
+    except KeyboardInterrupt:  # before the signal handlers were installed
+        end_interrupted()
     leave(code)
 
 
-def interrupted() -> NoReturn:
-    """End the process as an interrupted command does."""
-    from keju.cli.common import guarded, leave
+def end_interrupted() -> NoReturn:
+    """End the process with the message and exit code of an interrupted command."""
+    from keju.cli.common import leave, run_guarded
 
     def interrupt(_: list[str]) -> int:
         raise KeyboardInterrupt
 
-    leave(guarded(interrupt, sys.argv[1:]))
+    leave(run_guarded(interrupt, sys.argv[1:]))
 
 
-def _listening(words: list[str]) -> int:
-    """The same, with a process of its own to interrupt."""
+def _dispatch_with_signals(words: list[str]) -> int:
+    """Dispatch the words with handlers for signals to this process."""
     from keju.signals import listen
 
     listen()
@@ -124,7 +124,7 @@ def _listening(words: list[str]) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    words = _listened(words)
+    words = _take_language(words)
     if not words or words[0] in HELP_FLAGS or words[0] == "help":
         sys.stdout.write(_help() if words else _welcome())
         return 0
@@ -133,55 +133,59 @@ def _dispatch(words: list[str]) -> int:
 
         sys.stdout.write(f"keju {__version__}\n")
         return 0
-    row = _find(words[0], {command.name: command for command in COMMANDS})
+    row = _find_command(words[0], {command.name: command for command in COMMANDS})
     importlib.import_module(row.module)
     from keju.cli import command
 
-    name, rest = row.name, words[1:]
+    name, arguments = row.name, words[1:]
     if name not in command.COMMANDS:
-        inner = {n.split()[1]: c for n, c in command.COMMANDS.items() if n.split()[0] == name}
-        if not rest:
+        subcommands = {n.split()[1]: c for n, c in command.COMMANDS.items() if n.split()[0] == name}
+        if not arguments:
             from keju.cli.help import print_group_help
             from keju.errors import UsageError
 
-            print_group_help(row, inner, sys.stderr)
-            raise UsageError("cli_command_missing", command=name, commands=[*inner])
-        if rest[0] in HELP_FLAGS:
+            print_group_help(row, subcommands, sys.stderr)
+            raise UsageError("cli_command_missing", command=name, commands=[*subcommands])
+        if arguments[0] in HELP_FLAGS:
             from keju.cli.help import print_group_help
 
-            print_group_help(row, inner)
+            print_group_help(row, subcommands)
             return 0
-        name, rest = _find(rest[0], inner, f"{name} ").name, rest[1:]
-    options = rest[: rest.index("--")] if "--" in rest else rest
+        name, arguments = _find_command(arguments[0], subcommands, f"{name} ").name, arguments[1:]
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if any(flag in options for flag in HELP_FLAGS):
         from keju.cli.help import print_help
 
         print_help(command.COMMANDS[name])
         return 0
-    return command.run(command.COMMANDS[name], rest)
+    return command.run(command.COMMANDS[name], arguments)
 
 
-def _listened(words: list[str]) -> list[str]:
-    """Speak the language of ``--language``; the words without it where it comes first of all.
+def _take_language(words: list[str]) -> list[str]:
+    """Set the language of ``--language``; return the words without a leading ``--language``.
 
-    A tag of a language is its language: ``zh-CN`` is ``zh``.
+    The tag of a regional language, such as ``zh-CN``, counts as ``zh``.
     """
     from keju.messages import language_of, speak
 
     options = words[: words.index("--")] if "--" in words else words
-    for place, word in enumerate(options):
-        flag, together, value = word.partition("=")
+    for position, word in enumerate(options):
+        flag, equals, value = word.partition("=")
         if flag == LANGUAGE_FLAG:
-            value = value or " ".join(options[place + 1 : place + 2])
+            value = value or " ".join(options[position + 1 : position + 2])
             if (language := language_of(value)) is not None:
                 speak(language)
-                after = words[place + (1 if together else 2) :]
-                return [*words[:place], *((flag, language) if place else ()), *after]
+                following_words = words[position + (1 if equals else 2) :]
+                return [
+                    *words[:position],
+                    *((flag, language) if position else ()),
+                    *following_words,
+                ]
     return words
 
 
-def _find(word: str, commands: Mapping[str, Any], group: str = "") -> Any:
-    """The command called `word`; UsageError names the nearest one."""
+def _find_command(word: str, commands: Mapping[str, Any], group: str = "") -> Any:
+    """Return the command called `word`; UsageError names the nearest one."""
     if word in commands:
         return commands[word]
     from keju.errors import UsageError, did_you_mean
@@ -189,8 +193,8 @@ def _find(word: str, commands: Mapping[str, Any], group: str = "") -> Any:
     if word.startswith("-"):
         example = f"{group}{next(iter(commands))}"
         raise UsageError("cli_command_expected", flag=word, example=example)
-    known = [*commands, *(() if group else (VERSION_FLAG,))]
-    hint = did_you_mean(word, known)
+    candidates = [*commands, *(() if group else (VERSION_FLAG,))]
+    hint = did_you_mean(word, candidates)
     raise UsageError("cli_unknown_command", command=group + word, group=group, hint=hint)
 
 

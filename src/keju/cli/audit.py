@@ -1,9 +1,9 @@
-"""``keju audit``: what may be wrong with the number of a stored run; no model is asked."""
+"""``keju audit``: likely faults in a stored run's scores; no model is asked."""
 
 from __future__ import annotations
 
 from keju.cli.command import command
-from keju.cli.common import Output, reader_names, stored_run
+from keju.cli.common import Output, open_stored_run, reader_names
 
 
 @command(
@@ -17,7 +17,7 @@ def audit(
     run: str,
     exam: str | None,
     one_reader: str | None,
-    beside: list[str] | None,
+    other_runs: list[str] | None,
     data_dir: str | None,
     work_dir: str | None,
 ) -> Output:
@@ -33,12 +33,12 @@ def audit(
     from keju.report.audit import render_audit
     from keju.results.audit import audit as audit_run
 
-    stored = stored_run(run, work_dir)
+    stored = open_stored_run(run, work_dir)
     result = audit_run(
         stored,
         datasets=exam,
         readers=reader_names(one_reader),
-        beside=beside or (),
+        beside=other_runs or (),
         data_dir=data_dir,
         work_dir=work_dir,
     )

@@ -1,5 +1,6 @@
-"""What the commands share: what they print, a stored run, an exam without a model; and their edge,
-where every way in which a command can end becomes an exit code and one line.
+"""Shared parts of the commands: printing, loading stored runs and exams, and exit codes.
+
+`guarded` turns every way in which a command can end into an exit code and one line.
 """
 
 from __future__ import annotations
@@ -35,47 +36,48 @@ if TYPE_CHECKING:
     from keju.task import Finished
 
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
-# Characters that JSON allows in strings and that a terminal obeys: DEL, U+009B, marks of direction
+# JSON allows these in strings, but terminals obey them: DEL, U+009B, marks of direction
 _DRIVES_TERMINAL: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class Output(NamedTuple):
-    """What a command says, for programs and for people."""
+    """The output of a command, for programs and for people."""
 
     document: Any
     """Printed as JSON with ``--json``."""
     show: Callable[[], None]
-    """Prints the same for people."""
+    """Prints the output for people."""
     problem: str = ""
-    """What went wrong all the same, for stderr."""
+    """A problem to report on stderr."""
     exit_code: int = 0
-    shown: bool = False
-    """Whether `show` says the problem too: then stderr has it where somebody else reads that."""
+    is_problem_shown: bool = False
+    """Whether `show` prints the problem, too. Then stderr repeats it only if it is read separately.
+    """
 
 
 def print_json(document: Any) -> None:
-    """Print exactly one JSON document; values that JSON does not have become null."""
+    """Print exactly one JSON document. Values that JSON does not have become null."""
     from keju.files import json_pieces
 
     document_printed.set()
     for piece in json_pieces(document, 2):
-        text = _DRIVES_TERMINAL.sub(_escaped, piece.decode())
+        text = _DRIVES_TERMINAL.sub(_escape, piece.decode())
         try:
             sys.stdout.write(text)
         except UnicodeEncodeError:  # only strings have such characters
-            sys.stdout.write(_NOT_ASCII.sub(_escaped, text))
+            sys.stdout.write(_NOT_ASCII.sub(_escape, text))
     sys.stdout.write("\n")
 
 
-def _escaped(character: re.Match[str]) -> str:
-    r"""Return a character of a string in JSON as ``\u009b``."""
+def _escape(character: re.Match[str]) -> str:
+    r"""Return a character in JSON's notation: ``\u009b``."""
     return json.dumps(character[0])[1:-1]
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines as they are: commands, paths, texts of others.
+    """Print lines unchanged: commands, paths, and texts from other sources.
 
-    Characters that could drive a terminal or that it cannot hold are replaced.
+    Characters that could control a terminal, or that the stream cannot encode, are replaced.
     """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     text = "".join(f"{printable(line)}\n" for line in lines)
@@ -83,13 +85,13 @@ def print_lines(*lines: str) -> None:
 
 
 def print_sentences(*sentences: str) -> None:
-    """Print Keju's own sentences, on a terminal in lines broken between words."""
+    """Print Keju's own sentences. On a terminal they are wrapped between words."""
     for sentence in sentences:
         print_lines(*sentence_lines(sys.stdout, sentence))
 
 
 def print_steps(lines: Sequence[str], steps: Mapping[str, str]) -> None:
-    """Print lines, then commands that can be pasted, each with what it does."""
+    """Print lines, then commands to paste, each with its purpose."""
     from keju.report.table import Screen
 
     screen = Screen()
@@ -100,31 +102,31 @@ def print_steps(lines: Sequence[str], steps: Mapping[str, str]) -> None:
 
 
 def note(line: str) -> None:
-    """Say something that is not a result, on stderr."""
+    """Print a line that is not a result on stderr."""
     write_sentence(tolerant(sys.stderr), line)
 
 
 def remark(text: str, kind: Literal["own_note", "own_warning"] = "own_note") -> None:
-    """Say something in Keju's own name on stderr."""
+    """Print a note or a warning by Keju on stderr."""
     note(said(kind, text=text))
 
 
 def complain(text: str, exit_code: int) -> None:
-    """Say why a command ended early: one line for programs, on a terminal broken between words.
+    """Print why a command ended early.
 
-    That its user interrupted it is no error. The command that resumes a run has a line of its own,
-    on a terminal lines as a shell takes them.
+    An interruption by the user is a note, not an error. The command that resumes a run gets its own
+    line. Programs get one line; on a terminal text is wrapped, and commands break as a shell
+    allows.
     """
     line = said("own_note" if exit_code == Interrupted.exit_code else "error", text=text)
-    before, resume, command = line.partition(said("resume_with", command=""))
-    note_step(f"{before}{resume}".rstrip(), command)
+    message, resume, command = line.partition(said("resume_with", command=""))
+    note_step(f"{message}{resume}".rstrip(), command)
 
 
 def note_step(text: str, command: str) -> None:
-    """Say something on stderr, and the command that it leads to on a line of its own.
+    """Print a text on stderr, and the next command on its own line.
 
-    On a terminal both are as wide as that is: lines broken between words, and as a shell takes
-    them.
+    On a terminal both are wrapped: text between words, commands as a shell allows.
     """
     parts, commands = [text], [f"  {command}"]
     if sys.stderr.isatty():
@@ -137,29 +139,32 @@ def note_step(text: str, command: str) -> None:
         write_line(tolerant(sys.stderr), part)
 
 
-def read_together() -> bool:
-    """Whether what goes to stdout and to stderr is read in one place, such as a terminal."""
+def is_same_stream() -> bool:
+    """Whether stdout and stderr go to the same place, such as a terminal."""
     try:
         return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
-    except (OSError, ValueError):  # closed, or no file at all
+    except (OSError, ValueError):  # closed, or not a file
         return False
 
 
-def session_output(finished: Finished, more: Callable[[], None] = lambda: None) -> Output:
-    """The results of a session, `more` below them, and why it ended early if it did."""
+def session_output(finished: Finished, show_more: Callable[[], None] = lambda: None) -> Output:
+    """Return the results of a session as output, with the reason why it ended early, if it did.
+
+    `show_more` prints more below the results.
+    """
     from keju.report.terminal import render_results
 
     def show() -> None:
         render_results(finished.results)
-        more()
+        show_more()
 
     if finished.exit_code:
         return Output(finished.document, show, finished.problem, finished.exit_code)
-    return Output(finished.document, show, *verdict_on(finished.results))
+    return Output(finished.document, show, *find_problem(finished.results))
 
 
-def verdict_on(results: Results) -> tuple[str, int]:
-    """What is to be said of results that say next to nothing, and the exit code."""
+def find_problem(results: Results) -> tuple[str, int]:
+    """Return the problem of results with almost no graded answers, and the exit code."""
     from keju.errors import Inconclusive
 
     names = [entry.name for entry in results.benchmarks if entry.inconclusive]
@@ -169,13 +174,13 @@ def verdict_on(results: Results) -> tuple[str, int]:
     return error.said, error.exit_code
 
 
-def stored_run(run: str, work_dir: str | None) -> Run:
-    """A run that is named by its folder or its id."""
+def open_stored_run(run: str, work_dir: str | None) -> Run:
+    """Return the run with this folder or id."""
     from keju.config.load import runs_folder
     from keju.runs.run import open_run
 
     stored = open_run(run, str(runs_folder(work_dir)))
-    stored.manifest  # noqa: B018 (one that cannot be read is refused before anything else is said)
+    stored.manifest  # noqa: B018 (raises now if the manifest cannot be read)
     return stored
 
 
@@ -190,20 +195,20 @@ def is_run(name: str, work_dir: str | None = None) -> bool:
         return False
 
 
-def names(text: str, flag: str) -> list[str]:
-    """The names in ``R,R2``, of which there is one at least."""
-    listed = [name.strip() for name in text.split(",") if name.strip()]
-    if not listed:
+def split_names(text: str, flag: str) -> list[str]:
+    """Return the names in ``R,R2``; UsageError if there is none."""
+    stripped_names = [name.strip() for name in text.split(",") if name.strip()]
+    if not stripped_names:
         raise UsageError("cli_value_missing", flag=flag)
-    return listed
+    return stripped_names
 
 
 def reader_names(text: str | None) -> list[str] | None:
-    """The names in the value of ``--reader``, if it is given."""
-    return None if text is None else names(text, "--reader")
+    """Return the names in the value of ``--reader``; None if it is not set."""
+    return None if text is None else split_names(text, "--reader")
 
 
-def exam_for(
+def load_exam(
     name: str,
     *,
     dataset_args: dict[str, Any] | None = None,
@@ -211,11 +216,11 @@ def exam_for(
     protocol: str | None = None,
     seed: int = 42,
 ) -> Exam:
-    """Load a benchmark as the flags say, for a look at its questions without a model."""
+    """Load a benchmark according to the flags, to look at its questions without a model."""
     from keju.benchmarks.prepare import prepare_exam
     from keju.config.load import data_folder
 
-    name = found_exam(name, folder := data_folder(data_dir))
+    name = find_exam(name, folder := data_folder(data_dir))
     try:
         args = args_of(name, dataset_args or {})
     except ConfigError as error:
@@ -236,45 +241,47 @@ NOT_PAGES = (
     *(".pdf", ".png", ".svg", ".jpg", ".jpeg", ".docx", ".xlsx", ".parquet"),
     *(".md", ".txt", ".tex", ".json", ".jsonl", ".csv", ".tsv"),
 )
-"""Endings of formats that a page is not written in."""
+"""File endings of formats other than HTML."""
 
 
 def page_path(output: str | None) -> str | None:
-    """The file that a page is written to; UsageError if its ending promises another format."""
+    """Return the file for a page; UsageError if its ending belongs to another format."""
     if output is not None and output.lower().endswith(NOT_PAGES):
         raise UsageError("cli_page_ending", file=output)
     return output
 
 
-def found_exam(name: str, data_dir: str | None) -> str:
-    """The name of an exam; a relative path that only the data folder has leads there."""
+def find_exam(name: str, data_dir: str | None) -> str:
+    """Return the name of an exam. A relative path is also looked up in the data folder."""
     from pathlib import Path
 
-    from keju.config.exams import beside
+    from keju.config.exams import find_in_folder
 
-    return beside(name, Path(data_dir)) if data_dir else name
+    return find_in_folder(name, Path(data_dir)) if data_dir else name
 
 
 def args_of(name: str, dataset_args: dict[str, Any]) -> dict[str, Any]:
-    """The settings of one benchmark out of ``--dataset-args``, which may not name another."""
+    """Return the settings of one benchmark from ``--dataset-args``, which may not name another."""
     from keju.benchmarks import registry
     from keju.config.exams import meant
     from keju.config.load import canonical, merge
 
-    own_name = registry.get(name).name
+    benchmark_name = registry.get(name).name
     args = canonical({"dataset_args": dataset_args}, "--dataset-args")["dataset_args"]
     settings: dict[str, Any] = {}
-    for other, own in args.items():
-        if other != own_name and meant(other, [name]) is None:
-            raise ConfigError("cli_args_of_other", name=other, hint=did_you_mean(other, [own_name]))
-        if not isinstance(own, dict):
-            raise ConfigError("cli_args_not_mapping", name=other)
-        settings = merge(settings, own)
+    for args_name, exam_settings in args.items():
+        if args_name != benchmark_name and meant(args_name, [name]) is None:
+            raise ConfigError(
+                "cli_args_of_other", name=args_name, hint=did_you_mean(args_name, [benchmark_name])
+            )
+        if not isinstance(exam_settings, dict):
+            raise ConfigError("cli_args_not_mapping", name=args_name)
+        settings = merge(settings, exam_settings)
     return settings
 
 
 def exam_args(name: str | None, dataset_args: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The same where the benchmark may be left out; None where nothing was given."""
+    """Return the same if the benchmark is optional; None if there are no settings."""
     if not dataset_args:
         return None
     if name is None:
@@ -283,7 +290,7 @@ def exam_args(name: str | None, dataset_args: dict[str, Any] | None) -> dict[str
 
 
 def all_benchmarks() -> list[Benchmark]:
-    """Every benchmark that can be loaded; a broken plug-in is named and left out."""
+    """Return every benchmark that can be loaded. Broken plug-ins are reported and left out."""
     from keju.benchmarks import registry
 
     benchmarks = []
@@ -299,27 +306,27 @@ def all_benchmarks() -> list[Benchmark]:
 INTERNAL_ERROR: Final = 70
 """EX_SOFTWARE of sysexits.h."""
 BROKEN_PIPE: Final = 141
-"""What a shell reports for a program ended by SIGPIPE."""
+"""The exit code that a shell reports for a program ended by SIGPIPE."""
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-"""Why nothing more can be written, where no bug is to blame."""
+"""System errors that prevent writing and are not bugs."""
 NO_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP)
-"""Why a path can be none, wherever it is looked at first."""
+"""System errors for an impossible path, wherever it is first used."""
 LONGEST_MESSAGE: Final = 1000
-"""Characters of a message; what it quotes may be anything."""
+"""The most characters of a message, because it may quote anything."""
 ABORTING: Final = ("pyreqwest", "ray", "torch", "xllamacpp")
-"""Libraries with threads of their own, which may abort an interpreter that shuts down, or keep it
-waiting for work that nobody wants any more."""
+"""Libraries with threads that may abort an interpreter that shuts down, or delay its end."""
 
 
 def open_streams() -> None:
-    """Put the null device where a standard stream is closed, as some starters of jobs leave it.
+    """Open the null device for each standard stream that is closed, as some job schedulers leave
+    it.
 
-    Otherwise the next file that is opened, such as a journal, would get the stream's number.
+    Otherwise the next opened file, such as a journal, would get the stream's number.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
-        except OSError:  # the lowest number that is free is this one
+        except OSError:  # this is the lowest free number
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
             mode = "w" if number else "r"
@@ -327,13 +334,13 @@ def open_streams() -> None:
 
 
 document_printed = threading.Event()
-"""Set once a command has printed its document under ``--json``: there is exactly one."""
+"""Set when a command has printed its ``--json`` document, because there must be exactly one."""
 
 
-def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
-    """Run `run` and turn whatever it raises into an exit code and at most one line on stderr.
+def run_guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
+    """Call `run` and turn any exception into an exit code and at most one line on stderr.
 
-    Under ``--json`` stdout gets one document all the same, which says what is wrong.
+    With ``--json`` stdout gets one document with the error.
     """
     document_printed.clear()
     try:
@@ -344,7 +351,7 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
     except KeyboardInterrupt as error:
         stop_listening()
         return _complain(error, Interrupted("cli_interrupted"), argv)
-    except (BrokenPipeError, SystemExit):  # rich ends so when the reader of stdout has gone away
+    except (BrokenPipeError, SystemExit):  # rich raises SystemExit if the reader of stdout is gone
         return BROKEN_PIPE
     except Exception as error:
         if isinstance(error, OSError) and error.errno in NO_PATH:
@@ -353,18 +360,18 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             values = {"place": error.filename or Hint("the_output"), "problem": error.strerror}
             return _complain(error, UsageError("cli_cannot_write", **values), argv)
-        return _complain(error, _internal(error, argv), argv)
+        return _complain(error, _report_internal_error(error, argv), argv)
     return code
 
 
 def leave(code: int) -> NoReturn:
-    """End the process, without the interpreter's shutdown where that may end in an abort."""
+    """End the process, without the interpreter's shutdown if that could abort."""
     stop_listening()
-    for stream, failed in ((sys.stdout, UsageError.exit_code), (sys.stderr, code)):
+    for stream, failure_code in ((sys.stdout, UsageError.exit_code), (sys.stderr, code)):
         try:
             stream.flush()
         except OSError as error:
-            code = code or (BROKEN_PIPE if isinstance(error, BrokenPipeError) else failed)
+            code = code or (BROKEN_PIPE if isinstance(error, BrokenPipeError) else failure_code)
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     if reader_gone.is_set():
         code = code or BROKEN_PIPE
@@ -374,70 +381,82 @@ def leave(code: int) -> NoReturn:
 
 
 class InternalError(KejuError):
-    """A fault of Keju itself."""
+    """A bug in Keju itself."""
 
     exit_code = INTERNAL_ERROR
 
 
-def _complain(error: BaseException, told: KejuError, argv: list[str]) -> int:
-    """Say in one line what went wrong, and under ``--json`` as a document too."""
+def _complain(error: BaseException, reported_error: KejuError, argv: list[str]) -> int:
+    """Print the error in one line, and with ``--json`` as a document, too."""
     if os.environ.get("KEJU_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
     with suppress(OSError):
-        complain(_line(told.said), told.exit_code)
+        complain(_shorten_message(reported_error.said), reported_error.exit_code)
         sys.stderr.flush()
-    wanted = "--json" in argv[: argv.index("--") if "--" in argv else None]
-    if wanted and not document_printed.is_set():
+    is_json_requested = "--json" in argv[: argv.index("--") if "--" in argv else None]
+    if is_json_requested and not document_printed.is_set():
         import json
 
-        # A sentence that stands in place of a code is named by its kind: `DataError`.
-        code = told.code if told.code.isidentifier() else type(told).__name__
-        document = {"code": code, "message": _line(str(told)), "exit_code": told.exit_code}
+        # A sentence instead of a code is named by its class: `DataError`.
+        code = (
+            reported_error.code
+            if reported_error.code.isidentifier()
+            else type(reported_error).__name__
+        )
+        document = {
+            "code": code,
+            "message": _shorten_message(str(reported_error)),
+            "exit_code": reported_error.exit_code,
+        }
         with suppress(OSError):
             sys.stdout.write(json.dumps({"error": document}, indent=2) + "\n")
             sys.stdout.flush()
-    return told.exit_code
+    return reported_error.exit_code
 
 
-def _line(message: str) -> str:
+def _shorten_message(message: str) -> str:
     if len(message) > LONGEST_MESSAGE:
         message = f"{message[: LONGEST_MESSAGE - 200]} … {message[-200:]}"
     return printable(message, one_line=True)
 
 
-def _internal(error: Exception, argv: list[str]) -> InternalError:
+def _report_internal_error(error: Exception, argv: list[str]) -> InternalError:
     import tempfile
     import traceback
 
-    text = _redacted("".join(traceback.format_exception(error)), argv)
+    text = _redact("".join(traceback.format_exception(error)), argv)
     with tempfile.NamedTemporaryFile(
         "w", prefix="keju-error-", suffix=".txt", encoding="utf-8", delete=False
     ) as file:
         file.write(text)
-    summary = _redacted(f"{type(error).__name__}: {error}", argv)
+    summary = _redact(f"{type(error).__name__}: {error}", argv)
     return InternalError("cli_internal_error", summary=summary, file=file.name)
 
 
-def _redacted(text: str, argv: list[str]) -> str:
-    """`text` without the keys and the URLs' credentials of this process."""
+def _redact(text: str, argv: list[str]) -> str:
+    """Return `text` without this process's keys and without credentials in URLs."""
     from keju.cli.options import ADDRESS, OPTIONS
-    from keju.config.address import PROVIDERS, shown_url
+    from keju.config.address import PROVIDERS, strip_credentials
     from keju.redaction import hide_secrets
 
     providers = PROVIDERS.values()
 
-    def values(metavar: str, variables: Sequence[str]) -> list[str]:
-        """What the command line holds for flags of this kind, and the environment."""
+    def secret_values(metavar: str, variables: Sequence[str]) -> list[str]:
+        """Return the values of these flags on the command line, and of these variables."""
         flags = {flag for row in OPTIONS.values() if row.metavar == metavar for flag in row.flags}
         texts = [os.environ.get(name, "") for name in variables]
         texts += [value for flag, value in pairwise(argv) if flag in flags]
         texts += [arg.partition("=")[2] for arg in argv if arg.partition("=")[0] in flags]
         return [value for value in texts if value]
 
-    keys = values("KEY", ["KEJU_API_KEY", *(each.key_variable for each in providers)])
+    keys = secret_values(
+        "KEY", ["KEJU_API_KEY", *(provider.key_variable for provider in providers)]
+    )
     text = hide_secrets(text, keys)
-    for url in values(ADDRESS, ["KEJU_API_URL", *(each.url_variable for each in providers)]):
-        text = text.replace(url, shown_url(url))
+    for url in secret_values(
+        ADDRESS, ["KEJU_API_URL", *(provider.url_variable for provider in providers)]
+    ):
+        text = text.replace(url, strip_credentials(url))
     return text

@@ -1,4 +1,4 @@
-"""``keju compare``: runs, logs and files of predictions side by side, question by question."""
+"""``keju compare``: runs, logs and files of predictions, compared question by question."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def compare(
     """
     page_path(output)
     if contamination:
-        given: dict[str, Any] = {"--datasets": exam, "--gold": gold, "--protocol": protocol}
-        given |= {"--dataset-args": dataset_args}
-        flag = next((flag for flag, value in given.items() if value), None)
+        exam_flags: dict[str, Any] = {"--datasets": exam, "--gold": gold, "--protocol": protocol}
+        exam_flags |= {"--dataset-args": dataset_args}
+        flag = next((flag for flag, value in exam_flags.items() if value), None)
         if flag is not None:
             raise UsageError("contamination_setting", flag=flag)
         return _contamination(sources, one_reader, data_dir, work_dir, output, spoken())
     from keju.report.comparison import texts_for, write_comparison
     from keju.results.compare import compare as compare_sources
 
-    found = compare_sources(
+    comparison = compare_sources(
         *sources,
         datasets=exam,
         reader=one_reader,
@@ -73,24 +73,47 @@ def compare(
         texts=texts_for(len(sources)) if output else 0,
     )
     if output:
-        write_comparison(found, Path(output), language=spoken())
-    unlike = next((pair for pair in found.comparisons if pair.obstacle or not pair.n), None)
-    problem = unlike.conclusion.said if unlike else ""
-    code = Inconclusive.exit_code if unlike else 0
+        write_comparison(comparison, Path(output), language=spoken())
+    incomparable_pair = next(
+        (pair for pair in comparison.comparisons if pair.obstacle or not pair.n), None
+    )
+    problem = incomparable_pair.conclusion.said if incomparable_pair else ""
+    code = Inconclusive.exit_code if incomparable_pair else 0
     settings = {"datasets": exam, "reader": one_reader, "gold": gold, "protocol": protocol}
     settings |= {"data-dir": data_dir, "work-dir": work_dir}
     flags = [f"--{name} {shlex.quote(value)}" for name, value in settings.items() if value]
-    # Of several sources the two whose names are told; settings of an exam have no short form.
-    named = sources if len(sources) == 2 else [unlike.base, unlike.arm] if unlike else []
-    is_told = unlike and unlike.obstacle and not dataset_args and set(named) <= set(sources)
-    diff = " ".join(["keju diff", *map(shlex.quote, named), *flags]) if is_told else ""
-    return Output(found.document, lambda: _show(found, output, diff), problem, code, shown=True)
+    # With several sources, compare the pair that is named. Settings of an exam have no short form.
+    compared_sources = (
+        sources
+        if len(sources) == 2
+        else [incomparable_pair.base, incomparable_pair.arm]
+        if incomparable_pair
+        else []
+    )
+    has_diff_command = (
+        incomparable_pair
+        and incomparable_pair.obstacle
+        and not dataset_args
+        and set(compared_sources) <= set(sources)
+    )
+    diff = (
+        " ".join(["keju diff", *map(shlex.quote, compared_sources), *flags])
+        if has_diff_command
+        else ""
+    )
+    return Output(
+        comparison.document,
+        lambda: _show(comparison, output, diff),
+        problem,
+        code,
+        is_problem_shown=True,
+    )
 
 
-def _show(found: Compared, output: str | None, diff: str) -> None:
+def _show(comparison: Compared, output: str | None, diff: str) -> None:
     from keju.report.compare import render_compared
 
-    render_compared(found, diff=diff)
+    render_compared(comparison, diff=diff)
     if output:
         print_lines(said("wrote", file=output))
 
@@ -108,16 +131,16 @@ def _contamination(
 
     if len(sources) != 2:
         raise UsageError("contamination_two")
-    found = contamination(*sources, reader=reader, data_dir=data_dir, work_dir=work_dir)
+    comparison = contamination(*sources, reader=reader, data_dir=data_dir, work_dir=work_dir)
     if output:
-        write_contamination(found, Path(output), language=language)
+        write_contamination(comparison, Path(output), language=language)
 
     def show() -> None:
-        render_contamination(found)
+        render_contamination(comparison)
         if output:
             print_lines(said("wrote", file=output))
 
-    open_ = found.verdict in ("not comparable", "nothing")
-    problem = found.conclusions[0].said if open_ else ""
-    code = Inconclusive.exit_code if open_ else 0
-    return Output(found.document, show, problem, code, shown=True)
+    is_inconclusive = comparison.verdict in ("not comparable", "nothing")
+    problem = comparison.conclusions[0].said if is_inconclusive else ""
+    code = Inconclusive.exit_code if is_inconclusive else 0
+    return Output(comparison.document, show, problem, code, is_problem_shown=True)

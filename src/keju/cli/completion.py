@@ -22,7 +22,7 @@ _keju() {{
 }}
 complete -o default -F _keju keju
 """
-PASTED = {
+SETUP_LINES = {
     "bash": {
         "now": 'eval "$(keju completion bash)"',
         "always": """echo 'eval "$(keju completion bash)"' >> ~/.bashrc""",
@@ -36,7 +36,7 @@ PASTED = {
         "always": "keju completion fish > ~/.config/fish/completions/keju.fish",
     },
 }
-"""What to type in each shell: for this terminal alone, and for every new one."""
+"""The line to type in each shell: for this terminal only, and for every new one."""
 
 
 @command(
@@ -51,56 +51,59 @@ def completion(shell: str | None) -> Output:
     Alone it prints the line to paste for each of them.
     """
     if shell is None:
-        return Output({"shells": PASTED}, _print_lines)
-    words = _words()
+        return Output({"shells": SETUP_LINES}, _print_setup_lines)
+    words = _list_words()
     if shell == "fish":
-        script = _fish(words)
+        script = _render_fish(words)
     else:
         cases = "\n".join(f'        {n}) words="{" ".join(w)}" ;;' for n, w in words.items())
         script = BASH.format(cases=cases, commands=" ".join(words))
         if shell == "zsh":
             script = "autoload -U +X bashcompinit && bashcompinit\n" + script
-    return Output({"shell": shell, "script": script}, lambda: _print(script))
+    return Output({"shell": shell, "script": script}, lambda: _print_script(script))
 
 
-def _print_lines() -> None:
+def _print_setup_lines() -> None:
     print_lines(said("completion.paste"))
-    for shell, pasted in PASTED.items():
-        steps = {line: said(f"completion.{when}") for when, line in pasted.items()}
+    for shell, setup_lines in SETUP_LINES.items():
+        steps = {line: said(f"completion.{when}") for when, line in setup_lines.items()}
         print_steps(["", f"{shell}:"], steps)
 
 
-def _print(script: str) -> None:
+def _print_script(script: str) -> None:
     sys.stdout.write(script)
 
 
-def _words() -> dict[str, list[str]]:
-    """What may follow each command: the commands of a group, and every flag."""
+def _list_words() -> dict[str, list[str]]:
+    """Return the possible words after each command: subcommands and flags."""
     from keju.cli import COMMANDS as ENTRIES
     from keju.cli.command import COMMANDS
 
     for entry in ENTRIES:
         importlib.import_module(entry.module)
     words: dict[str, list[str]] = {entry.name: [] for entry in ENTRIES}
-    for name, each in COMMANDS.items():
-        first, *rest = name.split()
-        words[first] += rest
-        for row in each.rows.values():
+    for name, cli_command in COMMANDS.items():
+        group, *subcommands = name.split()
+        words[group] += subcommands
+        for row in cli_command.rows.values():
             choices = row.kind if isinstance(row.kind, tuple) and not row.flags else ()
-            words[first] += [*row.flags, *choices]
-    return {name: list(dict.fromkeys([*own, "--help"])) for name, own in words.items()}
+            words[group] += [*row.flags, *choices]
+    return {
+        name: list(dict.fromkeys([*command_words, "--help"]))
+        for name, command_words in words.items()
+    }
 
 
-def _fish(words: dict[str, list[str]]) -> str:
+def _render_fish(words: dict[str, list[str]]) -> str:
     lines = [f"complete -c keju -n __fish_use_subcommand -f -a '{' '.join(words)}'"]
-    for name, own in words.items():
-        seen = f"complete -c keju -n '__fish_seen_subcommand_from {name}'"
-        plain = [word for word in own if not word.startswith("-")]
-        if plain:
-            lines.append(f"{seen} -a '{' '.join(plain)}'")
-        for flag in own:
+    for name, command_words in words.items():
+        prefix = f"complete -c keju -n '__fish_seen_subcommand_from {name}'"
+        subcommands = [word for word in command_words if not word.startswith("-")]
+        if subcommands:
+            lines.append(f"{prefix} -a '{' '.join(subcommands)}'")
+        for flag in command_words:
             if flag.startswith("--"):
-                lines.append(f"{seen} -l {flag[2:]}")
+                lines.append(f"{prefix} -l {flag[2:]}")
             elif flag.startswith("-"):
-                lines.append(f"{seen} -s {flag[1:]}")
+                lines.append(f"{prefix} -s {flag[1:]}")
     return "\n".join(lines) + "\n"

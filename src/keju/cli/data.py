@@ -1,4 +1,4 @@
-"""``keju data``: where the questions lie, whether they are the published ones, pulling them."""
+"""``keju data``: finds, checks and downloads the questions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from keju.sources.verify import Verification
 
 NOT_FOUND = "not found"
-"""What a document has in place of an origin."""
+"""The origin of missing data in documents."""
 
 
 @command(
@@ -87,7 +87,7 @@ def verify(
         if name is None and benchmark.layout is None:
             continue
         try:
-            results.append(_verify(benchmark, data_dir, local_path if name else None))
+            results.append(_verify_data(benchmark, data_dir, local_path if name else None))
         except DataError as error:
             if name is not None:
                 raise
@@ -98,42 +98,42 @@ def verify(
         documents = [result.document() for result in results]
         print_json({"benchmarks": documents, "sound": all(r.sound for r in results)})
     else:
-        wrong = [
+        faulty_parts = [
             (
                 result.benchmark,
-                item.name,
-                said(f"data.state.{item.status}"),
-                item.rows,
-                item.published_rows,
-                item.detail,
+                part.name,
+                said(f"data.state.{part.status}"),
+                part.rows,
+                part.published_rows,
+                part.detail,
             )
             for result in results
-            for item in result.items
-            if item.status != "ok"
+            for part in result.items
+            if part.status != "ok"
         ]
-        if wrong:
+        if faulty_parts:
             titles = ("benchmark", "part", "status", "rows", "published", "why")
-            named = ("benchmark", "part")
+            name_columns = ("benchmark", "part")
             columns = [
-                Column(said(f"data.{each}"), fold=each == "why", id=each in named)
-                for each in titles
+                Column(said(f"data.{title}"), fold=title == "why", id=title in name_columns)
+                for title in titles
             ]
-            render_table(columns, wrong)
+            render_table(columns, faulty_parts)
             print_lines("")
         for result in results:
             values = {"files": result.file_count, "rows": result.rows, "origin": result.origin}
-            told = said("data.verified", summary=result.summary.said, path=result.path, **values)
-            print_lines(told)
-    if broken := [result.summary for result in results if not result.sound]:
-        raise DataError("data_broken", exams=broken)
+            summary = said("data.verified", summary=result.summary.said, path=result.path, **values)
+            print_lines(summary)
+    if broken_exams := [result.summary for result in results if not result.sound]:
+        raise DataError("data_broken", exams=broken_exams)
 
 
 @command("data path", "keju data path ceval", "ls $(keju data path ceval)")
 def path(name: str, data_dir: str | None) -> Output:
     """Print the folder a benchmark's data is read from."""
     benchmark = registry.get(name)
-    folder = _folder(benchmark, data_dir, None)
-    place = _path(folder)
+    folder = _locate_folder(benchmark, data_dir, None)
+    place = _path_of_folder(folder)
 
     def show() -> None:
         if place is None:
@@ -157,9 +157,9 @@ def listing(data_dir: str | None) -> Output:
     for benchmark in all_benchmarks():
         document: dict[str, Any] = {"name": benchmark.name}
         try:
-            result = _verify(benchmark, data_dir, None)
+            result = _verify_data(benchmark, data_dir, None)
             document["origin"] = result.origin
-            if place := _path(_folder(benchmark, data_dir, None)):
+            if place := _path_of_folder(_locate_folder(benchmark, data_dir, None)):
                 document |= {"path": place, "files": result.file_count, "rows": result.rows}
         except DataError as error:
             document |= {"origin": NOT_FOUND, "detail": str(error)}
@@ -169,12 +169,12 @@ def listing(data_dir: str | None) -> Output:
         names = ("benchmark", "found", "files", "rows", "path")
         columns = [Column(said(f"data.{name}"), fold=name == "path") for name in names]
         fields = ("files", "rows", "path")
-        told = {NOT_FOUND: "data.none", BUILT_IN: "data.built_in"}
+        origin_labels = {NOT_FOUND: "data.none", BUILT_IN: "data.built_in"}
         rows = [
             [
                 document["name"],
-                said(told[document["origin"]])
-                if document["origin"] in told
+                said(origin_labels[document["origin"]])
+                if document["origin"] in origin_labels
                 else document["origin"],
                 *(document.get(key) for key in fields),
             ]
@@ -187,7 +187,9 @@ def listing(data_dir: str | None) -> Output:
     return Output({"benchmarks": documents}, show)
 
 
-def _folder(benchmark: Benchmark, data_dir: str | None, local_path: str | None) -> DataFolder:
+def _locate_folder(
+    benchmark: Benchmark, data_dir: str | None, local_path: str | None
+) -> DataFolder:
     from keju.sources.folder import locate
 
     return locate(
@@ -195,13 +197,15 @@ def _folder(benchmark: Benchmark, data_dir: str | None, local_path: str | None) 
     )
 
 
-def _path(folder: DataFolder) -> str | None:
+def _path_of_folder(folder: DataFolder) -> str | None:
     from keju.sources.folder import NoFolder
 
     return None if isinstance(folder, NoFolder) else str(folder.path)
 
 
-def _verify(benchmark: Benchmark, data_dir: str | None, local_path: str | None) -> Verification:
+def _verify_data(
+    benchmark: Benchmark, data_dir: str | None, local_path: str | None
+) -> Verification:
     from keju.sources.verify import verify as compare
 
-    return compare(benchmark.name, _folder(benchmark, data_dir, local_path))
+    return compare(benchmark.name, _locate_folder(benchmark, data_dir, local_path))

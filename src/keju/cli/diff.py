@@ -1,4 +1,4 @@
-"""``keju diff``: in what two runs differ, and what of it makes their scores incomparable."""
+"""``keju diff``: the differences between two runs, and which make their scores incomparable."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from keju.cli.common import Output, exam_args
     sets="dataset_args",
 )
 def diff(
-    first: str,
-    second: str,
+    left_source: str,
+    right_source: str,
     exam: str | None,
     one_reader: str | None,
     gold: Literal["recorded", "current"] | None,
@@ -36,9 +36,9 @@ def diff(
     from keju.report.compare import render_unlike
     from keju.results.compare import find_mismatches
 
-    found = find_mismatches(
-        first,
-        second,
+    differences = find_mismatches(
+        left_source,
+        right_source,
         datasets=exam,
         reader=one_reader,
         gold=gold,
@@ -48,7 +48,9 @@ def diff(
         work_dir=work_dir,
     )
     document = {
-        "comparable": not any(own.decisive for each in found for own in each.unlike),
-        "exams": [msgspec.to_builtins(each) for each in found],
+        "comparable": not any(
+            field.decisive for difference in differences for field in difference.unlike
+        ),
+        "exams": [msgspec.to_builtins(difference) for difference in differences],
     }
-    return Output(document, lambda: render_unlike(found))
+    return Output(document, lambda: render_unlike(differences))

@@ -1,4 +1,4 @@
-"""``keju doctor``: what is installed, what is missing, and what to do about it."""
+"""``keju doctor``: shows installed and missing parts, and how to fix problems."""
 
 from __future__ import annotations
 
@@ -19,38 +19,39 @@ from keju.messages import Language, labels, said, spoken
 CORE = ("keju", "jinja2", "msgspec", "pydantic", "pyreqwest", "pyyaml", "rich", "typer")
 SECONDS = 10.0
 HUB_SECONDS = 4.0
-"""A hub that has not answered by then is as good as out of reach for now."""
+"""Seconds after which a hub counts as unreachable."""
 DATA_FOLDER = Notice("doctor_check_data_folder")
 ENDPOINT = Notice("doctor_check_endpoint")
 GPU = Notice("doctor_check_gpu")
 MODEL = Notice("doctor_check_model")
-Said = Notice | KejuError | str
-"""A code of the catalogues with its values, or what needs no translation, such as a version."""
+Wording = Notice | KejuError | str
+"""A code of the catalogues with its values, or a text without translation, such as a version."""
 WIDEST = 80
-"""Cells of a line on a terminal, however wide that is; a pipe gets lines that can be searched."""
-NARROWEST_FOUND = 20
-"""Cells of what was found beside its name; with less room it stands below."""
+"""The most cells of a line on a terminal of any width. A pipe gets unwrapped lines for searching.
+"""
+NARROWEST_STATE = 20
+"""The fewest cells for a check's state next to its name. With less room it goes below the name."""
 
 
 class Remedy(NamedTuple):
-    """What to do where something is missing: in words, and as commands with what they are for."""
+    """The next step if something is missing: advice, and commands with their purpose."""
 
-    advice: Said = ""
-    steps: tuple[tuple[str, Said], ...] = ()
+    advice: Wording = ""
+    steps: tuple[tuple[str, Wording], ...] = ()
 
     def text(self, language: Language) -> str:
-        """Advice and commands in one line."""
+        """Return advice and commands in one line."""
         steps = (
             Notice("doctor_step", {"command": command, "what": what}).text(language)
             if what
             else command
             for command, what in self.steps
         )
-        return " ".join(filter(None, (_words(self.advice, language), "; ".join(steps))))
+        return " ".join(filter(None, (_translate(self.advice, language), "; ".join(steps))))
 
 
-def _do(command: str, what: Said = "") -> Remedy:
-    """A remedy that is one command."""
+def _command_remedy(command: str, what: Wording = "") -> Remedy:
+    """Return a remedy that is one command."""
     return Remedy(steps=((command, what),))
 
 
@@ -70,26 +71,26 @@ BWRAP_REMEDIES = {
         ),
     ),
 }
-"""The next step, by what bubblewrap lacks."""
+"""The next step, by the problem with bubblewrap."""
 
 
 class Check(NamedTuple):
-    """One thing that is examined."""
+    """The result of one check."""
 
-    name: Said
+    name: Wording
     ok: bool
-    state: Said
+    state: Wording
     remedy: Remedy = NOTHING
     optional: bool = True
     exit_code: int = 2
     fault: str = "missing"
-    """What is wrong, in a word."""
-    told: str = ""
-    """The word for people, where what is examined is not missing: programs know the other."""
-    kin: str = ""
-    """Where several of a kind are as they should be, people get one line of them all."""
-    short: str = ""
-    """What stands for it in that line."""
+    """The problem in one word, for programs."""
+    display_fault: str = ""
+    """The problem in one word for people, if it differs."""
+    group_name: str = ""
+    """Passed checks of the same group become one line for people."""
+    short_name: str = ""
+    """The name in that line."""
 
 
 @command(
@@ -107,32 +108,32 @@ def doctor(
 ) -> Output:
     """Examine the installation: versions, optional parts, GPU, data, hubs, sandboxes, endpoint."""
     checks = [
-        *_software(),
-        _graphics(),
-        *_data(data_dir),
-        *asyncio.run(_hubs()),
-        *_folders(work_dir),
-        *_sandboxes(),
+        *_check_software(),
+        _check_graphics(),
+        *_check_data(data_dir),
+        *asyncio.run(_check_hubs()),
+        *_check_folders(work_dir),
+        *_check_sandboxes(),
     ]
-    from keju.config.address import OPENAI, provider_of, shown_url
+    from keju.config.address import OPENAI, find_provider, strip_credentials
     from keju.models.registry import is_local
 
-    provider = provider_of(model)
+    provider = find_provider(model)
     if model is not None and not is_local(model):
         api_url = api_url or os.environ.get(provider.url_variable)
-    if api_url is not None or provider != OPENAI:  # the others have an address of their own
+    if api_url is not None or provider != OPENAI:  # the other providers have a default address
         variables = ("KEJU_API_KEY", provider.key_variable)
         key = api_key or next(filter(None, map(os.environ.get, variables)), None)
         place = api_url or provider.home
         try:
-            checks.append(Check(ENDPOINT, True, asyncio.run(_reach(place, key, model))))
+            checks.append(Check(ENDPOINT, True, asyncio.run(_ask_endpoint(place, key, model))))
         except KejuError as error:
-            checks.append(_failed(ENDPOINT, shown_url(place), error))
+            checks.append(_failed_check(ENDPOINT, strip_credentials(place), error))
     elif model is not None:
-        checks.append(_model(model))
+        checks.append(_check_model(model))
     failures = [check.exit_code for check in checks if not check.ok and not check.optional]
     return Output(
-        {"checks": [dict(zip(KEYS, _row(check, "en"), strict=True)) for check in checks]},
+        {"checks": [dict(zip(KEYS, _check_cells(check, "en"), strict=True)) for check in checks]},
         lambda: _show(checks),
         exit_code=failures[-1] if failures else 0,
     )
@@ -141,30 +142,32 @@ def doctor(
 KEYS = ("name", "status", "found", "remedy")
 
 
-def _failed(name: Said, what: str, error: KejuError) -> Check:
-    """What the user named and cannot be used, and why."""
+def _failed_check(name: Wording, what: str, error: KejuError) -> Check:
+    """Return the failed check of a part that the user named, with the reason."""
     code = error.exit_code
-    return Check(name, False, what, Remedy(error), False, exit_code=code, told="failed")
+    return Check(name, False, what, Remedy(error), False, exit_code=code, display_fault="failed")
 
 
-def _row(check: Check, language: Language, *, people: bool = False) -> tuple[str, str, str, str]:
-    """A check as the cells of its line; JSON is English, whatever the terminal speaks."""
+def _check_cells(
+    check: Check, language: Language, *, is_for_people: bool = False
+) -> tuple[str, str, str, str]:
+    """Return a check as the cells of its line. JSON is always English."""
     status = "ok" if check.ok else check.fault
-    if people:
-        word = status if check.ok else check.told or status
+    if is_for_people:
+        word = status if check.ok else check.display_fault or status
         status = labels(language)[f"doctor.{word}"]
-    name, found = _words(check.name, language), _words(check.state, language)
-    return name, status, found, check.remedy.text(language)
+    name, state = _translate(check.name, language), _translate(check.state, language)
+    return name, status, state, check.remedy.text(language)
 
 
-def _words(told: Said, language: Language) -> str:
-    return told if isinstance(told, str) else told.text(language)
+def _translate(wording: Wording, language: Language) -> str:
+    return wording if isinstance(wording, str) else wording.text(language)
 
 
 def _show(checks: Sequence[Check]) -> None:
-    """A line for each check, below it the next step: commands stand alone, to be copied.
+    """Print a line for each check with the next steps below it. Commands get their own lines.
 
-    What several checks in a row lead to is said once, below the last of them.
+    Consecutive checks with the same remedy show it only once, below the last of them.
     """
     from keju.messages.wrapping import cells, pad, wrap
     from keju.report.table import Screen
@@ -173,46 +176,50 @@ def _show(checks: Sequence[Check]) -> None:
     if screen.terminal:
         screen.console.width = min(screen.console.width, WIDEST)
     width = screen.console.width
-    shown = list(_gathered(checks))
-    rows = [_row(check, language, people=True) for check in shown]
+    displayed_checks = list(_group_checks(checks))
+    rows = [_check_cells(check, language, is_for_people=True) for check in displayed_checks]
     names = max(cells(name) for name, *_ in rows)
     indent = max(cells(status) for _, status, *_ in rows) + 2
-    for place, (check, (name, status, found, _)) in enumerate(zip(shown, rows, strict=True)):
+    for position, (check, (name, status, state, _)) in enumerate(
+        zip(displayed_checks, rows, strict=True)
+    ):
         style = None if check.ok else "yellow" if check.optional else "red"
         head = f"{pad(status, indent)}{pad(name, names)}  "
-        if width - cells(head) < NARROWEST_FOUND:
+        if width - cells(head) < NARROWEST_STATE:
             screen.raw(head.rstrip(), style)
             head = " " * indent
-        for line in wrap(found, width - cells(head), cut=False):
+        for line in wrap(state, width - cells(head), cut=False):
             screen.raw(head + line, style)
             head, style = " " * cells(head), None
-        if check.remedy in [following.remedy for following in shown[place + 1 : place + 2]]:
+        if check.remedy in [
+            following.remedy for following in displayed_checks[position + 1 : position + 2]
+        ]:
             continue
-        if advice := _words(check.remedy.advice, language):
+        if advice := _translate(check.remedy.advice, language):
             screen.line(advice, indent=indent)
         for step, what in check.remedy.steps:
             if what:
-                screen.line(_words(what, language) + said("help.colon"), indent=indent)
+                screen.line(_translate(what, language) + said("help.colon"), indent=indent)
             screen.raw(" " * (indent + 2) + step)
     screen.flush()
 
 
-def _gathered(checks: Sequence[Check]) -> Iterator[Check]:
-    """The checks, with one for all of a kind that are as they should be."""
-    kinds: dict[str, list[Check]] = {}
+def _group_checks(checks: Sequence[Check]) -> Iterator[Check]:
+    """Yield the checks, with all passed checks of a group as one."""
+    groups: dict[str, list[Check]] = {}
     for check in checks:
-        if check.ok and check.kin:
-            kinds.setdefault(check.kin, []).append(check)
+        if check.ok and check.group_name:
+            groups.setdefault(check.group_name, []).append(check)
     for check in checks:
-        alike = kinds.get(check.kin, []) if check.ok else []
-        if len(alike) < 2:
+        group = groups.get(check.group_name, []) if check.ok else []
+        if len(group) < 2:
             yield check
-        elif check is alike[0]:
-            found = ", ".join(each.short for each in alike)
-            yield Check(Notice(f"doctor_check_{check.kin}"), True, found)
+        elif check is group[0]:
+            short_names = ", ".join(member.short_name for member in group)
+            yield Check(Notice(f"doctor_check_{check.group_name}"), True, short_names)
 
 
-def _software() -> Iterator[Check]:
+def _check_software() -> Iterator[Check]:
     from keju.models.registry import KINDS, Extra
 
     extras = (
@@ -234,29 +241,29 @@ def _software() -> Iterator[Check]:
             version = metadata.version(package)
             short = f"{package} {version}"
             kin = "" if package == "keju" else "packages"
-            yield Check(package, True, version, optional=False, kin=kin, short=short)
+            yield Check(package, True, version, optional=False, group_name=kin, short_name=short)
         except metadata.PackageNotFoundError:
             state = Notice("doctor_not_installed")
-            yield Check(package, False, state, _do("pip install keju"), optional=False)
+            yield Check(package, False, state, _command_remedy("pip install keju"), optional=False)
     for extra in extras:
         name = Notice("doctor_check_extra", {"name": extra.name})
         if missing := extra.missing:
             state = Notice("doctor_lacks", {"modules": [*missing]})
             what = Notice(f"doctor_extra_{extra.name}")
-            yield Check(name, False, state, _do(extra.remedy, what))
+            yield Check(name, False, state, _command_remedy(extra.remedy, what))
         else:
             state = Notice("doctor_installed")
-            yield Check(name, True, state, kin="extras", short=extra.name)
+            yield Check(name, True, state, group_name="extras", short_name=extra.name)
 
 
-def _graphics() -> Check:
-    """NVIDIA's cards, as their own tool tells them, and whether torch can use them."""
+def _check_graphics() -> Check:
+    """Check NVIDIA's cards with nvidia-smi, and whether torch can use them."""
     query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
     try:
-        asked = subprocess.run(query, capture_output=True, text=True, timeout=SECONDS, check=True)
+        output = subprocess.run(query, capture_output=True, text=True, timeout=SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         return Check(GPU, False, Notice("doctor_no_gpu"), Remedy(Notice("doctor_without_gpu")))
-    cards = "; ".join(dict.fromkeys(asked.stdout.strip().splitlines()))
+    cards = "; ".join(dict.fromkeys(output.stdout.strip().splitlines()))
     try:
         torch = metadata.version("torch")
     except metadata.PackageNotFoundError:
@@ -267,7 +274,7 @@ def _graphics() -> Check:
     return Check(GPU, True, cards)
 
 
-def _data(flag: str | None) -> Iterator[Check]:
+def _check_data(flag: str | None) -> Iterator[Check]:
     from keju.cli.common import all_benchmarks
     from keju.config.load import data_folder
 
@@ -279,17 +286,19 @@ def _data(flag: str | None) -> Iterator[Check]:
     folder = Path(path)
     remedy = NOTHING if folder.is_dir() else Remedy(Notice("doctor_name_folder"))
     yield Check(DATA_FOLDER, folder.is_dir(), str(folder), remedy, optional=flag is None)
-    names = [each.name for each in all_benchmarks() if each.layout]
+    names = [benchmark.name for benchmark in all_benchmarks() if benchmark.layout]
     for name in names if folder.is_dir() else ():
         check = Notice("doctor_check_data", {"name": name})
         if (folder / name).is_dir():
-            yield Check(check, True, str(folder / name), kin="exams", short=name)
+            yield Check(check, True, str(folder / name), group_name="exams", short_name=name)
         else:
-            yield Check(check, False, Notice("doctor_not_there"), _do(f"keju data pull {name}"))
+            yield Check(
+                check, False, Notice("doctor_not_there"), _command_remedy(f"keju data pull {name}")
+            )
 
 
-async def _hubs() -> list[Check]:
-    """Whether data and weights can be brought from where they are published."""
+async def _check_hubs() -> list[Check]:
+    """Check whether the hubs for data and weights are reachable."""
     from keju.models.transport import Transport, TransportError
     from keju.sources import huggingface, modelscope
 
@@ -314,7 +323,7 @@ async def _hubs() -> list[Check]:
         await transport.close()
 
 
-def _folders(work_dir: str | None) -> Iterator[Check]:
+def _check_folders(work_dir: str | None) -> Iterator[Check]:
     from keju.config.load import runs_folder
     from keju.sources.fetch import cache_root
 
@@ -322,31 +331,35 @@ def _folders(work_dir: str | None) -> Iterator[Check]:
         (Notice("doctor_check_cache_folder"), cache_root(os.environ), "KEJU_CACHE_DIR"),
         (Notice("doctor_check_work_folder"), runs_folder(work_dir), "--work-dir"),
     ):
-        # Files can be made in it, or it in the nearest folder that exists.
-        existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
-        usable = existing.is_dir() and os.access(existing, os.W_OK)
+        # Files can be made in the folder, or the folder in its nearest existing parent.
+        existing = next(
+            candidate for candidate in (folder, *folder.absolute().parents) if candidate.exists()
+        )
+        is_writable = existing.is_dir() and os.access(existing, os.W_OK)
         remedy = Remedy(Notice("doctor_choose_folder", {"setting": choice}))
-        yield Check(name, usable, str(folder), NOTHING if usable else remedy, optional=False)
+        yield Check(
+            name, is_writable, str(folder), NOTHING if is_writable else remedy, optional=False
+        )
 
 
-def _sandboxes() -> Iterator[Check]:
-    """Try each backend, and look for what sandboxes have left behind."""
+def _check_sandboxes() -> Iterator[Check]:
+    """Try each backend, and look for remnants of old sandboxes."""
     from keju.config.arms import Sandbox as Settings
     from keju.solvers.sandbox.leftovers import find_leftovers
     from keju.solvers.sandbox.sandbox import Probe, Sandbox
     from keju.solvers.sandbox.supervisor import Supervisor
 
-    async def tried() -> list[Probe]:
+    async def probe_sandboxes() -> list[Probe]:
         async with Supervisor() as supervisor:
-            chosen = [Settings.model_validate({"backend": name}) for name in names]
-            return await asyncio.gather(*(Sandbox(s, supervisor).probe() for s in chosen))
+            sandbox_settings = [Settings.model_validate({"backend": name}) for name in names]
+            return await asyncio.gather(*(Sandbox(s, supervisor).probe() for s in sandbox_settings))
 
     names = ("bwrap", "docker", "podman")
-    for probe in asyncio.run(tried()):
+    for probe in asyncio.run(probe_sandboxes()):
         name = Notice("doctor_check_sandbox", {"name": probe.backend})
         if probe.ok:
-            with_ = probe.runtime or Notice("doctor_userns_stay")
-            state = Notice("doctor_sandbox", {"version": probe.version, "with_": with_})
+            runtime = probe.runtime or Notice("doctor_userns_stay")
+            state = Notice("doctor_sandbox", {"version": probe.version, "with_": runtime})
             yield Check(name, True, state)
         elif probe.backend == "bwrap":
             problem = probe.problem or Notice("doctor_no")
@@ -356,25 +369,27 @@ def _sandboxes() -> Iterator[Check]:
         else:
             problem = probe.problem or Notice("doctor_no")
             yield Check(name, False, problem, Remedy(Notice("doctor_without_containers")))
-    every = Notice("doctor_check_sandboxes")
-    for left in find_leftovers():
-        yield Check(every, False, left.what, _do(left.remedy), fault="left over")
+    check_name = Notice("doctor_check_sandboxes")
+    for remnant in leftovers():
+        yield Check(
+            check_name, False, remnant.what, _command_remedy(remnant.remedy), fault="left over"
+        )
 
 
-def _model(name: str) -> Check:
-    """Whether a model that was named without an address can be made here."""
+def _check_model(name: str) -> Check:
+    """Check whether a model without an address can be made on this machine."""
     from keju.config import TaskConfig
     from keju.models.registry import make_model
 
     try:
-        made = make_model(TaskConfig(model=name, datasets=["any"]))
+        model = make_model(TaskConfig(model=name, datasets=["any"]))
     except KejuError as error:
-        return _failed(MODEL, name, error)
-    return Check(MODEL, True, Notice("doctor_model", {"name": made.name}))
+        return _failed_check(MODEL, name, error)
+    return Check(MODEL, True, Notice("doctor_model", {"name": model.name}))
 
 
-async def _reach(api_url: str, api_key: str | None, name: str | None) -> Notice:
-    """Ask the model for a word, or the endpoint for its list of models, which costs nothing."""
+async def _ask_endpoint(api_url: str, api_key: str | None, name: str | None) -> Notice:
+    """Ask the model for a word. Without a model, ask for the list of models, which is free."""
     from pydantic import SecretStr
 
     from keju.config import TaskConfig
@@ -391,24 +406,24 @@ async def _reach(api_url: str, api_key: str | None, name: str | None) -> Notice:
     )
     model = make_model(config)
     assert isinstance(model, HttpModel)
-    shown = model.address.shown
+    display_url = model.address.display_url
     limits = Limits(concurrency=1, timeout=SECONDS, attempts=1, give_up_after=SECONDS)
     channel = Channel(model, limits)
     try:
         sampling, _ = fit_sampling(config, Sampling(temperature=None))
         await channel.open([sampling] if name else ())
         if name:
-            return Notice("doctor_answers_as", {"place": shown, "model": model.name})
+            return Notice("doctor_answers_as", {"place": display_url, "model": model.name})
         reply = await model.transport.get(model.address.models, SECONDS)
     except TransportError as error:
         problem = model.redact(error.message)
-        raise EndpointError("cli_cannot_reach", url=shown, problem=problem) from None
+        raise EndpointError("cli_cannot_reach", url=display_url, problem=problem) from None
     finally:
         await channel.close()
     if reply.status in (401, 403):
-        raise EndpointError("cli_key_refused", url=shown, status=reply.status)
+        raise EndpointError("cli_key_refused", url=display_url, status=reply.status)
     if not 200 <= reply.status < 300:
         fault = refusal(reply.status, reply.body, reply.header, model.redact)
-        values = {"url": shown, "status": reply.status, "problem": fault.message}
+        values = {"url": display_url, "status": reply.status, "problem": fault.message}
         raise EndpointError("cli_endpoint_answers", **values)
-    return Notice("doctor_answers", {"place": shown})
+    return Notice("doctor_answers", {"place": display_url})

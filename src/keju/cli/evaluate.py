@@ -1,4 +1,4 @@
-"""``keju eval``: sit a model for one or more benchmarks."""
+"""``keju eval``: evaluates a model on one or more benchmarks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from keju.config import TaskConfig
     from keju.task import Finished
 
-BESIDE = "robust"
-"""The reader that the results show beside a protocol's own."""
+ROBUST = "robust"
+"""The reader that results show in addition to a protocol's own."""
 BYTES_PER_TOKEN = 4
-"""A rough guide that holds for English and, at three bytes a character, for Chinese."""
+"""A rough average for English and, with three bytes a character, for Chinese."""
 
 
 @command(
@@ -75,18 +75,18 @@ def evaluate(
             raise UsageError("cli_not_a_choice", **values, hint=hint)
         settings["arms"] = [{"name": "baseline"}, {"name": "+".join(tools), "tools": tools}]
     if config is not None and is_plan(config):
-        how = {"dry_run": dry_run, "report": not no_report, "quiet": quiet}
-        return evaluate_plan(config, overrides or [], settings, **how)
+        options = {"dry_run": dry_run, "report": not no_report, "quiet": quiet}
+        return evaluate_plan(config, overrides or [], settings, **options)
     try:
         task = load(config, overrides or (), settings, idle=settings_without_effect, say=note)
     except UsageError:
         if not (config or overrides or settings):
-            from keju.cli.help import first_exam
+            from keju.cli.help import eval_hint
 
-            note(first_exam())
+            note(eval_hint())
         raise
     if dry_run:
-        forecast = _rehearse(task)
+        forecast = _dry_run(task)
         return Output(forecast, lambda: _print_forecast(forecast))
     from keju.report.live import make_display
     from keju.task import run_exams
@@ -96,7 +96,7 @@ def evaluate(
 
 
 def print_next_steps(finished: Finished) -> None:
-    """Print where the run is, and commands that do something useful with this very run."""
+    """Print where the run is, and useful commands for this run."""
     from keju.files import typed_path
     from keju.report.table import Screen
     from keju.results.modes import counterpart
@@ -110,14 +110,14 @@ def print_next_steps(finished: Finished) -> None:
         screen.line(said("next"))
         screen.commands(_next_steps(finished))
         if pair := counterpart(Run(folder)):
-            both = " ".join(command_name(run.folder) for run in (pair.direct, pair.reasoned))
+            run_names = " ".join(command_name(run.folder) for run in (pair.direct, pair.reasoned))
             screen.line(said("next.modes", exam=pair.exam))
-            screen.commands([(f"keju modes {both}", "")])
+            screen.commands([(f"keju modes {run_names}", "")])
     screen.flush()
 
 
 def _next_steps(finished: Finished) -> list[tuple[str, str]]:
-    """Commands that tell more of this run, each with what it does."""
+    """Return commands that show more about this run, each with its purpose."""
     from keju.runs.run import REPORT, Run, command_name, find_comparable_run
 
     folder, entries = finished.folder, finished.results.benchmarks
@@ -127,31 +127,31 @@ def _next_steps(finished: Finished) -> list[tuple[str, str]]:
     codes = {notice.code for entry in entries for notice in entry.notices}
     if any(entry.outcomes["unparsed"] for entry in entries) or "readers_apart" in codes:
         steps.append((f"keju audit {run}", said("next.audit")))
-    if all(f"accuracy_{BESIDE}" in entry.metrics for entry in entries):
-        own = dict.fromkeys(entry.reader for entry in entries)
-        readers = ",".join([*own, BESIDE]) if len(own) == 1 else BESIDE
+    if all(f"accuracy_{ROBUST}" in entry.metrics for entry in entries):
+        protocol_readers = dict.fromkeys(entry.reader for entry in entries)
+        readers = ",".join([*protocol_readers, ROBUST]) if len(protocol_readers) == 1 else ROBUST
         steps.append((f"keju score {run} --reader {readers}", said("next.score")))
-    if (other := find_comparable_run(Run(folder))) is not None:
-        both = f"keju compare {command_name(other.folder)} {run}"
-        steps.append((both, said("next.compare")))
+    if (previous_run := find_comparable_run(Run(folder))) is not None:
+        compare_command = f"keju compare {command_name(previous_run.folder)} {run}"
+        steps.append((compare_command, said("next.compare")))
     if not (folder / REPORT).is_file():
         steps.append((f"keju report {run} -o report.html", said("next.page")))
     steps.append((f"keju export {run} -o answers.csv", said("next.export")))
     if any(entry.arm for entry in entries):
-        first = next((record.id for _, record in Run(folder).answers()), "ID")
-        steps.append((f"keju show {run} --sample {first}", said("next.show")))
+        sample_id = next((record.id for _, record in Run(folder).answers()), "ID")
+        steps.append((f"keju show {run} --sample {sample_id}", said("next.show")))
     return steps
 
 
-def _rehearse(config: TaskConfig) -> dict[str, Any]:
-    """Load the data, check every setting, render the first prompts and forecast the work."""
+def _dry_run(config: TaskConfig) -> dict[str, Any]:
+    """Load the data, check all settings, render the first prompts and forecast the work."""
     import msgspec
 
-    from keju.config.address import shown_url
-    from keju.config.serving import shown_command
+    from keju.config.address import strip_credentials
+    from keju.config.serving import redact_command
     from keju.task import rehearse
 
-    jobs, known, notices, at_once, pace = rehearse(config)
+    jobs, reusable_count, notices, at_once, pace = rehearse(config)
     exams: list[dict[str, Any]] = []
     for job in jobs:
         exam = job.exam
@@ -159,7 +159,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
         for sample in exam.samples:
             prompt = exam.render(sample)
             size += sum(len(message.content.encode()) for message in prompt.messages)
-        first = exam.render(exam.samples[0])
+        first_prompt = exam.render(exam.samples[0])
         exams.append(
             {
                 "name": exam.benchmark,
@@ -171,7 +171,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
                 "requests": job.units,
                 "prompt_tokens_estimate": size * job.units // len(exam.samples) // BYTES_PER_TOKEN,
                 "sampling": msgspec.to_builtins(job.sampling),
-                "first_prompt": [msgspec.to_builtins(message) for message in first.messages],
+                "first_prompt": [msgspec.to_builtins(message) for message in first_prompt.messages],
             }
         )
     tokens = sum(exam["prompt_tokens_estimate"] for exam in exams)
@@ -179,13 +179,17 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
     document: dict[str, Any] = {
         "dry_run": True,
         "model": config.model,
-        "api_url": config.api_url and shown_url(config.api_url),
-        **({"endpoints": [each.shown for each in config.endpoints]} if config.endpoints else {}),
-        **({"serve": shown_command(config.serve)} if config.serve else {}),
+        "api_url": config.api_url and strip_credentials(config.api_url),
+        **(
+            {"endpoints": [endpoint.display_url for endpoint in config.endpoints]}
+            if config.endpoints
+            else {}
+        ),
+        **({"serve": redact_command(config.serve)} if config.serve else {}),
         "eval_batch_size": config.eval_batch_size,
         "at_once": at_once,
         "requests": requests,
-        "known": known,
+        "known": reusable_count,
         "prompt_tokens_estimate": tokens,
         "benchmarks": exams,
         "notices": [{"code": notice.code, "values": notice.values} for notice in notices],
@@ -193,8 +197,8 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
     }
     if config.price is not None:
         document["input_cost_estimate"] = round(tokens * config.price.input / 1e6, 4)
-    if pace is not None and requests > known:
-        document["seconds_estimate"] = round(pace.forecast(requests - known), 1)
+    if pace is not None and requests > reusable_count:
+        document["seconds_estimate"] = round(pace.forecast(requests - reusable_count), 1)
         document["pace"] = pace._asdict()
     return document
 
@@ -204,10 +208,11 @@ def _print_forecast(document: dict[str, Any]) -> None:
     from keju.report.format import Labels, compact, count, printable
     from keju.report.table import render_table
 
-    shown = {exam["name"]: exam for exam in document["benchmarks"]}  # arms have the same prompts
-    for exam in shown.values():
-        first = said("dry_run.first", exam=exam["name"], protocol=exam["protocol"])
-        print_lines(first)
+    # all arms have the same prompts
+    exams_by_name = {exam["name"]: exam for exam in document["benchmarks"]}
+    for exam in exams_by_name.values():
+        title = said("dry_run.first", exam=exam["name"], protocol=exam["protocol"])
+        print_lines(title)
         for message in exam["first_prompt"]:
             print_lines(f"--- {message['role']} ---", printable(message["content"]))
         print_lines("---", "")
@@ -226,20 +231,20 @@ def _print_forecast(document: dict[str, Any]) -> None:
             for exam in document["benchmarks"]
         ],
     )
-    known, whole = document["known"], document["requests"]
-    at_once = max(1, min(document["at_once"], whole - known))
+    reusable_count, request_count = document["known"], document["requests"]
+    at_once = max(1, min(document["at_once"], request_count - reusable_count))
     values = {"model": document["model"], "at_once": at_once}
-    lines = [Notice(own["code"], own["values"]).said for own in document["notices"]]
-    if known:
-        lines.append(said("dry_run.known", known=count(known), whole=count(whole)))
-    lines.append(said("dry_run.ready", asked=count(whole - known), **values))
+    lines = [Notice(notice["code"], notice["values"]).said for notice in document["notices"]]
+    if reusable_count:
+        lines.append(said("dry_run.known", known=count(reusable_count), whole=count(request_count)))
+    lines.append(said("dry_run.ready", asked=count(request_count - reusable_count), **values))
     if "input_cost_estimate" in document:
         lines.append(said("dry_run.cost", cost=document["input_cost_estimate"]))
     if pace := document.get("pace"):
-        span = Labels(spoken()).duration
-        taken = {"replies": count(pace["replies"]), "taken": span(pace["seconds"])}
-        left = span(document["seconds_estimate"])
-        lines.append(said("dry_run.pace", run=pace["run"], left=left, **taken))
-    elif whole > known:
+        format_duration = Labels(spoken()).duration
+        pace_values = {"replies": count(pace["replies"]), "taken": format_duration(pace["seconds"])}
+        remaining_time = format_duration(document["seconds_estimate"])
+        lines.append(said("dry_run.pace", run=pace["run"], left=remaining_time, **pace_values))
+    elif request_count > reusable_count:
         lines.append(said("dry_run.no_pace", model=document["model"]))
     print_sentences("", *lines)

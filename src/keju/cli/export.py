@@ -1,11 +1,11 @@
-"""``keju export``: a run as a table, or as the file that an exam's site takes."""
+"""``keju export``: writes a run as a table, or as the submission file of an exam's site."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import note, print_json, remark, stored_run
+from keju.cli.common import note, open_stored_run, print_json, remark
 from keju.errors import UsageError
 from keju.messages import said
 
@@ -56,7 +56,7 @@ def export(
     if output is None and as_json and form not in TRACKERS:
         raise UsageError("cli_json_needs_file")
     require_target(form, output)
-    stored = stored_run(run, work_dir)
+    stored = open_stored_run(run, work_dir)
     target = Path(output) if output else None
     facts, notices, missing = export_run(
         stored,
@@ -68,15 +68,15 @@ def export(
         data_dir=data_dir,
     )
     if missing:
-        filled = "export.missing_filled" if fill else "export.missing_empty"
-        remark(said(filled, n=len(missing), fill=fill))
+        label = "export.missing_filled" if fill else "export.missing_empty"
+        remark(said(label, n=len(missing), fill=fill))
         for sample_id in missing:
             note(f"  {sample_id}")
     for notice in notices:
         remark(notice.said)
     if as_json:
-        told = {"warnings": [notice.text() for notice in notices], "notices": notices}
-        print_json({"run": stored.id, "format": form, "file": output} | facts | told)
+        warnings = {"warnings": [notice.text() for notice in notices], "notices": notices}
+        print_json({"run": stored.id, "format": form, "file": output} | facts | warnings)
     elif place := facts.get("place", target if form in PAGES else None):
         remark(said("wrote", file=place))
     elif target:

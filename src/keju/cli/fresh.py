@@ -1,4 +1,4 @@
-"""``keju fresh``: new questions of BBH's kinds as a folder for other tools."""
+"""``keju fresh``: writes new questions in BBH's style to a folder for other tools."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def fresh(
     from keju.benchmarks.fresh.writing import eval_command, write_exam
 
     names = [name for text in subsets or () for name in text.split(",")]
-    chosen = None if "all" in names or not names else names
-    args = FreshArgs(seed=seed, n=size, difficulty=difficulty, lang=lang, subset_list=chosen)
+    subset_list = None if "all" in names or not names else names
+    args = FreshArgs(seed=seed, n=size, difficulty=difficulty, lang=lang, subset_list=subset_list)
     facts = write_exam(args, Path(folder))
     n = facts.n * len(facts.subsets)
     lines = [

@@ -1,4 +1,5 @@
-"""``keju gate``: may a run take the place of its baseline, and is its score high enough?"""
+"""``keju gate``: decides whether a run may replace its baseline, and whether its score is high
+enough."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def gate(
     run: str,
     baseline: str | None,
     margin: float | None,
-    least: float | None,
+    at_least: float | None,
     junit: str | None,
     markdown: str | None,
     badge: str | None,
@@ -50,7 +51,7 @@ def gate(
         run,
         baseline=baseline,
         margin=margin,
-        least=least,
+        least=at_least,
         datasets=exam,
         reader=one_reader,
         gold=gold,
@@ -59,9 +60,9 @@ def gate(
         data_dir=data_dir,
         work_dir=work_dir,
     )
-    written = ((junit, report.junit), (markdown, report.markdown), (badge, report.badge))
-    for path, make in written:
+    exports = ((junit, report.junit), (markdown, report.markdown), (badge, report.badge))
+    for path, render in exports:
         if path is not None:
             with whole_file(Path(path)) as file:
-                file.write(make(result).encode())
+                file.write(render(result).encode())
     return Output(result.document, lambda: report.render_gate(result), exit_code=result.exit_code)

@@ -1,4 +1,4 @@
-"""``keju import``: the log of another tool as a run, its verdicts beside Keju's."""
+"""``keju import``: turns another tool's log into a run, with its verdicts next to Keju's."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from keju.cli.command import command
 from keju.cli.common import Output, print_sentences, reader_names
-from keju.messages import first_of, placed, said, spoken
+from keju.messages import first_of, said, spoken, translate_place
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
-SHOWN = 20
-"""Differing rows that the table shows; ``--json`` and ``import.json`` have all."""
-SHOWN_UNMATCHED = 5
+LISTED_DIFFERENCES = 20
+"""Rows of the table of differences. ``--json`` and ``import.json`` have all."""
+LISTED_UNMATCHED = 5
 ANSWER_WIDTH, REPLY_WIDTH = 30, 80
 
 
@@ -82,42 +82,44 @@ def _print(document: Mapping[str, Any]) -> None:
     ]
     render_table(columns, rows)
     for exam in document["benchmarks"]:
-        own = {"exam": exam["name"]}
+        exam_values = {"exam": exam["name"]}
         if len(exam["reported"]) > 1:
             figures = (f"{name} {percent(value)}" for name, value in exam["reported"].items())
             print_sentences(
-                said("import.reports", figures=said("pair_separator").join(figures), **own)
+                said("import.reports", figures=said("pair_separator").join(figures), **exam_values)
             )
         if exam["rows_missing"]:
-            whole = exam["rows_missing"] + exam["rows"]
-            values = {"missing": exam["rows_missing"], "whole": whole}
-            print_sentences(said("import.notice", text=Notice("rows_missing", values).said, **own))
+            row_count = exam["rows_missing"] + exam["rows"]
+            values = {"missing": exam["rows_missing"], "whole": row_count}
+            print_sentences(
+                said("import.notice", text=Notice("rows_missing", values).said, **exam_values)
+            )
         for key in ("differences", "answer_differences"):
             _print_differences(exam, key)
         if golds := exam["other_gold"]:
-            print_sentences(said("import.other_gold", n=len(golds), **own, **golds[0]))
-    _print_left_out([exam["unmatched"] for exam in (*document["benchmarks"], document)])
+            print_sentences(said("import.other_gold", n=len(golds), **exam_values, **golds[0]))
+    _print_unmatched([exam["unmatched"] for exam in (*document["benchmarks"], document)])
     print_sentences(said("wrote", file=document["folder"]))
 
 
-def _print_left_out(unmatched: Sequence[Sequence[Mapping[str, str]]]) -> None:
-    """The first rows that answer no question, and how many there are."""
+def _print_unmatched(unmatched: Sequence[Sequence[Mapping[str, str]]]) -> None:
+    """Print the first rows without a matching question, and their number."""
     from keju.errors import Notice
 
-    if many := sum(map(len, unmatched)):
-        print_sentences(said("import.left_out", n=many))
-        first = list(islice(chain.from_iterable(unmatched), SHOWN_UNMATCHED + 2))
-        shown = first_of(first, SHOWN_UNMATCHED)
-        for row in shown:
+    if count := sum(map(len, unmatched)):
+        print_sentences(said("import.left_out", n=count))
+        leading_rows = list(islice(chain.from_iterable(unmatched), LISTED_UNMATCHED + 2))
+        listed_rows = first_of(leading_rows, LISTED_UNMATCHED)
+        for row in listed_rows:
             reason = Notice(row["code"]).said
-            where = placed(row["where"], spoken())
+            where = translate_place(row["where"], spoken())
             print_sentences("  " + said("import.left_out_row", where=where, reason=reason))
-        if many > len(shown):
-            print_sentences("  " + said("import.more", n=many - len(shown)))
+        if count > len(listed_rows):
+            print_sentences("  " + said("import.more", n=count - len(listed_rows)))
 
 
 def _print_differences(exam: Mapping[str, Any], key: str) -> None:
-    """A table of the rows on which the tool and Keju differ; its title is told by `key`."""
+    """Print a table of the rows on which the tool and Keju differ. `key` selects its title."""
     from keju.report.format import shorten
     from keju.report.table import Column, render_table
 
@@ -126,30 +128,30 @@ def _print_differences(exam: Mapping[str, Any], key: str) -> None:
         return
 
     def verdict(answer: str | None, score: str) -> str:
-        shown = shorten(str(answer), ANSWER_WIDTH)
-        return said("named", name=shown, text=score) if answer else score
+        short_answer = shorten(str(answer), ANSWER_WIDTH)
+        return said("named", name=short_answer, text=score) if answer else score
 
     cells = [
         [
             row["id"],
             shorten(row["target"], ANSWER_WIDTH),
-            verdict(row["tool"]["answer"], _score(row["tool"]["score"])),
-            verdict(_read(row["keju"]), said(f"outcome.{row['keju']['outcome']}")),
+            verdict(row["tool"]["answer"], _format_score(row["tool"]["score"])),
+            verdict(_describe_reading(row["keju"]), said(f"outcome.{row['keju']['outcome']}")),
             row["reply"][-REPLY_WIDTH:],
         ]
-        for row in rows[:SHOWN]
+        for row in rows[:LISTED_DIFFERENCES]
     ]
     title = said(f"import.{key}", exam=exam["name"], n=len(rows))
-    if len(rows) > SHOWN:
-        title = said("import.first", title=title, n=SHOWN)
+    if len(rows) > LISTED_DIFFERENCES:
+        title = said("import.first", title=title, n=LISTED_DIFFERENCES)
     print_sentences("")
     names = ("id", "target", "tool", "keju", "end")
     columns = [Column(said(f"import.{n}"), fold=n == "end", id=n == "id") for n in names]
     render_table(columns, cells, title=title)
 
 
-def _read(reading: Mapping[str, Any]) -> str | None:
-    """What Keju read, or the reason why it read nothing, in words."""
+def _describe_reading(reading: Mapping[str, Any]) -> str | None:
+    """Return the answer that Keju read, or the reason why it read none, in words."""
     from keju.report.format import Labels
 
     reason = reading["reason"]
@@ -157,5 +159,5 @@ def _read(reading: Mapping[str, Any]) -> str | None:
     return answer or (Labels(spoken()).reason(reason) if reason else None)
 
 
-def _score(value: float | None) -> str:
+def _format_score(value: float | None) -> str:
     return said("import.no_score") if value is None else f"{value:g}"

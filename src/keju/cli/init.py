@@ -1,4 +1,4 @@
-"""``keju init``: start a plug-in benchmark, a configuration file or an A/B test of tools."""
+"""``keju init``: starts a plug-in benchmark, a configuration file or an A/B test of tools."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def benchmark(name: str, folder: str | None) -> Output:
     files = write_benchmark(name, place)
     module = next(str(file) for file in files if file.suffix == ".py")
     steps = {
-        f"pip install -e {_pasted(place)}": said("next.install"),
+        f"pip install -e {_quote_path(place)}": said("next.install"),
         f"keju show {name}": said("next.first_question"),
         f"keju eval --model scripted --datasets {name}": said("next.sit"),
-        f"keju eval --model scripted --datasets {_pasted(module)}": said("next.uninstalled"),
+        f"keju eval --model scripted --datasets {_quote_path(module)}": said("next.uninstalled"),
     }
     lines = [said("wrote", file=file) for file in files]
     document: dict[str, Any] = {
@@ -70,8 +70,8 @@ def arms(output: str) -> Output:
     return Output(document, lambda: print_steps(lines, steps))
 
 
-def _pasted(path: str | Path) -> str:
-    """A path as a shell takes it, marked as one: ``./chess``, not the package of that name."""
+def _quote_path(path: str | Path) -> str:
+    """Return a path as a shell accepts it: ``./chess``, to distinguish it from a package's name."""
     text = str(path)
     return shlex.quote(text if Path(text).is_absolute() or "/" in text else f"./{text}")
 
@@ -79,7 +79,7 @@ def _pasted(path: str | Path) -> str:
 def write_benchmark(name: str, folder: Path) -> list[Path]:
     """Write a working plug-in package with the benchmark `name`; return its files.
 
-    UsageError where the name cannot be one, is taken, or something stands at the place.
+    Raise UsageError if the name is invalid or in use, or if the folder is not empty.
     """
     from keju.benchmarks import registry
 
@@ -110,14 +110,14 @@ def write_benchmark(name: str, folder: Path) -> list[Path]:
 
 
 def write_config(path: Path) -> Path:
-    """Write a commented configuration that works as it stands."""
+    """Write a commented configuration that works without changes."""
     if path.exists():
         raise UsageError("cli_file_exists", path=path)
     return _write(path, CONFIG, {"FILE": path.name})
 
 
 def write_arms(path: Path) -> list[Path]:
-    """Write an A/B test of tools and, beside it, the MCP server that it starts."""
+    """Write an A/B test of tools, and the MCP server that it starts next to it."""
     server = path.parent / SERVER
     for file in (path, server):
         if file.exists():
@@ -127,7 +127,7 @@ def write_arms(path: Path) -> list[Path]:
 
 
 def _write(path: Path, template: str, words: dict[str, str]) -> Path:
-    """Write a template with its words, such as ``@NAME@``, filled in."""
+    """Write a template with its placeholders, such as ``@NAME@``, filled in."""
     text = resources.files("keju.cli").joinpath("templates", template).read_text("utf-8")
     for key, value in words.items():
         text = text.replace(f"@{key}@", value)

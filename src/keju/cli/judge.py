@@ -1,11 +1,11 @@
-"""``keju judge``: grade the answers of a stored run with a model."""
+"""``keju judge``: grades the answers of a stored run with a model."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines, session_output, stored_run
+from keju.cli.common import Output, open_stored_run, print_lines, session_output
 from keju.messages import said
 
 
@@ -30,7 +30,7 @@ def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settin
     from keju.task import judge_stored
 
     finished = judge_stored(
-        stored_run(run, work_dir),
+        open_stored_run(run, work_dir),
         settings.pop("judge", None),
         settings,
         display=make_display(quiet=quiet),

@@ -1,4 +1,4 @@
-"""``keju list``: what there is to choose from."""
+"""``keju list``: lists benchmarks, models, protocols, readers, runs and subsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keju.cli.command import command
 from keju.cli.common import (
     Output,
     all_benchmarks,
-    exam_for,
+    load_exam,
     note,
     note_step,
     print_lines,
@@ -35,9 +35,10 @@ NAMES = {
     "runs": ("run",),
     "subsets": ("benchmark", "subset"),
 }
-"""The columns that name a row of each list."""
-SPARED = {"folder": 2, "protocols": 1}
-"""What a narrow table of runs can spare, the largest first: the run's id names its folder too."""
+"""The columns that identify a row of each list."""
+SPARE_COLUMNS = {"folder": 2, "protocols": 1}
+"""Columns that a narrow table of runs may drop, the highest number first. The id also names the
+folder."""
 
 
 @command(
@@ -79,39 +80,49 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         from keju.config.load import runs_folder
         from keju.runs.run import list_runs
 
-        found = [_of_run(run) for run in list_runs(str(runs_folder(work_dir)))]
-        rows, arms = [row for row, _ in found], [names for _, names in found]
+        runs_with_arms = [_describe_run(run) for run in list_runs(str(runs_folder(work_dir)))]
+        rows, arms = [row for row, _ in runs_with_arms], [names for _, names in runs_with_arms]
     else:
         from keju.benchmarks import registry
 
         exams = all_benchmarks() if benchmark is None else [registry.get(benchmark)]
-        rows = _of_readers(exams) if what == "readers" else _of_benchmarks(what, exams, benchmark)
+        rows = (
+            _list_readers(exams) if what == "readers" else _list_benchmarks(what, exams, benchmark)
+        )
 
     def show() -> None:
         from keju.report.table import Column, render_table
 
         if not rows:
-            print_lines(_nothing(what, work_dir))
+            print_lines(_describe_empty_list(what, work_dir))
             return
-        spared = SPARED if what == "runs" else {}
+        spare_columns = SPARE_COLUMNS if what == "runs" else {}
         columns = [
             Column(
                 said(f"column.{name}"),
                 fold=name == "about",
-                spare=spared.get(name, 0),
+                spare=spare_columns.get(name, 0),
                 id=name in NAMES[what],
             )
             for name in rows[0]
         ]
         if what == "runs":
-            shown = [_with_arms(*each) for each in zip(rows, arms, strict=True)]
+            displayed_rows = [
+                _add_arm_names(*row_and_arms) for row_and_arms in zip(rows, arms, strict=True)
+            ]
         elif what == "readers":
-            named = [{"benchmark": row["benchmark"] or said("list.any_exam")} for row in rows]
-            told = _of_readers(exams, spoken())
-            shown = [row | exam for row, exam in zip(told, named, strict=True)]
+            exam_names = [{"benchmark": row["benchmark"] or said("list.any_exam")} for row in rows]
+            translated_rows = _list_readers(exams, spoken())
+            displayed_rows = [
+                row | exam for row, exam in zip(translated_rows, exam_names, strict=True)
+            ]
         else:
-            shown = [row | {"about": _about(what, row)} if "about" in row else row for row in rows]
-        render_table(columns, [[_cell(*item) for item in row.items()] for row in shown])
+            displayed_rows = [
+                row | {"about": _describe_row(what, row)} if "about" in row else row for row in rows
+            ]
+        render_table(
+            columns, [[_format_cell(*cell) for cell in row.items()] for row in displayed_rows]
+        )
         note("")
         step = _next_step(what, rows, benchmark)
         note_step(said(f"list.note.{what}"), step.command)
@@ -121,8 +132,8 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
     return Output({what: rows}, show)
 
 
-def _about(what: str, row: Row) -> str:
-    """What is said of a row, in the terminal's language where its room has words for it."""
+def _describe_row(what: str, row: Row) -> str:
+    """Return the description of a row, in the terminal's language if there is a translation."""
     english = str(row["about"])
     match what:
         case "benchmarks":
@@ -134,66 +145,67 @@ def _about(what: str, row: Row) -> str:
     return helped(f"kind.{row['model'].partition(':')[0]}", english)
 
 
-def _nothing(what: str, work_dir: str | None) -> str:
-    """What to say in place of an empty table."""
+def _describe_empty_list(what: str, work_dir: str | None) -> str:
+    """Return the text for an empty list."""
     if what != "runs":
         return said("list.no_rows", what=what)
-    from keju.cli.help import TRYING
+    from keju.cli.help import DEMO_COMMAND
     from keju.config.load import runs_folder
 
-    return said("list.no_runs", folder=runs_folder(work_dir), command=TRYING)
+    return said("list.no_runs", folder=runs_folder(work_dir), command=DEMO_COMMAND)
 
 
 class Step(NamedTuple):
-    """A command that does something with what was listed, and can be pasted."""
+    """A command for a listed row, to paste."""
 
     command: str
     lacks: str = ""
-    """The exam whose data it needs and nobody finds here: its folder stands as ``DIR``."""
-
-
-def _next_step(what: str, rows: list[Row], asked: str | None) -> Step:
-    """What to do next with a row that was listed, of an exam whose data is at hand if one is.
-
-    `asked` is the one benchmark that the list is of, as it was written.
+    """The exam whose data it needs but that is not on this machine. ``DIR`` stands for its folder.
     """
-    first, model = rows[0], "keju eval --model scripted --datasets"
+
+
+def _next_step(what: str, rows: list[Row], requested_benchmark: str | None) -> Step:
+    """Return the next command for a listed row, preferably for an exam with data on this machine.
+
+    `requested_benchmark` is the benchmark of the list, as the user wrote it.
+    """
+    first_row, model = rows[0], "keju eval --model scripted --datasets"
     match what:
         case "readers":
-            return Step(f"keju score RUN --reader {first['reader']}")
+            return Step(f"keju score RUN --reader {first_row['reader']}")
         case "models":
             return Step(f"{model} demo")
         case "runs":
-            return Step(_of_newest(Path(rows[-1]["folder"]), complete=rows[-1]["complete"]))
+            return Step(_command_for_run(Path(rows[-1]["folder"]), complete=rows[-1]["complete"]))
     names = list(dict.fromkeys(row[NAMES[what][0]] for row in rows))
-    ready = next(filter(_at_hand, names), None) if asked is None else None
+    ready = next(filter(_has_data, names), None) if requested_benchmark is None else None
     row = next(row for row in rows if row[NAMES[what][0]] == (ready or names[0]))
-    exam = shlex.quote(asked or row[NAMES[what][0]])
+    exam = shlex.quote(requested_benchmark or row[NAMES[what][0]])
     match what:
         case "subsets":
-            command = f"{model} {exam} --dataset-args {_choice_of(asked, row)}"
+            command = f"{model} {exam} --dataset-args {_subset_settings(requested_benchmark, row)}"
         case "protocols":
             command = f"keju show {exam} --protocol {row['protocol']}"
         case _:
             command = f"keju show {exam}"
-    if ready or (asked is not None and _at_hand(asked)):
+    if ready or (requested_benchmark is not None and _has_data(requested_benchmark)):
         return Step(command)
     return Step(f"{command} --data-dir DIR", names[0])
 
 
-def _choice_of(asked: str | None, row: Row) -> str:
-    """The settings that choose one subset; as JSON where an exam has a name that is no key."""
+def _subset_settings(requested_benchmark: str | None, row: Row) -> str:
+    """Return the settings that select one subset; as JSON if the exam's name is not a key."""
     from keju.cli.unknown import KEY
-    from keju.config.exams import called
+    from keju.config.exams import setting_names
 
-    exam = called([asked or row["benchmark"]])[0]
+    exam = setting_names([requested_benchmark or row["benchmark"]])[0]
     if KEY.fullmatch(exam):
         return shlex.quote(f"{exam}.subset_list=[{row['subset']}]")
     return shlex.quote(json.dumps({exam: {"subset_list": [row["subset"]]}}, ensure_ascii=False))
 
 
-def _at_hand(name: str) -> bool:
-    """Whether an exam can be sat here as it stands."""
+def _has_data(name: str) -> bool:
+    """Whether an exam's data is on this machine."""
     from keju.benchmarks import registry
     from keju.sources.folder import is_data_available
 
@@ -201,8 +213,8 @@ def _at_hand(name: str) -> bool:
     return is_data_available(benchmark.name, benchmark.layout)
 
 
-def _of_newest(folder: Path, *, complete: bool) -> str:
-    """The command that goes on with a run that is not finished, or shows one that is."""
+def _command_for_run(folder: Path, *, complete: bool) -> str:
+    """Return the command that continues an unfinished run, or shows a finished one."""
     from keju.config.address import key_flag
     from keju.files import typed_path
     from keju.runs.manifest import MANIFEST, Manifest
@@ -215,16 +227,18 @@ def _of_newest(folder: Path, *, complete: bool) -> str:
     return f"keju eval --config {shlex.quote(typed_path(folder / MANIFEST))} --resume{key}"
 
 
-def _with_arms(row: Row, arms: list[str]) -> Row:
-    """A stored run whose scores say of which arm they are, where it has arms: ``calc 40.00 %``."""
+def _add_arm_names(row: Row, arms: list[str]) -> Row:
+    """Return a stored run with the arm before each score, if it has arms: ``calc 40.00 %``."""
     pairs = zip(arms, row["scores"], strict=True)
-    return row | {"scores": [f"{arm} {_word(score)}" if arm else score for arm, score in pairs]}
+    return row | {
+        "scores": [f"{arm} {_format_word(score)}" if arm else score for arm, score in pairs]
+    }
 
 
-def _of_run(run: Run) -> tuple[Row, list[str]]:
-    """One stored run with its headline scores, and the arms that these are of.
+def _describe_run(run: Run) -> tuple[Row, list[str]]:
+    """Return one stored run with its headline scores, and the arms of these scores.
 
-    Scores of a run without results are left out.
+    A run without results has no scores.
     """
     from keju.errors import KejuError
     from keju.results.schema import from_document
@@ -249,10 +263,10 @@ def _of_run(run: Run) -> tuple[Row, list[str]]:
     return row, [entry.arm for entry in entries]
 
 
-def _of_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
-    """The readers of each exam, then those that any exam takes which has none of that name.
+def _list_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
+    """Return the readers of each exam, then the common readers that every exam accepts.
 
-    Of one exam alone only those that it takes; plug-ins may have none of their own.
+    For a single exam, common readers with the name of one of its own are left out.
     """
     from keju.benchmarks.prepare import make_option_readers, make_plain_readers
     from keju.messages import text_of
@@ -261,7 +275,7 @@ def _of_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
         {
             "benchmark": exam.name,
             "reader": name,
-            "protocols": [n for n, own in exam.protocols.items() if own.reader == name],
+            "protocols": [n for n, protocol in exam.protocols.items() if protocol.reader == name],
             "default": exam.protocols[exam.default_protocol].reader == name,
             "about": text_of(reader.about, {}, language),
         }
@@ -270,7 +284,7 @@ def _of_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
     ]
     rules = make_option_readers()
     rules += make_plain_readers(rules[0])
-    own = exams[0].readers if len(exams) == 1 else {}
+    exam_readers = exams[0].readers if len(exams) == 1 else {}
     return rows + [
         {
             "benchmark": "",
@@ -280,64 +294,71 @@ def _of_readers(exams: list[Benchmark], language: Language = "en") -> list[Row]:
             "about": text_of(rule.about, {}, language),
         }
         for rule in rules
-        if rule.name not in own
+        if rule.name not in exam_readers
     ]
 
 
-def _of_benchmarks(what: str, exams: list[Benchmark], only: str | None) -> list[Row]:
+def _list_benchmarks(
+    what: str, exams: list[Benchmark], requested_benchmark: str | None
+) -> list[Row]:
     rows: list[Row] = []
-    for each in exams:
+    for benchmark in exams:
         if what == "benchmarks":
             rows.append(
                 {
-                    "name": each.name,
-                    "title": each.title,
-                    "subsets": len(each.subset_names) or None,
-                    "protocol": each.default_protocol,
-                    "about": each.about,
+                    "name": benchmark.name,
+                    "title": benchmark.title,
+                    "subsets": len(benchmark.subset_names) or None,
+                    "protocol": benchmark.default_protocol,
+                    "about": benchmark.about,
                 }
             )
         elif what == "protocols":
             rows += [
                 {
-                    "benchmark": each.name,
+                    "benchmark": benchmark.name,
                     "protocol": name,
                     "version": protocol.version,
-                    "default": name == each.default_protocol,
+                    "default": name == benchmark.default_protocol,
                     "reader": protocol.reader,
                     "headline": protocol.headline,
                     "decode": protocol.decode,
                     "about": protocol.about,
                 }
-                for name, protocol in each.protocols.items()
+                for name, protocol in benchmark.protocols.items()
             ]
         else:
-            counts = {subset: each.rows.get(subset) for subset in each.subset_names}
-            if only is not None and not counts:  # its questions tell
-                counts = {subset.name: len(subset) for subset in exam_for(only).subsets}
+            counts = {subset: benchmark.rows.get(subset) for subset in benchmark.subset_names}
+            # the questions of the exam have them
+            if requested_benchmark is not None and not counts:
+                counts = {
+                    subset.name: len(subset) for subset in load_exam(requested_benchmark).subsets
+                }
             rows += [
                 {
-                    "benchmark": each.name,
+                    "benchmark": benchmark.name,
                     "subset": subset,
                     "questions": count,
-                    "about": each.subset_about.get(subset, ""),
+                    "about": benchmark.subset_about.get(subset, ""),
                 }
                 for subset, count in counts.items()
             ]
     return rows
 
 
-def _cell(name: str, value: Any) -> Any:
+def _format_cell(name: str, value: Any) -> Any:
     if name == "created":
         from keju.report.format import moment
 
         return moment(value)
     if isinstance(value, bool):
         return said("yes" if value else "no")
-    return said("list_separator").join(map(_word, value)) if isinstance(value, list) else value
+    return (
+        said("list_separator").join(map(_format_word, value)) if isinstance(value, list) else value
+    )
 
 
-def _word(value: Any) -> str:
+def _format_word(value: Any) -> str:
     from keju.report.format import count, percent
 
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""``keju mcp``: look at the MCP servers of a config file before a model is asked."""
+"""``keju mcp``: checks the MCP servers of a config file before a model is asked."""
 
 from __future__ import annotations
 
@@ -39,33 +39,38 @@ def check(config: str | None, call: list[str] | None) -> Output:
 
     if config is None:
         raise UsageError("run_no_file")
-    wanted = _wanted(call)
-    servers = _servers(Path(config))
-    found, called = run_loop(lambda: _look(servers, wanted))
-    document = {"servers": found} | ({"call": called} if called is not None else {})
-    failed = called is not None and called["kind"] != "ok"
+    requested_call = _parse_call(call)
+    servers = _load_servers(Path(config))
+    server_documents, call_result = run_loop(lambda: _inspect_servers(servers, requested_call))
+    document = {"servers": server_documents} | (
+        {"call": call_result} if call_result is not None else {}
+    )
+    has_failed = call_result is not None and call_result["kind"] != "ok"
     labels = Labels(spoken())
-    problem, unfit = "", []
-    if called is not None and failed:
-        problem = labels("mcp.failed", kind=_kind(called, labels))
-        unfit = _unfit(found, called, wanted[1] if wanted else {})
-    show = partial(_show, found, called, unfit, labels)
-    return Output(document, show, problem, 2 if failed else 0)
+    problem, argument_errors = "", []
+    if call_result is not None and has_failed:
+        problem = labels("mcp.failed", kind=_describe_kind(call_result, labels))
+        argument_errors = _find_argument_errors(
+            server_documents, call_result, requested_call[1] if requested_call else {}
+        )
+    show = partial(_show, server_documents, call_result, argument_errors, labels)
+    return Output(document, show, problem, 2 if has_failed else 0)
 
 
-def _wanted(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
-    """The tool and its arguments in ``--call TOOL JSON``; no arguments are an empty object."""
-    from keju.config.strict import mapping
+def _parse_call(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
+    """Return the tool and its arguments in ``--call TOOL JSON``. Without arguments, an empty
+    object."""
+    from keju.config.strict import parse_mapping
 
     if not call:
         return None
     if len(call) > 2:
         raise UsageError("cli_call_form")
-    return call[0], mapping(call[1], "--call") if len(call) == 2 else {}
+    return call[0], parse_mapping(call[1], "--call") if len(call) == 2 else {}
 
 
-def _servers(path: Path) -> list[tuple[str, Server]]:
-    """The servers of a file, each with the arm that has it; the same one is started once."""
+def _load_servers(path: Path) -> list[tuple[str, Server]]:
+    """Return the servers of a file, each with its arm. Equal servers are started once."""
     from keju.config import Arm
     from keju.config.load import MANIFEST, canonical, from_file, with_neighbours
     from keju.config.mcpbr import read_run_file
@@ -87,92 +92,101 @@ def _servers(path: Path) -> list[tuple[str, Server]]:
     for arm in arms:
         for server in arm.servers:
             refuse_missing_script(arm.name, server)
-            if all(server != other for _, other in servers):
+            if all(server != known_server for _, known_server in servers):
                 servers.append((arm.name, server))
     if not servers:
         raise ConfigError("mcp_no_servers", path=path)
     return servers
 
 
-async def _look(
-    servers: Sequence[tuple[str, Server]], wanted: tuple[str, dict[str, Any]] | None
+async def _inspect_servers(
+    servers: Sequence[tuple[str, Server]], requested_call: tuple[str, dict[str, Any]] | None
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    """Start the servers one after the other, and call the tool that is asked for."""
+    """Start the servers one after the other, and call the requested tool."""
     from keju.solvers.mcp import server_tools
     from keju.solvers.sandbox.supervisor import Supervisor
 
-    found: list[dict[str, Any]] = []
-    called: dict[str, Any] | None = None
-    offered: list[str] = []
+    server_documents: list[dict[str, Any]] = []
+    call_result: dict[str, Any] | None = None
+    offered_tools: list[str] = []
     async with Supervisor() as supervisor:
         for arm, server in servers:
             source = server_tools(server, supervisor, os.environ)
             try:
                 await source.open()
-                found.append(_described(arm, source))
-                offered += source.listed
-                if wanted is not None and called is None:
-                    called = await _called(source, *wanted)
+                server_documents.append(_describe_server(arm, source))
+                offered_tools += source.listed
+                if requested_call is not None and call_result is None:
+                    call_result = await _call_tool(source, *requested_call)
             finally:
                 await source.close()
-    if wanted is not None and called is None:
-        raise UsageError("mcp_no_tool", tool=wanted[0], hint=did_you_mean(wanted[0], offered))
-    return found, called
+    if requested_call is not None and call_result is None:
+        raise UsageError(
+            "mcp_no_tool",
+            tool=requested_call[0],
+            hint=did_you_mean(requested_call[0], offered_tools),
+        )
+    return server_documents, call_result
 
 
-async def _called(source: ServerTools, tool: str, arguments: dict[str, Any]) -> Any:
-    """What a call gives, if the server has the tool, under its own name or the model's."""
+async def _call_tool(source: ServerTools, tool: str, arguments: dict[str, Any]) -> Any:
+    """Return the result of a call; None if the server does not have the tool.
+
+    The name may be the server's own or the one that models see.
+    """
     from keju.solvers.toolbox import ToolsLost
     from keju.types import Sample
 
-    names = {name: offered.name for name, offered in source.offered.items()}
-    name = names.get(tool, tool)
-    if name not in names.values():
+    offered_names = {name: offered.name for name, offered in source.offered.items()}
+    name = offered_names.get(tool, tool)
+    if name not in offered_names.values():
         return None
     sample = Sample(id="check", subset="", index=0, text="", target="")
     try:
-        async with source.episode(sample, 0) as box:
-            result = await box.call(name, arguments)
+        async with source.episode(sample, 0) as episode:
+            result = await episode.call(name, arguments)
     except ToolsLost as lost:
         return {"tool": name, "kind": "server_crash", "text": lost.message, "seconds": None}
     seconds = round(result.seconds, 4)
     return {"tool": name, "kind": result.kind, "text": result.text, "seconds": seconds}
 
 
-def _kind(called: Mapping[str, Any], labels: Labels) -> str:
-    """How a call ended, in words where the language has others than the code."""
-    return labels.get(f"call.{called['kind']}", called["kind"])
+def _describe_kind(call_result: Mapping[str, Any], labels: Labels) -> str:
+    """Return the outcome of a call, in words if the language has some."""
+    return labels.get(f"call.{call_result['kind']}", call_result["kind"])
 
 
-def _unfit(
-    found: Sequence[dict[str, Any]], called: Mapping[str, Any], arguments: dict[str, Any]
+def _find_argument_errors(
+    server_documents: Sequence[dict[str, Any]],
+    call_result: Mapping[str, Any],
+    arguments: dict[str, Any],
 ) -> list[Notice]:
-    """What is wrong with the arguments of a call that the server refused for them."""
+    """Return the problems of the arguments of a refused call."""
     from keju.solvers.mcp.wording import describe_misfits
 
-    if called["kind"] != "bad_arguments":
+    if call_result["kind"] != "bad_arguments":
         return []
-    tools = (tool for server in found for tool in server["tools"])
+    tools = (tool for server in server_documents for tool in server["tools"])
     schema: dict[str, Any] = next(
-        (t["parameters"] for t in tools if t["offered_as"] == called["tool"]), {}
+        (t["parameters"] for t in tools if t["offered_as"] == call_result["tool"]), {}
     )
     return describe_misfits(arguments, schema)
 
 
-def _described(arm: str, source: ServerTools) -> dict[str, Any]:
+def _describe_server(arm: str, source: ServerTools) -> dict[str, Any]:
     from keju.models.tokens import schema_tokens
 
     facts = source.facts()[source.server.name]
     figures = source.statistics()[source.server.name]
     tools = [
         {
-            "name": own,
+            "name": tool_name,
             "offered_as": tool.name,
             "description": tool.description,
             "parameters": tool.parameters,
             "tokens": schema_tokens((tool,)),
         }
-        for own, tool in source.offered.items()
+        for tool_name, tool in source.offered.items()
     ]
     about = {key: facts.get(key) for key in ("way", "server", "version", "protocol", "tool_hash")}
     about["instructions"] = facts.get("instructions", "")
@@ -187,8 +201,8 @@ def _described(arm: str, source: ServerTools) -> dict[str, Any]:
     }
 
 
-def _parameters(schema: Mapping[str, Any]) -> str:
-    """What a tool takes: ``path: string, tail: number?``; what need not be given has a mark."""
+def _describe_parameters(schema: Mapping[str, Any]) -> str:
+    """Return a tool's parameters: ``path: string, tail: number?``. Optional ones have a mark."""
     required = schema.get("required", ())
     words = []
     for name, about in schema.get("properties", {}).items():
@@ -199,39 +213,50 @@ def _parameters(schema: Mapping[str, Any]) -> str:
 
 
 def _show(
-    found: Sequence[dict[str, Any]],
-    called: dict[str, Any] | None,
-    unfit: Sequence[Notice],
+    server_documents: Sequence[dict[str, Any]],
+    call_result: dict[str, Any] | None,
+    argument_errors: Sequence[Notice],
     labels: Labels,
 ) -> None:
     from keju.models.tokens import CHARACTERS_PER_TOKEN
     from keju.report.table import Column, render_table
 
-    wide = (Column(labels(f"mcp.{each}"), fold=True) for each in ("parameters", "about"))
-    columns: list[Column | str] = [labels("mcp.tool"), *wide, labels("mcp.tokens")]
-    for server in found:
-        seen = {key: server[key] for key in ("name", "arm", "way", "protocol")}
-        seen["title"] = " ".join(filter(None, (server["server"], server["version"]))) or "–"
-        print_sentences(labels("mcp.server", **seen, seconds=server["start_seconds"]))
+    wide_columns = (Column(labels(f"mcp.{title}"), fold=True) for title in ("parameters", "about"))
+    columns: list[Column | str] = [labels("mcp.tool"), *wide_columns, labels("mcp.tokens")]
+    for server in server_documents:
+        server_values = {key: server[key] for key in ("name", "arm", "way", "protocol")}
+        server_values["title"] = (
+            " ".join(filter(None, (server["server"], server["version"]))) or "–"
+        )
+        print_sentences(labels("mcp.server", **server_values, seconds=server["start_seconds"]))
         rows = []
         for tool in server["tools"]:
-            described = " ".join(tool["description"].split())
-            if len(described) > LONGEST_DESCRIPTION:
-                described = described[: LONGEST_DESCRIPTION - 1] + "…"
-            rows.append([tool["name"], _parameters(tool["parameters"]), described, tool["tokens"]])
+            description = " ".join(tool["description"].split())
+            if len(description) > LONGEST_DESCRIPTION:
+                description = description[: LONGEST_DESCRIPTION - 1] + "…"
+            rows.append(
+                [
+                    tool["name"],
+                    _describe_parameters(tool["parameters"]),
+                    description,
+                    tool["tokens"],
+                ]
+            )
         render_table(columns, rows)
         if server["instructions"]:
-            told = " ".join(server["instructions"].split())
-            print_sentences(labels("mcp.instructions", text=told))
+            instructions = " ".join(server["instructions"].split())
+            print_sentences(labels("mcp.instructions", text=instructions))
         if server["not_offered"]:
             names = labels("list_separator").join(server["not_offered"])
             print_sentences(labels("mcp.not_offered", names=names))
         cost = server["tokens"]["value"]
         print_sentences(labels("mcp.cost", n=cost, each=CHARACTERS_PER_TOKEN), "")
-    if called is not None:
-        ended = "mcp.broken_off" if called["seconds"] is None else "mcp.called"
-        known = {"tool": called["tool"], "seconds": called["seconds"]}
-        print_sentences(labels(ended, **known, kind=_kind(called, labels)))
-        if unfit:
-            print_sentences(*(each.text(labels.language) for each in unfit), labels("mcp.told"))
-        print_lines(called["text"])
+    if call_result is not None:
+        label = "mcp.broken_off" if call_result["seconds"] is None else "mcp.called"
+        call_values = {"tool": call_result["tool"], "seconds": call_result["seconds"]}
+        print_sentences(labels(label, **call_values, kind=_describe_kind(call_result, labels)))
+        if argument_errors:
+            print_sentences(
+                *(each.text(labels.language) for each in argument_errors), labels("mcp.told")
+            )
+        print_lines(call_result["text"])

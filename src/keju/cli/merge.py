@@ -1,11 +1,11 @@
-"""``keju merge``: parts of one run, sat in several jobs, as one run."""
+"""``keju merge``: joins parts of one run, made by several jobs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import Output, session_output, stored_run
+from keju.cli.common import Output, open_stored_run, session_output
 from keju.errors import UsageError
 
 
@@ -15,7 +15,11 @@ from keju.errors import UsageError
     "keju merge runs/job-* -o runs/tuesday --json",
 )
 def merge(
-    runs: list[str], whole: str | None, data_dir: str | None, work_dir: str | None, no_report: bool
+    runs: list[str],
+    merged_run: str | None,
+    data_dir: str | None,
+    work_dir: str | None,
+    no_report: bool,
 ) -> Output:
     """Make one run of its parts: runs with the same model, protocol, sampling and data.
 
@@ -29,10 +33,10 @@ def merge(
     from keju.config.load import runs_folder
     from keju.merge import merge_runs
 
-    if whole is None:
+    if merged_run is None:
         raise UsageError("merge_where")
-    place = Path(whole)
-    folder = place if len(place.parts) > 1 else runs_folder(work_dir) / whole
-    parts = [stored_run(run, work_dir) for run in runs]
+    place = Path(merged_run)
+    folder = place if len(place.parts) > 1 else runs_folder(work_dir) / merged_run
+    parts = [open_stored_run(run, work_dir) for run in runs]
     finished = merge_runs(parts, folder, data_dir=data_dir, report=not no_report)
     return session_output(finished, lambda: print_next_steps(finished))

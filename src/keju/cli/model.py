@@ -53,8 +53,8 @@ def listing() -> Output:
         render_table(columns, rows)
         for document in documents:
             if document["path"] is None:
-                own = weights.ALL_WEIGHTS[document["name"]].command
-                print_lines("", said("model.brings", command=own))
+                pip_command = weights.ALL_WEIGHTS[document["name"]].command
+                print_lines("", said("model.brings", command=pip_command))
 
     return Output({"models": documents}, show)
 

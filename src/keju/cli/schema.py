@@ -20,11 +20,11 @@ def schema() -> Output:
     # yaml-language-server: $schema=keju.schema.json
     """
     document = task_schema()
-    return Output(document, lambda: print_json(document))  # it is JSON in any case
+    return Output(document, lambda: print_json(document))  # the output is JSON in any case
 
 
 def task_schema() -> dict[str, Any]:
-    """The schema of `TaskConfig`, with the settings of every benchmark under ``dataset_args``."""
+    """Return the schema of `TaskConfig`, with every benchmark's settings in ``dataset_args``."""
     from pydantic import BaseModel
     from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
@@ -32,7 +32,7 @@ def task_schema() -> dict[str, Any]:
     from keju.config.docs import field_docs
 
     class Described(GenerateJsonSchema):
-        """Says of every setting what it means: the string below its field."""
+        """Adds the string below each field as the description of the setting."""
 
         def model_schema(self, schema: Any) -> dict[str, Any]:
             node = super().model_schema(schema)
@@ -47,7 +47,7 @@ def task_schema() -> dict[str, Any]:
         [(model, "validation") for model in models], schema_generator=Described
     )
     shared = definitions["$defs"]
-    own = {name: references[cls, "validation"] for name, cls in args.items()}
+    args_schemas = {name: references[cls, "validation"] for name, cls in args.items()}
     task = shared.pop(references[TaskConfig, "validation"]["$ref"].rpartition("/")[2])
-    task["properties"]["dataset_args"]["properties"] = own
+    task["properties"]["dataset_args"]["properties"] = args_schemas
     return {"$schema": DRAFT, **task, "$defs": shared}

@@ -1,4 +1,4 @@
-"""``keju score``: score a stored run again, or a file of predictions, without asking any model."""
+"""``keju score``: scores a stored run again, or a file of predictions, without asking a model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, args_of, found_exam, reader_names, stored_run, verdict_on
+from keju.cli.common import Output, args_of, find_exam, find_problem, open_stored_run, reader_names
 from keju.errors import UsageError
 
 
@@ -47,13 +47,13 @@ def score(
         ):
             if value is not None:
                 raise UsageError("cli_not_with_run", flag=flag)
-        stored = stored_run(run, work_dir)
+        stored = open_stored_run(run, work_dir)
         readers = reader_names(reader)
         results = score_run(stored, readers=readers, data_dir=data_dir, exam=dataset)
     elif dataset is None or predictions is None:
         raise UsageError("cli_nothing_to_score")
     else:
-        dataset = found_exam(dataset, data_folder(data_dir))
+        dataset = find_exam(dataset, data_folder(data_dir))
         results = score_predictions(
             dataset,
             Path(predictions),
@@ -63,4 +63,4 @@ def score(
             dataset_args=args_of(dataset, dataset_args or {}),
             gold=gold,
         )
-    return Output(to_document(results), lambda: render_results(results), *verdict_on(results))
+    return Output(to_document(results), lambda: render_results(results), *find_problem(results))

@@ -1,4 +1,4 @@
-"""``keju show``: one question exactly as the model gets it; what a stored run has."""
+"""``keju show``: one question as the model gets it, or the content of a stored run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_for, note, note_step, print_lines, remark, stored_run
+from keju.cli.common import Output, load_exam, note, note_step, open_stored_run, print_lines, remark
 from keju.errors import ConfigError, Hint, KejuError, UsageError, did_you_mean, near_hint
 from keju.messages import foreign, said
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keju.types import Outcome, Record, Sample
 
 LISTED = 10
-"""Questions of a run that are listed where none is named."""
+"""Questions of a run that are listed if none is named."""
 ANSWER_WIDTH = 40
 """Characters of an answer in that list."""
 
@@ -49,25 +49,25 @@ def show(
     were read.
     """
     if sample_id is not None:
-        return stored_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)
+        return show_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)
     from keju.benchmarks import registry
     from keju.messages import spoken
     from keju.report.format import Labels, printable
 
     if name not in registry.names():
-        if (run := _run_called(name, work_dir)) is not None:
+        if (run := _find_run(name, work_dir)) is not None:
             if subset is not None or index or settings.keys() - {"data_dir"}:
-                first = next((record.id for _, record in run.answers()), "ID")
-                raise UsageError("cli_show_needs_sample", name=name, id=first)
-            return run_overview(run, arm)
-        _refuse_neither(name, work_dir)
-    exam = exam_for(name, **settings)
-    if subset is not None:  # the benchmark may know it by another name
+                first_id = next((record.id for _, record in run.answers()), "ID")
+                raise UsageError("cli_show_needs_sample", name=name, id=first_id)
+            return show_run(run, arm)
+        _refuse_unknown(name, work_dir)
+    exam = load_exam(name, **settings)
+    if subset is not None:  # the benchmark may have another name for it
         subset = registry.get(name).subset_name(subset) or subset
     sample = find_sample(exam, subset, index)
     prompt, labels = exam.render(sample), Labels(spoken())
-    known = {"exam": exam.benchmark, "protocol": exam.protocol.name}
-    lines = [labels("show.exam", id=sample.id, **known), ""]
+    exam_values = {"exam": exam.benchmark, "protocol": exam.protocol.name}
+    lines = [labels("show.exam", id=sample.id, **exam_values), ""]
     if exam.protocol.form == "completion":
         lines += [f"--- {labels('show.continue')} ---", printable(prompt.text)]
     else:
@@ -82,16 +82,16 @@ def show(
     return Output(exam.describe(sample), lambda: print_lines(*lines))
 
 
-def _run_called(name: str, work_dir: str | None) -> Run | None:
-    """The stored run of this name, if there is one."""
+def _find_run(name: str, work_dir: str | None) -> Run | None:
+    """Return the stored run of this name, if there is one."""
     try:
-        return stored_run(name, work_dir)
+        return open_stored_run(name, work_dir)
     except UsageError:
         return None
 
 
-def _refuse_neither(name: str, work_dir: str | None) -> None:
-    """ConfigError where `name` is no benchmark either."""
+def _refuse_unknown(name: str, work_dir: str | None) -> None:
+    """Raise ConfigError if `name` is not a benchmark either."""
     from keju.benchmarks import registry
     from keju.config.load import runs_folder
 
@@ -105,11 +105,13 @@ def _refuse_neither(name: str, work_dir: str | None) -> None:
 
 
 def find_sample(exam: Exam, name: str | None, index: int) -> Sample:
-    """The sample at a published position; UsageError names the nearest subset or the range."""
+    """Return the sample at a published position; UsageError names a near subset or the range."""
     if not exam.subsets:
         raise UsageError("no_question_selected", name=exam.benchmark)
     folded = exam.subsets[0].name.casefold() if name is None else name.casefold()
-    subset = next((each for each in exam.subsets if each.name.casefold() == folded), None)
+    subset = next(
+        (candidate for candidate in exam.subsets if candidate.name.casefold() == folded), None
+    )
     if subset is None:
         hint = did_you_mean(str(name), [subset.name for subset in exam.subsets])
         raise UsageError("cli_no_subset", benchmark=exam.benchmark, name=name, hint=hint)
@@ -120,35 +122,35 @@ def find_sample(exam: Exam, name: str | None, index: int) -> Sample:
     raise UsageError("cli_no_question", subset=subset.name, index=index, last=len(subset) - 1)
 
 
-def _arms_of(run: Run, asked: str | None) -> list[str]:
-    """The arms of a run; UsageError where the one that is asked for is none of them."""
+def _arms_of(run: Run, requested_arm: str | None) -> list[str]:
+    """Return the arms of a run; UsageError if the requested arm is not one of them."""
     arms = [each["name"] for each in run.manifest.config.get("arms", ())]
     arms += [arm for exam in run.manifest.benchmarks for arm in exam.samples_of or ()]
-    if asked is not None and asked not in arms:
-        raise UsageError("cli_no_arm", run=run.id, arm=asked, arms=arms or Hint("no_names"))
+    if requested_arm is not None and requested_arm not in arms:
+        raise UsageError("cli_no_arm", run=run.id, arm=requested_arm, arms=arms or Hint("no_names"))
     return arms
 
 
-def run_overview(run: Run, arm: str | None) -> Output:
-    """What a run was asked, what became of it, and ids that ``--sample`` takes."""
+def show_run(run: Run, arm: str | None) -> Output:
+    """Return a run's questions and outcomes, and ids for ``--sample``."""
     from keju.benchmarks.grading import PASS
     from keju.types import ALL_OUTCOMES
 
     _arms_of(run, arm)
     outcomes: dict[tuple[str, str], Counter[Outcome]] = defaultdict(Counter)
-    cut_right: Counter[tuple[str, str]] = Counter()
-    listed: dict[Outcome, list[dict[str, Any]]] = {outcome: [] for outcome in ALL_OUTCOMES}
+    correct_cut_replies: Counter[tuple[str, str]] = Counter()
+    rows_by_outcome: dict[Outcome, list[dict[str, Any]]] = {outcome: [] for outcome in ALL_OUTCOMES}
     for _, record in run.answers():
         if arm not in (None, record.arm) or not record.readings:
             continue
         answer, outcome = record.readings[0].answer.value, record.readings[0].score.outcome
         outcomes[record.bench, record.arm][outcome] += 1
-        right = record.readings[0].score.value >= PASS
-        cut_right[record.bench, record.arm] += outcome == "truncated" and right
-        if len(own := listed[outcome]) < LISTED:
+        is_correct = record.readings[0].score.value >= PASS
+        correct_cut_replies[record.bench, record.arm] += outcome == "truncated" and is_correct
+        if len(outcome_rows := rows_by_outcome[outcome]) < LISTED:
             row: dict[str, Any] = {"id": record.id, "arm": record.arm, "outcome": outcome}
             row |= {"answer": answer, "target": record.target}
-            own += [row] if row not in own else []  # repeats of a question
+            outcome_rows += [row] if row not in outcome_rows else []  # skip repeats of a question
     order = sorted(ALL_OUTCOMES, key=lambda outcome: outcome == "correct")
     manifest = run.manifest
     stored = {exam.name: exam for exam in manifest.benchmarks}
@@ -159,17 +161,17 @@ def run_overview(run: Run, arm: str | None) -> Output:
         "benchmarks": [
             {
                 "name": name,
-                "arm": own_arm,
+                "arm": arm_name,
                 "protocol": stored[name].protocol.name if name in stored else "",
                 "reader": next(iter(stored[name].readers), "") if name in stored else "",
                 "outcomes": {
                     outcome: counts[outcome] for outcome in ALL_OUTCOMES if counts[outcome]
                 },
-                "cut_right": cut_right[name, own_arm],
+                "cut_right": correct_cut_replies[name, arm_name],
             }
-            for (name, own_arm), counts in outcomes.items()
+            for (name, arm_name), counts in outcomes.items()
         ],
-        "samples": [row for outcome in order for row in listed[outcome]][:LISTED],
+        "samples": [row for outcome in order for row in rows_by_outcome[outcome]][:LISTED],
     }
     return Output(document, lambda: _show_run(run, document))
 
@@ -212,28 +214,29 @@ def _show_run(run: Run, document: dict[str, Any]) -> None:
     screen.flush()
     if samples:
         note("")
-        rest = replies - len(samples)
-        words = said("show.more", n=rest) if rest > 0 else said("show.one")
+        remaining_count = replies - len(samples)
+        words = said("show.more", n=remaining_count) if remaining_count > 0 else said("show.one")
         sample = shlex.quote(samples[0]["id"])
         note_step(words, f"keju show {command_name(run.folder)} --sample {sample}")
 
 
-def stored_reply(
+def show_reply(
     name: str, sample_id: str, work_dir: str | None, data_dir: str | None, arm: str | None = None
 ) -> Output:
-    """One stored question with all its replies that count; the prompt where its data is there."""
+    """Return one stored question with all its valid replies, and its prompt if its data is
+    available."""
     import msgspec
 
     from keju.judges.exam import GRADER as JUDGE
     from keju.messages import spoken
     from keju.report.format import Labels
 
-    run = stored_run(name, work_dir)
+    run = open_stored_run(name, work_dir)
     records = [record for _, record in run.answers() if record.id == sample_id]
     if not records:
         ids = [record.id for _, _, record in run.counting()]
         raise UsageError(
-            "cli_no_reply", run=run.id, id=sample_id, hint=_meant_id(sample_id, ids, run)
+            "cli_no_reply", run=run.id, id=sample_id, hint=_suggest_id(sample_id, ids, run)
         )
     arms = _arms_of(run, arm)
     prompt = _prompt_of(run, records, data_dir, arm)
@@ -241,7 +244,7 @@ def stored_reply(
     records.sort(key=lambda record: arms.index(record.arm) if record.arm in arms else -1)
     document: dict[str, Any] = {"run": run.id, "id": sample_id, "prompt": prompt}
     judge = (run.manifest.judge or {}).get("model")
-    if any(each.score.grader == JUDGE for record in records for each in record.readings):
+    if any(reading.score.grader == JUDGE for record in records for reading in record.readings):
         document["judge"] = judge
     document["replies"] = [msgspec.to_builtins(record) for record in records]
     labels = Labels(spoken())
@@ -253,8 +256,8 @@ def stored_reply(
     return Output(document, lambda: print_lines(*lines))
 
 
-def _meant_id(sample_id: str, ids: list[str], run: Run) -> str:
-    """The id that is meant, or else an example and the command that lists more."""
+def _suggest_id(sample_id: str, ids: list[str], run: Run) -> str:
+    """Return the nearest id, or else an example and the command that lists more."""
     from keju.runs.run import command_name
 
     if (near := near_hint(sample_id, ids)) or not ids:
@@ -263,7 +266,7 @@ def _meant_id(sample_id: str, ids: list[str], run: Run) -> str:
 
 
 def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[str]:
-    """A reply step by step, what is known of it, and how each reader read it."""
+    """Yield the lines of a reply: its steps, its facts, and its readings."""
     from keju.judges.exam import GRADER as JUDGE
     from keju.report.arms import printable_steps
 
@@ -277,7 +280,7 @@ def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[
     if reply.episode is not None:
         for step in printable_steps(reply.episode, labels):
             yield from (f"--- {step.title} ---", step.text)
-    if not turns or turns[-1].text != reply.text:  # else the last step is the answer
+    if not turns or turns[-1].text != reply.text:  # otherwise the last step is the answer
         yield reply.text
     if reply.error is not None:
         problem = foreign(reply.error.message, labels.language)
@@ -289,20 +292,22 @@ def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[
     for reading in record.readings:
         answer, score = reading.answer, reading.score
         outcome, reader = labels(f"outcome.{score.outcome}"), reading.reader
-        nothing = labels("show.nothing", reason=labels.reason(answer.reason))
-        read = nothing if answer.value is None else answer.value
-        line = labels("show.read", reader=reader, answer=read, outcome=outcome, score=score.value)
+        unread_label = labels("show.nothing", reason=labels.reason(answer.reason))
+        answer_text = unread_label if answer.value is None else answer.value
+        line = labels(
+            "show.read", reader=reader, answer=answer_text, outcome=outcome, score=score.value
+        )
         yield labels("show.judged", line=line, judge=judge) if score.grader == JUDGE else line
 
 
 def _prompt_of(
     run: Run, records: Sequence[Record], data_dir: str | None, arm: str | None
 ) -> list[dict[str, str]] | None:
-    """The turns that the question of these records was put in; None where they are not known.
+    """Return the prompt of these records as turns; None if it is unknown.
 
-    That is where its exam cannot be loaded, and where the data has changed and gives the question
-    another prompt than the one that its records answer. Prompts of another version or tool have
-    other hashes over the same data: then the prompt of today stands for theirs.
+    It is unknown if the exam cannot be loaded, or if its data has changed so that the prompt
+    differs from the one that the records answer. Prompts of another version or tool have other
+    hashes over the same data. Then the current prompt is returned.
     """
     from keju.engine.job import describe_exams, make_jobs
     from keju.runs.sameness import find_changed_files
@@ -322,10 +327,10 @@ def _prompt_of(
         if sample.id == sample_id
         for epoch in range(job.epochs)
     ]
-    sent = next((request for request in requests if request.hash in hashes), None)
-    if sent is None and (changed := find_changed_files(run.manifest, describe_exams(jobs))):
+    matching_request = next((request for request in requests if request.hash in hashes), None)
+    if matching_request is None and (changed := find_changed_files(run.manifest, describe_exams(jobs))):
         remark(said("show.data_changed", file=changed[0]))
         return None
-    if (shown := sent or next(iter(requests), None)) is None:
+    if (displayed_request := matching_request or next(iter(requests), None)) is None:
         return None
-    return [{"role": m.role, "content": m.content} for m in shown.prompt.messages]
+    return [{"role": m.role, "content": m.content} for m in displayed_request.prompt.messages]

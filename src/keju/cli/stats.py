@@ -1,11 +1,11 @@
-"""``keju stats``: how many questions an exam has and how long its prompts are."""
+"""``keju stats``: the number of questions of an exam, and the length of its prompts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_for, print_sentences
+from keju.cli.common import Output, load_exam, print_sentences
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -16,19 +16,19 @@ class Lengths:
     """Running statistics of text lengths, in code points."""
 
     def __init__(self) -> None:
-        self.n = self.total = self.least = self.most = 0
+        self.n = self.total = self.minimum = self.maximum = 0
 
     def add(self, length: int) -> None:
         """Count one text."""
-        self.least = min(self.least, length) if self.n else length
-        self.most = max(self.most, length)
+        self.minimum = min(self.minimum, length) if self.n else length
+        self.maximum = max(self.maximum, length)
         self.n += 1
         self.total += length
 
-    def shown(self) -> dict[str, int | float]:
-        """The shape of the JSON; the mean is rounded to two digits."""
+    def to_document(self) -> dict[str, int | float]:
+        """Return the statistics for JSON, with the mean rounded to two digits."""
         mean = round(self.total / self.n, 2) if self.n else 0.0
-        return {"n": self.n, "mean": mean, "min": self.least, "max": self.most}
+        return {"n": self.n, "mean": mean, "min": self.minimum, "max": self.maximum}
 
 
 @command(
@@ -45,7 +45,7 @@ def stats(name: str, **settings: Any) -> Output:
     """
     from keju.report.table import render_table
 
-    document = measure(exam_for(name, **settings))
+    document = measure(load_exam(name, **settings))
 
     def show() -> None:
         values = {"exam": document["name"], "protocol": document["protocol"]}
@@ -59,7 +59,7 @@ def stats(name: str, **settings: Any) -> Output:
 
 
 def measure(exam: Exam) -> dict[str, Any]:
-    """The statistics of all prompts; renders one at a time."""
+    """Return the statistics of all prompts, rendered one at a time."""
     total = Lengths()
     subsets: dict[str, Lengths] = {subset.name: Lengths() for subset in exam.subsets}
     for sample in exam.samples:
@@ -69,6 +69,6 @@ def measure(exam: Exam) -> dict[str, Any]:
     return {
         "name": exam.benchmark,
         "protocol": exam.protocol.name,
-        "total": total.shown(),
-        "subsets": {name: lengths.shown() for name, lengths in subsets.items()},
+        "total": total.to_document(),
+        "subsets": {name: lengths.to_document() for name, lengths in subsets.items()},
     }

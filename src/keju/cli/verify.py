@@ -1,4 +1,4 @@
-"""``keju verify``: score the recorded outputs whose scores are known."""
+"""``keju verify``: scores recorded outputs whose scores are known."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from keju.results.verify import Verified
 
 DIFFERENT = 1
-"""Exit code where a figure is not the known one."""
+"""The exit code if a figure differs from the known one."""
 
 
 @command("verify", "keju verify --data-dir data", "keju verify --data-dir data --json")
-def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
+def verify(data_dir: str | None, show_all: bool, as_json: bool) -> int:
     """Score every recorded set in DATA/golden and compare it with the scores that are known.
 
     Figures of single subsets are summed up in one line unless one of them differs. Exit codes: 0
@@ -34,8 +34,8 @@ def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
     for verified in verify_all(Path(folder)):
         results.append(verified)
         if not as_json:
-            print_lines(*_lines(verified, every=every))
-    good = all(verified.ok for verified in results)
+            print_lines(*_render_lines(verified, show_all=show_all))
+    is_ok = all(verified.ok for verified in results)
     if as_json:
         documents = [
             {
@@ -50,35 +50,39 @@ def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
             }
             for verified in results
         ]
-        print_json({"ok": good, "sets": documents})
+        print_json({"ok": is_ok, "sets": documents})
     else:
-        differ = sum(not check.ok for verified in results for check in verified.checks)
+        difference_count = sum(not check.ok for verified in results for check in verified.checks)
         total = sum(len(verified.checks) for verified in results)
-        verdict = said("verify.some", n=differ) if differ else said("verify.all_ok")
+        verdict = (
+            said("verify.some", n=difference_count) if difference_count else said("verify.all_ok")
+        )
         print_sentences(said("verify.total", sets=len(results), figures=total, verdict=verdict))
-    return 0 if good else DIFFERENT
+    return 0 if is_ok else DIFFERENT
 
 
-def _lines(verified: Verified, *, every: bool) -> list[str]:
-    """The figures of the whole set, and one line for those of its parts that agree."""
+def _render_lines(verified: Verified, *, show_all: bool) -> list[str]:
+    """Return a line for each figure of the whole set, and one line for all subsets that agree."""
     label = verified.recorded.label
-    shown = [check for check in verified.checks if every or not check.ok or not check.is_of_subset]
-    hidden = len(verified.checks) - len(shown)
+    displayed_checks = [
+        check for check in verified.checks if show_all or not check.ok or not check.is_of_subset
+    ]
+    hidden_count = len(verified.checks) - len(displayed_checks)
     lines = [
         said(
             "verify.line",
             label=label,
-            what=check.label,
-            expected=_number(check.expected),
-            got=_number(check.actual),
+            what=check.what,
+            expected=_format_number(check.expected),
+            got=_format_number(check.got),
             verdict=said("verify.ok" if check.ok else "verify.different"),
         )
-        for check in shown
+        for check in displayed_checks
     ]
-    return lines + ([said("verify.hidden", label=label, n=hidden)] if hidden else [])
+    return lines + ([said("verify.hidden", label=label, n=hidden_count)] if hidden_count else [])
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     if value is None:
         return said("verify.nothing")
     return f"{int(value):,}" if value == int(value) else f"{value:.8g}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "gpt-4.1-mini"
 DEFAULT_EXAMPLES = 5
 ALL = -1
-"""What verifiers' ``vf-eval`` sets where nothing else is said."""
+"""The defaults of verifiers' ``vf-eval``."""
 
 
 class Rewards(NamedTuple):
@@ -27,7 +27,7 @@ class Rewards(NamedTuple):
 
     avg: float | None
     std: float | None
-    """Population standard deviation of single scores."""
+    """The population standard deviation of single scores."""
     n: int
     ungraded: int
     errors: int
@@ -55,7 +55,7 @@ def vf_eval(
     Open answers are judged where -a names the judge (llm_judge_model, llm_judge_base_url or
     llm_judge_api_key_var) and its key is set, and compared exactly where not.
     """
-    from keju.config.address import parse_address, provider_of
+    from keju.config.address import find_provider, parse_address
     from keju.engine.job import make_jobs
     from keju.files import typed_path
     from keju.report.live import make_display
@@ -64,21 +64,18 @@ def vf_eval(
 
     config, args = _configure(env, env_args, key_var, examples, settings)
     (job,) = make_jobs(config)
-    # The defaults of vf-eval are small, so what is about to be asked is shown.
-    asked = len(job.exam.samples)
+    # vf-eval's defaults are small, so the size of the run is shown.
+    sample_count = len(job.exam.samples)
     total = sum(subset.population or len(subset) for subset in job.exam.subsets)
-    what, at_once = "requests", min(config.at_once, job.units)
+    unit, at_once = "requests", min(config.at_once, job.units)
     if job.exam.notebook is not None:
-        what, at_once = (
-            "episodes",
-            memory_shares(config.sandbox.memory, at_once, available_memory())[1],
-        )
+        unit, at_once = "episodes", memory_shares(config.sandbox.memory, at_once, available_memory())[1]
     note(
         said(
-            f"vf_eval.{what}",
+            f"vf_eval.{unit}",
             exam=job.exam.benchmark,
-            asked=asked,
-            total=max(asked, total),
+            asked=sample_count,
+            total=max(sample_count, total),
             rollouts=config.repeats,
             n=job.units,
             at_once=at_once,
@@ -88,20 +85,20 @@ def vf_eval(
         finished = run_exams(config, display=make_display())
     except EndpointError as error:
         if config.api_key is None and error.code == "endpoint_wants_key":
-            variable = key_var or provider_of(config.model).key_variable
+            variable = key_var or find_provider(config.model).key_variable
             raise EndpointError("cli_key_variable", problem=error, variable=variable) from None
         raise
     summary: dict[str, Any] = {
         "env": job.exam.benchmark,
         "model": config.model,
-        "provider": parse_address(config.api_url).shown if config.api_url else "local",
-        "episodes": asked,
+        "provider": parse_address(config.api_url).display_url if config.api_url else "local",
+        "episodes": sample_count,
         "rollouts": config.repeats,
     }
     summary |= args.labels
     rewards = rewards_of(finished.results.benchmarks[0], finished.folder)
-    shown = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
-    lines = [" ".join(f"{key}={summary[key]}" for key in shown if key in summary)]
+    summary_keys = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
+    lines = [" ".join(f"{key}={summary[key]}" for key in summary_keys if key in summary)]
     lines += [*reward_lines(rewards)] if save else []
     lines.append(said("next.folder", folder=typed_path(finished.folder)))
     output = session_output(finished, lambda: print_lines(*lines))
@@ -112,59 +109,59 @@ def vf_eval(
 def _configure(
     env: str, text: str | None, key_var: str | None, examples: int | None, flags: dict[str, Any]
 ) -> tuple[TaskConfig, DatasetArgs]:
-    """The configuration that the flags describe, and the benchmark's own settings in it."""
+    """Return the configuration from the flags, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
-    from keju.config.address import provider_of, shown_url
+    from keju.config.address import find_provider, strip_credentials
     from keju.config.load import load
-    from keju.config.strict import mapping
-    from keju.models.registry import is_local, settings_without_effect
+    from keju.config.strict import parse_mapping
+    from keju.models.registry import idle_settings, is_local
 
     benchmark = registry.get(env)
-    own = mapping(text, "-a") if text is not None else {}
-    own = {key.replace("-", "_"): value for key, value in own.items()}
-    args = _checked(benchmark.Args, own)
-    judge, own, warning = args.arrange_judge(own, os.environ)
+    exam_settings = parse_mapping(text, "-a") if text is not None else {}
+    exam_settings = {key.replace("-", "_"): value for key, value in exam_settings.items()}
+    args = _check_settings(benchmark.Args, exam_settings)
+    judge, exam_settings, warning = args.arrange_judge(exam_settings, os.environ)
     if warning:
         remark(warning, "own_warning")
     if judge is not None:
-        place = shown_url(judge.api_url or "")
+        place = strip_credentials(judge.api_url or "")
         note(said("vf_eval.judge", model=judge.model, place=place))
-    flags |= {"datasets": [benchmark.name], "dataset_args": {benchmark.name: own}}
+    flags |= {"datasets": [benchmark.name], "dataset_args": {benchmark.name: exam_settings}}
     if judge is not None:
         flags["judge"] = judge.model_dump(exclude_defaults=True)
     if examples is not None and examples < 1 and examples != ALL:
         raise ConfigError("cli_examples", all=ALL, examples=examples)
-    if examples is None and own.get("max_episodes") is None:
+    if examples is None and exam_settings.get("max_episodes") is None:
         examples = DEFAULT_EXAMPLES
     if examples is not None and examples != ALL:
         flags["limit"] = examples
     environ = dict(os.environ)
     model = flags.get("model") or environ.get("KEJU_MODEL") or DEFAULT_MODEL
-    provider = provider_of(model)
+    provider = find_provider(model)
     if key_var is not None:
         if environ.get(key_var):
             flags["api_key"] = environ[key_var]
         environ.pop(provider.key_variable, None)
         environ.pop("KEJU_API_KEY", None)
-    # What vf-eval assumes where neither a flag nor the environment says it.
+    # vf-eval's defaults if neither a flag nor the environment sets them
     if not environ.get("KEJU_MODEL"):
         flags["model"] = model
     url = environ.get("KEJU_API_URL") or environ.get(provider.url_variable)
     if "api_url" not in flags and not url and not is_local(model):
         flags["api_url"] = provider.home
-    config = load(flags=flags, environ=environ, idle=settings_without_effect)
-    return config, _checked(benchmark.Args, own)
+    config = load(flags=flags, environ=environ, idle=idle_settings)
+    return config, _check_settings(benchmark.Args, exam_settings)
 
 
-def _checked(kind: type[DatasetArgs], own: dict[str, Any]) -> DatasetArgs:
+def _check_settings(kind: type[DatasetArgs], exam_settings: dict[str, Any]) -> DatasetArgs:
     try:
-        return kind(**own)
+        return kind(**exam_settings)
     except ConfigError as error:
         raise ConfigError("config_from", origin="-a", problem=error) from None
 
 
 def reward_lines(rewards: Rewards) -> list[str]:
-    """The mean reward as ``vf-eval`` prints it, and what it leaves out."""
+    """Return the mean reward in ``vf-eval``'s format, and the number of replies without one."""
     lines = ["reward/avg=null std=null"]
     if rewards.avg is not None and rewards.std is not None:
         lines = [f"reward/avg={rewards.avg:.2f} std={rewards.std:.2f}"]
@@ -175,9 +172,9 @@ def reward_lines(rewards: Rewards) -> list[str]:
 
 
 def rewards_of(entry: Entry, folder: Path) -> Rewards:
-    """The rewards of a run: the exam's own metric, or else the scores in its journal.
+    """Return the rewards of a run: the exam's own metric, or else the scores in its journal.
 
-    In the journal the last record of each rollout counts, and one without a grade is left out.
+    In the journal, the last record of each rollout counts. Records without a grade are left out.
     """
     from keju.engine.resume import iter_graded_records
     from keju.runs.run import Run
@@ -188,12 +185,12 @@ def rewards_of(entry: Entry, folder: Path) -> Rewards:
     if metric is not None:
         avg, std, n = metric.value, metric.details["std"], metric.details["answers"]
     else:
-        graded = [
+        graded_scores = [
             record.readings[0].score
             for record in iter_graded_records(Run(folder))
             if record.bench == entry.name and record.readings
         ]
-        scores = [s.value for s in graded if s.outcome not in UNSCORED]
+        scores = [s.value for s in graded_scores if s.outcome not in UNSCORED]
         n = len(scores)
         if scores and entry.metrics["accuracy"].value is not None:
             mean = avg = math.fsum(scores) / n

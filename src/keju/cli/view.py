@@ -1,4 +1,4 @@
-"""``keju view``: stored runs in a browser."""
+"""``keju view``: shows stored runs in a browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import print_json, print_lines, read_together, remark
+from keju.cli.common import is_same_stream, print_json, print_lines, remark
 from keju.errors import MissingExtra, UsageError
 from keju.messages import said
 
@@ -30,39 +30,41 @@ def view(
         raise MissingExtra("keju view", "view")
     from keju.viewer.app import serve
 
-    place = _place(folder, work_dir)
+    place = _find_folder(folder, work_dir)
 
-    def started(address: str) -> None:
-        told = said("view.at", folder=place, address=address)
-        remark(told)
+    def on_start(address: str) -> None:
+        message = said("view.at", folder=place, address=address)
+        remark(message)
         if as_json:
             print_json({"folder": str(place), "address": address})
-        elif not read_together():
-            print_lines(told)
-        sys.stdout.flush()  # whoever reads a pipe waits for it while the pages are served
+        elif not is_same_stream():
+            print_lines(message)
+        sys.stdout.flush()  # readers of a pipe need it while the pages are served
         if not no_browser:
             import webbrowser
 
             webbrowser.open(address)
 
-    serve(place, host=host, port=port, data_dir=data_dir, on_start=started)
+    serve(place, host=host, port=port, data_dir=data_dir, on_start=on_start)
     return 0
 
 
-def _place(name: str | None, work_dir: str | None) -> Path:
-    """The folder to show: one that is there, or that of a run, by its id or its address."""
+def _find_folder(name: str | None, work_dir: str | None) -> Path:
+    """Return the folder to show: an existing folder, or that of a run, by its id or address."""
     from keju.config.load import runs_folder
     from keju.runs.run import find_run, near_runs
 
-    own = runs_folder(work_dir)
-    place = Path(name) if name is not None else own
+    work_folder = runs_folder(work_dir)
+    place = Path(name) if name is not None else work_folder
     if place.is_dir():
         return place
     if name is None:
         raise UsageError("view_no_folder", folder=place, hint="")
     try:
-        return find_run(name, str(own))
+        return find_run(name, str(work_folder))
     except UsageError as error:
-        if error.code != "run_none":  # what is at an address says more
+        if error.code != "run_none":  # other errors, such as those of an address, say more
             raise
-        raise UsageError("view_no_folder", folder=place, hint=near_runs(name, own)) from None
+        raise UsageError(
+            "view_no_folder", folder=place, hint=near_runs(name, work_folder)
+        ) from None

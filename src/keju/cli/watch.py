@@ -1,4 +1,4 @@
-"""``keju watch``: runs that go on, followed from another terminal."""
+"""``keju watch``: follows runs of other processes in the terminal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from keju.messages import said
 if TYPE_CHECKING:
     from keju.report.board import Line
 
-PULSE = 0.5
-"""Seconds between two looks."""
+POLL_SECONDS = 0.5
+"""Seconds between two updates."""
 
 
 @command("watch", "keju watch", "keju watch weekly", "keju watch runs/tuesday --once --json")
@@ -32,24 +32,24 @@ def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool)
     from keju.viewer.following import Following
 
     following = Following(followed, str(runs_folder(work_dir)))
-    lines, began = following.read_lines(), time.monotonic()
-    watched = {line.run for line in lines if line.state not in ENDED_STATES}
-    if once or not (watched or following.is_continuing):
+    lines, start_time = following.look(), time.monotonic()
+    watched_runs = {line.run for line in lines if line.state not in ENDED_STATES}
+    if once or not (watched_runs or following.is_continuing):
         return Output(_document(lines), lambda: _show(lines))
     board: Board = make_board(sys.stderr if as_json else sys.stdout)
     board.start(said("watch.title", name=following.title), lines)
     try:
-        while following.is_continuing or any(
-            line.state in ("running", "judging") for line in lines
-        ):
-            time.sleep(PULSE)
-            lines = following.read_lines()
-            watched |= {line.run for line in lines if line.state not in ENDED_STATES}
-            board.update(lines, time.monotonic() - began)
+        while following.is_continuing or any(line.state in ("running", "judging") for line in lines):
+            time.sleep(POLL_SECONDS)
+            lines = following.look()
+            watched_runs |= {line.run for line in lines if line.state not in ENDED_STATES}
+            board.update(lines, time.monotonic() - start_time)
     finally:
-        board.finish(lines, time.monotonic() - began)
-    lacking = [line for line in lines if line.run in watched and line.state != "complete"]
-    code = RunIncomplete.exit_code if lacking else 0
+        board.finish(lines, time.monotonic() - start_time)
+    incomplete_lines = [
+        line for line in lines if line.run in watched_runs and line.state != "complete"
+    ]
+    code = RunIncomplete.exit_code if incomplete_lines else 0
     return Output(_document(lines), lambda: None, exit_code=code)
 
 

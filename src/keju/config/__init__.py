@@ -1,4 +1,4 @@
-"""What a run is asked to do: one typed object behind flags, files, environment and Python."""
+"""The settings of a run: one typed object behind flags, files, environment and Python."""
 
 from __future__ import annotations
 

@@ -1,8 +1,13 @@
-"""Where an endpoint is: from what a user types to the address of each route, and who serves models.
+"""Addresses of endpoints, and the providers that serve models.
 
-A model's key and address may stand in the variables that other programs of its provider read;
-those of one provider are never sent to another. A short name such as ``anthropic:sonnet`` is made
-a full one when settings are read, so that a run asks, stores and resumes one and the same model.
+This module turns the URL that a user types into the address of each route.
+
+A provider is an API with its own environment variables, such as OPENAI_API_KEY. Keju reads the key
+and the address of a model from the variables of its provider. It never sends the key of one
+provider to another.
+
+Short names such as ``anthropic:sonnet`` become full names when settings are read. So a run asks,
+stores and resumes the same model.
 """
 
 from __future__ import annotations
@@ -27,13 +32,13 @@ class Address:
 
     base: str
     query: str
-    shown: str
+    display_url: str
     """The base without user name, password and query, for messages and the manifest."""
     secrets: tuple[str, ...] = ()
-    """What the URL itself holds that must not be shown."""
+    """Parts of the URL that must not be shown."""
 
     def route(self, form: Form) -> str:
-        """The address that answers prompts of this form."""
+        """Return the address that answers prompts of this form."""
         return self.base + PATHS[form] + self.query
 
     @property
@@ -42,12 +47,12 @@ class Address:
         return self.base + MESSAGES + self.query
 
     def model(self, name: str) -> str:
-        """The address that describes one model."""
+        """Return the address that describes one model."""
         return f"{self.base}/models/{quote(name, safe='')}{self.query}"
 
     @property
     def props(self) -> str:
-        """What llama.cpp's server tells of itself."""
+        """The address where llama.cpp's server describes itself."""
         return f"{self.base.removesuffix(DEFAULT_VERSION)}/props{self.query}"
 
     @property
@@ -56,14 +61,14 @@ class Address:
         return f"{self.base}/models{self.query}"
 
     def __repr__(self) -> str:
-        return f"Address({self.shown!r})"
+        return f"Address({self.display_url!r})"
 
 
 def parse_address(api_url: str) -> Address:
     """Read a base URL, or the full URL of a route.
 
-    A URL without any path gets ``/v1``; one with a path is taken as it is, so that nothing is
-    guessed. ``…/chat/completions`` and ``…/completions`` are recognised and cut off.
+    A URL without a path gets ``/v1``. Any other path stays as it is, except that a final
+    ``/chat/completions`` or ``/completions`` is removed.
     """
     text = api_url.strip()
     try:
@@ -74,50 +79,53 @@ def parse_address(api_url: str) -> Address:
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigError("config_url_form")
     path = parts.path.rstrip("/")
-    bare = path == ""
+    has_no_path = path == ""
     for suffix in PATHS.values():
         path = path.removesuffix(suffix)
-    if bare:
+    if has_no_path:
         path = DEFAULT_VERSION
-    shown_host = f"[{host}]" if ":" in host else host
-    shown = f"{parts.scheme}://{shown_host}{f':{port}' if port else ''}{path}"
+    display_host = f"[{host}]" if ":" in host else host
+    display_url = f"{parts.scheme}://{display_host}{f':{port}' if port else ''}{path}"
     query = f"?{parts.query}" if parts.query else ""
-    typed = [parts.username or "", parts.password or ""]
-    typed += [pair.partition("=")[2] for pair in parts.query.split("&") if pair]
-    plain = [*map(unquote, typed)]  # what the server gets
-    pair = [f"{plain[0]}:{plain[1]}"] if plain[1] else []  # as Base64 in its header
-    secrets = tuple(dict.fromkeys([*typed, *plain, *pair]))
-    return Address(f"{parts.scheme}://{parts.netloc}{path}", query, shown, secrets)
+    typed_secrets = [parts.username or "", parts.password or ""]
+    typed_secrets += [pair.partition("=")[2] for pair in parts.query.split("&") if pair]
+    decoded_secrets = [*map(unquote, typed_secrets)]  # as the server receives them
+    # Base64-encoded in the request header
+    basic_credentials = [f"{decoded_secrets[0]}:{decoded_secrets[1]}"] if decoded_secrets[1] else []
+    secrets = tuple(dict.fromkeys([*typed_secrets, *decoded_secrets, *basic_credentials]))
+    return Address(f"{parts.scheme}://{parts.netloc}{path}", query, display_url, secrets)
 
 
 def messages_address(api_url: str) -> Address:
-    """The address of Anthropic's API, which ends in ``/v1`` whether or not that is said.
+    """Return the address of Anthropic's API, which always ends in ``/v1``.
 
-    ``https://there``, ``https://there/v1`` and ``https://there/v1/messages`` are one.
+    ``https://there``, ``https://there/v1`` and ``https://there/v1/messages`` give the same address.
     """
     address = parse_address(api_url)
 
-    def whole(base: str) -> str:
+    def with_version(base: str) -> str:
         return base.removesuffix(MESSAGES).removesuffix(DEFAULT_VERSION) + DEFAULT_VERSION
 
-    return replace(address, base=whole(address.base), shown=whole(address.shown))
+    return replace(
+        address, base=with_version(address.base), display_url=with_version(address.display_url)
+    )
 
 
-def shown_url(url: str) -> str:
-    """A URL as it may be stored and printed: without user name, password, query and fragment.
+def strip_credentials(url: str) -> str:
+    """Return a URL without user name, password, query and fragment, to store and print.
 
-    Never raises, so that what is no URL can be shown as well.
+    This never raises. A text that is not a URL is returned without these parts, too.
     """
-    before, separator, after = url.strip().partition("://")
+    scheme, separator, location = url.strip().partition("://")
     if not separator:
-        before, after = "", before
-    visible = re.split("[?#]", after, maxsplit=1)[0]
+        scheme, location = "", scheme
+    visible = re.split("[?#]", location, maxsplit=1)[0]
     host, slash, path = visible.partition("/")
-    return f"{before}{separator}{host.rpartition('@')[2]}{slash}{path}"
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
 
 
 AS_OF: Final = "2026-11-16"
-"""When the short names were looked up."""
+"""The date on which the short names were looked up."""
 SHORT_NAMES: Final = {
     "anthropic:sonnet": "anthropic:claude-sonnet-5-5",
     "anthropic:opus": "anthropic:claude-opus-5-5",
@@ -126,7 +134,7 @@ SHORT_NAMES: Final = {
 
 
 class Provider(NamedTuple):
-    """An API, the variables of its own programs, and the address that these take by default."""
+    """An API, the variables that its own programs read, and its default address."""
 
     key_variable: str
     url_variable: str
@@ -136,24 +144,24 @@ class Provider(NamedTuple):
 OPENAI: Final = Provider("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1")
 ANTHROPIC: Final = Provider("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
 PROVIDERS: Final = {"": OPENAI, "anthropic": ANTHROPIC}
-"""By what stands before the colon of a model's name; any other name is at an OpenAI endpoint."""
+"""Providers by the part of a model's name before the colon. Any other prefix means OpenAI."""
 
 
-def provider_of(model: object) -> Provider:
-    """The provider of the model that a setting names."""
-    before = model.strip().partition(":")[0] if isinstance(model, str) and ":" in model else ""
-    return PROVIDERS.get(before, OPENAI)
+def find_provider(model: object) -> Provider:
+    """Return the provider of the model in a setting."""
+    prefix = model.strip().partition(":")[0] if isinstance(model, str) and ":" in model else ""
+    return PROVIDERS.get(prefix, OPENAI)
 
 
 def key_flag(model: object, *, has_key: bool) -> str:
-    """Return the flag that a command needs for a key that no variable holds, with a blank before.
+    """Return the flag for the key, with a space before it, if no variable holds the key.
 
-    The key is never part of it.
+    The flag has a placeholder instead of the key.
     """
-    is_needed = has_key and not os.environ.get(provider_of(model).key_variable)
+    is_needed = has_key and not os.environ.get(find_provider(model).key_variable)
     return " --api-key YOUR_KEY" if is_needed else ""
 
 
-def full_name(model: str) -> str:
-    """A model's name with a short name made a full one; any other name as it is."""
+def expand_name(model: str) -> str:
+    """Return a model's full name. Only short names change."""
     return SHORT_NAMES.get(model.strip(), model)

@@ -1,8 +1,7 @@
-"""Settings of models that act: arms and their tools, the loop's limits, MCP servers, the sandbox.
+"""Settings of models that act: arms and their tools, limits, MCP servers and the sandbox.
 
-Values of a server may hold ``${VAR}`` and ``${VAR:-default}``. They are stored as they are written
-and filled in when the server is started, so that what a variable holds reaches the server and
-nothing else.
+Values of a server may contain ``${VAR}`` and ``${VAR:-default}``. They are stored unexpanded and
+filled in when the server is started. So only the server gets the value of a variable.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from pydantic import (
     model_validator,
 )
 
-from keju.config.address import shown_url
-from keju.config.serving import without_keys
+from keju.config.address import strip_credentials
+from keju.config.serving import hide_keys
 from keju.config.strict import Count, Invalid, Seconds, StrictSettings, Whole
 from keju.errors import ConfigError
 
@@ -30,22 +29,23 @@ Scope = Literal["run", "worker", "sample"]
 # ``${TOKEN}`` or ``${PORT:-8000}``
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 WORKDIR, INSTANCE = "{workdir}", "{instance_id}"
-"""Placeholders: a folder made for the server, and the id of the question it serves."""
+"""Placeholders: a folder made for the server, and the id of the question that it serves."""
 PYTHON = "{python}"
-"""A command: the Python that Keju runs in, with the packages that are installed there."""
+"""As a command: the Python that Keju runs in, with its installed packages."""
 
 
 def expand(text: str, environ: Mapping[str, str]) -> str:
-    """`text` with its references filled in; ConfigError names a variable that is not set.
+    """Return `text` with its references filled in.
 
-    As in a shell, a default also stands in for a variable that is empty.
+    As in a shell, the default also replaces a variable that is empty. Raise ConfigError with the
+    name of a variable that is not set.
     """
 
     def value(match: re.Match[str]) -> str:
         name, default = match.groups()
-        found = environ.get(name)
-        if found or (found is not None and default is None):
-            return found
+        variable_value = environ.get(name)
+        if variable_value or (variable_value is not None and default is None):
+            return variable_value
         if default is None:
             raise ConfigError("server_variable_unset", variable=name)
         return str(default)
@@ -53,19 +53,19 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def references(text: str) -> list[str]:
-    """The variables that a text refers to."""
+def find_references(text: str) -> list[str]:
+    """Return the names of the variables that a text refers to."""
     return [name for name, _ in _REFERENCE.findall(text)]
 
 
 def expand_all(value: Any, environ: Mapping[str, str]) -> Any:
-    """The same for every text in a value of a file."""
+    """Return a value with `expand` applied to every text in it."""
     if isinstance(value, str):
         return expand(value, environ)
     if isinstance(value, list):
-        return [expand_all(each, environ) for each in value]
+        return [expand_all(element, environ) for element in value]
     if isinstance(value, dict):
-        return {key: expand_all(each, environ) for key, each in value.items()}
+        return {key: expand_all(member, environ) for key, member in value.items()}
     return value
 
 
@@ -73,26 +73,26 @@ class ToolChoice(StrictSettings):
     """Which of a server's tools are offered; all by default."""
 
     allow: list[str] | None = None
-    """Only these."""
+    """Offer only these tools."""
     deny: list[str] = Field(default=[])
-    """All but these."""
+    """Offer all tools except these."""
 
 
 class Server(StrictSettings):
     """One MCP server of an arm: a command that speaks over stdio, or a URL (streamable HTTP)."""
 
     name: str = Field(default="mcp", pattern=r"^[^\x00-\x1f\x7f]{1,64}$")
-    """What its tools' names begin with: ``NAME__tool``."""
+    """The prefix of its tools' names: ``NAME__tool``."""
     command: str | None = Field(default=None, min_length=1)
     """A program that speaks over stdio; ``{python}`` is the Python that Keju runs in."""
     args: list[str] = Field(default=[])
     """Arguments of the command; ``{workdir}`` and ``{instance_id}`` are filled in."""
     env: dict[str, str | None] = Field(default={}, repr=False)
-    """Further environment variables; null takes the value of Keju's own variable of that name.
-    Beside them the server gets HOME, LOGNAME, PATH, SHELL, TERM and USER. Values are never stored;
-    what is written as ``${VAR}`` is stored as it is written."""
+    """Further environment variables. The value null passes on Keju's own variable of that name. The
+    server also gets HOME, LOGNAME, PATH, SHELL, TERM and USER. Values are never stored, except
+    references such as ``${VAR}``."""
     cwd: str | None = None
-    """Folder to start in; Keju's own by default."""
+    """Folder to start in; Keju's own working folder by default."""
     url: str | None = None
     """The address, for a server over HTTP."""
     headers: dict[str, str] = Field(default={}, exclude=True, repr=False)
@@ -101,32 +101,33 @@ class Server(StrictSettings):
     """A variable that holds the headers: a JSON object, or lines ``Name: value``."""
 
     scope: Scope = "run"
-    """One server for the arm, a pool of them, or one for each question and arm."""
+    """One server for the arm (``run``), a pool (``worker``), or one for each question and arm
+    (``sample``)."""
     workers: Count = 4
-    """Servers in the pool of the scope ``worker``."""
+    """Number of servers in the pool of the scope ``worker``."""
     tools: ToolChoice = ToolChoice()
     """Which of its tools are offered."""
     max_in_flight: Count | None = None
-    """Calls at once, for each server process."""
+    """The most calls at the same time, for each server process."""
     retry: Literal["never", "read_only", "always"] = "read_only"
-    """Which calls that a crash interrupted are made again: those of tools that say that they only
-    read or may be repeated, all, or none."""
+    """Which calls are made again after a crash interrupted them: only calls of tools that declare
+    that they are read-only or repeatable (``read_only``), all (``always``), or none (``never``)."""
     max_restarts: int = Field(default=3, ge=0, le=1000)
-    """Starts after a crash, beyond which the arm is given up."""
+    """How often the server is restarted after a crash before the arm is given up."""
     startup_timeout_ms: Whole = 60_000
     """Milliseconds for the server to be ready."""
     tool_timeout_ms: Whole = 900_000
     """Milliseconds for one call."""
     setup_command: str | None = Field(default=None, min_length=1)
-    """A shell command that is run before the server is started; outside of every time limit but
-    its own."""
+    """A shell command that runs before the server is started. Only `setup_timeout_ms` limits its
+    time."""
     setup_timeout_ms: Whole = 900_000
     """Milliseconds for `setup_command`."""
 
     @model_validator(mode="before")
     @classmethod
-    def _one_for_each_question(cls, data: Any) -> Any:
-        """A server that is told which question it serves can serve no other one."""
+    def _default_scope(cls, data: Any) -> Any:
+        """Use one server for each question by default if an argument contains its id."""
         if isinstance(data, dict) and "scope" not in data:
             texts = [*(data.get("args") or ()), data.get("setup_command") or ""]
             if any(isinstance(text, str) and INSTANCE in text for text in texts):
@@ -136,10 +137,12 @@ class Server(StrictSettings):
     @field_validator("args", "env", "headers", mode="before")
     @classmethod
     def _as_text(cls, value: Any) -> Any:
-        """A port may be written as 8080 and a switch as true: programs get them as text."""
+        """Turn numbers and booleans, such as the port 8080, into texts: programs expect texts."""
         if isinstance(value, list):
-            return [_text(each) for each in value]
-        return {k: _text(each) for k, each in value.items()} if isinstance(value, dict) else value
+            return [_to_text(argument) for argument in value]
+        return (
+            {k: _to_text(text) for k, text in value.items()} if isinstance(value, dict) else value
+        )
 
     @field_serializer("env")
     def _names_and_references(self, value: dict[str, str | None]) -> dict[str, str | None]:
@@ -147,29 +150,29 @@ class Server(StrictSettings):
 
     @field_serializer("args")
     def _without_keys(self, value: list[str]) -> list[str]:
-        """A key after a flag such as ``--api-key`` is not stored."""
-        return without_keys(value)
+        """Hide a key after a flag such as ``--api-key``: keys are not stored."""
+        return hide_keys(value)
 
     @field_serializer("url")
     def _without_secrets(self, value: str | None) -> str | None:
-        return None if value is None else shown_url(value)
+        return None if value is None else strip_credentials(value)
 
     @field_validator("url")
     @classmethod
-    def _http(cls, value: str | None) -> str | None:
+    def _check_url(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://", "${")):
             raise Invalid("server_url_form")
         return value
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_transport(self) -> Self:
         if (self.command is None) == (self.url is None):
             raise Invalid("server_one_way")
         local = ("args", "env", "cwd", "setup_command", "setup_timeout_ms")
         remote = ("headers", "headers_var")
         for name in local if self.url is not None else remote:
             if getattr(self, name) != type(self).model_fields[name].default:
-                raise Invalid("server_without_effect", setting=name, way=self.way)
+                raise Invalid("server_without_effect", setting=name, way=self.transport)
         if self.scope != "worker" and "workers" in self.model_fields_set:
             raise Invalid("server_workers", scope=self.scope)
         texts = [*self.args, self.setup_command or ""]
@@ -178,94 +181,97 @@ class Server(StrictSettings):
         return self
 
     @property
-    def way(self) -> str:
-        """How it is spoken to."""
+    def transport(self) -> str:
+        """The transport: stdio or HTTP."""
         return "stdio" if self.command is not None else "http"
 
 
-def _text(value: Any) -> Any:
+def _to_text(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
 
 
 def _is_reference(text: str | None) -> bool:
-    """Whether a value is a variable's alone, without a default that could be a secret."""
+    """Whether a value is only a variable, without a default that could be a secret."""
     match = _REFERENCE.fullmatch(text or "")
     return match is not None and match[2] is None
 
 
 GIB: Final = 2**30
 LEAST_MEMORY: Final = 64 * 2**20
-"""Bytes without which no Python starts."""
+"""The fewest bytes with which Python can start."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
 
 
-def size(value: Any) -> Any:
-    """Bytes, as a number or as ``4GiB``, ``512m``, ``1.5 GB``; container engines' ``8g`` too."""
+def parse_size(value: Any) -> Any:
+    """Return a size in bytes, given a number or ``4GiB``, ``512m``, ``8g`` or ``1.5 GB``."""
     if not isinstance(value, str):
         return value
     match = _SIZE.fullmatch(value.strip())
     if match is None:
         raise Invalid("config_not_size", value=value[:40])
     number, unit, binary = match.groups()
-    # ``GB`` are powers of ten; ``GiB`` and the bare ``g`` of container engines are powers of two.
+    # ``GB`` is a power of ten. ``GiB`` and the ``g`` of container engines are powers of two.
     step = 1000 if value.strip().lower().endswith("b") and unit and not binary else 1024
     return int(float(number) * step ** " kmgt".index(unit.lower() or " "))
 
 
-Bytes = Annotated[Whole, BeforeValidator(size)]
+Bytes = Annotated[Whole, BeforeValidator(parse_size)]
 
 
 class Sandbox(StrictSettings):
-    """Where code of a model runs, and how much it may use."""
+    """Where a model's code runs, and how many resources it may use."""
 
     backend: Literal["auto", "bwrap", "docker", "podman", "none"] = "auto"
-    """``auto`` is bubblewrap; ``none`` needs `unsafe`."""
+    """``auto`` is bubblewrap; ``none`` requires `unsafe`."""
     unsafe: bool = False
     """Run the code without any sandbox (``--unsafe-no-sandbox``)."""
     network: Literal["none", "host"] = "none"
-    """Whether code may use the network."""
+    """Whether the code may use the network."""
     image: str | None = Field(default=None, min_length=1)
-    """The image of containers; it must be there already."""
+    """The image of containers; it must already be on this machine."""
     venv: str | None = Field(default=None, min_length=1)
-    """A Python environment with ipykernel; Keju's own by default, with containers the image's."""
+    """A Python environment with ipykernel. The default is Keju's own; in containers, the image's.
+    """
     read_only: list[str] = Field(default=[])
-    """Further files and folders of the host that the code may read, at the same path."""
+    """Further files and folders of the host that the code may read, at the same paths."""
     memory: Bytes | None = None
-    """Bytes of a whole episode, as ``4GiB``; by default the smaller of 8 GiB and 60 % of what is
-    available, divided by the episodes at once."""
+    """Memory of a whole episode, such as ``4GiB``. The default is 8 GiB or 60 % of the available
+    memory, whichever is less, divided by the number of episodes at the same time."""
     processes: Count = 256
-    """Processes and threads of an episode."""
+    """The most processes and threads of an episode."""
     open_files: Count = 1024
-    """Open files of each process."""
+    """The most open files of each process."""
     max_file_bytes: Bytes = GIB
-    """Bytes of each file."""
+    """The most bytes of each file."""
     max_work_bytes: Bytes = 4 * GIB
-    """Bytes of the work folder, looked at every second or so; above it the episode ends."""
+    """The most bytes of the work folder. It is checked about once a second; a larger one ends the
+    episode."""
     scratch_bytes: Bytes = GIB // 2
-    """Bytes of /tmp and of /dev/shm; they are memory."""
+    """The most bytes of /tmp and of /dev/shm, which count as memory."""
     cpu_seconds: Whole = 24 * 3600
-    """Seconds of CPU of each process, over its whole life."""
+    """The most seconds of CPU of each process, over its whole life."""
     cell_timeout: Seconds = 300.0
-    """Seconds for one cell."""
+    """The most seconds for one cell."""
     start_timeout: Seconds = 60.0
-    """Seconds for a kernel to be ready."""
+    """The most seconds until a kernel is ready."""
     max_kernel_restarts: int = Field(default=1, ge=0, le=1000)
-    """How often a kernel that died is started again in one episode."""
+    """How often a crashed kernel is restarted in one episode."""
     max_cell_chars: Count = 20_000
-    """Characters of the output of one cell; the beginning and the end are kept."""
+    """The most characters of a cell's output; the beginning and the end are kept."""
 
     @field_validator("memory")
     @classmethod
-    def _enough(cls, value: int | None) -> int | None:
+    def _check_memory(cls, value: int | None) -> int | None:
         if value is not None and value < LEAST_MEMORY:
             raise Invalid("config_memory_small", least=LEAST_MEMORY >> 20)
         return value
 
     @model_validator(mode="after")
-    def _chosen(self) -> Self:
-        """No sandbox is a choice of its own, and no sandbox beside a named one is none."""
+    def _check_backend(self) -> Self:
+        """Refuse contradictions: turning the sandbox off must be explicit and excludes a named
+        backend."""
         if self.backend == "none" and not self.unsafe:
             raise Invalid("config_sandbox_none")
         if self.unsafe and self.backend not in ("auto", "none"):
@@ -275,8 +281,8 @@ class Sandbox(StrictSettings):
         return self
 
     @property
-    def chosen(self) -> Literal["bwrap", "docker", "podman", "none"]:
-        """The backend that is meant."""
+    def active_backend(self) -> Literal["bwrap", "docker", "podman", "none"]:
+        """The backend that is used, after ``auto`` and `unsafe` are resolved."""
         if self.unsafe:
             return "none"
         return "bwrap" if self.backend == "auto" else self.backend
@@ -284,9 +290,9 @@ class Sandbox(StrictSettings):
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 OwnTool = Literal["python"]
-"""Tools of Keju's own."""
+"""Keju's own tools."""
 
-KEEPING = (
+CHANGEABLE = (
     "env", "url", "headers_var", "cwd", "workers", "max_in_flight", "max_restarts",
     "startup_timeout_ms", "setup_timeout_ms",
 )  # fmt: skip
@@ -294,16 +300,16 @@ KEEPING = (
 
 
 class Arm(StrictSettings):
-    """One way to sit the exams: with these tools, or with none."""
+    """One way to run the exams: with these tools, or without tools."""
 
     name: Name
     """Its name."""
     servers: list[Server] = Field(default=[])
     """MCP servers whose tools the model may call."""
     tools: list[OwnTool] = Field(default=[])
-    """Tools of Keju's own: `python`."""
+    """Keju's own tools: `python`."""
     stub_tools: bool = False
-    """A placebo: the tools are listed, and every call answers that they are not available."""
+    """A placebo: the tools are listed, but every call answers that they are not available."""
 
     @property
     def acts(self) -> bool:
@@ -311,15 +317,15 @@ class Arm(StrictSettings):
         return bool(self.servers or self.tools)
 
     def identity(self) -> dict[str, Any]:
-        """What makes the arm what it is: all but how its servers are reached and looked after."""
+        """Return the definition of the arm, without the settings that a resumed run may change."""
         definition = self.model_dump(mode="json", exclude_defaults=True)
         for server in definition.get("servers", ()):
-            for name in KEEPING:
+            for name in CHANGEABLE:
                 server.pop(name, None)
         return definition
 
     @model_validator(mode="after")
-    def _distinct(self) -> Self:
+    def _check_names(self) -> Self:
         names = [server.name for server in self.servers] + list(self.tools)
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise Invalid("config_named_twice", names=repeated)
@@ -329,36 +335,37 @@ class Arm(StrictSettings):
 
 
 class Agent(StrictSettings):
-    """Limits of one question in every arm, and how a model acts with its tools."""
+    """Limits of one question in every arm, and how a model uses its tools."""
 
     max_iterations: Count = 15
-    """Turns in which it may call tools; then it is asked for its answer, without them."""
+    """The most turns with tool calls. After them the model must answer without tools."""
     timeout_seconds: Seconds | None = None
-    """Seconds of a question: replies and calls, without waits for an endpoint that is down or full.
-    It holds in every arm, with and without tools."""
+    """The most seconds for a question: replies and calls, without waits for an endpoint that is
+    down or full. This limit holds in every arm, with and without tools."""
     max_tokens: Whole | None = None
-    """Tokens of a question, input and output of all its turns, in every arm."""
+    """The most tokens for a question, input and output of all its turns, in every arm."""
     max_cost: float | None = Field(default=None, gt=0)
-    """Money for a question, in every arm; needs a price."""
+    """The most money for a question, in every arm; requires a price."""
     max_result_chars: Whole = 100_000
-    """Characters of one call's result; what is longer is cut, and the model is told so."""
+    """The most characters of one call's result. A longer result is cut, and the model is informed.
+    """
     protocol: Literal["native", "text"] = "native"
-    """Tool calls of the endpoint, or written in text for models that know none."""
+    """``native`` uses the endpoint's tool calls; ``text`` writes them in text for other models."""
     hide_old_env_states: bool = False
-    """Leave out all notes of the environment but the last one (a notebook's older states)."""
+    """Leave out all notes of the environment except the last one (a notebook's older states)."""
     arm_order: Literal["random", "given"] = "random"
-    """In which order the arms of one question come: drawn for each, or as they are listed."""
+    """The order of the arms of each question: drawn at random, or as they are listed."""
 
     def identity(self) -> dict[str, Any]:
-        """The limits and the form under which a model acts; the order of arms is none of them."""
+        """Return the settings that change a model's behaviour; the order of arms does not."""
         return self.model_dump(mode="json", exclude={"arm_order"})
 
 
-def _names_differ(arms: list[Arm]) -> list[Arm]:
+def _check_arm_names(arms: list[Arm]) -> list[Arm]:
     names = [arm.name for arm in arms]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise Invalid("config_named_twice", names=repeated)
     return arms
 
 
-Arms = Annotated[list[Arm], AfterValidator(_names_differ)]
+Arms = Annotated[list[Arm], AfterValidator(_check_arm_names)]

@@ -1,4 +1,4 @@
-"""Settings of a cluster that a run is worked on with."""
+"""Settings of the cluster that a run uses."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from keju.config.strict import Count, Seconds, StrictSettings
 
 
 class Ray(StrictSettings):
-    """A cluster of Ray, and what each actor takes of it."""
+    """A Ray cluster, and the resources of each actor."""
 
     address: str | None = Field(default=None, pattern=r"^(auto|local|[^\s:/]+:\d{1,5})$")
-    """``local`` starts a cluster on this machine, ``auto`` joins the one that is there, HOST:PORT
-    the one at this address. Without it: ``auto`` where RAY_ADDRESS is set, else ``local``."""
+    """``local`` starts a cluster on this machine, ``auto`` joins the existing one, and HOST:PORT
+    joins the one at this address. The default is ``auto`` if RAY_ADDRESS is set, else ``local``."""
     actors: Count | None = None
-    """How many; by default one a node for endpoints, and as many as have room for local models."""
+    """The number of actors. The default is one per node for endpoints, and as many as fit for local
+    models."""
     cpus: Annotated[float, Field(ge=0)] | None = None
-    """CPUs of an actor, and the threads of a local model; by default none for endpoints, else those
-    of the smallest node, or one beside a GPU."""
+    """CPUs of an actor, and the threads of a local model. The default is none for endpoints; for
+    local models, the CPUs of the smallest node, or one next to a GPU."""
     gpus: Annotated[float, Field(ge=0)] | None = None
-    """GPUs of an actor; by default one for a local model where the cluster has any."""
+    """GPUs of an actor. The default is one for a local model if the cluster has GPUs."""
     resources: dict[str, Annotated[float, Field(gt=0)]] = Field(default={})
-    """Resources of the cluster's own that an actor takes."""
+    """Custom resources of the cluster that an actor takes."""
     patience: Seconds = 60.0
-    """Seconds without a sign of life after which an actor is given up, and for which actors wait
-    for a place where none works."""
+    """Seconds without a sign of life before an actor is given up. Actors also wait this long for a
+    place if none is running."""

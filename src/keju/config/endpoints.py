@@ -1,4 +1,4 @@
-"""Several endpoints of one model: where they are, and what each of them may be asked."""
+"""Several endpoints of one model: their addresses, and the limits of each."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ from keju.config.strict import Count, Invalid, Rate, StrictSettings, Text, Texts
 from keju.errors import ConfigError
 
 PLACES = ADDRESS, ENDPOINTS, SERVE = "api_url", "endpoints", "serve"
-"""The settings that say where a model is; a task has one of them."""
+"""The settings for the place of a model. A task has one of them."""
 
 
 class Endpoint(StrictSettings):
     """One endpoint of several that serve the same model."""
 
     url: Text
-    """Its base URL, as `api_url`."""
+    """Its base URL, in the form of `api_url`."""
     weight: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    """How many of the prefixes begin here, against those of the others."""
+    """The share of prefixes that start here, relative to the other endpoints' weights."""
     model: Text | None = None
-    """What the model is called there; the task's `model` by default."""
+    """The model's name at this endpoint; the task's `model` by default."""
     api_key_var: str | None = None
     """Name of the environment variable that holds its key; the task's key by default."""
     concurrency: Count | None = None
-    """The most requests in flight there; `eval_batch_size` by default."""
+    """The most requests in flight at this endpoint; `eval_batch_size` by default."""
     rpm: Rate | None = None
-    """Requests a minute there; the task's own are over all endpoints."""
+    """The most requests a minute at this endpoint. The task's own limit covers all endpoints."""
     tpm: Rate | None = None
-    """Tokens a minute there, input and output."""
+    """The most tokens a minute at this endpoint, input and output."""
     reports: Texts = Field(default=[])
-    """Names that it may report for the model, where they differ from those of the others."""
+    """Model names that this endpoint may report, if they differ from those of the other endpoints.
+    """
 
     @model_validator(mode="before")
     @classmethod
     def _address_alone(cls, data: Any) -> Any:
-        """Accept an address in place of settings."""
+        """Accept an address instead of settings."""
         return {"url": data} if isinstance(data, str) else data
 
     @field_validator("url")
@@ -57,33 +58,36 @@ class Endpoint(StrictSettings):
 
     @property
     def declared(self) -> list[str]:
-        """Names that it may report for the model: what it is asked for there, and `reports`."""
+        """Model names that this endpoint may report: its `model` and `reports`."""
         return [*([self.model] if self.model else []), *self.reports]
 
     @property
-    def shown(self) -> str:
+    def display_url(self) -> str:
         """Its address without credentials."""
-        return parse_address(self.url).shown
+        return parse_address(self.url).display_url
 
 
 def as_endpoints(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` with several addresses in ``api_url`` as endpoints; one alone is an address."""
-    given = settings.get(ADDRESS)
-    if not isinstance(given, list | tuple):
+    """Return `settings` with several addresses in ``api_url`` turned into endpoints.
+
+    A list with a single address becomes that address.
+    """
+    addresses = settings.get(ADDRESS)
+    if not isinstance(addresses, list | tuple):
         return dict(settings)
-    rest = {name: value for name, value in settings.items() if name != ADDRESS}
-    if len(given) < 2:
-        return rest | {ADDRESS: given[0] if given else None}
-    for other in (ENDPOINTS, SERVE):
-        if rest.get(other):
-            raise ConfigError("config_two_places", first=ADDRESS, second=other)
-    return rest | {ENDPOINTS: [{"url": url} for url in given]}
+    other_settings = {name: value for name, value in settings.items() if name != ADDRESS}
+    if len(addresses) < 2:
+        return other_settings | {ADDRESS: addresses[0] if addresses else None}
+    for setting in (ENDPOINTS, SERVE):
+        if other_settings.get(setting):
+            raise ConfigError("config_two_places", first=ADDRESS, second=setting)
+    return other_settings | {ENDPOINTS: [{"url": url} for url in addresses]}
 
 
-def distinct(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-    """The same endpoints; Invalid where two of them are one."""
-    places = [(each.shown, each.model) for each in endpoints]
-    twice = dict.fromkeys(shown for shown, model in places if places.count((shown, model)) > 1)
-    if twice:
-        raise Invalid("config_named_twice", names=[*twice])
+def check_distinct(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
+    """Return the endpoints, or raise Invalid if two of them are the same."""
+    places = [(endpoint.display_url, endpoint.model) for endpoint in endpoints]
+    repeated_urls = dict.fromkeys(url for url, model in places if places.count((url, model)) > 1)
+    if repeated_urls:
+        raise Invalid("config_named_twice", names=[*repeated_urls])
     return list(endpoints)

@@ -1,13 +1,10 @@
-"""Exams that are named by a path: what is one, what it may be called for short, where it lies.
+"""Exams that are named by a path.
 
-is_path, path_of    a name that stands for a folder or file of the user's own
-short_name          ``sql`` for ``./sql.csv``, as its results call it too
-own_name            what its own file calls it, and then its results
-meant               the exam of a task that a name means: itself, its short name, its own name, its
-                    path in any spelling, its path's end
-called              the names that settings of a task's exams can go by
-not_run             the refusal of settings for an exam that a task does not have
-beside              an exam of a config file, found beside that where it is not in this folder
+A task may name an exam by the path of a folder or file. Its settings may then use a shorter name:
+
+- the short name: ``sql`` for ``./sql.csv``; results use it, too
+- the name that the exam's own file declares; results prefer it
+- the path in any spelling, or the end of the path
 """
 
 from __future__ import annotations
@@ -22,100 +19,105 @@ from keju.config.strict import document
 from keju.errors import ConfigError, Hint, did_you_mean
 
 EXAM_FILES: Final = ("exam.yaml", "exam.yml")
-"""What an exam in a folder says about itself."""
+"""The files in an exam's folder that describe it."""
 CUSTOM: Final = "custom:"
-"""What marks the path of an exam that is no room of Keju's."""
+"""The prefix of the path of an exam that is not built in."""
 
 
 def is_path(name: str) -> bool:
-    """Whether the name of a benchmark is the path of an exam: marked so, or with a separator."""
+    """Whether a benchmark's name is a path: it has the prefix, or contains a separator."""
     return name.startswith((CUSTOM, "~")) or name in (".", "..") or "/" in name or os.sep in name
 
 
 def path_of(name: str) -> Path:
-    """The path that such a name stands for."""
+    """Return the path that such a name refers to."""
     path = Path(name.removeprefix(CUSTOM))
-    with suppress(RuntimeError):  # nobody of that name has a home
+    with suppress(RuntimeError):  # a user of this name does not exist
         path = path.expanduser()
     return path
 
 
 def short_name(name: str) -> str:
-    """What the exam at a path is called where its own file says nothing else."""
+    """Return the name of the exam at a path if its own file declares no other."""
     path = path_of(name)
-    own = path.name if path.name not in ("", "..") else path.resolve().name
-    return own if path.is_dir() else own.partition(".")[0]
+    base_name = path.name if path.name not in ("", "..") else path.resolve().name
+    return base_name if path.is_dir() else base_name.partition(".")[0]
 
 
-def own_name(name: str) -> str | None:
-    """What the exam in a folder calls itself; None where it does not, or its file is wrong."""
+def declared_name(name: str) -> str | None:
+    """Return the name that an exam's folder declares; None if it has none or the file is wrong."""
     for file in EXAM_FILES:
         path = path_of(name) / file
         with suppress(OSError, ValueError, ConfigError):
             if path.is_file():
-                own = document(path).get("name")
-                return own if isinstance(own, str) else None
+                exam_name = document(path).get("name")
+                return exam_name if isinstance(exam_name, str) else None
     return None
 
 
 def meant(name: str, exams: Sequence[str]) -> str | None:
-    """The one of `exams` that `name` means; None for none, or where several paths end so."""
+    """Return the exam in `exams` that `name` refers to; None if there is none or more than one."""
     if name in exams:
         return name
     path = path_of(name)
-    parts, place = path.parts, _place(path) if is_path(name) else None
+    parts, resolved_path = path.parts, _resolve_path(path) if is_path(name) else None
     paths = {exam: path_of(exam) for exam in exams if is_path(exam)}
-    found = [
+    matches = [
         exam
-        for exam, own in paths.items()
-        if name in (short_name(exam), own_name(exam))
-        or own.parts[-len(parts) :] == parts
-        or (place is not None and _place(own) == place)
+        for exam, exam_path in paths.items()
+        if name in (short_name(exam), declared_name(exam))
+        or exam_path.parts[-len(parts) :] == parts
+        or (resolved_path is not None and _resolve_path(exam_path) == resolved_path)
     ]
-    return found[0] if len(found) == 1 and parts else None
+    return matches[0] if len(matches) == 1 and parts else None
 
 
-def _place(path: Path) -> Path | None:
-    """Where a path leads, however it is written; None where it can be none."""
+def _resolve_path(path: Path) -> Path | None:
+    """Return the resolved path; None if it cannot be a path."""
     try:
         return path.resolve()
-    except (OSError, RuntimeError, ValueError):  # a loop of links, a character no path has
+    # a loop of links, or a character that paths cannot contain
+    except (OSError, RuntimeError, ValueError):
         return None
 
 
-def called(exams: Sequence[str]) -> list[str]:
-    """What each of a task's exams can be called in its settings: short where that means no other.
+def setting_names(exams: Sequence[str]) -> list[str]:
+    """Return the name of each exam for use in settings.
 
-    The path stands for an exam that has no such name.
+    This is the short name if it refers to no other exam, and else the path.
     """
     names = []
     for exam in exams:
-        short = [short_name(exam), own_name(exam) or exam] if is_path(exam) else []
-        names.append(next((own for own in short if meant(own, exams) == exam), exam))
+        short_names = [short_name(exam), declared_name(exam) or exam] if is_path(exam) else []
+        names.append(
+            next((candidate for candidate in short_names if meant(candidate, exams) == exam), exam)
+        )
     return names
 
 
-def _unmarked(exams: Sequence[str]) -> str | None:
-    """The first of `exams` that is a file which lies here, and not written as a path."""
-    plain = (exam for exam in exams if not is_path(exam) and "." in exam and "\0" not in exam)
-    return next((exam for exam in plain if Path(exam).is_file()), None)
+def _find_unmarked_file(exams: Sequence[str]) -> str | None:
+    """Return the first of `exams` that is a file in this folder but not written as a path."""
+    candidates = (exam for exam in exams if not is_path(exam) and "." in exam and "\0" not in exam)
+    return next((exam for exam in candidates if Path(exam).is_file()), None)
 
 
-def not_run(name: str, exams: Sequence[str]) -> ConfigError:
-    """The refusal of settings for what is none of a task's exams."""
-    if file := _unmarked(exams):
+def unknown_exam_error(name: str, exams: Sequence[str]) -> ConfigError:
+    """Return the error about settings for an exam that the task does not have."""
+    if file := _find_unmarked_file(exams):
         hint = Hint("benchmark_at_path", path=f"./{file}")
         return ConfigError("unknown_benchmark", name=file, hint=hint)
-    return ConfigError("config_args_not_run", name=name, hint=did_you_mean(name, called(exams)))
+    return ConfigError(
+        "config_args_not_run", name=name, hint=did_you_mean(name, setting_names(exams))
+    )
 
 
-def beside(name: str, folder: Path) -> str:
-    """`name`, or the whole path of the exam in `folder` where only that has it."""
+def find_in_folder(name: str, folder: Path) -> str:
+    """Return `name`, or the absolute path in `folder` if the exam exists only there."""
     if not is_path(name) or "\0" in name:
         return name
     path = path_of(name)
     with suppress(OSError):
         if not path.exists() and (folder / path).exists():
-            marked = CUSTOM if name.startswith(CUSTOM) else ""
-            return f"{marked}{(folder / path).absolute()}"
+            marker = CUSTOM if name.startswith(CUSTOM) else ""
+            return f"{marker}{(folder / path).absolute()}"
     return name

@@ -1,11 +1,18 @@
-"""Where settings come from: a file, the environment, overrides and flags, made one `TaskConfig`.
+"""Loads settings from a file, the environment, overrides and flags into one `TaskConfig`.
 
-The nearer to the command line, the stronger: flags, then overrides (``-s key.sub=value``), then
-the environment (``KEJU_<FIELD>``, then ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL`` or what the
-model's provider reads), then the file, then defaults. Mappings merge key by key, so a flag that
-sets the temperature leaves the file's token limit alone. Who names another model does not mean the
-weaker sources' settings that such a model has no use for: with ``--model embedded`` the address in
-the file is left out, and that is said.
+A source closer to the command line wins. The order, from the strongest:
+
+1. flags
+2. overrides (``-s key.sub=value``)
+3. the environment: ``KEJU_<FIELD>``, then the variables of the model's provider, such as
+   ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL``
+4. the file
+5. defaults
+
+Mappings merge key by key, so a flag that sets the temperature keeps the file's token limit.
+
+If a stronger source names another model, Keju drops the weaker sources' settings that this model
+does not use, and reports them. For example, ``--model embedded`` drops the address in the file.
 """
 
 from __future__ import annotations
@@ -19,26 +26,27 @@ from typing import Any, Final, get_origin
 
 from pydantic import AliasChoices, BaseModel
 
-from keju.config.address import provider_of
+from keju.config.address import find_provider
 from keju.config.endpoints import PLACES, as_endpoints
-from keju.config.exams import beside
-from keju.config.strict import alternatives, document, model_of, scalar
+from keju.config.exams import find_in_folder
+from keju.config.strict import document, find_settings_class, parse_yaml, union_members
 from keju.config.task import DatasetArgs, GenerationConfig, TaskConfig
 from keju.errors import ConfigError, Notice, did_you_mean
 from keju.files import typed_path
 
 PREFIX: Final = "KEJU_"
 OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_CORES", "KEJU_DEBUG")
-"""Variables of Keju that are not settings of a task."""
+"""Keju's variables that are not settings of a task."""
 TEST_PREFIX: Final = "KEJU_TEST_"
 OF_ENDPOINT: Final = ("api_key", "api_url")
-"""What the environment may also hold under the names that other programs use."""
+"""Settings that the environment may also hold under other programs' names."""
 
 MANIFEST: Final = "manifest.json"
-"""The file of a run's folder that holds its configuration."""
+"""The file in a run's folder that holds its configuration."""
 ENVIRONMENT: Final = "the environment"
 AMBIENT: Final = frozenset((ENVIRONMENT, name) for name in OF_ENDPOINT)
-"""What a local model is spared without a word: nobody takes a key out of the environment for it."""
+"""Settings that are dropped without a message for a local model: keys usually stay in the
+environment."""
 
 OTHER_NAMES: Final = {
     **dict.fromkeys(("benchmark", "benchmarks", "exam", "exams", "task", "tasks"), "datasets"),
@@ -57,24 +65,24 @@ OTHER_NAMES: Final = {
         if name != "seed"
     },
 }
-"""What other tools call a setting, or where it stands here."""
+"""Other tools' names of settings, and settings that have another place in Keju."""
 
 Layer = dict[str, Any]
 Source = tuple[str, Layer]
-"""Where a layer came from, and the layer."""
+"""The origin of a layer, and the layer."""
 
 
-def inner_place(name: str) -> str | None:
-    """Where a setting inside another one stands: ``agent.max_iterations`` for its last word.
+def find_setting_path(name: str) -> str | None:
+    """Return the full path of an inner setting: ``agent.max_iterations`` for its last word.
 
-    None for a name that no setting has, or that stands outermost.
+    Return None for an unknown name and for an outermost setting.
     """
     if name in TaskConfig.model_fields or name in OTHER_NAMES:
-        return other if "." in (other := OTHER_NAMES.get(name, "")) else None
+        return other_name if "." in (other_name := OTHER_NAMES.get(name, "")) else None
     if name in DatasetArgs.model_fields:
         return f"dataset_args.NAME.{name}"
     for outer, field in TaskConfig.model_fields.items():
-        inner = model_of(field.annotation)
+        inner = find_settings_class(field.annotation)
         if get_origin(field.annotation) is not list and inner and name in inner.model_fields:
             return f"{outer}.{name}"
     return None
@@ -88,41 +96,63 @@ def load(
     *,
     idle: Callable[[object], Collection[str]] = lambda _: (),
     say: Callable[[str], None] = lambda _: None,
-    read: Callable[[Path], Layer] | None = None,
+    read_config: Callable[[Path], Layer] | None = None,
 ) -> TaskConfig:
-    """Merge all sources into one checked configuration; ConfigError says which source is wrong.
+    """Merge all sources into one checked configuration.
 
-    `flags` holds fields of `TaskConfig` as far as they were given; `environ` is the process's own
-    environment unless another is passed. Relative paths in a file are relative to the current
-    directory; exams and the files of a server's command are found beside the file too. The
-    manifest of a run outranks the environment: what is resumed is that run.
-    `idle` tells which settings do nothing for a model (`keju.models.registry.idle_settings`); `say`
-    is told what counts for nothing: one of two values, or a setting that the model has no use for;
-    `read` is how a file in another form than Keju's own is read.
+    `flags` holds the fields of `TaskConfig` that were set. `environ` is the process's own
+    environment by default. `idle` returns the settings that a model does not use
+    (`keju.models.registry.idle_settings`). `say` gets a message about each value that is not used.
+    `read_config` reads files in another format than Keju's own.
+
+    Relative paths in a file are relative to the current directory. Exams and the files of a
+    server's command are also looked up next to the file. The manifest of a run is stronger than the
+    environment, because that run is resumed.
+
+    Raise ConfigError with the source that is wrong.
     """
     environ = os.environ if environ is None else environ
     stored: tuple[str, Layer] = (str(file), {})
     if file is not None:
-        stored = (str(file), with_neighbours((read or from_file)(Path(file)), Path(file).parent))
+        stored = (
+            str(file),
+            with_neighbours((read_config or from_file)(Path(file)), Path(file).parent),
+        )
     resumes = file is not None and Path(file).name == MANIFEST
-    above = [("-s", from_overrides(overrides)), ("", canonical(flags or {}))]
-    around = (ENVIRONMENT, from_environment(environ))
-    ranked = [*above[::-1], *((stored, around) if resumes else (around, stored))]
+    command_line = [("-s", from_overrides(overrides)), ("", canonical(flags or {}))]
+    environment = (ENVIRONMENT, from_environment(environ))
+    ranked = [*command_line[::-1], *((stored, environment) if resumes else (environment, stored))]
     model = next((layer["model"] for _, layer in ranked if "model" in layer), "")
-    around = (ENVIRONMENT, of_provider(model, environ) | around[1])
-    below = [around, stored] if resumes else [stored, around]
-    commanded = any("model" in layer for _, layer in above)
-    (second, loser), (first, winner) = _without_idle(below, model, idle(model), commanded, say)
+    environment = (ENVIRONMENT, from_provider(model, environ) | environment[1])
+    lower_sources = [environment, stored] if resumes else [stored, environment]
+    is_model_on_command_line = any("model" in layer for _, layer in command_line)
+    (weaker_origin, weaker_layer), (stronger_origin, stronger_layer) = _remove_idle_settings(
+        lower_sources, model, idle(model), is_model_on_command_line, say
+    )
     merged: Layer = {}
     origins: dict[str, str] = {}
-    for name in sorted(winner.keys() & loser.keys()):
-        if str(winner[name]) != str(loser[name]) and name != "api_key":
-            say(Notice("config_outranked", {"name": name, "above": first, "below": second}).said)
-    for name, other in permutations(PLACES, 2):
-        if name in winner and other in loser:
-            values = {"name": name, "above": first, "other": other, "below": second}
+    for name in sorted(stronger_layer.keys() & weaker_layer.keys()):
+        if str(stronger_layer[name]) != str(weaker_layer[name]) and name != "api_key":
+            say(
+                Notice(
+                    "config_outranked",
+                    {"name": name, "above": stronger_origin, "below": weaker_origin},
+                ).said
+            )
+    for name, weaker_name in permutations(PLACES, 2):
+        if name in stronger_layer and weaker_name in weaker_layer:
+            values = {
+                "name": name,
+                "above": stronger_origin,
+                "other": weaker_name,
+                "below": weaker_origin,
+            }
             say(Notice("config_place_outranked", values).said)
-    for origin, layer in [(second, loser), (first, winner), *above]:
+    for origin, layer in [
+        (weaker_origin, weaker_layer),
+        (stronger_origin, stronger_layer),
+        *command_line,
+    ]:
         if any(name in layer for name in PLACES):
             merged = {name: value for name, value in merged.items() if name not in PLACES}
         merged = merge(merged, layer)
@@ -135,54 +165,56 @@ def load(
         raise _with_origin(error, origins) from None
 
 
-def _without_idle(
-    below: Sequence[Source],
+def _remove_idle_settings(
+    sources: Sequence[Source],
     model: object,
     idle: Collection[str],
-    commanded: bool,
+    is_model_on_command_line: bool,
     say: Callable[[str], None],
 ) -> list[Source]:
-    """The sources below the command line, the weaker first, without what the model has no use for.
+    """Return the sources below the command line, weakest first, without unused settings.
 
-    A source that names the model itself keeps it: there it was meant for this model, and is
-    refused. `commanded` says that the command line names the model. The environment is meant for
-    many models, so it loses it in any case.
+    A source that names the model itself keeps all its settings: they were meant for this model, and
+    a wrong one is refused later. The environment always loses settings that the model does not use,
+    because it serves many models.
     """
-    kept = []
-    for place, (origin, layer) in enumerate(below):
-        outranked = commanded or any("model" in above for _, above in below[place + 1 :])
-        if outranked or origin == ENVIRONMENT:
-            rest, found = _without(layer, idle)
-            if told := [name for name in found if (origin, name) not in AMBIENT]:
-                values = {"names": told, "below": origin, "model": model}
+    filtered_sources = []
+    for position, (origin, layer) in enumerate(sources):
+        is_outranked = is_model_on_command_line or any(
+            "model" in stronger_layer for _, stronger_layer in sources[position + 1 :]
+        )
+        if is_outranked or origin == ENVIRONMENT:
+            remaining_layer, idle_names = _remove_settings(layer, idle)
+            if reported_names := [name for name in idle_names if (origin, name) not in AMBIENT]:
+                values = {"names": reported_names, "below": origin, "model": model}
                 say(Notice("config_left_out", values).said)
-            layer = rest
-        kept.append((origin, layer))
-    return kept
+            layer = remaining_layer
+        filtered_sources.append((origin, layer))
+    return filtered_sources
 
 
-def _without(layer: Layer, names: Collection[str]) -> tuple[Layer, list[str]]:
-    """A layer without some settings (``generation_config.extra_headers``), and which it had."""
-    rest, found = dict(layer), []
+def _remove_settings(layer: Layer, names: Collection[str]) -> tuple[Layer, list[str]]:
+    """Return a layer without some settings, such as ``agent.max_cost``, and their names."""
+    remaining_layer, removed_names = dict(layer), []
     for name in names:
         key, _, inner = name.partition(".")
-        if inner and isinstance(rest.get(key), Mapping):
-            below, within = _without(dict(rest[key]), (inner,))
-            rest[key] = below
-            found += [name] if within else []
-        elif not inner and key in rest:
-            found += [name] if rest.pop(key) else []
-    return rest, found
+        if inner and isinstance(remaining_layer.get(key), Mapping):
+            inner_layer, inner_names = _remove_settings(dict(remaining_layer[key]), (inner,))
+            remaining_layer[key] = inner_layer
+            removed_names += [name] if inner_names else []
+        elif not inner and key in remaining_layer:
+            removed_names += [name] if remaining_layer.pop(key) else []
+    return remaining_layer, removed_names
 
 
 def _with_origin(error: ConfigError, origins: Mapping[str, str]) -> ConfigError:
-    """The error with where the refused value came from, or how to give one that is missing."""
-    field, _, below = str(error.values.get("path", "")).partition(".")
+    """Return the error with the source of the refused value, or with how to set a missing one."""
+    field, _, inner_path = str(error.values.get("path", "")).partition(".")
     variable = PREFIX + field.upper()
     if error.code == "config_required":
         flag = field.replace("_", "-")
         values = {"problem": error, "field": field, "flag": flag, "variable": variable}
-        return error if below else ConfigError("config_missing", **values)
+        return error if inner_path else ConfigError("config_missing", **values)
     origin = origins.get(field, "")
     if not origin or error.code == "config_unknown_key":
         return error
@@ -191,18 +223,20 @@ def _with_origin(error: ConfigError, origins: Mapping[str, str]) -> ConfigError:
     )
 
 
-def merge(below: Layer, above: Mapping[str, Any]) -> Layer:
-    """Return `below` with `above` laid over it; mappings merge key by key, lists replace."""
-    merged = dict(below)
-    for key, value in above.items():
-        under = merged.get(key)
-        both = isinstance(under, dict) and isinstance(value, Mapping)
-        merged[key] = merge(under, value) if both and under is not None else value
+def merge(weaker: Layer, stronger: Mapping[str, Any]) -> Layer:
+    """Return `weaker` updated with `stronger`. Mappings merge; lists replace."""
+    merged = dict(weaker)
+    for key, value in stronger.items():
+        weaker_value = merged.get(key)
+        are_mappings = isinstance(weaker_value, dict) and isinstance(value, Mapping)
+        merged[key] = (
+            merge(weaker_value, value) if are_mappings and weaker_value is not None else value
+        )
     return merged
 
 
 def from_file(path: Path) -> Layer:
-    """The settings in a YAML or JSON file, or in the manifest of a run, which is then resumed."""
+    """Return the settings in a YAML or JSON file, or in the manifest of a run to resume."""
     content = document(path)
     if path.name == MANIFEST and isinstance(content.get("config"), dict):
         folder = path.absolute().parent
@@ -212,56 +246,65 @@ def from_file(path: Path) -> Layer:
 
 
 def with_neighbours(layer: Layer, folder: Path, *, exams_only: bool = False) -> Layer:
-    """Return `layer` with its exams and the files that start its MCP servers, found in `folder`
-    where they are not in the current one, so that a file and what it names can be used from
-    anywhere. With `exams_only` the servers stay as they are: a data folder holds no programs."""
+    """Return `layer` with exams and server files resolved against `folder`.
 
-    def found(text: Any) -> Any:
-        """A path such as ``calculator.py`` or ``./serve``; ``serve`` alone is a program's word."""
+    A path changes only if it does not exist in the current directory. So a config file works from
+    any directory. `exams_only` leaves the servers as they are, because a data folder holds no
+    programs.
+    """
+
+    def find_file(text: Any) -> Any:
+        """Resolve a path such as ``calculator.py`` or ``./serve``; ``serve`` is a command."""
         path = Path(text) if isinstance(text, str) and "\0" not in text else Path()
-        named = "/" in str(text) or path.suffix
+        is_path_like = "/" in str(text) or path.suffix
         with suppress(OSError):
-            if named and not path.exists() and (folder / path).is_file():
+            if is_path_like and not path.exists() and (folder / path).is_file():
                 return str((folder / path).absolute())
         return text
 
-    def server(own: Any) -> Any:
-        if not isinstance(own, dict) or own.get("cwd") is not None:
-            return own
-        own = dict(own)
-        if isinstance(own.get("args"), list):
-            own["args"] = [found(text) for text in own["args"]]
-        if "/" in str(own.get("command")):
-            own["command"] = found(own["command"])
-        return own
+    def resolve_server(settings: Any) -> Any:
+        if not isinstance(settings, dict) or settings.get("cwd") is not None:
+            return settings
+        settings = dict(settings)
+        if isinstance(settings.get("args"), list):
+            settings["args"] = [find_file(text) for text in settings["args"]]
+        if "/" in str(settings.get("command")):
+            settings["command"] = find_file(settings["command"])
+        return settings
 
-    def arm(own: Any) -> Any:
-        if not isinstance(own, dict) or not isinstance(own.get("servers"), list):
-            return own
-        return own | {"servers": [server(each) for each in own["servers"]]}
+    def resolve_arm(arm_settings: Any) -> Any:
+        if not isinstance(arm_settings, dict) or not isinstance(arm_settings.get("servers"), list):
+            return arm_settings
+        return arm_settings | {
+            "servers": [resolve_server(server) for server in arm_settings["servers"]]
+        }
 
     layer = dict(layer)
     if isinstance(layer.get("arms"), list) and not exams_only:
-        layer["arms"] = [arm(own) for own in layer["arms"]]
+        layer["arms"] = [resolve_arm(arm) for arm in layer["arms"]]
     if isinstance(exams := layer.get("datasets"), str):
-        layer["datasets"] = beside(exams, folder)
+        layer["datasets"] = find_in_folder(exams, folder)
     elif isinstance(exams, list):
-        layer["datasets"] = [beside(e, folder) if isinstance(e, str) else e for e in exams]
+        layer["datasets"] = [find_in_folder(e, folder) if isinstance(e, str) else e for e in exams]
     if isinstance(args := layer.get("dataset_args"), dict):
-        layer["dataset_args"] = {beside(str(name), folder): own for name, own in args.items()}
+        layer["dataset_args"] = {
+            find_in_folder(str(name), folder): exam_settings for name, exam_settings in args.items()
+        }
     return layer
 
 
 def from_environment(environ: Mapping[str, str]) -> Layer:
-    """The settings given as ``KEJU_<FIELD>``; an unknown variable is refused by its nearest name.
+    """Return the settings in ``KEJU_<FIELD>`` variables.
 
-    An empty variable counts as not set. A list is written with commas; a mapping cannot be given
-    in a variable.
+    An empty variable counts as not set. A list is written with commas. Raise ConfigError for an
+    unknown variable, with the nearest name, and for a setting that is a mapping.
     """
     kinds = {
-        PREFIX + name.upper(): {get_origin(kind) or kind for kind in alternatives(field.annotation)}
+        PREFIX + name.upper(): {
+            get_origin(kind) or kind for kind in union_members(field.annotation)
+        }
         for name, field in TaskConfig.model_fields.items()
-        if model_of(field.annotation) is None
+        if find_settings_class(field.annotation) is None
     }
     valid = [variable for variable, kind in kinds.items() if dict not in kind]
     layer: Layer = {}
@@ -281,21 +324,21 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
     return layer
 
 
-def of_provider(model: object, environ: Mapping[str, str]) -> Layer:
-    """The key and the address that the environment holds for other programs of a provider."""
-    provider = provider_of(model)
+def from_provider(model: object, environ: Mapping[str, str]) -> Layer:
+    """Return the key and the address from the variables of the model's provider."""
+    provider = find_provider(model)
     variables = zip(OF_ENDPOINT, (provider.key_variable, provider.url_variable), strict=True)
     return {field: environ[name] for field, name in variables if environ.get(name)}
 
 
 def from_overrides(overrides: Sequence[str]) -> Layer:
-    """The settings given as ``key.sub=value``, later ones over earlier ones."""
+    """Return the settings in ``key.sub=value`` texts; later ones win."""
     layer: Layer = {}
     for override in overrides:
         path, equals, text = override.partition("=")
         if not equals or not all(part.strip() for part in path.split(".")):
             raise ConfigError("config_override_form", override=override)
-        value = scalar(text, f"-s {path}")
+        value = parse_yaml(text, f"-s {path}")
         for part in reversed(path.split(".")):
             value = {part.strip(): value}
         layer = merge(layer, canonical(value, "-s"))
@@ -303,9 +346,9 @@ def from_overrides(overrides: Sequence[str]) -> Layer:
 
 
 def canonical(data: Mapping[str, Any], origin: str = "") -> Layer:
-    """Spell all keys of a layer as `TaskConfig` does, so that layers merge where they meet.
+    """Return a layer with all keys spelled as in `TaskConfig`, so that layers can merge.
 
-    `origin` stands before what is wrong: the file or flag that the layer came from.
+    `origin` is the file or flag of the layer; error messages begin with it.
     """
     layer = as_endpoints(_canonical(data, TaskConfig, f"{origin}: " if origin else "", ()))
     arguments = layer.get("dataset_args")
@@ -328,34 +371,38 @@ def _canonical(
             spellings |= {str(alias): name for alias in field.validation_alias.choices}
     layer: Layer = {}
     for key, value in data.items():
-        known = spellings.get(str(key).replace("-", "_"))
+        field_name = spellings.get(str(key).replace("-", "_"))
         where = ".".join((*path, str(key)))
-        if known is None:
-            other = OTHER_NAMES.get(where.replace("-", "_"))
-            hint = did_you_mean(other or str(key), [other] if other else model.model_fields)
+        if field_name is None:
+            other_name = OTHER_NAMES.get(where.replace("-", "_"))
+            hint = did_you_mean(
+                other_name or str(key), [other_name] if other_name else model.model_fields
+            )
             raise ConfigError("config_unknown_key", origin=origin, path=where, hint=hint, more="")
-        if known in layer:
+        if field_name in layer:
             raise ConfigError("config_two_spellings", origin=origin, path=where)
-        inner = model_of(model.model_fields[known].annotation)
+        inner = find_settings_class(model.model_fields[field_name].annotation)
         if inner is not None and isinstance(value, Mapping):
-            value = _canonical(value, inner, origin, (*path, known))
-        layer[known] = value
+            value = _canonical(value, inner, origin, (*path, field_name))
+        layer[field_name] = value
     return layer
 
 
 def data_folder(flag: str | None, environ: Mapping[str, str] | None = None) -> str | None:
-    """The data folder of commands that take no whole configuration."""
+    """Return the data folder for commands without a full configuration."""
     return flag or from_environment(os.environ if environ is None else environ).get("data_dir")
 
 
 def runs_folder(flag: str | None, environ: Mapping[str, str] | None = None) -> Path:
-    """The folder of runs, for commands that take no whole configuration."""
-    around = from_environment(os.environ if environ is None else environ)
-    return Path(flag or around.get("work_dir") or TaskConfig.model_fields["work_dir"].default)
+    """Return the folder of runs for commands without a full configuration."""
+    environment_settings = from_environment(os.environ if environ is None else environ)
+    return Path(
+        flag or environment_settings.get("work_dir") or TaskConfig.model_fields["work_dir"].default
+    )
 
 
-def of_run(config: Mapping[str, Any], flag: str | None = None) -> TaskConfig:
-    """The settings in a run's manifest; its own data folder counts unless a flag names another."""
+def load_run_config(config: Mapping[str, Any], flag: str | None = None) -> TaskConfig:
+    """Return the settings in a run's manifest. A flag may replace its data folder."""
     stored: Layer = dict(config)
     stored["data_dir"] = flag or stored.get("data_dir") or data_folder(None)
     return TaskConfig(**stored)

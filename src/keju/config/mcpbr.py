@@ -1,8 +1,8 @@
-"""Config files of ``keju run``: mcpbr's own, and Keju's form with a list of arms.
+"""Config files of ``keju run``: mcpbr's format, and Keju's own format with a list of arms.
 
-Keys of mcpbr that have a meaning here become settings of a task; every other key that mcpbr knows
-is named as one without effect; what neither knows is refused. The form with arms may hold any
-setting of `TaskConfig` beside them.
+Keys of mcpbr that have a meaning in Keju become settings of a task. All other known keys of mcpbr
+are reported as keys without effect. Unknown keys are refused. The format with arms may contain any
+setting of `TaskConfig`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ WITHOUT_EFFECT: Final = (
     "slack_bot_token", "slack_channel", "stratify_field", "thinking_budget",
     "use_prebuilt_images", "volumes", "wandb_enabled", "wandb_project",
 )  # fmt: skip
-"""Keys of mcpbr that Keju knows and has no use for."""
+"""mcpbr's keys that Keju does not use."""
 KEY_VARIABLE: Final = "api_key_var"
 OF_MODEL: Final = {
     "name": "model",
@@ -61,7 +61,7 @@ OF_MODEL: Final = {
     "generation": "generation_config",
     KEY_VARIABLE: "api_key",
 }
-"""Keys of the mapping ``model``, and the settings that they are."""
+"""Keys of the mapping ``model``, and the matching settings."""
 SHORT: Final = frozenset(name.partition(":")[2] for name in SHORT_NAMES)
 
 
@@ -71,7 +71,7 @@ class Translated(NamedTuple):
     layer: Layer
     notices: tuple[Notice, ...] = ()
     strategy: str | None = None
-    """Which questions a number of them is made of, where the file says it as mcpbr does."""
+    """How questions are chosen, if the file says so in mcpbr's way."""
 
 
 def read_run_file(
@@ -80,28 +80,28 @@ def read_run_file(
     benchmark: str | None,
     idle: Collection[str] = (),
 ) -> Translated:
-    """The settings in a file, `benchmark` in place of the file's own where it is given.
+    """Return the settings in a file. `benchmark` replaces the file's own exam.
 
-    `idle` are settings that will not count, as the address where the command line names a local
-    model: their variables need not be set.
+    `idle` are settings that will not be used, such as the address if the command line names a local
+    model. Their variables may be unset.
     """
-    content = _with_parents(path, ())  # whose errors name the file themselves
+    content = _with_parents(path, ())  # its errors already name the file
     try:
         return translate(content, environ, benchmark, idle)
     except ConfigError as error:
         raise ConfigError("config_from", origin=str(path), problem=error) from None
 
 
-def _with_parents(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
-    """The content of a file over that of the files that it extends."""
+def _with_parents(path: Path, extending_files: tuple[Path, ...]) -> dict[str, Any]:
+    """Return the content of a file merged over the files that it extends."""
     content = document(path)
     parents = content.pop("extends", [])
     merged: Layer = {}
     for name in [parents] if isinstance(parents, str) else parents:
         parent = (path.parent / str(name)).resolve()
-        if parent in below or parent == path.resolve():
+        if parent in extending_files or parent == path.resolve():
             raise ConfigError("run_file_circle", path=parent)
-        merged = merge(merged, _with_parents(parent, (*below, path.resolve())))
+        merged = merge(merged, _with_parents(parent, (*extending_files, path.resolve())))
     return merge(merged, content)
 
 
@@ -111,75 +111,83 @@ def translate(
     benchmark: str | None = None,
     idle: Collection[str] = (),
 ) -> Translated:
-    """The settings that the content of a file means."""
+    """Translate the content of a file into settings."""
     content = {str(key).replace("-", "_"): value for key, value in content.items()}
     _refuse_unknown(content)
-    # Variables of servers are filled in when a server is started.
-    kept = {*SERVERS, "arms", "model", *idle}
-    given = {k: v if k in kept else expand_all(v, environ) for k, v in content.items()}
-    if {"benchmark", "datasets"} <= given.keys():
+    # Variables of servers are expanded when a server is started.
+    unexpanded_keys = {*SERVERS, "arms", "model", *idle}
+    settings = {
+        k: v if k in unexpanded_keys else expand_all(v, environ) for k, v in content.items()
+    }
+    if {"benchmark", "datasets"} <= settings.keys():
         raise ConfigError("config_two_spellings", origin="", path="benchmark")
-    own = given.pop("benchmark", None)
-    unused = _args_of_others(given, benchmark) if benchmark else []
+    file_exam = settings.pop("benchmark", None)
+    unused = _drop_other_exams(settings, benchmark) if benchmark else []
     if benchmark:
-        given.pop("datasets", None)
-    exam = benchmark or own
+        settings.pop("datasets", None)
+    exam = benchmark or file_exam
     layer: Layer = {"datasets": [exam]} if exam is not None else {}
-    layer = merge(layer, _model(given, environ, idle))
-    layer = merge(layer, _arms(given))
-    args = {EXAM_ARGS[key]: given.pop(key) for key in EXAM_ARGS if key in given}
+    layer = merge(layer, _read_model(settings, environ, idle))
+    layer = merge(layer, _read_arms(settings))
+    args = {EXAM_ARGS[key]: settings.pop(key) for key in EXAM_ARGS if key in settings}
     if args and exam is not None:
         layer["dataset_args"] = {str(exam): {k: v for k, v in args.items() if v is not None}}
-    strategy = given.pop("sampling_strategy", None)
+    strategy = settings.pop("sampling_strategy", None)
     if strategy is not None and strategy not in STRATEGIES:
         hint = did_you_mean(str(strategy), STRATEGIES)
         raise ConfigError("run_file_strategy", strategy=strategy, hint=hint)
-    if isinstance(given.get("budget"), int | float):
-        layer["budget"] = {"cost": given.pop("budget")}
-    idle_keys = sorted(key for key in given if _is_idle(key, given[key]))
+    if isinstance(settings.get("budget"), int | float):
+        layer["budget"] = {"cost": settings.pop("budget")}
+    idle_keys = sorted(key for key in settings if _is_idle(key, settings[key]))
     for key in idle_keys:
-        del given[key]
+        del settings[key]
     for key, setting in RENAMED.items():
-        value = given.pop(key, None)
+        value = settings.pop(key, None)
         for part in reversed(setting.split(".")):
             value = {part: value} if value is not None else None
         layer = merge(layer, value or {})
-    layer = merge(layer, canonical({k: v for k, v in given.items() if v is not None}))
-    told = {"run_file_idle": idle_keys, "run_file_other_exam": unused}
-    notices = [Notice(code, {"keys": ", ".join(keys)}) for code, keys in told.items() if keys]
+    layer = merge(layer, canonical({k: v for k, v in settings.items() if v is not None}))
+    keys_by_notice = {"run_file_idle": idle_keys, "run_file_other_exam": unused}
+    notices = [
+        Notice(code, {"keys": ", ".join(keys)}) for code, keys in keys_by_notice.items() if keys
+    ]
     return Translated(layer, tuple(notices), strategy)
 
 
-def _args_of_others(given: dict[str, Any], benchmark: str) -> list[str]:
-    """Take the settings of other exams than the one that is sat out of `given`; their names."""
-    args = given.get("dataset_args")
-    others = [name for name in args if name != benchmark] if isinstance(args, Mapping) else []
-    if others:
-        given["dataset_args"] = {k: v for k, v in given["dataset_args"].items() if k == benchmark}
-    return [f"dataset_args.{name}" for name in others]
+def _drop_other_exams(settings: dict[str, Any], benchmark: str) -> list[str]:
+    """Remove the settings of other exams from `settings`, and return their names."""
+    args = settings.get("dataset_args")
+    other_exams = [name for name in args if name != benchmark] if isinstance(args, Mapping) else []
+    if other_exams:
+        settings["dataset_args"] = {
+            k: v for k, v in settings["dataset_args"].items() if k == benchmark
+        }
+    return [f"dataset_args.{name}" for name in other_exams]
 
 
 def _refuse_unknown(content: Mapping[str, Any]) -> None:
-    own = [*READ_HERE, *RENAMED, *EXAM_ARGS, *TaskConfig.model_fields]
+    accepted_keys = [*READ_HERE, *RENAMED, *EXAM_ARGS, *TaskConfig.model_fields]
     for key in content:
-        if key not in own and key not in WITHOUT_EFFECT:
-            hint = did_you_mean(key, [*own, *WITHOUT_EFFECT])
+        if key not in accepted_keys and key not in WITHOUT_EFFECT:
+            hint = did_you_mean(key, [*accepted_keys, *WITHOUT_EFFECT])
             raise ConfigError("config_unknown_key", origin="", path=key, hint=hint, more="")
 
 
 def _is_idle(key: str, value: Any) -> bool:
-    """Whether a key has no effect here; `sandbox` is also a setting of Keju's own."""
+    """Whether a key has no effect. `sandbox` is also one of Keju's own settings."""
     if key == "sandbox":
         return isinstance(value, dict) and "level" in value
     return key in WITHOUT_EFFECT
 
 
-def _model(given: dict[str, Any], environ: Mapping[str, str], idle: Collection[str]) -> Layer:
-    """Which model is asked, and where: ``sonnet``, or a mapping with its name and address."""
-    provider, model = given.pop("provider", None), given.pop("model", None)
-    named = model if isinstance(model, Mapping) else {"name": model}
+def _read_model(
+    settings: dict[str, Any], environ: Mapping[str, str], idle: Collection[str]
+) -> Layer:
+    """Return the model and its address, given ``sonnet`` or a mapping with name and address."""
+    provider, model = settings.pop("provider", None), settings.pop("model", None)
+    model_settings = model if isinstance(model, Mapping) else {"name": model}
     layer: Layer = {}
-    for key, value in named.items():
+    for key, value in model_settings.items():
         setting = OF_MODEL.get(str(key))
         if setting is None:
             hint = did_you_mean(str(key), OF_MODEL)
@@ -195,58 +203,58 @@ def _model(given: dict[str, Any], environ: Mapping[str, str], idle: Collection[s
     model = layer.pop("model", None)
     if model is None or "model" in idle:
         return layer
-    if provider not in (None, "anthropic", "openai") and "api_url" not in {*layer, *given}:
+    if provider not in (None, "anthropic", "openai") and "api_url" not in {*layer, *settings}:
         raise ConfigError("run_file_provider", provider=provider)
-    return layer | {"model": model_of_provider(str(model), provider)}
+    return layer | {"model": find_model_name(str(model), provider)}
 
 
-def model_of_provider(model: str, provider: str | None = None) -> str:
-    """The name of a model as Keju knows it: mcpbr's are Anthropic's own, or short names of them."""
-    theirs = provider == "anthropic" or (
+def find_model_name(model: str, provider: str | None = None) -> str:
+    """Return Keju's name of a model. mcpbr uses Anthropic's names and short forms of them."""
+    is_anthropic = provider == "anthropic" or (
         provider is None and (model in SHORT or model.startswith("claude-"))
     )
-    return f"anthropic:{model}" if theirs and not model.startswith("anthropic:") else model
+    return f"anthropic:{model}" if is_anthropic and not model.startswith("anthropic:") else model
 
 
-def _arms(given: dict[str, Any]) -> Layer:
-    """The arms that mcpbr's keys mean: a server and the baseline, or two servers."""
-    servers = {name: given.pop(name, None) for name in SERVERS}
-    compares = given.pop("comparison_mode", False)
-    one, *two = servers.values()
-    if not compares and not any(servers.values()):
+def _read_arms(settings: dict[str, Any]) -> Layer:
+    """Return the arms that mcpbr's keys describe: a server and the baseline, or two servers."""
+    servers = {name: settings.pop(name, None) for name in SERVERS}
+    is_comparison = settings.pop("comparison_mode", False)
+    single_server, *server_pair = servers.values()
+    if not is_comparison and not any(servers.values()):
         return {}
-    if "arms" in given:
+    if "arms" in settings:
         raise ConfigError("run_file_two_forms")
-    if compares and not (all(two) and one is None):
+    if is_comparison and not (all(server_pair) and single_server is None):
         raise ConfigError("run_file_comparison")
-    if not compares and any(two):
+    if not is_comparison and any(server_pair):
         raise ConfigError("run_file_one_server")
     arms = [
-        {"name": WITH_SERVER if not compares else key, "servers": [_named(key, server)]}
+        {"name": WITH_SERVER if not is_comparison else key, "servers": [_check_server(key, server)]}
         for key, server in servers.items()
         if server
     ]
-    return {"arms": arms if compares else [{"name": BASELINE}, *arms]}
+    return {"arms": arms if is_comparison else [{"name": BASELINE}, *arms]}
 
 
-def _named(key: str, server: Any) -> Any:
+def _check_server(key: str, server: Any) -> Any:
     if not isinstance(server, Mapping):
         raise ConfigError("run_file_server", key=key)
-    named = {"name": "mcpbr"} | dict(server)
+    server_settings = {"name": "mcpbr"} | dict(server)
     try:
-        Server(**named)  # what is wrong is said by the file's own key, not by that of an arm
+        Server(**server_settings)  # errors name the file's key, not the key of an arm
     except ConfigError as error:
         raise ConfigError("config_from", origin=key, problem=error) from None
-    return named
+    return server_settings
 
 
-def only_arms(arms: list[Any], *, with_tools: bool) -> list[Any]:
-    """The arms with tools, or those without; where there is none without, a baseline."""
+def filter_arms(arms: list[Any], *, with_tools: bool) -> list[Any]:
+    """Return the arms with tools, or those without (at least a baseline)."""
 
-    def acts(arm: Any) -> bool:
+    def has_tools(arm: Any) -> bool:
         return isinstance(arm, Mapping) and bool(arm.get("servers") or arm.get("tools"))
 
-    kept = [arm for arm in arms if acts(arm) == with_tools]
-    if not kept and with_tools:
+    matching_arms = [arm for arm in arms if has_tools(arm) == with_tools]
+    if not matching_arms and with_tools:
         raise ConfigError("run_no_tools")
-    return kept or [{"name": BASELINE}]
+    return matching_arms or [{"name": BASELINE}]

@@ -1,10 +1,12 @@
-r"""Patterns of users and exam files: regular expressions that take time linear in the text.
+r"""Regular expressions from users and exam files, matched in time linear in the text.
 
-Python's own engine tries one way after the other: ``(a|aa)+$`` on forty letters takes for ever,
-and nobody hears Ctrl-C meanwhile. RE2 follows all ways at once. A pattern is read by Python's
-parser and written down again for RE2, so that ``\d``, ``\w``, ``\s``, ``.`` and ``$`` mean what
-they mean in Python, beyond ASCII too; ``\b`` alone looks at ASCII letters, digits and ``_``. What
-cannot be followed in one pass, such as a backreference, is refused by its name.
+Python's own engine tries alternatives one after the other. ``(a|aa)+$`` on forty letters takes
+practically forever, and Ctrl-C does not work meanwhile. RE2 follows all alternatives at once.
+
+Python's parser reads the pattern, and this module writes it again for RE2. So ``\d``, ``\w``,
+``\s``, ``.`` and ``$`` mean the same as in Python, also beyond ASCII. Only ``\b`` differs: it knows
+ASCII letters, digits and ``_``. Constructs that need more than one pass, such as a backreference,
+are refused by name.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from keju.config.strict import Invalid
 from keju.types import Notice
 
 MOST_MEMORY = 64 << 20
-r"""Bytes for one pattern; a larger one, such as ``(\w{900}){900}``, is refused."""
+r"""The most bytes for one pattern. A larger one, such as ``(\w{900}){900}``, is refused."""
 MOST_WORK = 100_000_000
-"""Matches times characters of the text, about a second: each match may look at all that follows."""
+"""The most matches times characters, about one second of work: each match may scan the whole rest.
+"""
 END = 10_000
-"""Characters at the end of a text that has too many matches for its length."""
+"""Characters at the end of a text that are searched if it has too many matches for its length."""
 
 _REFUSED = {
     "ASSERT": "pattern_lookaround",
@@ -35,7 +38,7 @@ _REFUSED = {
     "POSSESSIVE_REPEAT": "pattern_possessive",
 }
 """Operations of Python's parser that need more than one pass."""
-_PLACES = {
+_POSITIONS = {
     "AT_BEGINNING": (r"\A", "(?m:^)"),
     "AT_BEGINNING_STRING": (r"\A", r"\A"),
     "AT_END": (r"(?:\n?\z)", "(?m:$)"),
@@ -43,7 +46,7 @@ _PLACES = {
     "AT_BOUNDARY": (r"\b", r"\b"),
     "AT_NON_BOUNDARY": (r"\B", r"\B"),
 }
-"""Places in RE2's words, without and with ``(?m)``."""
+"""Positions in RE2's syntax, without and with ``(?m)``."""
 _CATEGORIES = {
     "CATEGORY_DIGIT": r"\d+",
     "CATEGORY_NOT_DIGIT": r"\D+",
@@ -52,14 +55,14 @@ _CATEGORIES = {
     "CATEGORY_WORD": r"\w+",
     "CATEGORY_NOT_WORD": r"\W+",
 }
-"""Runs of a category of characters in Python's words."""
+"""Runs of a category of characters in Python's syntax."""
 
 
 class Pattern:
-    """A pattern that is safe to run on any text."""
+    """A pattern that is safe to use on any text."""
 
     def __init__(self, pattern: str) -> None:
-        """Raise ValueError, in one line, if it is no pattern or cannot be run in linear time."""
+        """Raise ValueError with one line if the pattern is invalid or cannot run in linear time."""
         import re2
 
         try:
@@ -71,7 +74,7 @@ class Pattern:
         options.log_errors, options.max_mem = False, MOST_MEMORY
         fold = "(?i)" if parsed.state.flags & re.IGNORECASE else ""
         try:
-            self._engine = re2.compile(fold + _written(parsed, parsed.state.flags), options)
+            self._engine = re2.compile(fold + _to_re2(parsed, parsed.state.flags), options)
         except re2.error as error:
             problem = error.args[0].decode("utf-8", "replace").partition(":")[0]
             raise Invalid("config_not_pattern", problem=problem) from None
@@ -79,81 +82,84 @@ class Pattern:
             raise Invalid("config_not_pattern", problem=error) from None
         self._group = 1 if self._engine.groups else 0
 
-    def first(self, text: str) -> str:
-        """The first group, or all, of the first match; empty where there is none."""
+    def first_match(self, text: str) -> str:
+        """Return the first group, or else the whole, of the first match; empty without a match."""
         match = self._engine.search(text)
         return (match[self._group] if match is not None else None) or ""
 
-    def every(self, text: str) -> list[str]:
-        """The same of all matches; of too many for the length of the text those near its end."""
-        most = MOST_WORK // (len(text) + 1) + 1
-        matches = list(islice(self._engine.finditer(text), most + 1))
-        if len(matches) > most:
+    def all_matches(self, text: str) -> list[str]:
+        """Return the same for all matches. If there are too many, return those near the end of the
+        text."""
+        match_limit = MOST_WORK // (len(text) + 1) + 1
+        matches = list(islice(self._engine.finditer(text), match_limit + 1))
+        if len(matches) > match_limit:
             matches = list(self._engine.finditer(text[-END:]))
         return [match[self._group] or "" for match in matches]
 
 
-compiled = lru_cache(maxsize=64)(Pattern)
-"""`Pattern`, kept for the next call."""
+compile_pattern = lru_cache(maxsize=64)(Pattern)
+"""`Pattern` with a cache."""
 
 
-def _written(sequence: Any, flags: int) -> str:
-    """A sequence of parsed operations in RE2's words."""
-    return "".join(_operation(str(name), argument, flags) for name, argument in sequence)
+def _to_re2(sequence: Any, flags: int) -> str:
+    """Return a sequence of parsed operations in RE2's syntax."""
+    return "".join(_operation_to_re2(str(name), argument, flags) for name, argument in sequence)
 
 
-def _operation(name: str, argument: Any, flags: int) -> str:
-    """One operation in RE2's words; ``(LITERAL, 97)`` is ``a``."""
+def _operation_to_re2(name: str, argument: Any, flags: int) -> str:
+    """Return one operation in RE2's syntax; ``(LITERAL, 97)`` is ``a``."""
     if name in _REFUSED:
         raise Invalid("config_pattern_construct", construct=Notice(_REFUSED[name]))
     if name == "LITERAL":
-        return _sign(argument)
+        return _escape_character(argument)
     if name == "NOT_LITERAL":
-        return f"[^{_sign(argument)}]"
+        return f"[^{_escape_character(argument)}]"
     if name == "ANY":
         return "(?s:.)" if flags & re.DOTALL else r"[^\n]"
     if name == "IN":
-        return _set(argument, flags)
+        return _set_to_re2(argument, flags)
     if name == "AT":
-        return _PLACES[str(argument)][bool(flags & re.MULTILINE)]
+        return _POSITIONS[str(argument)][bool(flags & re.MULTILINE)]
     if name == "BRANCH":
-        return f"(?:{'|'.join(_written(way, flags) for way in argument[1])})"
+        return f"(?:{'|'.join(_to_re2(branch, flags) for branch in argument[1])})"
     if name == "SUBPATTERN":
         group, added, removed, inner = argument
-        written = _written(inner, (flags | added) & ~removed)
+        expression = _to_re2(inner, (flags | added) & ~removed)
         if (added | removed) & re.IGNORECASE:
-            written = f"(?{'-' * bool(removed & re.IGNORECASE)}i:{written})"
-        return f"({written})" if group else f"(?:{written})"
-    least, most, inner = argument  # MAX_REPEAT, MIN_REPEAT
-    unbounded = most is importlib.import_module("re._constants").MAXREPEAT
-    times = f"{{{least},{'' if unbounded else most}}}" + "?" * (name == "MIN_REPEAT")
-    return f"(?:{_written(inner, flags)}){times}"
+            expression = f"(?{'-' * bool(removed & re.IGNORECASE)}i:{expression})"
+        return f"({expression})" if group else f"(?:{expression})"
+    minimum, maximum, inner = argument  # MAX_REPEAT, MIN_REPEAT
+    unbounded = maximum is importlib.import_module("re._constants").MAXREPEAT
+    times = f"{{{minimum},{'' if unbounded else maximum}}}" + "?" * (name == "MIN_REPEAT")
+    return f"(?:{_to_re2(inner, flags)}){times}"
 
 
-def _set(items: Iterable[tuple[Any, Any]], flags: int) -> str:
-    r"""A set of characters: ``[^\d_]`` is ``[^`` with the ranges of all digits, and ``_]``."""
+def _set_to_re2(elements: Iterable[tuple[Any, Any]], flags: int) -> str:
+    r"""Return a set of characters: ``[^\d_]`` is ``[^``, the ranges of all digits, and ``_]``."""
     negated, members = "", []
-    for name, argument in items:
+    for name, argument in elements:
         if str(name) == "NEGATE":
             negated = "^"
         elif str(name) == "CATEGORY":
-            ranges = _ranges(str(argument), flags & re.ASCII)
-            members += [f"{_sign(first)}-{_sign(last)}" for first, last in ranges]
+            ranges = _category_ranges(str(argument), flags & re.ASCII)
+            members += [
+                f"{_escape_character(start)}-{_escape_character(end)}" for start, end in ranges
+            ]
         elif str(name) == "RANGE":
-            members.append(f"{_sign(argument[0])}-{_sign(argument[1])}")
+            members.append(f"{_escape_character(argument[0])}-{_escape_character(argument[1])}")
         else:
-            members.append(_sign(argument))
+            members.append(_escape_character(argument))
     return f"[{negated}{''.join(members)}]"
 
 
 @cache
-def _ranges(category: str, flags: int) -> list[tuple[int, int]]:
-    """The characters of a category as Python sees it, from first to last: ``(48, 57)``."""
-    every = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
-    runs = re.findall(_CATEGORIES[category], every, flags)
+def _category_ranges(category: str, flags: int) -> list[tuple[int, int]]:
+    """Return the characters of a category in Python's sense, as ranges: ``(48, 57)``."""
+    all_characters = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
+    runs = re.findall(_CATEGORIES[category], all_characters, flags)
     return [(ord(run[0]), ord(run[-1])) for run in runs]
 
 
-def _sign(point: int) -> str:
-    """One character, safe inside and outside of a set."""
+def _escape_character(point: int) -> str:
+    """Return one character, escaped for use inside and outside of a set."""
     return f"\\x{{{point:x}}}"

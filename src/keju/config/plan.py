@@ -1,18 +1,18 @@
-"""A plan: every one of several models sits every one of several exams.
+"""A plan: runs of several models on several exams.
 
-A plan is a task file with `models` in place of `model`. All other settings hold for every pair;
-the entry of a model or an exam says what it has otherwise. The nearer to the command line, the
-stronger: flags, ``-s``, the entry of the model, that of the exam, the environment, the rest of the
-file.
+A plan is a task file with `models` instead of `model`. All other settings hold for every pair. The
+entry of a model or an exam can override them.
 
-    plan: weekly
-    models:
-      - {model: small, api_url: "http://localhost:8000/v1"}
-      - {model: large, api_url: "https://there/v1", api_key_var: THERE_KEY, eval_batch_size: 8}
-    datasets: [bbh, {dataset: mmlu_pro, limit: 20}]
+A source closer to the command line wins. From the strongest: flags, ``-s``, the entry of the model,
+the entry of the exam, the environment, the rest of the file.
 
-A key goes only where it was said: those of the whole plan, and of the environment, to models
-without an address of their own.
+  plan: weekly
+  models:
+    - {model: small, api_url: "http://localhost:8000/v1"}
+    - {model: large, api_url: "https://there/v1", api_key_var: THERE_KEY, eval_batch_size: 8}
+  datasets: [bbh, {dataset: mmlu_pro, limit: 20}]
+
+The keys of the whole plan and of the environment are sent only to models without their own address.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from keju.config.address import parse_address, provider_of
+from keju.config.address import find_provider, parse_address
 from keju.config.endpoints import PLACES
-from keju.config.exams import beside, meant, not_run
+from keju.config.exams import find_in_folder, meant, unknown_exam_error
 from keju.config.load import (
     Layer,
     canonical,
@@ -46,7 +46,7 @@ from keju.errors import ConfigError, did_you_mean
 MODELS: Final = "models"
 """The key that makes a task file a plan."""
 OF_ENTRY: Final = ("name", "run_budget")
-"""Keys of an entry that are no settings of a task."""
+"""Keys of an entry that are not settings of a task."""
 OWN_KEYS: Final = ("plan", MODELS, "run_budget", "api_key_var")
 """Keys of a plan that a task does not have."""
 OF_MODEL: Final = (
@@ -59,33 +59,33 @@ OF_EXAM: Final = (
     "protocol", "reader", "limit", "total", "ids", "sample", "repeats", "rotate_options", "seed",
     "until_ci", "judge",
 )  # fmt: skip
-"""Settings of a task that the entry of an exam may have; all its others are `dataset_args`."""
+"""Settings of a task that the entry of an exam may have. All its other keys are `dataset_args`."""
 CHOICES: Final = ("limit", "total", "ids")
-"""Ways to choose questions, of which a task has one."""
+"""Ways to choose questions. A task uses only one."""
 SECRETS: Final = ("api_key", "headers")
-"""What goes to the plan's own address alone."""
+"""Settings that are sent only to the plan's own address."""
 REFUSED: Final = (
     "model", "run_id", "replace", "failed_of", "until_decided", "use_cache", *PLACES, *SECRETS,
 )  # fmt: skip
-"""Settings that a command cannot give to all runs of a plan at once."""
+"""Settings that a command line cannot give to all runs of a plan."""
 NOWHERE: Final = ("model", "run_id", "replace", "failed_of", "until_decided", "ids", "use_cache")
-"""Settings that a plan has no place for outside its entries."""
+"""Settings that a plan accepts only in its entries."""
 LONGEST_LABEL: Final = 40
 NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_LABEL - 1}}}")
-"""The name of a plan, as a folder has it."""
-_ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
-"""What no name of a folder has: ``/`` and the blanks in ``my model/v2``."""
+"""The name of a plan, which is also the name of a folder."""
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+"""Characters that folder names do not have: ``/`` and the spaces in ``my model/v2``."""
 
 
 class Pair(NamedTuple):
-    """One model and one exam: a run of its own."""
+    """One model and one exam. Each pair is a separate run."""
 
     model: str
     """The name of the model's entry."""
     exam: str
     """The name of the exam's entry."""
     run: str
-    """The id of the run: it depends on the names of the plan and of both entries alone."""
+    """The id of the run. It depends only on the names of the plan and of both entries."""
     config: TaskConfig
 
 
@@ -98,16 +98,16 @@ class PaceLimits(StrictSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanConfig:
-    """All pairs of a plan, and what holds for the whole."""
+    """All pairs of a plan, and the settings of the whole plan."""
 
     name: str
     pairs: tuple[Pair, ...]
     budget: Budget
-    """Over all runs."""
+    """Limits over all runs."""
     pace: PaceLimits
-    """Of each endpoint, over all models there."""
+    """Limits of each endpoint, over all models at this endpoint."""
     own_pace: Mapping[str, PaceLimits]
-    """By model: what its own entry says, over all its runs."""
+    """Limits of each model's own entry, over all its runs."""
     resume: bool = False
 
     @property
@@ -122,7 +122,7 @@ class PlanConfig:
 
     @property
     def task(self) -> TaskConfig:
-        """Settings that all pairs have alike, such as the folder of the runs."""
+        """Settings that are the same for all pairs, such as the folder of the runs."""
         return self.pairs[0].config
 
 
@@ -137,7 +137,7 @@ class Entry(NamedTuple):
 
 
 def is_plan(path: str | Path) -> bool:
-    """Whether a file of settings is a plan; one that cannot be read is refused elsewhere."""
+    """Whether a settings file is a plan. A file that cannot be read is reported elsewhere."""
     try:
         return MODELS in document(Path(path))
     except ConfigError:
@@ -153,180 +153,204 @@ def load_plan(
     exam_name: Callable[[str], str],
     idle: Callable[[object], Collection[str]] = lambda _: (),
 ) -> PlanConfig:
-    """A plan, whole and checked; ConfigError says which entry is wrong.
+    """Load and check a plan; ConfigError names the entry that is wrong.
 
-    `exam_name` gives the name of an exam, whatever it is called in the file. The other parameters
-    are those of `keju.config.load.load`.
+    `exam_name` returns the canonical name of an exam. The other parameters are those of
+    `keju.config.load.load`.
     """
     environ = os.environ if environ is None else environ
     content = dict(source) if isinstance(source, Mapping) else document(Path(source))
-    above = merge(from_overrides(overrides), canonical(flags or {}))
-    if refused := next((key for key in REFUSED if key in above), None):
+    command_line = merge(from_overrides(overrides), canonical(flags or {}))
+    if refused := next((key for key in REFUSED if key in command_line), None):
         raise ConfigError("plan_flag", name=refused, flag=refused.replace("_", "-"))
-    own = {key: content.pop(key) for key in OWN_KEYS if key in content}
-    listed = content.pop("datasets", None)
+    plan_settings = {key: content.pop(key) for key in OWN_KEYS if key in content}
+    listed_exams = content.pop("datasets", None)
     common = canonical(content, "" if isinstance(source, Mapping) else str(source))
     if not isinstance(source, Mapping):
         common = with_neighbours(common, Path(source).parent)
-        listed = _with_neighbours(listed, Path(source).parent)
+        listed_exams = _resolve_exam_paths(listed_exams, Path(source).parent)
     if refused := next((key for key in NOWHERE if key in common), None):
         raise ConfigError("plan_setting", name=refused)
-    around = from_environment(environ)
-    exams = _exams(listed, above.pop("datasets", around.get("datasets")), exam_name)
+    environment_settings = from_environment(environ)
+    exams = _read_exams(
+        listed_exams, command_line.pop("datasets", environment_settings.get("datasets")), exam_name
+    )
     common["dataset_args"] = _args_by_exam(common, exams)
-    models, name = _models(own[MODELS], environ), _plan_name(own.get("plan"), source)
-    budget = {**common.pop("budget", {}), **above.pop("budget", {})}
-    common["run_budget"] = own.get("run_budget") or {}
-    if own.get("api_key_var") is not None:
-        common["api_key"] = _key(own["api_key_var"], environ, "api_key_var")
+    models, name = (
+        _read_models(plan_settings[MODELS], environ),
+        _plan_name(plan_settings.get("plan"), source),
+    )
+    budget = {**common.pop("budget", {}), **command_line.pop("budget", {})}
+    common["run_budget"] = plan_settings.get("run_budget") or {}
+    if plan_settings.get("api_key_var") is not None:
+        common["api_key"] = _read_key(plan_settings["api_key_var"], environ, "api_key_var")
     pairs = [
         Pair(
             model.label,
             exam.label,
             f"{name}--{_slug(model.label)}--{_slug(exam.label)}",
-            _task(common, model, exam, above, environ, idle),
+            _make_task(common, model, exam, command_line, environ, idle),
         )
         for model in models
         for exam in exams
     ]
-    _refuse_twice(MODELS, [_slug(model.label) for model in models])
-    _refuse_twice("datasets", [_slug(exam.label) for exam in exams])
+    _refuse_repeated(MODELS, [_slug(model.label) for model in models])
+    _refuse_repeated("datasets", [_slug(exam.label) for exam in exams])
     pairs = [
         pair._replace(config=pair.config.model_copy(update={"run_id": pair.run})) for pair in pairs
     ]
     return PlanConfig(
         name=name,
         pairs=tuple(pairs),
-        budget=_checked_budget(budget, pairs),
-        pace=_pace(around | common | above),
-        own_pace={model.label: _pace(model.layer) for model in models},
+        budget=_check_budget(budget, pairs),
+        pace=_pace_limits(environment_settings | common | command_line),
+        own_pace={model.label: _pace_limits(model.layer) for model in models},
         resume=pairs[0].config.resume,
     )
 
 
-def _pace(layer: Mapping[str, Any]) -> PaceLimits:
+def _pace_limits(layer: Mapping[str, Any]) -> PaceLimits:
     return PaceLimits(**{key: layer[key] for key in PaceLimits.model_fields if key in layer})
 
 
-def _plan_name(given: Any, source: str | Path | Mapping[str, Any]) -> str:
-    """What a plan is called: as it says itself, or as its file."""
-    if given is None:
-        given = "plan" if isinstance(source, Mapping) else _slug(Path(source).stem)
-    if not isinstance(given, str) or NAME.fullmatch(given) is None:
+def _plan_name(name: Any, source: str | Path | Mapping[str, Any]) -> str:
+    """Return the name of a plan: its own, or that of its file."""
+    if name is None:
+        name = "plan" if isinstance(source, Mapping) else _slug(Path(source).stem)
+    if not isinstance(name, str) or NAME.fullmatch(name) is None:
         raise ConfigError("plan_name", longest=LONGEST_LABEL)
-    return given
+    return name
 
 
-def _models(listed: Any, environ: Mapping[str, str]) -> list[Entry]:
-    """The models: a name, or a mapping of settings."""
-    if not isinstance(listed, list) or not listed:
+def _read_models(entries_in_file: Any, environ: Mapping[str, str]) -> list[Entry]:
+    """Return the models of a plan. Each is a name or a mapping of settings."""
+    if not isinstance(entries_in_file, list) or not entries_in_file:
         raise ConfigError("plan_list", name=MODELS)
     entries = []
-    for place, each in enumerate(listed):
-        given = {"model": each} if isinstance(each, str) else each
+    for place, entry in enumerate(entries_in_file):
+        settings = {"model": entry} if isinstance(entry, str) else entry
         where = f"{MODELS}.{place}"
-        if not isinstance(given, dict) or not isinstance(given.get("model"), str):
+        if not isinstance(settings, dict) or not isinstance(settings.get("model"), str):
             raise ConfigError("plan_entry_form", where=where, name="model")
-        own = {key: given[key] for key in (*OF_ENTRY, "api_key_var") if key in given}
-        rest = {key: value for key, value in given.items() if key not in own}
-        layer = canonical(rest, where)
+        entry_options = {
+            key: settings[key] for key in (*OF_ENTRY, "api_key_var") if key in settings
+        }
+        task_settings = {key: value for key, value in settings.items() if key not in entry_options}
+        layer = canonical(task_settings, where)
         for key in layer:
             if key not in OF_MODEL:
                 hint = did_you_mean(key, [*OF_MODEL, *OF_ENTRY, "api_key_var"])
                 raise ConfigError("plan_entry_setting", where=where, name=key, hint=hint)
-        if own.get("api_key_var") is not None:
-            layer["api_key"] = _key(own["api_key_var"], environ, f"{where}.api_key_var")
-        label = str(own.get("name") or given["model"])
-        entries.append(Entry(label, given["model"], layer, own.get("run_budget") or {}))
+        if entry_options.get("api_key_var") is not None:
+            layer["api_key"] = _read_key(
+                entry_options["api_key_var"], environ, f"{where}.api_key_var"
+            )
+        label = str(entry_options.get("name") or settings["model"])
+        entries.append(
+            Entry(label, settings["model"], layer, entry_options.get("run_budget") or {})
+        )
     return entries
 
 
-def _key(variable: object, environ: Mapping[str, str], where: str) -> str:
-    """The key in the variable that an entry names."""
+def _read_key(variable: object, environ: Mapping[str, str], where: str) -> str:
+    """Return the key in the variable that an entry names."""
     name = variable_name(str(variable), where)
     if not (key := environ.get(name)):
         raise ConfigError("plan_no_key", where=where, variable=name)
     return key
 
 
-def _with_neighbours(listed: Any, folder: Path) -> Any:
-    """The list of exams with those that are found in `folder` and not in the current one."""
+def _resolve_exam_paths(exams: Any, folder: Path) -> Any:
+    """Return the list of exams, resolved against `folder` if they are not in the current one."""
 
-    def found(entry: Any) -> Any:
+    def resolve_entry(entry: Any) -> Any:
         if isinstance(entry, str):
-            return beside(entry, folder)
+            return find_in_folder(entry, folder)
         if isinstance(entry, dict) and isinstance(entry.get("dataset"), str):
-            return entry | {"dataset": beside(entry["dataset"], folder)}
+            return entry | {"dataset": find_in_folder(entry["dataset"], folder)}
         return entry
 
-    return [found(entry) for entry in listed] if isinstance(listed, list) else listed
+    return [resolve_entry(entry) for entry in exams] if isinstance(exams, list) else exams
 
 
-def _exams(listed: Any, named: Any, exam_name: Callable[[str], str]) -> list[Entry]:
-    """The exams: a name, or a mapping of settings; of these the `named` ones where any are."""
-    if not isinstance(listed, list | None) or not (listed or named):
+def _read_exams(
+    entries_in_file: Any, requested_exams: Any, exam_name: Callable[[str], str]
+) -> list[Entry]:
+    """Return the exams: a name or a mapping of settings each.
+
+    If exams are requested by name, only these are returned.
+    """
+    if not isinstance(entries_in_file, list | None) or not (entries_in_file or requested_exams):
         raise ConfigError("plan_list", name="datasets")
     entries: list[Entry] = []
-    for place, each in enumerate(listed or []):
-        given = {"dataset": each} if isinstance(each, str) else each
+    for place, entry in enumerate(entries_in_file or []):
+        settings = {"dataset": entry} if isinstance(entry, str) else entry
         where = f"datasets.{place}"
-        if not isinstance(given, dict) or not isinstance(given.get("dataset"), str):
+        if not isinstance(settings, dict) or not isinstance(settings.get("dataset"), str):
             raise ConfigError("plan_entry_form", where=where, name="dataset")
-        target = given["dataset"]
-        own = {key: given[key] for key in (*OF_ENTRY, "dataset") if key in given}
-        spelled = {str(k).replace("-", "_"): v for k, v in given.items() if k not in own}
+        target = settings["dataset"]
+        entry_options = {key: settings[key] for key in (*OF_ENTRY, "dataset") if key in settings}
+        spelled = {
+            str(k).replace("-", "_"): v for k, v in settings.items() if k not in entry_options
+        }
         layer = {key: value for key, value in spelled.items() if key in OF_EXAM}
         args = {key: value for key, value in spelled.items() if key not in OF_EXAM}
         layer |= {"dataset_args": {target: args}} if args else {}
-        label = str(own.get("name") or exam_name(target))
-        entries.append(Entry(label, target, layer, own.get("run_budget") or {}))
-    if named is None:
+        label = str(entry_options.get("name") or exam_name(target))
+        entries.append(Entry(label, target, layer, entry_options.get("run_budget") or {}))
+    if requested_exams is None:
         return entries
-    chosen = []
-    for name in [named] if isinstance(named, str) else named:
-        target = meant(name, [each.target for each in entries])
-        found = [each for each in entries if name == each.label or each.target == target]
-        chosen += found or [Entry(exam_name(name), name, {}, {})]
-    return chosen
+    requested_entries = []
+    for name in [requested_exams] if isinstance(requested_exams, str) else requested_exams:
+        target = meant(name, [exam.target for exam in entries])
+        matches = [exam for exam in entries if name == exam.label or exam.target == target]
+        requested_entries += matches or [Entry(exam_name(name), name, {}, {})]
+    return requested_entries
 
 
-def _task(
+def _make_task(
     common: Layer,
     model: Entry,
     exam: Entry,
-    above: Layer,
+    command_line: Layer,
     environ: Mapping[str, str],
     idle: Callable[[object], Collection[str]],
 ) -> TaskConfig:
-    """The settings of one pair."""
-    own_place = any(place in model.layer for place in PLACES)
-    below = {key: value for key, value in common.items() if key not in (*OWN_KEYS, "dataset_args")}
-    if own_place:
-        below = {key: value for key, value in below.items() if key not in (*SECRETS, *PLACES)}
+    """Return the settings of one pair."""
+    has_address = any(place in model.layer for place in PLACES)
+    shared_settings = {
+        key: value for key, value in common.items() if key not in (*OWN_KEYS, "dataset_args")
+    }
+    if has_address:
+        shared_settings = {
+            key: value for key, value in shared_settings.items() if key not in (*SECRETS, *PLACES)
+        }
     args = common.get("dataset_args", {}).get(exam.target)
-    below |= {"dataset_args": {exam.target: args}} if args else {}
+    shared_settings |= {"dataset_args": {exam.target: args}} if args else {}
     if any(choice in exam.layer for choice in CHOICES):
-        below = {key: value for key, value in below.items() if key not in CHOICES}
+        shared_settings = {
+            key: value for key, value in shared_settings.items() if key not in CHOICES
+        }
         environ = {k: v for k, v in environ.items() if k not in ("KEJU_LIMIT", "KEJU_TOTAL")}
     entry = merge(merge(exam.layer, model.layer), {"model": model.target})
     budget = merge(merge(common["run_budget"], exam.run_budget), model.run_budget)
     entry |= {"datasets": [exam.target], **({"budget": budget} if budget else {})}
-    if any(choice in above for choice in CHOICES):
-        below, entry = (
+    if any(choice in command_line for choice in CHOICES):
+        shared_settings, entry = (
             {key: value for key, value in layer.items() if key not in CHOICES}
-            for layer in (below, entry)
+            for layer in (shared_settings, entry)
         )
-    if own_place:
+    if has_address:
         environ = _without_keys(model, environ)
     try:
-        # What is common to all models is left out where one has no use for it. `model_args` are
-        # not, since that may be so for every model of the plan: they are refused.
+        # Shared settings that a model does not use are left out. `model_args` are kept and refused
+        # later, because no model of the plan may use them.
         config = load(
             "",
-            flags=merge(entry, above),
+            flags=merge(entry, command_line),
             environ=environ,
-            idle=lambda each: [name for name in idle(each) if name != "model_args"],
-            read=lambda _: below,
+            idle=lambda model_name: [name for name in idle(model_name) if name != "model_args"],
+            read_config=lambda _: shared_settings,
         )
         if config.serve is not None:
             raise ConfigError("serve_not_in_plans")
@@ -336,12 +360,12 @@ def _task(
 
 
 def _without_keys(model: Entry, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a model with an address of its own: no key that is of another host."""
-    provider = provider_of(model.target)
+    """Return the environment for a model with its own address, without keys of other hosts."""
+    provider = find_provider(model.target)
     address = model.layer.get("api_url")
-    theirs = isinstance(address, str) and _host(address) == _host(provider.home)
+    is_provider_host = isinstance(address, str) and _host(address) == _host(provider.home)
     hidden = {provider.url_variable, "KEJU_API_URL", "KEJU_API_KEY"}
-    hidden |= set() if theirs else {provider.key_variable}
+    hidden |= set() if is_provider_host else {provider.key_variable}
     return {name: value for name, value in environ.items() if name not in hidden}
 
 
@@ -350,25 +374,25 @@ def _host(address: str) -> str | None:
 
 
 def _args_by_exam(common: Layer, exams: Sequence[Entry]) -> dict[str, Layer]:
-    """The settings in `dataset_args` by the exams as they are sat; ConfigError where one is not."""
+    """Return `dataset_args` by exam; ConfigError if a name is not one of the plan's exams."""
     names = [exam.target for exam in exams]
     by_exam: dict[str, Layer] = {}
     for name, args in common.get("dataset_args", {}).items():
         if (exam := meant(name, names)) is None:
-            raise not_run(name, names)
+            raise unknown_exam_error(name, names)
         by_exam[exam] = by_exam.get(exam, {}) | (args or {})
     return by_exam
 
 
-def _refuse_twice(setting: str, names: Sequence[str]) -> None:
-    """ConfigError where two entries would have one folder."""
+def _refuse_repeated(setting: str, names: Sequence[str]) -> None:
+    """Raise ConfigError if two entries would use the same folder."""
     folded = Counter(name.casefold() for name in names)
-    if twice := next((name for name in names if folded[name.casefold()] > 1), None):
-        raise ConfigError("plan_twice", setting=setting, name=twice)
+    if repeated_name := next((name for name in names if folded[name.casefold()] > 1), None):
+        raise ConfigError("plan_twice", setting=setting, name=repeated_name)
 
 
-def _checked_budget(given: Layer, pairs: Sequence[Pair]) -> Budget:
-    budget = Budget(**given)
+def _check_budget(settings: Layer, pairs: Sequence[Pair]) -> Budget:
+    budget = Budget(**settings)
     for pair in pairs:
         if budget.cost is not None and pair.config.price is None:
             raise ConfigError("config_cost_without_price", path=f"budget.cost ({pair.model})")
@@ -376,8 +400,8 @@ def _checked_budget(given: Layer, pairs: Sequence[Pair]) -> Budget:
 
 
 def _slug(label: str) -> str:
-    """A name that a folder can have; one that is long keeps its beginning and a digest."""
-    slug = _ODD.sub("-", label).strip("-.") or "x"
+    """Return a folder name for a label. A long label keeps its beginning and gets a digest."""
+    slug = _UNSAFE.sub("-", label).strip("-.") or "x"
     if len(slug) <= LONGEST_LABEL:
         return slug
     digest = hashlib.blake2b(label.encode(), digest_size=4).hexdigest()

@@ -1,4 +1,4 @@
-"""The command of a server that Keju starts: what it must hold, and how it is stored."""
+"""The command of a server that Keju starts: its required parts, and how it is stored."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from keju.config.strict import Invalid
 
 PORT = "{port}"
-"""Stands for the port at which the server is to listen."""
+"""A placeholder for the port at which the server listens."""
 HIDDEN = "***"
 
 # ``--api-key`` and ``HF_TOKEN``, not ``--tokenizer`` or ``--max-num-batched-tokens``
 _KEY = re.compile(r"(^|[-_])(api-?key|key|token|secret|passw(or)?d|credentials?)$", re.IGNORECASE)
-# ``${HF_TOKEN}``: a variable is stored by its name
+# ``${HF_TOKEN}``: variables are stored by name
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
 
 
-def words_of(command: str) -> list[str]:
-    """The words of a command, as a shell splits them; Invalid where it cannot be one."""
+def split_command(command: str) -> list[str]:
+    """Return the words of a command, split as in a shell; raise Invalid if it is not a command."""
     try:
         words = shlex.split(command)
     except ValueError:  # a quote that is not closed
@@ -29,24 +29,28 @@ def words_of(command: str) -> list[str]:
     return words
 
 
-def shown_command(command: str) -> str:
-    """A command without the keys in it; one that is named by a variable stays.
+def redact_command(command: str) -> str:
+    """Return a command with its keys hidden. References to variables stay.
 
-    ``serve --api-key sk-1 --hf-token ${HF}``: ``serve --api-key '***' --hf-token '${HF}'``.
+    ``serve --api-key sk-1 --hf-token ${HF}`` gives ``serve --api-key '***' --hf-token '${HF}'``.
     """
-    words, shown = shlex.split(command), [*_without_keys(shlex.split(command))]
-    return command if words == shown else shlex.join(shown)
+    words, redacted_words = shlex.split(command), [*_without_keys(shlex.split(command))]
+    return command if words == redacted_words else shlex.join(redacted_words)
 
 
-def without_keys(words: list[str]) -> list[str]:
+def hide_keys(words: list[str]) -> list[str]:
     """Return the words of a command with its keys hidden."""
     return [*_without_keys(words)]
 
 
-def keys_in(words: list[str]) -> list[str]:
+def find_keys(words: list[str]) -> list[str]:
     """Return the keys among the words of a command."""
     pairs = zip(words, _without_keys(words), strict=True)
-    return [word.removeprefix(shown.removesuffix(HIDDEN)) for word, shown in pairs if word != shown]
+    return [
+        word.removeprefix(redacted_word.removesuffix(HIDDEN))
+        for word, redacted_word in pairs
+        if word != redacted_word
+    ]
 
 
 def _without_keys(words: list[str]) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Settings that refuse what they cannot carry out, and reading what people type: config files, JSON
-flags, single values.
+"""Settings that refuse invalid values, and readers for what people type: config files, JSON flags
+and single values.
 
-What is wrong is told in one line that names the place: the whole path of the key, the file and the
-line, or the flag and the character. Values are never echoed, since they may hold secrets.
+An error is one line that names the place: the full path of the key, the file and line, or the flag
+and character. Errors never repeat values, because they may be secrets.
 """
 
 from __future__ import annotations
@@ -33,37 +33,38 @@ from keju.errors import ConfigError, Hint, Notice, did_you_mean, near_hint, quot
 from keju.messages import Language, catalogue, first_of, text_of
 
 LARGEST: Final = 2**53
-"""Beyond it a JSON number is no longer exact."""
+"""Larger JSON numbers are not exact."""
 LONGEST: Final = 1e9
-"""Seconds, some 30 years: what a clock can still be set to."""
+"""The longest time in seconds, about 30 years: clocks cannot be set further."""
 
 MOST_LEVELS = 100
-"""How deep a setting may be nested: what refers to itself has no bottom."""
+"""The deepest nesting of a setting. A value that contains itself would have no end."""
 _HALF = re.compile("[\ud800-\udfff]")
 
 Whole = Annotated[int, Field(gt=0, le=LARGEST)]
 Count = Annotated[int, Field(gt=0, le=100_000)]
-"""Of what is done at once or again and again, and takes memory."""
+"""The number of things that run at the same time, or repeatedly, and use memory."""
 Seconds = Annotated[float, Field(gt=0, le=LONGEST)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Rate = Annotated[float, Field(ge=0.001)]
-"""A minute; less than two a day is a slip of the pen."""
+"""A rate per minute. Less than two a day is a typo."""
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
-"""Several texts; one alone need not stand in a list."""
+"""Several texts, or one text without a list."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The name of an environment variable."""
 
 
 def variable_name(value: str, setting: str) -> str:
-    """`value` if it can name a variable; the refusal does not repeat it, as it may be a key."""
+    """Return `value` if it names a variable. The error does not repeat it: it may be a key."""
     if VARIABLE.fullmatch(value) is None:
         raise ConfigError("config_not_variable", path=setting)
     return value
 
 
 class Invalid(ValueError):
-    """Why a validator refuses a value, as a code of the catalogues; pydantic adds the place."""
+    """The reason why a validator refuses a value, as a code of the catalogues; pydantic adds the
+    place."""
 
     def __init__(self, code: str, /, **values: Any) -> None:
         super().__init__(text_of(code, values))
@@ -71,12 +72,13 @@ class Invalid(ValueError):
         self.values = values
 
     def text(self, language: Language = "en") -> str:
-        """The reason in a language."""
+        """Return the reason in a language."""
         return text_of(self.code, self.values, language)
 
 
 class StrictSettings(BaseModel):
-    """Unknown keys are refused with the nearest valid name; numbers are finite, and numbers."""
+    """Settings that refuse unknown keys with the nearest valid name, and numbers that are not
+    finite."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False
@@ -86,9 +88,9 @@ class StrictSettings(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise explain(error, type(self)) from None
+            raise explain_error(error, type(self)) from None
 
-    # Settings inside settings are then checked by pydantic itself, which knows their whole path.
+    # With this mark, pydantic checks nested settings itself and knows their full path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @model_validator(mode="before")
@@ -102,52 +104,52 @@ class StrictSettings(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _numbers(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse yes and no where a number is meant, and what no JSON or no path can hold."""
+        """Refuse booleans as numbers, and values that JSON or paths cannot hold."""
         annotation = cls.model_fields[info.field_name or ""].annotation
-        kinds = set(alternatives(annotation))
+        kinds = set(union_members(annotation))
         if isinstance(value, bool) and bool not in kinds and kinds & {int, float}:
             raise Invalid("config_not_number", value=str(value).lower())
-        if model_of(annotation) is None:
-            for path in _places(value, _is_unusable):
+        if find_settings_class(annotation) is None:
+            for path in _find_wrong_places(value, _is_unusable):
                 raise Invalid("config_unusable_text", inside=path)
-        if isinstance(value, dict | list) and model_of(annotation) is None:
-            for path in _places(value, _is_infinite):
+        if isinstance(value, dict | list) and find_settings_class(annotation) is None:
+            for path in _find_wrong_places(value, _is_infinite):
                 raise Invalid("config_not_finite", inside=path)
         return value
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
-    """Pydantic's report as one line that says what to change; `path` says where."""
-    first = error.errors(include_url=False)[0]
-    cause = first.get("ctx", {}).get("error")
+def explain_error(error: ValidationError, model: type[BaseModel]) -> ConfigError:
+    """Return pydantic's report as one line that says what to change; `path` is the place."""
+    first_error = error.errors(include_url=False)[0]
+    cause = first_error.get("ctx", {}).get("error")
     inside = cause.values.get("inside", ()) if isinstance(cause, Invalid) else ()
-    path = ".".join(str(part) for part in (*first["loc"], *inside))
-    more = _others(error, model)
-    if first["type"] == "extra_forbidden":
-        *parents, key = first["loc"]
-        for part in parents:  # the model that has no such key
+    path = ".".join(str(part) for part in (*first_error["loc"], *inside))
+    other_errors = _describe_other_errors(error, model)
+    if first_error["type"] == "extra_forbidden":
+        *parents, key = first_error["loc"]
+        for part in parents:  # find the model that lacks this key
             field = model.model_fields.get(str(part))
-            model = (model_of(field.annotation) if field else None) or model
+            model = (find_settings_class(field.annotation) if field else None) or model
         hint = did_you_mean(str(key), model.model_fields)
-        return ConfigError("config_unknown_key", origin="", path=path, hint=hint, more=more)
-    if first["type"] == "missing":
-        return ConfigError("config_required", path=path, more=more)
+        return ConfigError("config_unknown_key", origin="", path=path, hint=hint, more=other_errors)
+    if first_error["type"] == "missing":
+        return ConfigError("config_required", path=path, more=other_errors)
     problem: Any = cause
-    if first["type"] == "literal_error":
-        problem = Invalid("config_not_one_of", **_choices(first))
-    elif first["type"] == "list_type":
+    if first_error["type"] == "literal_error":
+        problem = Invalid("config_not_one_of", **_describe_choices(first_error))
+    elif first_error["type"] == "list_type":
         problem = Invalid("config_not_a_list")
-    elif first["type"] in NO_MAPPING:
-        problem = _mapping_wanted(first, model)
+    elif first_error["type"] in NO_MAPPING:
+        problem = _describe_mapping_form(first_error, model)
     elif not isinstance(cause, Invalid):
-        message = str(cause) if first["type"] == "value_error" else first["msg"]
-        problem = as_code(first, message)
+        message = str(cause) if first_error["type"] == "value_error" else first_error["msg"]
+        problem = translate_report(first_error, message)
     code = "config_invalid" if path else "config_invalid_whole"
-    return ConfigError(code, path=path, problem=problem, more=more)
+    return ConfigError(code, path=path, problem=problem, more=other_errors)
 
 
-def as_code(report: Mapping[str, Any], message: str) -> Invalid | str:
-    """What pydantic says, as a code of the catalogues where one says the same in English."""
+def translate_report(report: Mapping[str, Any], message: str) -> Invalid | str:
+    """Return pydantic's message as a code of the catalogues if a code has the same English text."""
     message = message[:1].lower() + message[1:]
     limits = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
@@ -157,9 +159,9 @@ def as_code(report: Mapping[str, Any], message: str) -> Invalid | str:
         return Invalid(form[0], most=form[1])
     code = f"config_{report['type']}"
     if code in catalogue("en"):
-        told = Invalid(code, **limits)
-        if str(told) == message:
-            return told
+        refusal = Invalid(code, **limits)
+        if str(refusal) == message:
+            return refusal
     return message
 
 
@@ -170,58 +172,60 @@ _FORMS: Final[dict[str, tuple[str, int]]] = {
     r"^[^\x00-\x1f\x7f]{1,64}$": ("config_form_text", 64),
     r"^(auto|local|[^\s:/]+:\d{1,5})$": ("config_form_address", 0),
 }
-"""The patterns of settings: how each is said in words, and the most characters."""
+"""The patterns of settings, each with the code of its description and its most characters."""
 NO_MAPPING = ("model_type", "dict_type", "mapping_type", "model_attributes_type")
-"""What pydantic calls a value that should have keys."""
+"""pydantic's names for a value that should be a mapping."""
 
 
-def _mapping_wanted(report: Mapping[str, Any], model: type[BaseModel]) -> Invalid:
-    """The form in which a setting with keys is written, with the key that the user may mean.
+def _describe_mapping_form(report: Mapping[str, Any], model: type[BaseModel]) -> Invalid:
+    """Return the form of a setting with keys, with the key that the user may mean.
 
-    Nothing else of the value is said: it may be a secret.
+    The rest of the value is not repeated: it may be a secret.
     """
     place, inside = report["loc"], model
     for part in place:
         field = inside.model_fields.get(str(part))
-        inside = (model_of(field.annotation) if field else None) or BaseModel
-    known = list(inside.model_fields)
-    given = report["input"] if isinstance(report["input"], str) else ""
-    pair = _PAIR.match(given)
-    meant = pair[1].replace("-", "_") if pair else ""
-    key = meant if meant in known else next(iter(known), "KEY")
+        inside = (find_settings_class(field.annotation) if field else None) or BaseModel
+    setting_names = list(inside.model_fields)
+    typed_text = report["input"] if isinstance(report["input"], str) else ""
+    pair = _PAIR.match(typed_text)
+    typed_key = pair[1].replace("-", "_") if pair else ""
+    key = typed_key if typed_key in setting_names else next(iter(setting_names), "KEY")
     if not place or not all(isinstance(part, str) for part in place):
         return Invalid("config_not_a_mapping", key=key)
     return Invalid("config_not_a_mapping_at", key=key, path=".".join(place))
 
 
-def _choices(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What pydantic says of a value that is none of several, and the one that is near it."""
+def _describe_choices(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the valid choices from pydantic's report, and the one nearest to the value."""
     expected = report["ctx"]["expected"]
-    given = report["input"] if isinstance(report["input"], str) else ""
+    typed_text = report["input"] if isinstance(report["input"], str) else ""
     valid = re.findall(r"'([^']*)'", expected)  # `'auto', 'chat' or 'completions'`
-    return {"choices": quoted(valid), "hint": near_hint(given, valid)}
+    return {"choices": quoted(valid), "hint": near_hint(typed_text, valid)}
 
 
-_OTHERS = 3
-"""Settings that are named beside the first one that is wrong."""
+_LISTED_ERRORS = 3
+"""The most further settings that are named after the first wrong one."""
 
 
-def _others(error: ValidationError, model: type[BaseModel]) -> Notice | str:
-    """What else is wrong: the names of the other settings, as many as a line has room for."""
-    found = error.errors(include_url=False)
-    places = [_setting_at(each["loc"], model) for each in found]
+def _describe_other_errors(error: ValidationError, model: type[BaseModel]) -> Notice | str:
+    """Return a note with the names of the other wrong settings, as many as fit on a line."""
+    reports = error.errors(include_url=False)
+    places = [_setting_at(report["loc"], model) for report in reports]
     names = [name for name in dict.fromkeys(places) if name and name != places[0]]
     if not names:
         return ""
-    shown = list(first_of(names, _OTHERS))
-    if len(shown) < len(names):
-        return Notice("config_others_more", {"names": shown, "more": len(names) - len(shown)})
-    missing = all(each["type"] == "missing" for each in found)
-    return Notice("config_others_missing" if missing else "config_others", {"names": shown})
+    listed_names = list(first_of(names, _LISTED_ERRORS))
+    if len(listed_names) < len(names):
+        return Notice(
+            "config_others_more", {"names": listed_names, "more": len(names) - len(listed_names)}
+        )
+    missing = all(report["type"] == "missing" for report in reports)
+    return Notice("config_others_missing" if missing else "config_others", {"names": listed_names})
 
 
 def _setting_at(place: Sequence[int | str], model: type[BaseModel]) -> str:
-    """The setting that is complained about: ``limit.int`` and ``limit.float`` are ``limit``."""
+    """Return the setting of an error: ``limit.int`` and ``limit.float`` are ``limit``."""
     parts: list[str] = []
     inside: type[BaseModel] | None = model
     for part in place:
@@ -230,13 +234,13 @@ def _setting_at(place: Sequence[int | str], model: type[BaseModel]) -> str:
         parts.append(str(part))
         if isinstance(part, str):
             field = inside.model_fields.get(part)
-            inside = model_of(field.annotation) if field else None
+            inside = find_settings_class(field.annotation) if field else None
     return ".".join(parts)
 
 
-def model_of(annotation: Any) -> type[BaseModel] | None:
-    """The settings that a field of this type holds, alone or in a list, if it holds settings."""
-    for candidate in alternatives(annotation):
+def find_settings_class(annotation: Any) -> type[BaseModel] | None:
+    """Return the settings class that a field holds, alone or in a list; None if it holds none."""
+    for candidate in union_members(annotation):
         if get_origin(candidate) is list:
             (candidate,) = get_args(candidate)
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
@@ -244,13 +248,13 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def alternatives(annotation: Any) -> Iterator[Any]:
-    """The types that a union allows, without what is said about them."""
+def union_members(annotation: Any) -> Iterator[Any]:
+    """Yield the types of a union, without their annotations."""
     if get_origin(annotation) is Annotated:
-        yield from alternatives(get_args(annotation)[0])
+        yield from union_members(get_args(annotation)[0])
     elif get_origin(annotation) in (Union, types.UnionType):
         for part in get_args(annotation):
-            yield from alternatives(part)
+            yield from union_members(part)
     else:
         yield annotation
 
@@ -260,24 +264,24 @@ def _is_infinite(value: Any) -> bool:
 
 
 def _is_unusable(value: Any) -> bool:
-    """Whether a text holds a NUL or half a character (a lone surrogate)."""
+    """Whether a text contains a NUL or half a character (a lone surrogate)."""
     return isinstance(value, str) and ("\0" in value or _HALF.search(value) is not None)
 
 
-def _places(
-    value: Any, wrong: Callable[[Any], bool], levels: int = MOST_LEVELS
+def _find_wrong_places(
+    value: Any, is_wrong: Callable[[Any], bool], levels: int = MOST_LEVELS
 ) -> Iterator[tuple[str, ...]]:
-    """Where inside `value` there is something wrong, keys included."""
+    """Yield the paths inside `value` where something is wrong, including keys."""
     if not levels:
         raise Invalid("config_nested_too_deep", levels=MOST_LEVELS)
-    if wrong(value):
+    if is_wrong(value):
         yield ()
     if isinstance(value, list | tuple):
         value = dict(enumerate(value))
-    for key, item in value.items() if isinstance(value, dict) else ():
-        if wrong(key):
+    for key, element in value.items() if isinstance(value, dict) else ():
+        if is_wrong(key):
             yield ()
-        yield from ((str(key), *path) for path in _places(item, wrong, levels - 1))
+        yield from ((str(key), *path) for path in _find_wrong_places(element, is_wrong, levels - 1))
 
 
 _PAIR = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=(.*)", re.DOTALL)
@@ -288,7 +292,7 @@ _KINDS = {list: "list", str: "text", bool: "truth value", int: "number", float: 
 
 
 def document(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML or JSON file."""
+    """Return the mapping in a YAML or JSON file."""
     try:
         text = read_text(path)
     except OSError as error:
@@ -306,12 +310,12 @@ def document(path: Path) -> dict[str, Any]:
             ) from None
         except RecursionError:
             raise ConfigError("config_too_deep", path=path) from None
-        except ValueError:  # a number of more digits than Python reads
+        except ValueError:  # a number with more digits than Python reads
             raise ConfigError("config_number_too_long", where=path) from None
-        # JSON allows repeated keys; YAML refuses them and names the line.
-        scalar(text.replace("\t", " "), str(path))
+        # JSON allows repeated keys. YAML refuses them and names the line.
+        parse_yaml(text.replace("\t", " "), str(path))
     else:
-        loaded = scalar(text, str(path))
+        loaded = parse_yaml(text, str(path))
     if loaded is None:
         raise ConfigError("config_empty", path=path)
     if not isinstance(loaded, dict):
@@ -320,30 +324,32 @@ def document(path: Path) -> dict[str, Any]:
     return loaded
 
 
-def mapping(text: str, flag: str, *, plain: bool = False) -> dict[str, Any]:
-    """The mapping in a flag: a JSON object, or ``key=value,key.sub=value``.
+def parse_mapping(text: str, flag: str, *, plain: bool = False) -> dict[str, Any]:
+    """Return the mapping in a flag: a JSON object, or ``key=value,key.sub=value``.
 
-    With `plain` the values of the short form stay texts; otherwise they are read as in YAML.
+    With `plain`, values of the short form stay texts. Otherwise they are parsed as YAML.
     """
     if not text.lstrip().startswith(("{", "[", '"')) and "=" in text:
-        return _pairs(text, flag, plain=plain)
-    value = _json(text, flag)
+        return _parse_pairs(text, flag, plain=plain)
+    value = _parse_json(text, flag)
     if not isinstance(value, dict):
         raise ConfigError("config_flag_not_object", flag=flag, text=text[:20])
     return value
 
 
-def mappings(text: str, flag: str) -> list[Any]:
-    """The JSON list in a flag; one mapping alone is a list of it."""
-    value = _json(text, flag)
+def parse_mappings(text: str, flag: str) -> list[Any]:
+    """Return the JSON list in a flag. A single mapping becomes a list."""
+    value = _parse_json(text, flag)
     if not isinstance(value, list | dict):
         raise ConfigError("config_flag_not_object", flag=flag, text=text[:20])
     return value if isinstance(value, list) else [value]
 
 
-def _json(text: str, flag: str) -> Any:
+def _parse_json(text: str, flag: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        return json.loads(
+            text, object_pairs_hook=_refuse_repeated_keys, parse_constant=_refuse_constant
+        )
     except json.JSONDecodeError as error:
         position, problem = error.pos + 1, error.msg.lower().removesuffix(" at")
         raise ConfigError(
@@ -351,36 +357,36 @@ def _json(text: str, flag: str) -> Any:
         ) from None
     except (Invalid, RecursionError) as error:
         raise ConfigError("config_flag_unusable", flag=flag, problem=error) from None
-    except ValueError:  # a number of more digits than Python reads
+    except ValueError:  # a number with more digits than Python reads
         raise ConfigError("config_number_too_long", where=flag) from None
 
 
-def _pairs(text: str, flag: str, *, plain: bool) -> dict[str, Any]:
+def _parse_pairs(text: str, flag: str, *, plain: bool) -> dict[str, Any]:
     result: dict[str, Any] = {}
     position = 1
     for part in _NEXT_PAIR.split(text):
         match = _PAIR.fullmatch(part)
         if match is None:
             raise ConfigError("config_pair_form", flag=flag, position=position)
-        *parents, last = match[1].split(".")
+        *parents, leaf_key = match[1].split(".")
         inner = result
         for name in parents:
             inner = inner.setdefault(name, {})
             if not isinstance(inner, dict):
                 raise ConfigError("config_value_and_mapping", flag=flag, name=name)
-        if last in inner:
+        if leaf_key in inner:
             problem = Invalid("config_key_twice", key=match[1])
             raise ConfigError("config_flag_unusable", flag=flag, problem=problem)
-        inner[last] = match[2] if plain else scalar(match[2], f"{flag} {match[1]}")
+        inner[leaf_key] = match[2] if plain else parse_yaml(match[2], f"{flag} {match[1]}")
         position += len(part) + 1
     return result
 
 
-def scalar(text: str, where: str, *, as_written: bool = False) -> Any:
-    """One value, or a whole text, as YAML reads it; repeated keys are refused.
+def parse_yaml(text: str, where: str, *, as_written: bool = False) -> Any:
+    """Parse one value, or a whole text, as YAML; repeated keys are refused.
 
-    Numbers are those of YAML 1.2, which mean what people read: ``010`` is ten, ``1:30`` and
-    ``2024-01-01`` are texts. With `as_written` all values are texts, so that ``1.10`` keeps its 0.
+    Numbers follow YAML 1.2: ``010`` is ten, and ``1:30`` and ``2024-01-01`` are texts. With
+    `as_written` all values are texts, so that ``1.10`` keeps its 0.
     """
     import yaml
 
@@ -430,11 +436,11 @@ _YAML_PROBLEMS = {
     # but found another document
     "config_yaml_second": re.compile(r"but found another document"),
 }
-"""What PyYAML says, by the code of the message that Keju shows in its place."""
+"""PyYAML's messages, by the code of the message that Keju shows instead."""
 
 
 def _yaml_problem(text: str) -> str:
-    """Return what is wrong with a YAML document in Keju's words."""
+    """Return the problem of a YAML document in Keju's words."""
     if isinstance(text, Hint):
         return text
     for code, pattern in _YAML_PROBLEMS.items():
@@ -445,12 +451,12 @@ def _yaml_problem(text: str) -> str:
 
 
 MOST_ALIASED = 10_000
-"""Values that a document may have beyond its characters, by aliases such as ``*base``."""
+"""The most values that aliases such as ``*base`` may add beyond the characters of a document."""
 _YAML = "tag:yaml.org,2002:"
 _PLAIN_VALUES = {
     "null": r"~|null|Null|NULL|",
     "merge": r"<<",
-    # Also the words of YAML 1.1, since settings are full of them: ``offline: yes``.
+    # Includes the words of YAML 1.1, because settings often use them: ``offline: yes``.
     "bool": r"(?i:true|false|yes|no|on|off)",
     # 8080, -1, 010 (ten), 0o17, 0x1F
     "int": r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
@@ -458,14 +464,14 @@ _PLAIN_VALUES = {
     "float": r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
 }
-"""What a value without quotes is, by the name of its tag; everything else is a text."""
+"""The type of a value without quotes, by the name of its tag. Everything else is a text."""
 _TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
-"""The tags that can be written out, such as ``!!str 010``; others are refused."""
+"""The tags that may be written, such as ``!!str 010``; others are refused."""
 
 
 @cache
 def _yaml_loader(as_written: bool) -> Any:
-    """A safe loader of YAML 1.2 that refuses what a plain one lets pass in silence."""
+    """Return a safe YAML 1.2 loader with stricter checks than PyYAML's."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -478,7 +484,7 @@ def _yaml_loader(as_written: bool) -> Any:
         values = 0
 
         def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-            """Read one value; a document of too many is refused before it fills the memory."""
+            """Read one value. Refuse a document with too many values before it fills the memory."""
             self.values += 1
             if self.values > bounds.MOST_YAML_VALUES:
                 problem = Hint("config_yaml_many", most=bounds.MOST_YAML_VALUES)
@@ -487,22 +493,25 @@ def _yaml_loader(as_written: bool) -> Any:
             return super().compose_node(parent, index)
 
         def get_single_node(self) -> yaml.Node | None:
-            """Read the document; one whose aliases make it grow without bounds is refused."""
+            """Read the document. Refuse one that aliases expand without bounds."""
             root = super().get_single_node()
-            most, waiting = MOST_ALIASED + self.index, [root] if root is not None else []
-            while waiting:
-                node, most = waiting.pop(), most - 1
-                if most < 0:
+            remaining_values, pending_nodes = (
+                MOST_ALIASED + self.index,
+                [root] if root is not None else [],
+            )
+            while pending_nodes:
+                node, remaining_values = pending_nodes.pop(), remaining_values - 1
+                if remaining_values < 0:
                     problem = Hint("config_yaml_grows")
                     raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
                 if isinstance(node, yaml.MappingNode):
-                    waiting += [each for pair in node.value for each in pair]
+                    pending_nodes += [child for pair in node.value for child in pair]
                 elif isinstance(node, yaml.SequenceNode):
-                    waiting += node.value
+                    pending_nodes += node.value
             return root
 
         def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-            """Build a value; one that does not fit its tag, such as ``!!bool abc``, is refused."""
+            """Build a value. Refuse one that does not fit its tag, such as ``!!bool abc``."""
             try:
                 return super().construct_object(node, deep=deep)
             except (KeyError, ValueError, IndexError, OverflowError):
@@ -512,7 +521,7 @@ def _yaml_loader(as_written: bool) -> Any:
                     None, None, problem, node.start_mark
                 ) from None
 
-        def construct_whole(self, node: yaml.ScalarNode) -> int:
+        def construct_integer(self, node: yaml.ScalarNode) -> int:
             """Build a whole number: 010 is ten."""
             text = self.construct_scalar(node)
             prefixed = {"0x": 16, "0o": 8}.get(text[:2])
@@ -520,32 +529,32 @@ def _yaml_loader(as_written: bool) -> Any:
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             """Build a mapping whose keys are distinct texts."""
-            seen: set[str] = set()
+            keys: set[str] = set()
             for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
                 if key_node.tag == _YAML + "merge":
                     continue
                 key = self.construct_object(key_node, deep=True)
                 problem = None
                 if not isinstance(key, str):
-                    shown = key_node.value if isinstance(key_node.value, str) else "[…]"
-                    problem = Hint("config_key_not_text", key=shown)
-                elif key in seen:
+                    key_text = key_node.value if isinstance(key_node.value, str) else "[…]"
+                    problem = Hint("config_key_not_text", key=key_text)
+                elif key in keys:
                     problem = Hint("config_key_twice", key=key)
                 if problem is not None:
                     mark = key_node.start_mark
                     raise yaml.constructor.ConstructorError(None, None, problem, mark)
-                seen.add(key)
+                keys.add(key)
             return super().construct_mapping(node, deep=deep)
 
-    Loader.add_constructor(_YAML + "int", Loader.construct_whole)
+    Loader.add_constructor(_YAML + "int", Loader.construct_integer)
     for name, pattern in _PLAIN_VALUES.items():
         if name in ("null", "merge") or not as_written:
-            # Without letters to begin with, every value is tried.
+            # Without a set of first letters, every value is tried.
             Loader.add_implicit_resolver(_YAML + name, re.compile(f"(?:{pattern})\\Z"), None)
     return Loader
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
@@ -554,5 +563,5 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _refuse(constant: str) -> Never:
+def _refuse_constant(constant: str) -> Never:
     raise Invalid("config_not_json_value", constant=constant)

@@ -1,7 +1,7 @@
 """TaskConfig: the one typed object behind flags, YAML files, overrides and Python.
 
-An unknown key is an error that names the nearest valid one, and a key that is accepted has an
-effect. Defaults are per key: setting one sampling parameter never removes another's default.
+Keju refuses an unknown key and names the nearest valid one. It rejects settings that would do
+nothing. Defaults are per key: setting one sampling parameter never removes the default of another.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pydantic import (
     model_validator,
 )
 
-from keju.config.address import full_name
+from keju.config.address import expand_name
 from keju.config.arms import Agent, Arms, Sandbox
 from keju.config.cluster import Ray
-from keju.config.endpoints import PLACES, Endpoint, as_endpoints, distinct
-from keju.config.exams import meant, not_run
-from keju.config.patterns import compiled
-from keju.config.serving import words_of
+from keju.config.endpoints import PLACES, Endpoint, as_endpoints, check_distinct
+from keju.config.exams import meant, unknown_exam_error
+from keju.config.patterns import compile_pattern
+from keju.config.serving import split_command
 from keju.config.strict import (
     LARGEST,
     Count,
@@ -47,79 +47,79 @@ from keju.messages import language_of
 Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(gt=0)]
 HalfWidth = Annotated[float, Field(ge=0.0001, lt=0.5)]
-"""Of an interval of a score: 0.02 is two points up and two points down. No exam has the hundred
-million questions that less than a hundredth of a point takes."""
+"""The half width of a score's interval: 0.02 is two points up and two points down. A width below a
+hundredth of a point would require a hundred million questions."""
 Port = Annotated[int, Field(ge=0, le=65535)]
 Stops = Annotated[list[Text], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
-"""The same; an empty one would stop nothing."""
+"""Several texts. An empty text is refused, because it would stop nothing."""
 
 
-def listed(value: Any) -> Any:
-    """The names in one text, with commas between them; anything else as it is."""
+def split_names(value: Any) -> Any:
+    """Return the names in a text with commas; any other value as it is."""
     return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
 
 def _reader_names(value: Any) -> Any:
     if isinstance(value, dict):
         raise Invalid("config_reader_rule")
-    return listed(value)
+    return split_names(value)
 
 
-NameList = Annotated[list[str], BeforeValidator(listed)]
-"""Several names; they may stand in one text, with commas."""
+NameList = Annotated[list[str], BeforeValidator(split_names)]
+"""Several names, as a list or in one text with commas."""
 Readers = Annotated[list[str], BeforeValidator(_reader_names), Field(min_length=1)]
-"""The same, of readers, at least one; an exam's own rule is none."""
+"""At least one reader, as a list or in one text with commas. A custom rule is not allowed."""
 
-KEJUS_OWN = ("messages", "prompt", "model", "stream", "n")
-"""Fields of a request's body that no setting may touch."""
+RESERVED_FIELDS = ("messages", "prompt", "model", "stream", "n")
+"""Fields of a request's body that no setting may change."""
 OTHER_NAMES = {"max_new_tokens": "max_tokens", "stop_seqs": "stop"}
 """Other spellings of sampling parameters."""
 
 
 class Filters(StrictSettings):
-    """Cleaning of a reply before any reader sees it."""
+    """How a reply is cleaned before a reader gets it."""
 
     remove_until: str | None = Field(default=None, min_length=1)
-    """Drop everything up to and including the last occurrence of this text."""
+    """Remove everything up to and including the last occurrence of this text."""
     regex: str | None = Field(default=None, min_length=1)
     """Keep only the first group (or the whole match) of the first match of this pattern."""
 
     @field_validator("regex")
     @classmethod
-    def _compiles(cls, value: str | None) -> str | None:
+    def _check_pattern(cls, value: str | None) -> str | None:
         if value is not None:
-            compiled(value)
+            compile_pattern(value)
         return value
 
 
 class Arranged(NamedTuple):
-    """Who grades the answers of an exam that brings its own judge."""
+    """The judge of an exam that names its own."""
 
     judge: JudgeConfig | None
     settings: dict[str, Any]
-    """What is left for the exam to know."""
+    """The remaining settings, for the exam itself."""
     warning: str = ""
 
 
 class GenerationConfig(StrictSettings):
-    """Sampling parameters. Temperature is 0 unless it is set here or by the protocol."""
+    """Sampling parameters. The temperature is 0 unless it is set here or by the protocol."""
 
     temperature: float | None = Field(default=None, ge=0)
     """Randomness of sampling."""
     top_p: float | None = Field(default=None, gt=0, le=1)
-    """Sample from the likeliest tokens that make up this share."""
+    """Sample from the most likely tokens that together have this probability."""
     top_k: int | None = None
-    """Sample from this many of the likeliest tokens."""
+    """Sample from this many of the most likely tokens."""
     min_p: float | None = Field(default=None, ge=0, le=1)
-    """Leave out tokens below this share of the likeliest one's probability."""
+    """Leave out tokens below this fraction of the most likely token's probability."""
     max_tokens: Whole | None = Field(
         default=None, validation_alias=AliasChoices("max_tokens", "max_new_tokens")
     )
-    """The longest reply, in tokens; also `max_new_tokens`."""
+    """The longest reply, in tokens; `max_new_tokens` also works."""
     stop: Stops | None = Field(default=None, validation_alias=AliasChoices("stop", "stop_seqs"))
-    """Texts that end a reply; also `stop_seqs`."""
+    """Texts that end a reply; `stop_seqs` also works."""
     seed: Seed | None = None
-    """The seed that the endpoint samples with."""
+    """The seed for the endpoint's sampling."""
     presence_penalty: float | None = None
     """As the endpoint defines it."""
     frequency_penalty: float | None = None
@@ -133,32 +133,39 @@ class GenerationConfig(StrictSettings):
     chat_template_kwargs: dict[str, Any] | None = None
     """Arguments of the server's chat template, such as `enable_thinking`."""
     extra_body: dict[str, Any] = Field(default={})
-    """Further fields of the request body, sent as they are; none that has a setting here."""
+    """Further fields of the request body, sent unchanged. Fields that have their own setting are
+    refused."""
     extra_headers: dict[str, str] = Field(default={})
-    """Sent as they are as request headers; never stored."""
+    """Request headers, sent unchanged; never stored."""
 
     @field_validator("extra_body")
     @classmethod
     def _no_field_twice(cls, value: dict[str, Any]) -> dict[str, Any]:
-        """What has a setting is given by it, so that the manifest tells what was sent."""
+        """Refuse fields that have their own setting, so that the manifest shows what was sent."""
         for name in value:
-            if name in KEJUS_OWN:
+            if name in RESERVED_FIELDS:
                 raise Invalid("config_field_of_keju", name=name)
-            known = OTHER_NAMES.get(name, name)
-            if known in cls.model_fields:
-                raise Invalid("config_field_has_setting", name=name, known=known)
+            setting = OTHER_NAMES.get(name, name)
+            if setting in cls.model_fields:
+                raise Invalid("config_field_has_setting", name=name, known=setting)
         return value
 
     def body(self) -> dict[str, Any]:
-        """The fields that are no part of `keju.types.Sampling`, as the body carries them."""
-        plain = ("top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty")
-        more = ("reasoning_effort", "logit_bias", "chat_template_kwargs")
-        values = {name: getattr(self, name) for name in plain + more}
+        """Return the fields of the request body that are not in `keju.types.Sampling`."""
+        sampling_fields = (
+            "top_k",
+            "min_p",
+            "presence_penalty",
+            "frequency_penalty",
+            "repetition_penalty",
+        )
+        request_fields = ("reasoning_effort", "logit_bias", "chat_template_kwargs")
+        values = {name: getattr(self, name) for name in sampling_fields + request_fields}
         return {k: v for k, v in values.items() if v is not None} | self.extra_body
 
 
-def question_limit(value: Any) -> int | float | None:
-    """A number of questions, or a share of them below 1."""
+def parse_limit(value: Any) -> int | float | None:
+    """Return a number of questions, or a share below 1."""
     if value is None:
         return None
     try:
@@ -171,7 +178,7 @@ def question_limit(value: Any) -> int | float | None:
 
 
 class DatasetArgs(StrictSettings):
-    """Settings of one benchmark (``dataset_args.NAME``); each benchmark adds its own."""
+    """Settings of one benchmark (``dataset_args.NAME``). Each benchmark adds its own."""
 
     asking: ClassVar[frozenset[str]] = frozenset(
         {
@@ -185,140 +192,142 @@ class DatasetArgs(StrictSettings):
             "generation_config",
         }
     )
-    """Settings that shape what is asked, and not how a reply is read or scored."""
+    """Settings that change the prompts, and not how a reply is read or scored."""
     size_setting: ClassVar[str] = ""
-    """The setting that says how many questions each subset has, where they are made to order."""
+    """The setting for the number of generated questions in each subset."""
 
     subset_list: NameList | None = None
-    """Only these subsets."""
+    """Use only these subsets."""
     few_shot_num: int | None = Field(default=None, ge=0)
-    """Worked examples before the question; the protocol's number by default."""
+    """The number of worked examples before the question; the protocol's number by default."""
     few_shot_random: bool = False
-    """Draw the worked examples from the pool with the seed, instead of the first ones."""
+    """Draw the worked examples at random with the seed, instead of the first ones."""
     protocol: str | None = None
-    """A published way to sit the exam; ``keju list protocols`` shows them."""
+    """A published way to run the exam; ``keju list protocols`` shows them."""
     reader: Readers | None = None
     """Readers to score with; the protocol's own by default."""
     prompt_template: str | None = None
-    """Replaces the question's template; known placeholders only."""
+    """Replaces the template of the question. Only known placeholders are allowed."""
     few_shot_prompt_template: str | None = None
-    """Replaces the template used with worked examples; known placeholders only."""
+    """Replaces the template with worked examples. Only known placeholders are allowed."""
     system_prompt: str | None = None
-    """A system message; an empty text means none."""
+    """A system message; an empty text removes it."""
     local_path: str | None = None
-    """The folder that holds this benchmark's data, instead of one below ``data_dir``."""
+    """The folder with this benchmark's data, instead of one below ``data_dir``."""
     shuffle: bool = False
-    """Put the questions of each subset in a seeded random order before ``limit`` takes the first;
-    without a limit it changes nothing but the order in which they are asked."""
+    """Shuffle the questions of each subset with the seed before ``limit`` takes the first ones.
+    Without a limit, only the order of the requests changes."""
     shuffle_choices: bool = False
-    """Permute the options of each question with the seed; the permutation is recorded."""
+    """Shuffle the options of each question with the seed. The permutation is recorded."""
     filters: Filters = Filters()
-    """Cleaning of replies before they are read."""
+    """How replies are cleaned before they are read."""
     limit: int | float | None = None
-    """As the task's `limit`, for this benchmark alone."""
+    """The task's `limit`, for this benchmark only."""
     generation_config: GenerationConfig | None = None
-    """Sampling of this benchmark, key by key over the task's."""
+    """Sampling of this benchmark, merged key by key over the task's."""
     extra_params: dict[str, Any] = Field(default={})
-    """The benchmark's own settings, as EvalScope spells them."""
+    """The benchmark's own settings, spelled as in EvalScope."""
 
     @property
     def implied_protocol(self) -> str | None:
-        """The protocol that goes with these settings where none is named; usually the default."""
+        """The protocol that these settings imply if none is named; usually the default."""
         return None
 
-    def under_judge(self) -> Self:
-        """These settings where the task names a judge, which takes the place of their own."""
+    def without_own_judge(self) -> Self:
+        """Return these settings for a task with a judge, which replaces their own judge."""
         return self
 
-    def exams(self, own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """The settings of each exam that these ask for at once, by the name of its arm.
+    def exams(self, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return the settings of each exam that these settings describe, by the name of its arm.
 
-        Usually it is one exam, and no arm: `own`, the settings as they were given.
+        Usually this is one exam without an arm, with `settings` as they were given.
         """
-        return {"": dict(own)}
+        return {"": dict(settings)}
 
-    def arrange_judge(self, own: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
-        """The judge that these settings name where its key is in `environ`, and what is left.
+    def arrange_judge(self, settings: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
+        """Return the judge that these settings name if its key is in `environ`, and the other
+        settings.
 
-        `own` are the settings as they were given.
+        `settings` are the settings as they were given.
         """
-        return Arranged(None, dict(own))
+        return Arranged(None, dict(settings))
 
     @field_validator("limit", mode="before")
     @classmethod
-    def _limit(cls, value: Any) -> int | float | None:
-        return question_limit(value)
+    def _parse_limit(cls, value: Any) -> int | float | None:
+        return parse_limit(value)
 
     @field_validator("generation_config")
     @classmethod
     def _no_headers(cls, value: GenerationConfig | None) -> GenerationConfig | None:
-        """Headers are the endpoint's, which all benchmarks share."""
+        """Refuse headers: they belong to the endpoint, which all benchmarks share."""
         if value is not None and value.extra_headers:
             raise Invalid("config_headers_of_exam")
         return value
 
     @property
     def labels(self) -> dict[str, str]:
-        """What the one line of ``keju vf-eval`` says about these settings."""
+        """Values for the summary line of ``keju vf-eval``."""
         return {}
 
     @model_validator(mode="before")
     @classmethod
     def _merge_extra_params(cls, data: Any) -> Any:
-        """Lift ``extra_params`` to the benchmark's own fields, where they are validated."""
+        """Move ``extra_params`` to the benchmark's own fields, where they are validated."""
         if not isinstance(data, dict) or not isinstance(data.get("extra_params"), dict):
             return data
-        own = set(cls.model_fields) - set(DatasetArgs.model_fields)
+        exam_fields = set(cls.model_fields) - set(DatasetArgs.model_fields)
         for key in data["extra_params"]:
-            if key not in own:
-                code = "config_unknown_extra" if own else "config_no_extras"
-                raise ConfigError(code, key=key, hint=did_you_mean(key, sorted(own)))
+            if key not in exam_fields:
+                code = "config_unknown_extra" if exam_fields else "config_no_extras"
+                raise ConfigError(code, key=key, hint=did_you_mean(key, sorted(exam_fields)))
         return data | data["extra_params"]
 
 
 class Price(StrictSettings):
-    """Money for a million tokens."""
+    """Prices for a million tokens."""
 
     input: float = Field(default=0.0, ge=0)
     """For input tokens."""
     output: float = Field(default=0.0, ge=0)
     """For output tokens."""
     cached: float | None = Field(default=None, ge=0)
-    """Input tokens served from a cache; as `input` if not given."""
+    """For input tokens from a cache; the price of `input` by default."""
     written: float | None = Field(default=None, ge=0)
-    """Input tokens that a cache keeps for later requests; as `input` if not given."""
+    """For input tokens that are written to a cache; the price of `input` by default."""
 
 
 class Budget(StrictSettings):
-    """Hard limits of a run; overspent only where replies in flight are dearer than all before."""
+    """Hard limits of a run. Only requests in flight can exceed them, if they cost more than all
+    before."""
 
     requests: Whole | None = None
-    """The most requests; failed attempts count."""
+    """The most requests, including failed attempts."""
     tokens: Whole | None = None
     """The most tokens, input and output."""
     cost: Amount | None = None
-    """The most money; needs `price`."""
+    """The most money; requires `price`."""
     seconds: Seconds | None = None
     """The most seconds."""
 
 
 class JudgeConfig(StrictSettings):
-    """A model that grades answers which no rule decides."""
+    """A model that grades answers that no rule can decide."""
 
     model: str
-    """The judge."""
+    """The judge model."""
     api_url: str | None = None
-    """Its endpoint; the candidate's by default."""
+    """The judge's endpoint; the candidate's by default."""
     api_key_var: str | None = None
-    """Name of the environment variable that holds the key. Where none is said: at the candidate's
-    own host the candidate's key, at OpenAI's OPENAI_API_KEY, at Anthropic's ANTHROPIC_API_KEY,
-    elsewhere no key."""
+    """Name of the environment variable with the key. By default the candidate's host gets the
+    candidate's key, OpenAI gets OPENAI_API_KEY, Anthropic gets ANTHROPIC_API_KEY, and any other
+    host gets no key."""
     strategy: Literal["rule", "llm", "llm_recall"] = "llm_recall"
-    """``rule`` never asks, ``llm`` asks about every answer, ``llm_recall`` about undecided ones."""
+    """``rule`` never asks the judge, ``llm`` always, and ``llm_recall`` about undecided answers."""
     continuous: bool = False
     """Ask for a number in [0, 1] instead of a verdict."""
     repeats: Count = 1
-    """Verdicts on each answer; most decide."""
+    """The number of verdicts on each answer; the majority decides."""
     second: str | None = None
     """Another judge model at the same endpoint, to measure agreement."""
     labelled: str | None = None
@@ -326,15 +335,15 @@ class JudgeConfig(StrictSettings):
     eval_batch_size: Count = 8
     """The most requests in flight at the judge's endpoint."""
     attempts: Whole = 5
-    """Attempts for one request, the first included."""
+    """The most attempts for one request, including the first."""
     timeout: Seconds = 120.0
     """Seconds for one attempt."""
     give_up_after: Seconds = 600.0
     """Seconds the judge's endpoint may stay down."""
     budget: Budget = Budget()
-    """Hard limits of the judge, apart from the run's."""
+    """Hard limits of the judge, separate from the run's."""
     price: Price | None = None
-    """What the judge's tokens cost."""
+    """The price of the judge's tokens."""
     generation_config: GenerationConfig = GenerationConfig()
     """Sampling parameters."""
 
@@ -346,143 +355,150 @@ class JudgeConfig(StrictSettings):
     @field_validator("model", "second")
     @classmethod
     def _full_name(cls, value: str | None) -> str | None:
-        return None if value is None else full_name(value)
+        return None if value is None else expand_name(value)
 
 
 _PART = re.compile(r"[1-9]\d{0,5}/[1-9]\d{0,5}", re.ASCII)  # `3/16`
 
 
 class TaskConfig(StrictSettings):
-    """Everything that one run is asked to do."""
+    """All settings of one run."""
 
     model: str
-    """A name at the endpoint, or anthropic:NAME, scripted, replay:RUN, embedded, gguf:PATH,
+    """A name at the endpoint, or one of anthropic:NAME, scripted, replay:RUN, embedded, gguf:PATH,
     hf:NAME."""
     api_url: str | None = None
     """Base URL of an OpenAI-compatible endpoint (or OPENAI_BASE_URL), or of Anthropic's API (or
-    ANTHROPIC_BASE_URL). Several of them are `endpoints`."""
+    ANTHROPIC_BASE_URL). Several URLs become `endpoints`."""
     endpoints: list[Endpoint] = Field(default=[])
-    """Several endpoints of the same model, which share the work; in place of `api_url`."""
+    """Several endpoints of the same model that share the work; replaces `api_url`."""
     serve: Text | None = None
-    """The command of a server to start for the run, such as ``vllm serve NAME --port {port}``; in
-    place of `api_url`. ``${VAR}`` in it is a variable of the environment."""
+    """The command of a server to start for the run, such as ``vllm serve NAME --port {port}``;
+    replaces `api_url`. ``${VAR}`` in it is an environment variable."""
     api_key: SecretStr | None = Field(default=None, exclude=True)
     """Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY); never stored."""
     api: Literal["auto", "chat", "completions"] = "auto"
-    """Which route of the endpoint; by default the one the protocol is published for."""
+    """The endpoint's route; by default the one for which the protocol is published."""
     headers: dict[str, str] = Field(default={}, exclude=True)
     """Further request headers; values are never stored."""
     ca_file: str | None = None
-    """A certificate authority to trust, in PEM."""
+    """A certificate authority to trust, as a PEM file."""
     model_args: dict[str, Any] = Field(default={})
-    """Settings of a kind of model: dtype, device, n_ctx, slots, api_version, …"""
+    """Settings of a model kind: dtype, device, n_ctx, slots, api_version, …"""
 
     datasets: Texts = Field(min_length=1)
-    """Exams: names of `keju list benchmarks`, or folders and files of your own."""
+    """Exams: names from `keju list benchmarks`, or your own folders and files."""
     dataset_args: dict[str, dict[str, Any]] = Field(default={})
     """Settings by exam."""
     protocol: str | None = None
-    """Protocol of all datasets that do not name their own."""
+    """The protocol of all datasets that do not set their own."""
     reader: Readers | None = None
-    """Readers to score with; several stand side by side."""
+    """Readers to score with; results show several next to each other."""
     data_dir: str | None = None
-    """Folder with one folder a benchmark (or KEJU_DATA_DIR)."""
+    """Folder with one folder for each benchmark (or KEJU_DATA_DIR)."""
     capsules: str | None = None
-    """Folder of the data that questions are worked on with, for exams that have such data."""
+    """Folder of the data files that questions refer to, for exams that have such files."""
     dataset_hub: Literal["huggingface", "modelscope"] | None = None
     """Where to look for data that is not in `data_dir`."""
     offline: bool = False
-    """Open no socket but the model's."""
+    """Allow no network connections except to the model."""
 
     generation_config: GenerationConfig = GenerationConfig()
     """Sampling parameters."""
     limit: int | float | None = None
     """Questions of each subset: a number of at least 1, or a share below 1."""
     total: Whole | None = None
-    """Questions of each benchmark in all, its subsets in proportion to their size."""
+    """Total number of questions of each benchmark, divided among its subsets in proportion to their
+    size."""
     ids: Texts | None = None
-    """Only these questions, by their ids."""
+    """Ask only the questions with these ids."""
     failed_of: str | None = None
-    """Only the questions that a stored run (folder or id) did not get right; they become `ids`."""
+    """Ask only the questions that a stored run (folder or id) did not answer correctly. They become
+    `ids`."""
     sample: Literal["first", "random", "stratified"] = "first"
-    """Which questions a limit keeps: the first, random ones, or spread over target answers."""
+    """Which questions a limit keeps: the first ones, random ones, or a random sample stratified by
+    target answer."""
     shard: str | None = None
-    """One part of the questions, e.g. 3/16: every 16th of those that are chosen, from the third on.
-    Runs of all parts are made one with ``keju merge``."""
+    """One part of the selected questions, e.g. 3/16: every 16th question, starting with the third.
+    ``keju merge`` joins the runs of all parts."""
     repeats: Count = 1
-    """Ask each question this many times; its repeats are averaged first."""
+    """How many times each question is asked. The score of a question is the mean of its repeats."""
     rotate_options: Count = 1
-    """Ask each question under this many cyclic rotations of its options."""
+    """How many cyclic rotations of its options each question is asked with."""
     seed: Seed = 42
-    """The seed of whatever is drawn."""
+    """The seed for everything that is random."""
     order: Literal["auto", "random"] = "auto"
-    """In which order the questions of a subset are asked: those with the longest replies first, as
-    far as that can be foreseen, so that no slot waits for a long one in the end; or a random one.
+    """The order of the questions in a subset. ``auto`` starts with those whose replies are expected
+    to be longest, so that no slot waits for a long reply at the end; ``random`` shuffles them.
     """
     until_ci: HalfWidth | None = None
-    """Stop when the headline is known within so much up and down, at whatever look that is."""
+    """Stop when the headline's interval is at most this wide in each direction, whenever it is
+    checked."""
     until_decided: Text | None = None
-    """Stop when the model is known to be better or worse than a baseline: a run, a log or a file
+    """Stop when the model is significantly better or worse than a baseline: a run, a log or a file
     of predictions of the same exam."""
 
     eval_batch_size: Count = 32
-    """The most requests in flight at an endpoint; the engine goes lower while it is overloaded."""
+    """The most requests in flight at an endpoint. The engine uses fewer while the endpoint is
+    overloaded."""
     timeout: Seconds = 600.0
     """Seconds for one attempt."""
     attempts: Whole = 5
-    """Attempts for one request, the first included."""
+    """The most attempts for one request, including the first."""
     retry_interval: Seconds = 0.5
-    """Seconds before a failed attempt is repeated; doubled each time, up to a minute."""
+    """Seconds before a failed attempt is repeated. The time doubles after each failure, up to a
+    minute."""
     rpm: Rate | None = None
-    """Requests a minute, over all endpoints."""
+    """The most requests a minute, over all endpoints."""
     tpm: Rate | None = None
-    """Tokens a minute, input and output."""
+    """The most tokens a minute, input and output."""
     give_up_after: Seconds = 600.0
-    """Seconds an endpoint may stay down before the run stops, resumable."""
+    """Seconds that an endpoint may be down before the run stops. The run can be resumed."""
     error_limit: Share = 0.01
-    """Share of samples that may end in an error before the exit code says 4."""
+    """The share of samples that may end in an error. A higher share gives exit code 4."""
     budget: Budget = Budget()
     """Hard limits."""
     price: Price | None = None
-    """Money for a million tokens; a budget in money needs it."""
+    """Prices for a million tokens; required for a budget in money."""
     judge: JudgeConfig | None = None
     """A model that grades open answers."""
 
     arms: Arms = Field(default=[])
-    """Ways to sit the exams side by side, each with tools of its own; none: once, without tools."""
+    """Variants of the run to compare, each with its own tools. Without arms, every exam is run once
+    without tools."""
     agent: Agent = Agent()
     """Limits of a model that uses tools."""
     sandbox: Sandbox = Sandbox()
-    """Where code that a model writes runs."""
+    """Where a model's code runs."""
 
     executor: Literal["local", "ray"] = "local"
-    """Who asks: this process, or actors on a cluster of Ray."""
+    """What sends the requests: this process, or actors on a Ray cluster."""
     ray: Ray = Ray()
-    """Which cluster, and how many actors."""
+    """The cluster, and the number of actors."""
 
     work_dir: str = "runs"
     """Folder of the runs (or KEJU_WORK_DIR)."""
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
-    """The name of the run; one that exists is resumed. A new one by default."""
+    """The name of the run. A run that already exists is resumed. By default the name is new."""
     use_cache: str | None = None
-    """A stored run (folder or id) whose replies are reused where the request is the same."""
+    """A stored run (folder or id) whose replies are reused for identical requests."""
     resume: bool = False
-    """Require that the run exists; a run id that exists is resumed in any case."""
+    """Require that the run exists. A run that exists is resumed in any case."""
     replace: bool = False
-    """Start over: a run of this id that exists is moved aside."""
+    """Start over: an existing run with this id is moved aside."""
     language: Literal["en", "zh"] | None = None
-    """Language that the report begins with; by default that of the terminal."""
+    """The language in which the report opens; the terminal's by default."""
 
     events: Text | None = None
-    """A file or pipe that gets what happens as JSON lines."""
+    """A file or pipe that receives events as JSON lines."""
     metrics_port: Port | None = None
-    """A port of this machine that shows the run to Prometheus; 0 for one that is free."""
+    """A port on this machine where Prometheus can read the run's metrics; 0 selects a free port."""
     otel: bool = False
-    """Send spans and metrics where OpenTelemetry's own variables say."""
+    """Send spans and metrics to the destination in OpenTelemetry's own variables."""
 
     @property
     def part(self) -> tuple[int, int] | None:
-        """Which part of the questions, counted from 0, and of how many."""
+        """The index of the part, counted from 0, and the number of parts."""
         if self.shard is None:
             return None
         part, parts = map(int, self.shard.split("/"))
@@ -491,30 +507,32 @@ class TaskConfig(StrictSettings):
     @property
     def at_once(self) -> int:
         """The most requests in flight, over all endpoints."""
-        own = [each.concurrency or self.eval_batch_size for each in self.endpoints]
-        return sum(own) or self.eval_batch_size
+        concurrencies = [
+            endpoint.concurrency or self.eval_batch_size for endpoint in self.endpoints
+        ]
+        return sum(concurrencies) or self.eval_batch_size
 
     @property
     def stops_early(self) -> bool:
-        """Whether a rule may end the asking before all questions were put."""
+        """Whether a rule may stop the run before all questions are asked."""
         return self.until_ci is not None or self.until_decided is not None
 
     @model_validator(mode="before")
     @classmethod
     def _addresses(cls, data: Any) -> Any:
-        """Several addresses in `api_url` are endpoints without further settings."""
+        """Turn several addresses in `api_url` into endpoints without further settings."""
         return as_endpoints(data) if isinstance(data, dict) else data
 
     @field_validator("model")
     @classmethod
     def _full_name(cls, value: str) -> str:
-        return full_name(value)
+        return expand_name(value)
 
     @field_validator("serve")
     @classmethod
     def _has_a_port(cls, value: str | None) -> str | None:
         if value is not None:
-            words_of(value)
+            split_command(value)
         return value
 
     @field_validator("shard")
@@ -526,20 +544,20 @@ class TaskConfig(StrictSettings):
 
     @field_validator("endpoints")
     @classmethod
-    def _different(cls, value: list[Endpoint]) -> list[Endpoint]:
-        return distinct(value)
+    def _check_endpoints(cls, value: list[Endpoint]) -> list[Endpoint]:
+        return check_distinct(value)
 
     @field_validator("limit", mode="before")
     @classmethod
-    def _limit(cls, value: Any) -> int | float | None:
-        return question_limit(value)
+    def _parse_limit(cls, value: Any) -> int | float | None:
+        return parse_limit(value)
 
     @model_validator(mode="after")
-    def _one_choice(self) -> Self:
-        """Two ways to choose questions at once would leave open which of them counts."""
-        chosen = [n for n in ("limit", "total", "ids") if getattr(self, n) is not None]
-        if len(chosen) > 1:
-            raise Invalid("config_two_choices", first=chosen[0], second=chosen[1])
+    def _check_one_choice(self) -> Self:
+        """Refuse two ways to choose questions at the same time."""
+        choices = [n for n in ("limit", "total", "ids") if getattr(self, n) is not None]
+        if len(choices) > 1:
+            raise Invalid("config_two_choices", first=choices[0], second=choices[1])
         return self
 
     @field_validator("language", mode="before")
@@ -560,19 +578,22 @@ class TaskConfig(StrictSettings):
     def _by_exam(
         cls, value: dict[str, dict[str, Any]], info: ValidationInfo
     ) -> dict[str, dict[str, Any]]:
-        """Settings of an exam at a path, which may be named for short, under its path; its subsets
-        as a list, however they were written, since runs are compared by it."""
-        named: dict[str, dict[str, Any]] = {}
+        """Return the settings by exam.
+
+        An exam at a path may have a short name here; the result uses its path. Subsets become a
+        list in any case, because runs are compared by it.
+        """
+        args_by_exam: dict[str, dict[str, Any]] = {}
         for name, args in value.items():
             exam = meant(name, info.data.get("datasets", ())) or name
-            named[exam] = named.get(exam, {}) | args
+            args_by_exam[exam] = args_by_exam.get(exam, {}) | args
             if "subset_list" in args:
-                named[exam]["subset_list"] = listed(args["subset_list"])
-        return named
+                args_by_exam[exam]["subset_list"] = split_names(args["subset_list"])
+        return args_by_exam
 
     @model_validator(mode="after")
     def _settings_fit_together(self) -> Self:
-        """A setting that would have no effect is refused."""
+        """Refuse settings that contradict each other or would do nothing."""
         places = [name for name in PLACES if getattr(self, name)]
         if len(places) > 1:
             raise ConfigError("config_two_places", first=places[0], second=places[1])
@@ -601,5 +622,5 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_ray_endpoints")
         for name in self.dataset_args:
             if name not in self.datasets:
-                raise not_run(name, self.datasets)
+                raise unknown_exam_error(name, self.datasets)
         return self

@@ -22,7 +22,7 @@ from keju.benchmarks.prepare import (
     resolve_sampling,
 )
 from keju.config import Filters, TaskConfig
-from keju.config.patterns import compiled
+from keju.config.patterns import compile_pattern
 from keju.engine.channel import Exchange
 from keju.engine.limits import Ledger, Meter
 from keju.engine.question_limits import (
@@ -348,7 +348,7 @@ class Job:
         if until and until in text:
             text = text.rpartition(until)[2]
         if self.filters.regex:
-            text = compiled(self.filters.regex).first(text)
+            text = compile_pattern(self.filters.regex).first_match(text)
         return msgspec.structs.replace(reply, text=text)
 
     def recall(self, unit: int, record: Record, *, trusted: bool) -> tuple[Reading, ...]:

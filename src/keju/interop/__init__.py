@@ -1,1 +1,2 @@
-"""Other tools: their logs as runs, Keju's exams as their environments."""
+"""Connections to other tools: imports of their logs, exports, and Keju's exams as their
+environments."""

@@ -1,4 +1,4 @@
-"""A run in the form that another program takes: one table of forms for command line and Python."""
+"""Exports of a run, with one table of formats for the command line and Python."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from keju.runs.manifest import format_now
 from keju.runs.run import Run, damage_notices, missing_notices
 
 TABLES = ("csv", "jsonl", "parquet")
-"""A row for each answer."""
+"""Formats with a row for each answer."""
 SUBMISSION = "submission"
 FILES = "-csv"
-"""How the forms end that are folders of an exam's own files; the exam's name goes before it."""
+"""The suffix of formats that are folders of an exam's own files, after the exam's name."""
 PAGES = ("markdown", "latex", "hub-yaml")
-"""A text about the results."""
+"""Formats that are a text about the results."""
 TRACKERS = ("wandb", "mlflow")
-"""What is written to a folder of an experiment tracker."""
+"""Formats that are a folder of an experiment tracker."""
 SUFFIXES = {
     ".csv": "csv",
     ".jsonl": "jsonl",
@@ -50,50 +50,52 @@ SUFFIXES = {
     ".tex": "latex",
     ".yaml": "hub-yaml",
 }
-"""The forms by the names of their files."""
+"""The formats by file suffix."""
 FORMS = (*TABLES, *PAGES, *TRACKERS)
-"""What `keju.export` takes; a submission is made at the command line, where it is recorded how."""
+"""The formats of `keju.export`. Submissions are made on the command line, which records how."""
 LOG = "exports.jsonl"
-"""The file of a run's folder that says which submissions were made of it, and how."""
+"""The file in a run's folder that records its submissions, and how they were made."""
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """The result of an export."""
 
     facts: dict[str, Any]
-    """How many rows, under which columns, into which files."""
+    """The number of rows, the columns and the files."""
     notices: list[Notice]
     missing: tuple[str, ...] = ()
-    """Questions of a submission that have no letter."""
+    """Questions of a submission without a letter."""
 
 
 def form_of(output: str | Path | None, form: str | None) -> str:
-    """The form that is asked for, or that the name of a file asks for; UsageError if none is."""
+    """Return the requested format, or that of the suffix; UsageError for an unknown suffix."""
     suffix = Path(output or "").suffix
-    named = SUFFIXES.get(suffix)
+    suffix_form = SUFFIXES.get(suffix)
     if form is not None:
-        if form in SUFFIXES.values() and named not in (None, form):
+        if form in SUFFIXES.values() and suffix_form not in (None, form):
             raise UsageError("export_format_and_suffix", file=output, form=form)
         return form
-    if suffix and named is None:
+    if suffix and suffix_form is None:
         raise UsageError("export_unknown_suffix", file=output, suffixes=[*SUFFIXES])
-    return named or "csv"
+    return suffix_form or "csv"
 
 
 def check_form(form: str) -> None:
-    """UsageError for a form that no run can be written in."""
+    """Raise UsageError for an unknown format."""
     valid = [*FORMS, SUBMISSION]
     if form not in valid:
-        able = [name for name in registry.names() if registry.get(name).prediction_files]
-        valid += [f"{name}{FILES}" for name in able]
+        exams_with_files = [
+            name for name in registry.names() if registry.get(name).prediction_files
+        ]
+        valid += [f"{name}{FILES}" for name in exams_with_files]
     if form not in valid:
         choices, hint = quoted(valid), near_hint(form, valid)
-        told = {"place": "--format", "value": form, "command": "export"}
-        raise UsageError("cli_not_a_choice", **told, choices=choices, hint=hint)
+        error_values = {"place": "--format", "value": form, "command": "export"}
+        raise UsageError("cli_not_a_choice", **error_values, choices=choices, hint=hint)
 
 
 def require_target(form: str, target: str | Path | None) -> None:
-    """UsageError for a form that standard output cannot take."""
+    """Raise UsageError for a format that cannot be written to standard output."""
     if target is None and (form == "parquet" or form.endswith(FILES)):
         raise UsageError("export_needs_file")
 
@@ -117,7 +119,7 @@ def export_run(
         assert target is not None
         files = [str(file) for file in write_prediction_files(run, jobs, form, target)]
         rows = sum(job.units for job in jobs)
-        return _counted(run, {"rows": rows, "files": files}, [])
+        return _make_export(run, {"rows": rows, "files": files}, [])
     if form in PAGES:
         return _write_page(run, form, target, data_dir)
     if form in TRACKERS:
@@ -128,9 +130,9 @@ def export_run(
 def _write_rows(
     run: Run, samples: Samples, form: str, target: Path | None, *, full_text: bool
 ) -> Exported:
-    table, said = samples.table(full_text=full_text), []
+    table, notices = samples.table(full_text=full_text), []
     if samples.problem is not None:
-        said.append(Notice("export_without_data", {"problem": samples.problem.notice}))
+        notices.append(Notice("export_without_data", {"problem": samples.problem.notice}))
     write = write_csv if form == "csv" else write_jsonl
     if form == "parquet" and target is not None:
         rows = write_parquet(table, target)
@@ -140,12 +142,12 @@ def _write_rows(
     else:
         with _standard_output() as stream:
             rows = write(table, stream)
-    return _counted(run, {"rows": rows, "columns": list(table.columns)}, said)
+    return _make_export(run, {"rows": rows, "columns": list(table.columns)}, notices)
 
 
 @contextmanager
 def _standard_output() -> Iterator[BinaryIO]:
-    """Give standard output for bytes; a terminal gets no character that could drive it."""
+    """Yield standard output for bytes. A terminal gets no characters that could control it."""
     sys.stdout.flush()
     if not sys.stdout.isatty():
         yield sys.stdout.buffer
@@ -155,7 +157,7 @@ def _standard_output() -> Iterator[BinaryIO]:
 
 
 class _Terminal(io.RawIOBase):
-    """A terminal to which texts of data are written; see `printable`."""
+    """A terminal as a target for texts of data; see `printable`."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -187,9 +189,9 @@ def _write_page(run: Run, form: str, target: Path | None, data_dir: str | None) 
 
 def _track(run: Run, form: str, target: Path | None, data_dir: str | None) -> Exported:
     results = current_results(run, data_dir)
-    log, usual = (log_to_wandb, ".") if form == "wandb" else (log_to_mlflow, "mlruns")
+    log, default_folder = (log_to_wandb, ".") if form == "wandb" else (log_to_mlflow, "mlruns")
     try:
-        place = log(results, target or Path(usual))
+        place = log(results, target or Path(default_folder))
     except KejuError:
         raise
     except Exception as error:
@@ -198,31 +200,32 @@ def _track(run: Run, form: str, target: Path | None, data_dir: str | None) -> Ex
     return Exported({"rows": len(results.benchmarks), "place": place}, [])
 
 
-def _counted(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Exported:
-    """What was written, with how much is missing of the run."""
-    whole = run.manifest.expected_replies
-    missing = whole - facts["rows"]
+def _make_export(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Exported:
+    """Return the export's result with notices about the missing part of the run."""
+    wanted_count = run.manifest.expected_replies
+    missing = wanted_count - facts["rows"]
     notices += damage_notices(run.damaged, missing)
-    notices += missing_notices(facts["rows"], whole)
+    notices += missing_notices(facts["rows"], wanted_count)
     return Exported(facts, notices)
 
 
 def _submit(
     run: Run, jobs: list[Job], target: Path | None, *, fill: str | None, partial: bool
 ) -> Exported:
-    """Write a submission, and record in the run's folder how it was made: a fill is no answer."""
-    made = submission_of(run, jobs, fill=fill, partial=partial)
+    """Write a submission, and record in the run's folder how it was made, because fills are not
+    answers."""
+    submission = submission_of(run, jobs, fill=fill, partial=partial)
     if target is not None:
-        write_json(target, made.document)
+        write_json(target, submission.document)
     else:
         with _standard_output() as stream:
-            document = msgspec.json.encode(made.document)
+            document = msgspec.json.encode(submission.document)
             stream.write(msgspec.json.format(document, indent=2) + b"\n")
     facts: dict[str, Any] = {
-        "rows": sum(map(len, made.document.values())),
+        "rows": sum(map(len, submission.document.values())),
         "fill": fill,
         "partial": partial,
-        "missing": made.missing,
+        "missing": submission.missing,
     }
     entry = {"at": format_now(), "format": SUBMISSION, "file": str(target) if target else None}
     try:
@@ -233,4 +236,4 @@ def _submit(
         place = run.folder / LOG
         problem = error.values["problem"] if isinstance(error, WriteError) else error.strerror
         raise UsageError("export_cannot_record", place=place, problem=problem) from None
-    return _counted(run, facts, [])._replace(missing=tuple(made.missing))
+    return _make_export(run, facts, [])._replace(missing=tuple(submission.missing))

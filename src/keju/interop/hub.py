@@ -1,8 +1,8 @@
-"""A run's results in the form of Hugging Face's model repositories: ``.eval_results/NAME.yaml``.
+"""A run's results in the format of Hugging Face's model repositories: ``.eval_results/NAME.yaml``.
 
-Each entry is one number on one data set of the hub, in percent. How it was measured, its interval
-and the number of questions stand in ``notes``. The name of a benchmark's task on the hub is not
-known here; its own name stands for it.
+Each entry is one number on one data set of the hub, in percent. ``notes`` has the method, the
+interval and the number of questions. Keju does not know the name of a benchmark's task on the hub,
+so it uses the benchmark's own name.
 """
 
 from __future__ import annotations
@@ -18,55 +18,57 @@ from keju.report.format import Labels, count, interval
 from keju.results.schema import Entry, Results
 from keju.runs.manifest import Manifest
 
-CHOOSING = ("limit", "total", "ids", "failed_of")
-"""Settings that leave questions out."""
+SELECTION_SETTINGS = ("limit", "total", "ids", "failed_of")
+"""Settings that leave out questions."""
 
 
 def eval_results(results: Results, manifest: Manifest) -> tuple[str, list[Notice]]:
-    """The YAML, and what is to be said of it; UsageError where there is nothing to report."""
+    """Return the YAML and its notices; UsageError if there is nothing to report."""
     labels, rows, notices = Labels(), [], []
     args = [manifest.config, *manifest.config.get("dataset_args", {}).values()]
-    part = any(settings.get(key) is not None for settings in args for key in CHOOSING)
+    is_partial = any(
+        settings.get(key) is not None for settings in args for key in SELECTION_SETTINGS
+    )
     for entry, *_ in fmt.families(results):
-        repo = _repository(entry)
+        repo = _find_repository(entry)
         value = fmt.display_metrics(entry, labels)[0].metric.value
         if repo is None:
             notices.append(Notice("hub_no_dataset", {"exam": entry.name}))
         elif value is None:
             notices.append(Notice("hub_no_value", {"exam": entry.name}))
         else:
-            rows.append(_row(entry, repo, value, results, labels, part=part))
+            rows.append(_make_row(entry, repo, value, results, labels, is_partial=is_partial))
     if not rows:
         raise (
             UsageError(notices[0].code, **notices[0].values)
             if notices
             else UsageError("export_nothing", run=results.run)
         )
-    if part or results.complete is False:
+    if is_partial or results.complete is False:
         notices.append(Notice("hub_part", {}))
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=100), notices
 
 
-def _repository(entry: Entry) -> str | None:
-    """The data set of the hub that an exam's questions are of."""
+def _find_repository(entry: Entry) -> str | None:
+    """Return the hub's data set with an exam's questions; None if there is none."""
     layout = registry.get(entry.name).layout if entry.name in registry.names() else None
     repo = layout.hubs.get("huggingface") if layout is not None else None
     return repo.repo if repo is not None else None
 
 
-def _row(
-    entry: Entry, repo: str, value: float, results: Results, labels: Labels, *, part: bool
+def _make_row(
+    entry: Entry, repo: str, value: float, results: Results, labels: Labels, *, is_partial: bool
 ) -> dict[str, Any]:
-    shown = fmt.display_metrics(entry, labels)[0]
+    headline = fmt.display_metrics(entry, labels)[0]
     notes = [
         f"Keju {results.version}".strip(),
         f"protocol {fmt.protocol_line(entry)}",
         f"reader {entry.reader}",
-        shown.title,
-        f"95 % interval {interval(shown.metric.ci95)}" if shown.metric.ci95 else "",
-        f"n {count(shown.metric.n)}",
+        headline.title,
+        f"95 % interval {interval(headline.metric.ci95)}" if headline.metric.ci95 else "",
+        f"n {count(headline.metric.n)}",
         f"arm {entry.arm}" if entry.arm else "",
-        "part of the questions" if part else "",
+        "part of the questions" if is_partial else "",
         "run not complete" if results.complete is False else "",
     ]
     row: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Grading with a model: what it is shown, how its verdict is read, how far it can be trusted."""
+"""Grading with a model: its prompts, how verdicts are read, and how reliable they are."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from keju.judges.stage import JudgeStage
 
 
-def judge_stage(config: TaskConfig, jobs: Sequence[Job]) -> JudgeStage | None:
-    """The judging stage of a run; None, and nothing imported, where nobody is to be asked.
+def make_judge_stage(config: TaskConfig, jobs: Sequence[Job]) -> JudgeStage | None:
+    """Return the judging stage of a run; None, without heavy imports, if no exam has a judge.
 
-    From then on it sees every answer that is entered on the scoreboards of `jobs`.
+    From then on the stage sees every answer that is entered on the scoreboards of `jobs`.
     """
     judges = [config.judge or job.exam.judge for job in jobs]
     if all(judge is None or judge.strategy == "rule" for judge in judges):

@@ -1,5 +1,5 @@
-"""Grading answers as an exam like any other: what a judge is asked about, how a verdict is read out
-of what it said, and what several about one answer come to.
+"""Grading as an exam for the judge: its questions, how a verdict is read from a reply, and how
+several verdicts on one answer are combined.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from keju.judges.prompts import (
     EVAL_MODE,
     PROTOCOLS,
     Kind,
-    before_tags,
-    harmless,
+    find_tag_contexts,
+    neutralize,
     render,
     render_first,
 )
@@ -51,14 +51,15 @@ GRADES: dict[str, Outcome] = {
     "refused": "refused",
 }
 PASS = 0.5
-"""The score from which a partly right answer counts as correct."""
+"""A partly right answer counts as correct from this score on."""
 CLAMPED = "clamped"
-"""Reason of a verdict whose number lay outside [0, 1]."""
+"""The reason of a verdict whose number was outside [0, 1]."""
 
 INCOMPLETE = frozenset({CUT, FILTERED, *BROKEN_FINISHES})
-"""Finish reasons of a reply that broke off: nothing in it is a verdict."""
+"""Finish reasons of an incomplete reply. Such a reply has no verdict."""
 BROKEN_OFF, NO_VERDICT, TWO_VERDICTS = "broken_off", "no_verdict", "two_verdicts"
-"""Why a reply has no verdict. A verdict with the last reason is in doubt: others are beside it."""
+"""Reasons why a reply has no verdict. A verdict with the last reason is doubtful: the reply
+contains different ones."""
 
 _TAGGED: dict[Kind, re.Pattern[str]] = {
     kind: re.compile(
@@ -71,101 +72,106 @@ _TAGGED: dict[Kind, re.Pattern[str]] = {
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 """``1``, ``0.75``, ``.5``, ``7.5e-1``."""
 _DECORATION = " \t*_`#."
-"""What may stand beside a verdict in its line."""
+"""Characters that may surround a verdict in its line."""
 _MARKS = tuple("\"'“”‘’«»「」『』`")
 _NEAR = 24
-"""Letters and digits before a verdict that show whether it is repeated from an answer."""
+"""How many letters and digits before a verdict show whether it is repeated from an answer."""
 
 
 class _Verdict(NamedTuple):
-    """A verdict in a judge's reply, and whether there is nothing else in its line."""
+    """A verdict in a judge's reply, and whether its line contains anything else."""
 
     value: str
     reason: str
-    alone: bool
+    is_alone: bool
     start: int
     end: int
 
 
-def read_verdict(text: str, shown: str, kind: Kind, finish: str = "") -> Answer:
-    """The verdict of a judge that was `shown` a prompt; no value if there is none.
+def read_verdict(text: str, prompt_text: str, kind: Kind, finish: str = "") -> Answer:
+    """Return the verdict of a judge that got the prompt `prompt_text`; no value if there is none.
 
-    Nothing counts in a reply that broke off. The last line that is nothing but a verdict decides;
-    without such a line all verdicts must be the same. Tags around something that is no verdict are
-    passed over.
+    An incomplete reply has no verdict. The last line that contains only a verdict decides. Without
+    such a line all verdicts must be the same. Tags around anything else are ignored.
 
-    About an answer that writes verdicts itself the least favourable one decides, and a favourable
-    one only at the very end of a reply that does not repeat the answer there. So an answer can
-    neither raise its grade nor escape a verdict by what it writes.
+    If the answer itself writes verdicts, the least favourable verdict of the judge decides. A
+    favourable verdict then counts only at the very end of a reply that does not repeat the answer
+    there. So an answer can neither raise its grade nor escape a verdict by its own text.
     """
     if finish in INCOMPLETE:
         return Answer(reason=BROKEN_OFF)
-    verdicts = list(_verdicts(text, kind))
+    verdicts = list(_find_verdicts(text, kind))
     if not verdicts:
         return Answer(reason=NO_VERDICT)
-    differ = len({each.value for each in verdicts}) > 1
-    chosen = next((each for each in reversed(verdicts) if each.alone), verdicts[-1])
-    if contexts := list(before_tags(shown)):
-        chosen = min(reversed(verdicts), key=lambda each: score_of(each.value).value)
-        if _passes(chosen) and not _is_own(verdicts[-1], text, contexts):
+    is_contradictory = len({verdict.value for verdict in verdicts}) > 1
+    deciding_verdict = next(
+        (verdict for verdict in reversed(verdicts) if verdict.is_alone), verdicts[-1]
+    )
+    if contexts := list(find_tag_contexts(prompt_text)):
+        deciding_verdict = min(
+            reversed(verdicts), key=lambda verdict: score_of(verdict.value).value
+        )
+        if _passes(deciding_verdict) and not _is_unquoted(verdicts[-1], text, contexts):
             return Answer(reason=NO_VERDICT)
-    elif differ and not chosen.alone:
+    elif is_contradictory and not deciding_verdict.is_alone:
         return Answer(reason=TWO_VERDICTS)
-    reason = TWO_VERDICTS if differ else chosen.reason
-    return Answer(chosen.value, "strict" if chosen.alone else "tolerant", reason)
+    reason = TWO_VERDICTS if is_contradictory else deciding_verdict.reason
+    return Answer(
+        deciding_verdict.value, "strict" if deciding_verdict.is_alone else "tolerant", reason
+    )
 
 
-def _verdicts(text: str, kind: Kind) -> Iterator[_Verdict]:
+def _find_verdicts(text: str, kind: Kind) -> Iterator[_Verdict]:
     for tagged in _TAGGED[kind].finditer(text):
-        verdict = _grade(tagged[1]) if kind == "grade" else _score(tagged[1])
+        verdict = _parse_grade(tagged[1]) if kind == "grade" else _parse_score(tagged[1])
         if verdict is not None:
             start, end = tagged.span()
             line_end = text.find("\n", end)
-            beside = text[text.rfind("\n", 0, start) + 1 : start]
-            beside += text[end : line_end if line_end >= 0 else len(text)]
-            alone = not beside.strip(_DECORATION)
-            yield _Verdict(*verdict, alone, start, end)
+            rest_of_line = text[text.rfind("\n", 0, start) + 1 : start]
+            rest_of_line += text[end : line_end if line_end >= 0 else len(text)]
+            is_alone = not rest_of_line.strip(_DECORATION)
+            yield _Verdict(*verdict, is_alone, start, end)
 
 
 def _passes(verdict: _Verdict) -> bool:
     return score_of(verdict.value).outcome == "correct"
 
 
-def _is_own(verdict: _Verdict, text: str, contexts: Iterable[str]) -> bool:
+def _is_unquoted(verdict: _Verdict, text: str, contexts: Iterable[str]) -> bool:
     """Whether the last verdict of a reply is the judge's own, and not repeated from an answer.
 
-    `contexts` are what the answer has before the verdicts that it writes. One that stands in
-    quotation marks is repeated, and one after the same words.
+    `contexts` are the texts before the verdicts in the answer. A verdict in quotation marks counts
+    as repeated, and so does a verdict after the same words.
     """
     before, after = text[: verdict.start], text[verdict.end :]
     if before.endswith(_MARKS) or any(map(str.isalnum, after)):
         return False
-    said = _letters(harmless(before[-CONTEXT:]))
-    return not any(said.endswith(_letters(context)) for context in contexts)
+    preceding_letters = _last_letters(neutralize(before[-CONTEXT:]))
+    return not any(preceding_letters.endswith(_last_letters(context)) for context in contexts)
 
 
-def _letters(text: str) -> str:
-    """The last letters and digits of `text`, in one spelling."""
+def _last_letters(text: str) -> str:
+    """Return the last letters and digits of `text`, normalised."""
     end = unicodedata.normalize("NFKC", html.unescape(html.unescape(text))).casefold()
     return "".join(filter(str.isalnum, end))[-_NEAR:]
 
 
-def _grade(said: str) -> tuple[str, str] | None:
-    word = said.strip(" \t\r\n*_`\"'.!").casefold()
+def _parse_grade(tag_text: str) -> tuple[str, str] | None:
+    word = tag_text.strip(" \t\r\n*_`\"'.!").casefold()
     return (word, "") if word in GRADES else None
 
 
-def _score(said: str) -> tuple[str, str] | None:
-    number = _NUMBER.fullmatch(said.strip(" \t\r\n*_`"))
+def _parse_score(tag_text: str) -> tuple[str, str] | None:
+    number = _NUMBER.fullmatch(tag_text.strip(" \t\r\n*_`"))
     if number is None:
         return None
     value = float(number[0])
-    inside = min(1.0, max(0.0, value))
-    return f"{inside:g}", "" if inside == value else CLAMPED
+    clamped_value = min(1.0, max(0.0, value))
+    return f"{clamped_value:g}", "" if clamped_value == value else CLAMPED
 
 
 def score_of(verdict: str | None) -> Score:
-    """What a verdict is worth; without one an answer is ungraded, and never 0 for that."""
+    """Return the score of a verdict. An answer without a verdict is ungraded, not 0."""
     if verdict is None:
         return Score(0.0, "ungraded", GRADER)
     if verdict in GRADES:
@@ -175,12 +181,12 @@ def score_of(verdict: str | None) -> Score:
 
 
 def reading_of(verdict: Answer) -> Reading:
-    """A verdict as the reading of the judge's reply."""
+    """Return a verdict as the reading of the judge's reply."""
     return Reading(VerdictReader.name, verdict, score_of(verdict.value))
 
 
 class VerdictReader(Reader):
-    """Reads the verdict of a judge about one answer."""
+    """Reads a judge's verdict on one answer."""
 
     name = "verdict"
 
@@ -194,43 +200,50 @@ class VerdictReader(Reader):
         return score_of(value).outcome == "correct"
 
 
-def settled(votes: Sequence[str | None]) -> str | None:
-    """What one judge's verdicts on one answer come to; None among them is a repeat without one.
+def combine_votes(votes: Sequence[str | None]) -> str | None:
+    """Combine one judge's verdicts on one answer; None stands for a repeat without a verdict.
 
-    The verdict that most votes give, an earlier one at a tie (see `is_tie`); the mean of scores.
+    Return the most frequent verdict, or the earliest at a tie (see `is_tie`). Return the mean of
+    scores.
     """
-    given = [vote for vote in votes if vote is not None]
-    if not given:
+    valid_votes = [vote for vote in votes if vote is not None]
+    if not valid_votes:
         return None
-    if given[0] not in GRADES:
-        return f"{sum(map(float, given)) / len(given):.6g}"
-    counts = Counter(given)
+    if valid_votes[0] not in GRADES:
+        return f"{sum(map(float, valid_votes)) / len(valid_votes):.6g}"
+    counts = Counter(valid_votes)
     return max(counts, key=counts.__getitem__)
 
 
 def is_tie(votes: Sequence[str | None]) -> bool:
-    """Whether no verdict has most votes, so that the order of asking decides."""
+    """Whether no verdict has a majority, so that the order of the votes decides."""
     counts = sorted(Counter(vote for vote in votes if vote in GRADES).values())
     return len(counts) > 1 and counts[-1] == counts[-2]
 
 
-def consistency(answers: Iterable[Sequence[str | None]]) -> float | None:
-    """Chance that two verdicts of one judge on one answer are the same, over all answers."""
-    counted = (Counter(vote for vote in votes if vote is not None) for votes in answers)
-    shares = [self_consistency(counts.values()) for counts in counted]
-    defined = [share for share in shares if share is not None]
-    return sum(defined) / len(defined) if defined else None
+def measure_consistency(answers: Iterable[Sequence[str | None]]) -> float | None:
+    """Return the chance that two verdicts of one judge on one answer agree, over all answers."""
+    vote_counts = (Counter(vote for vote in votes if vote is not None) for votes in answers)
+    shares = [self_consistency(counts.values()) for counts in vote_counts]
+    defined_shares = [share for share in shares if share is not None]
+    return sum(defined_shares) / len(defined_shares) if defined_shares else None
 
 
-def agreement(first: Sequence[str | None], second: Sequence[str | None]) -> dict[str, Any]:
-    """How far two judges agree about the answers that both have a verdict on."""
-    both = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
-    if not both:
+def measure_agreement(
+    first_verdicts: Sequence[str | None], second_verdicts: Sequence[str | None]
+) -> dict[str, Any]:
+    """Return how well two judges agree on the answers for which both gave a verdict."""
+    verdict_pairs = [
+        (a, b)
+        for a, b in zip(first_verdicts, second_verdicts, strict=True)
+        if a is not None and b is not None
+    ]
+    if not verdict_pairs:
         return {"n": 0, "disagreements": 0, "observed": None, "kappa": None}
-    labels = [(score_of(a).outcome, score_of(b).outcome) for a, b in both]
+    labels = [(score_of(a).outcome, score_of(b).outcome) for a, b in verdict_pairs]
     kappa = kappa_of_labels([a for a, _ in labels], [b for _, b in labels])
     return {
-        "n": len(both),
+        "n": len(verdict_pairs),
         "disagreements": sum(a != b for a, b in labels),
         "observed": kappa.observed,
         "kappa": kappa.value,
@@ -241,20 +254,21 @@ PREFIX = "judge:"
 
 
 class Submission(NamedTuple):
-    """An answer of the candidate that is handed to a judge."""
+    """A candidate's answer that is given to a judge."""
 
     unit: int
-    """Of the candidate's job."""
+    """The answer's unit in the candidate's job."""
     hash: str
     question: Sample
-    """What the judge is asked: the question as the candidate saw it, with target and answer."""
+    """The judge's question: the candidate's question with target and answer."""
     readings: tuple[Reading, ...]
-    """What the rules made of the answer."""
-    judged: tuple[bool, ...]
-    """Which of these readings the judge decides."""
+    """The readings by the rules."""
+    is_judged: tuple[bool, ...]
+    """For each of these readings, whether the judge decides it."""
 
-    def decided(self, verdict: str | None) -> tuple[Reading, ...]:
-        """The readings with the judge's word; a reply that was cut off stays one."""
+    def apply_verdict(self, verdict: str | None) -> tuple[Reading, ...]:
+        """Return the readings with the judge's verdict; a cut reply keeps the outcome
+        ``truncated``."""
         score = cut_off = score_of(verdict)
         if score.outcome != "ungraded":
             cut_off = Score(score.value, "truncated", GRADER)
@@ -262,22 +276,24 @@ class Submission(NamedTuple):
             replace(reading, score=cut_off if reading.score.outcome == "truncated" else score)
             if judged
             else reading
-            for reading, judged in zip(self.readings, self.judged, strict=True)
+            for reading, judged in zip(self.readings, self.is_judged, strict=True)
         )
 
 
 def submit(job: Job, unit: int, record: Record, strategy: str) -> Submission | None:
-    """The answer in a graded record as it is handed in; None if the judge has nothing to decide.
+    """Return the answer in a graded record for the judge; None if the judge has nothing to decide.
 
-    The judge sees what was read as an open answer, and else what the readers were given. Errors
-    and empty replies are not answers, and the likeliest label needs no interpreter.
+    The judge gets the open answer that was read, or else the text that the readers got. Errors and
+    empty replies are not answers, and a choice by likelihood needs no judge.
     """
     readings, is_open = record.readings, job.exam.open_answers
-    judged = tuple(wants_judge(each.score, strategy, open_answers=is_open) for each in readings)
+    judged = tuple(
+        wants_judge(reading.score, strategy, open_answers=is_open) for reading in readings
+    )
     reply = record.reply
     if not any(judged) or reply.error is not None or reply.label_logprobs is not None:
         return None
-    if reply.cut_by in LIMIT_CUTS:  # it scores 0, whatever it says
+    if reply.cut_by in LIMIT_CUTS:  # a reply over a limit scores 0, whatever its text
         return None
     index, epoch = divmod(unit, job.epochs)
     sample = restore_order(job.exam.samples[index], record.order)
@@ -286,15 +302,17 @@ def submit(job: Job, unit: int, record: Record, strategy: str) -> Submission | N
         text = split_thinking(job.filter_reply(reply).text).text
     if not text.strip() or not sample.target:
         return None
-    return Submission(unit, record.hash, handed_in(sample, text, unit, epoch), readings, judged)
+    return Submission(
+        unit, record.hash, make_judge_sample(sample, text, unit, epoch), readings, judged
+    )
 
 
 def wants_judge(score: Score, strategy: str, *, open_answers: bool) -> bool:
-    """Whether the judge decides about an answer to which the rule gave `score`.
+    """Whether the judge decides on an answer that got `score` from the rules.
 
-    What the rules of an exam with open answers decide is final, on both sides: a judge can neither
-    lower the share that they find right nor raise it. ``llm_recall`` hands in what they left
-    undecided and, of exams with closed answers, what the reader missed.
+    For exams with open answers, the rules' decisions are final: a judge can neither lower nor raise
+    them. With ``llm_recall`` the judge gets only undecided answers and, for exams with closed
+    answers, those that the reader missed.
     """
     if strategy == "rule" or score.outcome in ("error", "refused"):
         return False
@@ -307,10 +325,10 @@ def wants_judge(score: Score, strategy: str, *, open_answers: bool) -> bool:
     return score.outcome in ("incorrect", "unparsed") and not open_answers
 
 
-def handed_in(sample: Sample, text: str, index: int = 0, epoch: int = 0) -> Sample:
-    """The answer `text` to `sample` as a question for the judge.
+def make_judge_sample(sample: Sample, text: str, index: int = 0, epoch: int = 0) -> Sample:
+    """Return the answer `text` to `sample` as a question for the judge.
 
-    Its id is the sample's own; the repeats of an answer after the first carry their number.
+    Its id is the sample's id. Repeats after the first add their number.
     """
     mode = sample.metadata.get(EVAL_MODE)
     return Sample(
@@ -344,18 +362,18 @@ class JudgeExam(Exam):
         self.kind = kind
         self._write = write
 
-    def earlier(self) -> JudgeExam:
-        """The same answers as version 0.1 asked about them."""
+    def with_first_prompt(self) -> JudgeExam:
+        """Return the same answers with the prompt of version 0.1."""
         return JudgeExam(self.benchmark.removeprefix(PREFIX), self.samples, self.kind, render_first)
 
     def render(self, sample: Sample) -> Prompt:
         return self._write(sample, self.kind)
 
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
-        """Read the verdict; a failed attempt has none, and says why."""
+        """Read the verdict. A failed attempt has none; its reading gives the reason."""
         if reply.error is not None and not reply.text:
             return Reading(reader.name, Answer(reason=reply.error.kind), Score(0.0, "error"))
-        shown = self.render(sample).tail
-        verdict = reading_of(read_verdict(reply.text, shown, self.kind, reply.finish))
-        failed = reply.error is not None
-        return replace(verdict, score=Score(0.0, "error")) if failed else verdict
+        prompt_text = self.render(sample).tail
+        verdict = reading_of(read_verdict(reply.text, prompt_text, self.kind, reply.finish))
+        has_failed = reply.error is not None
+        return replace(verdict, score=Score(0.0, "error")) if has_failed else verdict

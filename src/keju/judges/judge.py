@@ -1,4 +1,4 @@
-"""One judge: a model that is asked for verdicts, its settings, and what they say about trust."""
+"""One judge: a model that gives verdicts, its settings, and notices about its reliability."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msgspec.structs import astuple, replace
 
 from keju.benchmarks.prepare import resolve_sampling
 from keju.config import Budget, GenerationConfig, JudgeConfig, Price, TaskConfig
-from keju.config.address import parse_address, provider_of
+from keju.config.address import find_provider, parse_address
 from keju.config.load import canonical
 from keju.config.strict import StrictSettings
 from keju.engine.channel import Channel, Exchange
@@ -26,7 +26,7 @@ from keju.engine.resume import JobRequests, Recalled, recall
 from keju.engine.session import run_session
 from keju.engine.solver import Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
-from keju.judges.exam import TWO_VERDICTS, JudgeExam, read_verdict, reading_of, settled
+from keju.judges.exam import TWO_VERDICTS, JudgeExam, combine_votes, read_verdict, reading_of
 from keju.judges.prompts import FIRST_VERSION, PROTOCOLS, VERSION, Kind
 from keju.models.base import Model
 from keju.models.registry import fit_sampling, is_local, make_model, model_name
@@ -39,47 +39,47 @@ if TYPE_CHECKING:
     from keju.engine.display import Display
 
 EXCERPT = 120
-"""Characters of a reply without a verdict that are kept with the fault."""
+"""Characters of a reply without a verdict that the error quotes."""
 _LOOPBACK = re.compile(r"(?<=://)(?:127\.0\.0\.1|\[::1\]|0\.0\.0\.0)(?=[:/])")
-"""This computer, whichever way: ``http://127.0.0.1:8000/v1``, ``http://[::1]/v1``."""
+"""This computer in any spelling: ``http://127.0.0.1:8000/v1``, ``http://[::1]/v1``."""
 _USUAL_PORT = re.compile(r"^(http://[^/]*):80(?=/)|^(https://[^/]*):443(?=/)")
-"""A port that may go unsaid: ``https://there:443/v1``."""
+"""The default port of a scheme: ``https://there:443/v1``."""
 
 
 @dataclass
 class Replies:
-    """What the journal says of a judge's replies about one exam."""
+    """The journal's record of a judge's replies about one exam."""
 
     versions: set[str] = field(default_factory=set)
-    """Of the prompt, where there is a verdict."""
+    """Versions of the prompts that got a verdict."""
     failures: Counter[str] = field(default_factory=Counter)
     """Replies without a verdict, by reason."""
     doubts: int = 0
-    """Verdicts beside which the reply has others."""
+    """Verdicts in replies that contain different ones."""
 
 
 class Judge(Solver):
-    """One model, asked under a judge's settings; it solves its own questions."""
+    """One model with a judge's settings. It is also the solver of its own questions."""
 
     def __init__(
-        self, config: TaskConfig, settings: JudgeConfig, model: str, *, second: bool = False
+        self, config: TaskConfig, settings: JudgeConfig, model: str, *, is_second: bool = False
     ) -> None:
         self.settings = settings
         self.kind: Kind = "score" if settings.continuous else "grade"
-        self.task = judge_task(config, settings, model)
+        self.task = make_judge_task(config, settings, model)
         self.jobs: list[Job] = []
-        """What it is handed: one job for each exam."""
+        """The judge's work: one job for each exam."""
         self.replies: list[Replies] = []
-        """What became of asking it, by job."""
+        """The outcomes of its replies, by job."""
         self._exams: Sequence[JudgeExam] = ()
         self._requests = JobRequests(())
-        self.asked = False
-        """Whether it was asked anything by this process, rather than remembered."""
-        self._code = "second_judge" if second else "judge"
+        self.was_asked = False
+        """Whether this process sent it a request. Otherwise all verdicts come from the journal."""
+        self._code = "second_judge" if is_second else "judge"
         self._candidate = config
 
-    def model(self) -> Model:
-        """The judge's model, not yet started; ConfigError if it cannot be made."""
+    def create_model(self) -> Model:
+        """Return the judge's model, not yet started; ConfigError if it cannot be made."""
         try:
             return make_model(self.task)
         except ConfigError as error:
@@ -87,23 +87,23 @@ class Judge(Solver):
 
     @property
     def sampling(self) -> Sampling:
-        """How the judge decodes: at temperature 0 unless its settings or its API say otherwise."""
-        return self._fitted[0]
+        """How the judge decodes: at temperature 0 unless its settings or its API differ."""
+        return self._sampling_and_notices[0]
 
     @cached_property
-    def _fitted(self) -> tuple[Sampling, tuple[Notice, ...]]:
+    def _sampling_and_notices(self) -> tuple[Sampling, tuple[Notice, ...]]:
         try:
             return fit_sampling(self.task, resolve_sampling(PROTOCOLS[self.kind], self.task))
         except ConfigError as error:
             raise ConfigError("judge_unusable", problem=error) from None
 
-    def told(self) -> Iterator[Notice]:
-        """What its API makes of its settings."""
-        for notice in self._fitted[1]:
+    def sampling_notices(self) -> Iterator[Notice]:
+        """Yield the notices about settings that its API does not accept as they are."""
+        for notice in self._sampling_and_notices[1]:
             yield Notice("judge_told", {"judge": self.task.model, "notice": notice})
 
-    def job(self, exam: JudgeExam) -> Job:
-        """The answers of an exam as work for this judge."""
+    def make_job(self, exam: JudgeExam) -> Job:
+        """Return the answers of an exam as work for this judge."""
         name = model_name(self.task)
         job = Job(
             exam,
@@ -121,65 +121,65 @@ class Judge(Solver):
     def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int
     ) -> Awaitable[Exchange]:
-        """The verdict that a request asks for."""
+        """Return the verdict for a request."""
         return self.ask(request, channel)
 
     async def ask(self, request: Request, channel: Channel) -> Exchange:
-        """Ask for a verdict; a reply without exactly one is a failed attempt.
+        """Ask for a verdict. A reply without exactly one is a failed attempt.
 
-        Such attempts were paid for: their tokens count with the reply that ends the matter. The
-        verdict that made a reply valid is handed on, so that nobody has to read it again.
+        Failed attempts cost money, so their tokens are added to those of the last reply. The result
+        includes the verdict, so that it is parsed only once.
         """
-        paid, verdict = Usage(), Answer()
+        total_usage, verdict = Usage(), Answer()
 
         def check(reply: Reply) -> Reply:
-            nonlocal paid, verdict
-            paid = Usage(*map(add, astuple(paid), astuple(reply.usage)))
-            shown = request.prompt.tail
-            verdict = read_verdict(reply.text, shown, self.kind, reply.finish)
+            nonlocal total_usage, verdict
+            total_usage = Usage(*map(add, astuple(total_usage), astuple(reply.usage)))
+            prompt_text = request.prompt.tail
+            verdict = read_verdict(reply.text, prompt_text, self.kind, reply.finish)
             fault = None
             if verdict.value is None:
                 excerpt = " ".join(reply.text.split())[-EXCERPT:]
                 fault = Fault("malformed", f"{verdict.reason} in the judge's reply: …{excerpt}")
-            return replace(reply, usage=paid, error=fault)
+            return replace(reply, usage=total_usage, error=fault)
 
         exchange = await channel.ask(request, check)
         if exchange.reply.error is not None:
             return exchange
         return exchange._replace(readings=(reading_of(verdict),))
 
-    def hand(self, exams: Sequence[JudgeExam]) -> None:
-        """Give it the answers of each exam to grade."""
-        self.jobs = [self.job(exam) for exam in exams]
+    def assign(self, exams: Sequence[JudgeExam]) -> None:
+        """Give the judge the answers of each exam to grade."""
+        self.jobs = [self.make_job(exam) for exam in exams]
         self.replies = [Replies() for _ in exams]
         self._exams, self._requests = exams, JobRequests(self.jobs)
 
     def recall(self, path: Path) -> Recalled:
-        """Enter the verdicts that the journal at `path` holds.
+        """Enter the verdicts in the journal at `path`.
 
-        One that was given in the words of an earlier version counts for what it was.
+        A verdict on the prompt of an earlier version still counts.
         """
         recalled = recall(self._requests, path)
         if not path.is_file() or recalled.count == sum(job.units for job in self.jobs):
             return recalled
-        requests = JobRequests([self.job(exam.earlier()) for exam in self._exams])
-        placed = Records(path.parent, path.name).with_positions()
-        for number, _, record in select_counting(placed, requests.by_hash):
-            place, unit = requests.locate(number)
+        requests = JobRequests([self.make_job(exam.with_first_prompt()) for exam in self._exams])
+        records_by_place = Records(path.parent, path.name).placed()
+        for number, _, record in select_counting(records_by_place, requests.by_hash):
+            place, unit = requests.place(number)
             if record.reply.error is None and not recalled.done[place][unit]:
                 self.jobs[place].recall(unit, record, trusted=True)
                 recalled.done[place][unit] = 1
                 self.replies[place].versions.add(FIRST_VERSION)
         return recalled
 
-    def look_back(self, path: Path) -> None:
-        """Note why replies in the journal have no verdict, and which verdicts are in doubt."""
+    def count_failures(self, path: Path) -> None:
+        """Count the journal's replies without a verdict, by reason, and the doubtful verdicts."""
         if not path.is_file():
             return
-        placed = Records(path.parent, path.name).with_positions()
-        answers = {  # a later record of the same request takes the place of an error
+        records_by_place = Records(path.parent, path.name).placed()
+        answers = {  # a later record of the same request replaces an error
             number: record.readings[0].answer
-            for number, _, record in select_counting(placed, self._requests.by_hash)
+            for number, _, record in select_counting(records_by_place, self._requests.by_hash)
         }
         for number, answer in answers.items():
             replies = self.replies[self._requests.locate(number)[0]]
@@ -190,7 +190,7 @@ class Judge(Solver):
                 replies.doubts += answer.reason == TWO_VERDICTS
 
     def votes(self, place: int) -> list[list[str | None]]:
-        """The verdicts on each answer of one exam, one for each repeat."""
+        """Return the verdicts on each answer of one exam, one for each repeat."""
         job = self.jobs[place]
         verdicts: Sequence[str | None] = job.tallies[0].answers or ()
         return [
@@ -198,90 +198,105 @@ class Judge(Solver):
         ]
 
     def verdicts(self, place: int) -> list[str | None]:
-        """What its verdicts on each answer of one exam come to."""
-        return [settled(votes) for votes in self.votes(place)]
+        """Return the judge's combined verdict on each answer of one exam."""
+        return [combine_votes(votes) for votes in self.votes(place)]
 
-    def work(
+    def run(
         self,
         journal: Journal,
         log: SessionLog,
         recalled: Recalled,
         display: Display | None,
-        spent: Meter,
+        shared_usage: Meter,
     ) -> KejuError | None:
-        """Give the verdicts that are lacking; return what stopped that early.
+        """Ask for the missing verdicts; return the error that stopped this early, if any.
 
-        `spent` is what other judges have used of the same budget. EndpointError if the endpoint
-        is not ready.
+        `shared_usage` is what other judges have already used of the same budget. Raise
+        EndpointError if the endpoint is not ready.
         """
-        self.asked = True
+        self.was_asked = True
         try:
             stop = run_session(
-                self.task, self.jobs, self.model(), journal, log, recalled, display, spent
+                self.task,
+                self.jobs,
+                self.create_model(),
+                journal,
+                log,
+                recalled,
+                display,
+                shared_usage,
             )
         except EndpointError as error:
-            raise self.failed(error) from None
-        return self.failed(stop) if isinstance(stop, RunIncomplete) else stop
+            raise self.explain_error(error) from None
+        return self.explain_error(stop) if isinstance(stop, RunIncomplete) else stop
 
-    def failed(self, error: KejuError) -> KejuError:
-        """`error` with this judge's name, and its settings in place of a candidate's."""
-        variable = provider_of(self.task.model).key_variable
-        own: dict[str, Any] = {"key": self.settings.api_key_var or variable}
-        (own_host,) = (_host(place) for place in places_of(self.task))
-        hosts = [_host(place) for place in places_of(self._candidate)]
-        hosts.append(_host(_usual(self.task.model)))
-        if self.settings.api_key_var is None and own_host not in hosts:
-            own["key"] = Notice("judge_key_setting", {"variable": variable})
+    def explain_error(self, error: KejuError) -> KejuError:
+        """Return `error` with this judge's name, and its settings instead of the candidate's."""
+        variable = find_provider(self.task.model).key_variable
+        replaced_values: dict[str, Any] = {"key": self.settings.api_key_var or variable}
+        (judge_host,) = (_host(place) for place in addresses_of(self.task))
+        hosts = [_host(place) for place in addresses_of(self._candidate)]
+        hosts.append(_host(_provider_address(self.task.model)))
+        if self.settings.api_key_var is None and judge_host not in hosts:
+            replaced_values["key"] = Notice("judge_key_setting", {"variable": variable})
         if (missing := self.missing_key()) is not None:
-            own["key"] = Notice("judge_key_missing", {"variable": own["key"], "problem": missing})
+            replaced_values["key"] = Notice(
+                "judge_key_missing", {"variable": replaced_values["key"], "problem": missing}
+            )
         if self.settings.api_url is None:
-            own["address_and_model"] = Notice("judge_model_setting")
+            replaced_values["address_and_model"] = Notice("judge_model_setting")
         else:
-            own["address"] = Notice("judge_address_setting")
-            own["address_and_model"] = Notice("judge_settings")
-        values = {name: own.get(name, value) for name, value in error.values.items()}
+            replaced_values["address"] = Notice("judge_address_setting")
+            replaced_values["address_and_model"] = Notice("judge_settings")
+        values = {name: replaced_values.get(name, value) for name, value in error.values.items()}
         problem = Notice(error.code, values)
         kind = EndpointError if isinstance(error, EndpointError) else RunIncomplete
         return kind(f"{self._code}_failed", name=self.task.model, problem=problem)
 
     def missing_key(self) -> Notice | None:
-        """What became of a judge whose settings name a variable that is not set."""
+        """Return the notice about a judge whose settings name a variable that is not set."""
         variable, task = self.settings.api_key_var, self.task
         if variable is None or task.api_url is None or os.environ.get(variable):
             return None
         code = "judge_without_key" if task.api_key is None else "judge_with_candidates_key"
         return Notice(code, {"variable": variable})
 
-    def kinship(self) -> Iterator[Notice]:
-        """The warning about a judge that is, or by its name may be, the candidate."""
+    def self_judging_notices(self) -> Iterator[Notice]:
+        """Yield the warning about a judge that is, or may be, the candidate itself."""
         if self.task.model == self._candidate.model:
-            places = {_machine(place) for place in places_of(self._candidate)}
-            same = any(_machine(place) in places for place in places_of(self.task))
-            yield Notice(f"{self._code}_is_{'candidate' if same else 'namesake'}")
+            places = {_normalize_machine(place) for place in addresses_of(self._candidate)}
+            is_same_endpoint = any(
+                _normalize_machine(place) in places for place in addresses_of(self.task)
+            )
+            yield Notice(f"{self._code}_is_{'candidate' if is_same_endpoint else 'namesake'}")
 
 
-def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig:
-    """Asking a judge as a task of its own.
+def make_judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig:
+    """Return the requests to a judge as a separate task.
 
-    A key goes only where it was meant to: the one of the variable that the judge's settings name
-    to the judge; the candidate's to the candidate's own host; that of a provider, such as
-    OPENAI_API_KEY, to the provider, or to the host of its own variable, such as OPENAI_BASE_URL.
-    A judge without an address is at the candidate's where both have the same provider.
+    A key is sent only to the host that it is for:
+
+    - The key in the variable of the judge's settings is sent to the judge.
+    - The candidate's key is sent to the candidate's host.
+    - A provider's key, such as OPENAI_API_KEY, is sent to the provider, or to the host in its own
+      variable, such as OPENAI_BASE_URL.
+
+    A judge without an address uses the candidate's if both have the same provider.
     """
     endpoint: dict[str, Any] = {}
     if not is_local(model):
-        provider = provider_of(model)
+        provider = find_provider(model)
         if config.endpoints and not judge.api_url:
             raise ConfigError("judge_unusable", problem=ConfigError("judge_needs_address"))
         if config.serve and not judge.api_url:
             raise ConfigError("judge_unusable", problem=ConfigError("judge_beside_server"))
-        beside = config.api_url if provider == provider_of(config.model) else None
-        address = judge.api_url or beside or os.environ.get(provider.url_variable)
+        candidate_address = config.api_url if provider == find_provider(config.model) else None
+        address = judge.api_url or candidate_address or os.environ.get(provider.url_variable)
         key: Any = os.environ.get(judge.api_key_var or "")
         host = _host(address or provider.home)
-        if not key and host in [_host(place) for place in places_of(config, keyed=True)]:
+        if not key and host in [_host(place) for place in addresses_of(config, only_keyed=True)]:
             key = config.api_key
-        elif judge.api_key_var is None and host == _host(_usual(model)):
+        elif judge.api_key_var is None and host == _host(_provider_address(model)):
             key = os.environ.get(provider.key_variable)
         endpoint = {"api_url": address, "api_key": key, "ca_file": config.ca_file}
     try:
@@ -305,50 +320,52 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
         raise ConfigError("judge_unusable", problem=error) from None
 
 
-def places_of(task: TaskConfig, *, keyed: bool = False) -> list[str | None]:
-    """The addresses of a task's model; None where it has no endpoint.
+def addresses_of(task: TaskConfig, *, only_keyed: bool = False) -> list[str | None]:
+    """Return the addresses of a task's model; None for a model without an endpoint.
 
-    With `keyed` those alone that the task's own key is for.
+    `only_keyed` returns only the addresses that get the task's own key.
     """
     if task.endpoints:
-        return [each.url for each in task.endpoints if not (keyed and each.api_key_var)]
+        return [
+            endpoint.url for endpoint in task.endpoints if not (only_keyed and endpoint.api_key_var)
+        ]
     if task.serve:
-        return []  # it is known when the server is started
-    return [None if is_local(task.model) else task.api_url or provider_of(task.model).home]
+        return []  # its address is known only after the server is started
+    return [None if is_local(task.model) else task.api_url or find_provider(task.model).home]
 
 
-def _usual(model: str) -> str:
-    """The address that the key of a model's provider is for."""
-    provider = provider_of(model)
+def _provider_address(model: str) -> str:
+    """Return the address that the provider's key is for."""
+    provider = find_provider(model)
     return os.environ.get(provider.url_variable) or provider.home
 
 
 def _host(api_url: str | None) -> str:
-    """Scheme, host and port of an endpoint."""
-    scheme, _, rest = (_place(api_url) or "").partition("://")
-    return _USUAL_PORT.sub(r"\1\2", f"{scheme}://{rest.partition('/')[0]}/")
+    """Return scheme, host and port of an endpoint."""
+    scheme, _, location = (_normalize_address(api_url) or "").partition("://")
+    return _USUAL_PORT.sub(r"\1\2", f"{scheme}://{location.partition('/')[0]}/")
 
 
-def _place(api_url: str | None) -> str | None:
-    """An endpoint's address in one spelling; what is no address stays as it is."""
+def _normalize_address(api_url: str | None) -> str | None:
+    """Return an endpoint's address in one spelling; an invalid address stays as it is."""
     try:
-        return parse_address(api_url).shown if api_url else None
+        return parse_address(api_url).display_url if api_url else None
     except ConfigError:
         return api_url
 
 
-def _machine(api_url: str | None) -> str:
-    """The place of an endpoint, with one name for this computer and no port that goes unsaid."""
-    return _USUAL_PORT.sub(r"\1\2", _LOOPBACK.sub("localhost", _place(api_url) or ""))
+def _normalize_machine(api_url: str | None) -> str:
+    """Return an endpoint's address with one name for this computer and without a default port."""
+    return _USUAL_PORT.sub(r"\1\2", _LOOPBACK.sub("localhost", _normalize_address(api_url) or ""))
 
 
-# Settings for a stored run
+# Settings for judging a stored run
 
 _OF_ONE_JUDGE = (
     "strategy", "continuous", "repeats", "second", "labelled", "budget", "price",
     "generation_config",
 )  # fmt: skip
-"""Settings of a judge that mean nothing to another one."""
+"""Settings that belong to one judge and do not pass to another."""
 _MAPPINGS: dict[str, type[StrictSettings]] = {
     "budget": Budget,
     "price": Price,
@@ -356,44 +373,49 @@ _MAPPINGS: dict[str, type[StrictSettings]] = {
 }
 
 
-def whole_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A judge's settings with all defaults, so that none of another judge shines through."""
+def fill_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a judge's settings with all defaults, to replace another judge's settings."""
     fields = JudgeConfig.model_fields.items()
     defaults = {name: field.get_default() for name, field in fields if not field.is_required()}
     return defaults | dict(settings) if settings else {}
 
 
-def complete_settings(stored: TaskConfig, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings to lay over those of a `stored` run, where `given` ones are to count.
+def complete_settings(stored: TaskConfig, changed_settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that replace those of a `stored` run.
 
-    Without a judge of the run's own they begin with the one that its exams name. Where it is and
-    the limits of asking it pass from one judge to another; whatever else was set up for one does
-    not, and a key does not pass to another address. ConfigError if a judge is named and not to be
-    asked.
+    - If the run names no judge, the settings start from the judge of its exams.
+    - Another judge keeps the address and the request limits, but not the other settings.
+    - A key does not pass to another address.
+
+    Raise ConfigError if a judge is named but would not be asked.
     """
-    given = canonical({"judge": given})["judge"]
-    if "model" in given and given.get("strategy") == "rule":
+    changed_settings = canonical({"judge": changed_settings})["judge"]
+    if "model" in changed_settings and changed_settings.get("strategy") == "rule":
         raise ConfigError("judge_named_not_asked")
     if stored.judge is None:
-        judges = [job.exam.judge for job in make_jobs(stored)] if "model" not in given else [None]
+        judges = (
+            [job.exam.judge for job in make_jobs(stored)]
+            if "model" not in changed_settings
+            else [None]
+        )
         if judges[0] is None or any(judge != judges[0] for judge in judges):
-            return dict(given)
-        return judges[0].model_dump(mode="json", exclude_defaults=True) | dict(given)
+            return dict(changed_settings)
+        return judges[0].model_dump(mode="json", exclude_defaults=True) | dict(changed_settings)
 
-    def unset(*names: str) -> dict[str, Any]:
+    def reset(*names: str) -> dict[str, Any]:
         return {name: JudgeConfig.model_fields[name].default for name in names}
 
-    fresh: dict[str, Any] = {}
-    if given.get("api_url", stored.judge.api_url) != stored.judge.api_url:
-        fresh = unset("api_key_var")
-    if given.get("model", stored.judge.model) == stored.judge.model:
-        asks_again = "model" in given and stored.judge.strategy == "rule"
-        return fresh | (unset("strategy") if asks_again else {}) | dict(given)
-    objects = {}  # they replace stored ones, where a mapping would merge
+    reset_settings: dict[str, Any] = {}
+    if changed_settings.get("api_url", stored.judge.api_url) != stored.judge.api_url:
+        reset_settings = reset("api_key_var")
+    if changed_settings.get("model", stored.judge.model) == stored.judge.model:
+        asks_again = "model" in changed_settings and stored.judge.strategy == "rule"
+        return reset_settings | (reset("strategy") if asks_again else {}) | dict(changed_settings)
+    objects = {}  # objects replace stored mappings instead of merging with them
     for name, settings in _MAPPINGS.items():
-        if isinstance(given.get(name), Mapping):
+        if isinstance(changed_settings.get(name), Mapping):
             try:
-                objects[name] = settings(**given[name])
+                objects[name] = settings(**changed_settings[name])
             except ConfigError as error:
                 raise ConfigError("judge_setting_invalid", name=name, problem=error) from None
-    return unset(*_OF_ONE_JUDGE) | fresh | dict(given) | objects
+    return reset(*_OF_ONE_JUDGE) | reset_settings | dict(changed_settings) | objects

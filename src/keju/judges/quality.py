@@ -1,4 +1,5 @@
-"""How often a judge is right, from answers that people have graded, and what that corrects."""
+"""A judge's sensitivity and specificity on answers that people graded, and the correction of scores
+for its errors."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from keju.bounds import LONGEST_DOCUMENT, read_file, unpack_gzip
 from keju.errors import DataError
-from keju.judges.exam import handed_in, score_of
+from keju.judges.exam import make_judge_sample, score_of
 from keju.sources.files import jsonl_rows
 from keju.stats.agreement import JudgeQuality, rogan_gladen
 from keju.stats.estimate import Estimate
@@ -21,18 +22,18 @@ from keju.types import Sample
 
 
 class Labelled(NamedTuple):
-    """Answers whose grade is known."""
+    """Answers with a known grade."""
 
     samples: list[Sample]
-    """As they are handed to the judge."""
+    """The answers as questions for the judge."""
     correct: list[bool]
 
 
 def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:
-    """Read a JSONL file of graded answers; DataError names the line that cannot be used.
+    """Read a JSONL file of graded answers; DataError names a line that is invalid.
 
-    A row has the `answer` and whether it is `correct`, and says what was asked: the `id` of a
-    question in this run, or `question` and `target`.
+    A row has the `answer` and whether it is `correct`. It identifies the question by the `id` of a
+    question in this run, or by `question` and `target`.
     """
     try:
         raw = io.BytesIO(read_file(path, LONGEST_DOCUMENT))
@@ -42,7 +43,7 @@ def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:
     labelled = Labelled([], [])
     for index, row in enumerate(jsonl_rows(rows, str(path))):
         place = {"path": path, "row": index + 1}
-        name = f"labelled_{index}"  # of the row, since a question may occur in several
+        name = f"labelled_{index}"  # named by row, because a question may occur in several rows
         if "id" in row:
             sample = find(str(row["id"]))
             if sample is None:
@@ -55,7 +56,7 @@ def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:
             sample = Sample(id=name, subset="labelled", index=index, text=text, target=target)
         if not isinstance(row.get("answer"), str) or not isinstance(row.get("correct"), bool):
             raise DataError("labelled_without_answer", **place)
-        labelled.samples.append(handed_in(sample, row["answer"], index))
+        labelled.samples.append(make_judge_sample(sample, row["answer"], index))
         labelled.correct.append(row["correct"])
     if not labelled.samples:
         raise DataError("labelled_empty", path=path)
@@ -63,7 +64,7 @@ def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:
 
 
 def measure(correct: Iterable[bool], verdicts: Iterable[str | None]) -> JudgeQuality:
-    """Sensitivity and specificity over the labelled answers that have a verdict."""
+    """Return sensitivity and specificity over the labelled answers that have a verdict."""
     calls: dict[bool, list[bool]] = {True: [], False: []}
     for truth, verdict in zip(correct, verdicts, strict=True):
         if verdict is not None:
@@ -84,26 +85,28 @@ def corrected_accuracy(
     *,
     shrink: float = 1.0,
 ) -> Estimate:
-    """Accuracy with the judged part corrected for the judge's errors (Rogan and Gladen 1978).
+    """Return the accuracy with the judged part corrected for the judge's errors.
 
-    Both parts are numbers of graded answers and of correct ones among them. What a rule decided
-    stands as it is. `shrink` divides the sizes where answers hang together. UsageError if there
-    is nothing to correct or the judge is no better than chance.
+    The method is that of Rogan and Gladen (1978). Each part is a pair: the number of graded
+    answers, and the number of correct ones. The decisions of a rule are not corrected. `shrink`
+    divides the sizes if answers are dependent.
+
+    Raise UsageError if there is nothing to correct, or the judge is no better than chance.
     """
     (n_judged, right), (n_by_rule, right_by_rule) = judged, by_rule
     n = n_judged + n_by_rule
     weight = n_judged / n if n else 0.0
-    fixed = rogan_gladen(right / n_judged if n_judged else 0.0, n_judged / shrink, judge)
+    corrected = rogan_gladen(right / n_judged if n_judged else 0.0, n_judged / shrink, judge)
     rule = right_by_rule / n_by_rule if n_by_rule else 0.0
-    value = weight * fixed.value + (1 - weight) * rule
-    between = weight * (1 - weight) * (fixed.value - rule) ** 2 * shrink / n
-    own = rule * (1 - rule) * shrink / n_by_rule if n_by_rule else 0.0
-    se = math.sqrt(weight**2 * fixed.se**2 + (1 - weight) ** 2 * own + between)
-    # Each part has an interval of its own; their arms add up as independent errors do.
-    parts = [(weight, fixed.value, fixed.interval)]
+    value = weight * corrected.value + (1 - weight) * rule
+    between = weight * (1 - weight) * (corrected.value - rule) ** 2 * shrink / n
+    rule_variance = rule * (1 - rule) * shrink / n_by_rule if n_by_rule else 0.0
+    se = math.sqrt(weight**2 * corrected.se**2 + (1 - weight) ** 2 * rule_variance + between)
+    # Each part has its own interval. Their half widths add up like independent errors.
+    parts = [(weight, corrected.value, corrected.interval)]
     if n_by_rule:
         parts.append((1 - weight, rule, wilson(rule, n_by_rule / shrink)))
-    below, above = (
+    lower_width, upper_width = (
         math.sqrt(
             Z95**2 * between + sum((share * (ends[side] - mid)) ** 2 for share, mid, ends in parts)
         )
@@ -111,7 +114,7 @@ def corrected_accuracy(
     )
     return Estimate(
         value,
-        Interval(value - below, value + above).clip(),
+        Interval(value - lower_width, value + upper_width).clip(),
         n,
         "rogan-gladen",
         se,
@@ -119,8 +122,8 @@ def corrected_accuracy(
     )
 
 
-def describe(quality: JudgeQuality, labelled: Sequence[bool]) -> dict[str, Any]:
-    """The judge's quality for the results; NaN is nothing known."""
+def describe_quality(quality: JudgeQuality, labelled: Sequence[bool]) -> dict[str, Any]:
+    """Return the judge's quality for the results; NaN becomes None."""
     return {
         "sensitivity": None if math.isnan(quality.sensitivity) else quality.sensitivity,
         "specificity": None if math.isnan(quality.specificity) else quality.specificity,

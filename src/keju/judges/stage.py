@@ -1,13 +1,13 @@
-"""The judging stage of a run: answers that no rule decides are graded by a model.
+"""The judging stage of a run: a model grades the answers that no rule decides.
 
-A judge is asked by the same engine as the candidate, with its own model, limits, budget, price
-and journal (``verdicts.jsonl``). The order of events:
+The judge uses the same engine as the candidate, with its own model, limits, budget, price and
+journal (``verdicts.jsonl``). The steps:
 
-    1. The stage is made before the first answer; it watches the candidate's jobs and keeps each
-       answer that a judge has to decide when it is entered, so that no reply is graded twice.
-    2. `JudgeStage.grade` hands the answers over, asks what has no stored verdict, and enters the
-       verdicts on the scoreboards. An answer without one is ungraded, never 0 for its judge.
-    3. The results ask for the `JudgeStage.judgement` of each of their entries.
+1. The stage is created before the first answer. It watches the candidate's jobs and keeps
+   each answer that a judge must decide, so that no reply is graded twice.
+2. `JudgeStage.grade` hands over the answers, asks for verdicts that are not stored, and
+   enters all verdicts on the scoreboards. An answer without a verdict is ungraded, not 0.
+3. The results ask for the `JudgeStage.judgement` of each entry.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from keju.judges.exam import (
     GRADES,
     JudgeExam,
     Submission,
-    agreement,
-    consistency,
     is_tie,
+    measure_agreement,
+    measure_consistency,
     submit,
 )
 from keju.judges.judge import Judge
 from keju.judges.prompts import PROTOCOLS
-from keju.judges.quality import corrected_accuracy, describe, load_labelled, measure
+from keju.judges.quality import corrected_accuracy, describe_quality, load_labelled, measure
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.manifest import ManifestFile
 from keju.runs.run import Grade
@@ -50,25 +50,25 @@ if TYPE_CHECKING:
     from keju.engine.tally import Tally
 
 LABELLED = "labelled"
-"""Stands for the name of an exam where the answers come from a file of known grades."""
+"""Stands for an exam's name if the answers come from a file of known grades."""
 CORRECTED = "accuracy_judge_corrected"
 CONSISTENT, AGREED = 0.8, 0.6
-"""The least self-consistency and the least kappa of two judges that go without a warning."""
+"""The lowest self-consistency and the lowest kappa of two judges without a warning."""
 
 
 class Judgement(NamedTuple):
-    """What an entry of the results says about its judges."""
+    """A result entry's facts about its judges."""
 
     judge: dict[str, Any]
-    """Who judged, what came of it and what it cost: `keju.results.schema.Judge`."""
+    """The judges, their verdicts and their cost: `keju.results.schema.Judge`."""
     notices: list[Notice]
     metrics: dict[str, Estimate]
     by_rule: Tally | None = None
-    """The scores before the judge, where it took the place of a reader that had decided."""
+    """The scores before the judge, if it replaced the decisions of a reader."""
 
 
 class Panel:
-    """The judges of the exams that share one set of judge's settings; the first one decides."""
+    """The judges of all exams with the same judge settings; the first judge decides."""
 
     def __init__(self, config: TaskConfig, settings: JudgeConfig, jobs: Sequence[Job]) -> None:
         if settings.second == settings.model:
@@ -77,7 +77,7 @@ class Panel:
         self.jobs = jobs
         self.judges = [Judge(config, settings, settings.model)]
         if settings.second:
-            self.judges.append(Judge(config, settings, settings.second, second=True))
+            self.judges.append(Judge(config, settings, settings.second, is_second=True))
         self.labelled = None
         if settings.labelled:
             self.labelled = load_labelled(Path(settings.labelled), partial(_find, jobs, {}))
@@ -88,7 +88,7 @@ class Panel:
     def _collect(
         self, job: Job, submissions: dict[int, Submission], unit: int, record: Record
     ) -> None:
-        """Keep an answer that the judges decide; it takes the place of an earlier one."""
+        """Keep an answer for the judges; it replaces an earlier one."""
         submission = submit(job, unit, record, self.settings.strategy)
         if submission is not None:
             submissions[unit] = submission
@@ -96,32 +96,34 @@ class Panel:
             submissions.pop(unit, None)
 
     def notices(self) -> Iterator[Notice]:
-        """What is to be known about the judges, whatever they say."""
+        """Yield the notices about the judges that do not depend on their verdicts."""
         for judge in self.judges:
-            yield from judge.kinship()
-            yield from judge.told()
-        first = self.judges[0]
-        missing = first.missing_key()
-        if missing is not None and any(judge.asked for judge in self.judges):
+            yield from judge.self_judging_notices()
+            yield from judge.sampling_notices()
+        first_judge = self.judges[0]
+        missing = first_judge.missing_key()
+        if missing is not None and any(judge.was_asked for judge in self.judges):
             yield missing
-        if self.settings.repeats > 1 and first.sampling.temperature == 0:
+        if self.settings.repeats > 1 and first_judge.sampling.temperature == 0:
             yield Notice("judge_repeats_at_temperature_0")
 
-    def hand_over(self) -> None:
-        """Give every judge the answers of each exam, in its order, and then the labelled ones."""
-        self.submissions = [[own[unit] for unit in sorted(own)] for own in self._collected]
+    def assign_answers(self) -> None:
+        """Give every judge the answers of each exam, in order, and then the labelled ones."""
+        self.submissions = [
+            [submissions[unit] for unit in sorted(submissions)] for submissions in self._collected
+        ]
         kind = self.judges[0].kind
         exams = [
-            JudgeExam(job.title, [each.question for each in own], kind)
-            for job, own in zip(self.jobs, self.submissions, strict=True)
+            JudgeExam(job.title, [submission.question for submission in submissions], kind)
+            for job, submissions in zip(self.jobs, self.submissions, strict=True)
         ]
         if self.labelled is not None:
             exams.append(JudgeExam(LABELLED, self.labelled.samples, kind))
         for judge in self.judges:
-            judge.hand(exams)
+            judge.assign(exams)
 
-    def decide(self) -> Iterator[Grade]:
-        """Enter the first judge's verdicts on the scoreboards; the readings that result."""
+    def apply_verdicts(self) -> Iterator[Grade]:
+        """Enter the first judge's verdicts on the scoreboards; yield the resulting readings."""
         places = range(len(self.jobs))
         self.by_rule = [
             None if job.exam.open_answers else deepcopy(job.tallies) for job in self.jobs
@@ -131,7 +133,7 @@ class Panel:
             self.jobs, self.submissions, self.verdicts, strict=True
         ):
             for submission, verdict in zip(submissions, verdicts[0], strict=True):
-                readings = submission.decided(verdict)
+                readings = submission.apply_verdict(verdict)
                 for tally, reading in zip(job.tallies, readings, strict=True):
                     tally.add(submission.unit, reading)
                 index, epoch = divmod(submission.unit, job.epochs)
@@ -139,70 +141,75 @@ class Panel:
                 yield Grade(job.exam.benchmark, name, submission.hash, readings, epoch)
 
     def judgement(self, job: Job, reader: int, deff: float) -> Judgement:
-        """Who judged an exam, at what cost, and how far to trust it, under one of its readers."""
+        """Return the judges of an exam, their cost and reliability, for one of its readers."""
         place = self.jobs.index(job)
-        verdicts, *second = self.verdicts[place]
-        judge, notices = self._described(place), [*self.notices()]
-        for code, own in (
+        verdicts, *second_verdicts = self.verdicts[place]
+        judge, notices = self._describe_judge(place), [*self.notices()]
+        for code, judge_verdicts in (
             ("judge_without_verdict", verdicts),
-            *(("second_judge_without_verdict", each) for each in second),
+            *(("second_judge_without_verdict", votes) for votes in second_verdicts),
         ):
-            if missing := own.count(None):
-                notices.append(Notice(code, {"missing": missing, "whole": len(own)}))
-        notices += self._cautions(place, judge)
+            if missing := judge_verdicts.count(None):
+                notices.append(Notice(code, {"missing": missing, "whole": len(judge_verdicts)}))
+        notices += self._find_cautions(place, judge)
         tallies = self.by_rule[place]
         by_rule = tallies[reader] if tallies is not None else None
         if by_rule is not None:
-            notices += _overruled(by_rule, job.tallies[reader], job.readers[reader].name)
+            notices += _overruled_notices(by_rule, job.tallies[reader], job.readers[reader].name)
         if self.labelled is None:
             return Judgement(judge, notices, {}, by_rule)
         quality = measure(self.labelled.correct, self.judges[0].verdicts(len(self.jobs)))
-        judge |= {"quality": describe(quality, self.labelled.correct)}
+        judge |= {"quality": describe_quality(quality, self.labelled.correct)}
         tally = job.tallies[reader]
         units = [
             submission.unit
             for submission, verdict in zip(self.submissions[place], verdicts, strict=True)
-            if submission.judged[reader] and verdict is not None
+            if submission.is_judged[reader] and verdict is not None
         ]
         correct = sum(tally.values[unit] >= PASS for unit in units)
-        others = (tally.graded - len(units), tally.passed_count - correct)
+        rule_counts = (tally.graded - len(units), tally.passed_count - correct)
         shrink = max(1.0, deff) * job.epochs
         try:
-            metric = corrected_accuracy((len(units), correct), others, quality, shrink=shrink)
+            metric = corrected_accuracy((len(units), correct), rule_counts, quality, shrink=shrink)
         except UsageError as error:
             notices.append(Notice("judge_not_corrected", {"reason": str(error)}))
             return Judgement(judge, notices, {}, by_rule)
         return Judgement(judge, notices, {CORRECTED: metric}, by_rule)
 
-    def _cautions(self, place: int, judge: dict[str, Any]) -> Iterator[Notice]:
-        """What makes the verdicts on an exam less certain than they look."""
-        replies, whole = self.judges[0].replies[place], len(self.verdicts[place][0])
+    def _find_cautions(self, place: int, judge: dict[str, Any]) -> Iterator[Notice]:
+        """Yield the reasons why the verdicts on an exam are less reliable than they seem."""
+        replies, verdict_count = self.judges[0].replies[place], len(self.verdicts[place][0])
         if cut := replies.failures[BROKEN_OFF]:
             yield Notice("judge_cut_off", {"replies": cut})
         if replies.doubts:
-            yield Notice("judge_in_doubt", {"doubts": replies.doubts, "whole": whole})
-        for each in self.judges:
-            names = +each.jobs[place].reported_names
+            yield Notice("judge_in_doubt", {"doubts": replies.doubts, "whole": verdict_count})
+        for panel_judge in self.judges:
+            names = +panel_judge.jobs[place].reported_names
             if len(names) > 1:
-                counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())
-                values = {"judge": each.task.model, "models": len(names), "counts": counts}
+                counts = ", ".join(f"{name} ({count})" for name, count in names.most_common())
+                values = {"judge": panel_judge.task.model, "models": len(names), "counts": counts}
                 yield Notice("judge_reported_models", values)
         if ties := judge.get("ties"):
-            yield Notice("judge_ties", {"ties": ties, "whole": whole})
-        agreed = judge.get("agreement", {})
-        share, kappa = agreed.get("self_consistency"), agreed.get("second", {}).get("kappa")
+            yield Notice("judge_ties", {"ties": ties, "whole": verdict_count})
+        agreement_values = judge.get("agreement", {})
+        share, kappa = (
+            agreement_values.get("self_consistency"),
+            agreement_values.get("second", {}).get("kappa"),
+        )
         if share is not None and share < CONSISTENT:
             yield Notice("judge_inconsistent", {"share": share})
         if kappa is not None and kappa < AGREED:
             yield Notice("judges_disagree", {"second": self.settings.second, "kappa": kappa})
 
-    def _described(self, place: int) -> dict[str, Any]:
-        settings, (verdicts, *second) = self.settings, self.verdicts[place]
-        first = self.judges[0]
-        protocol, replies = PROTOCOLS[first.kind], first.replies[place]
+    def _describe_judge(self, place: int) -> dict[str, Any]:
+        settings, (verdicts, *second_verdicts) = self.settings, self.verdicts[place]
+        first_judge = self.judges[0]
+        protocol, replies = PROTOCOLS[first_judge.kind], first_judge.replies[place]
         meters = [judge.jobs[place].meter for judge in self.judges]
-        known = [judge.jobs[-1].meter for judge in self.judges if self.labelled and place == 0]
-        described: dict[str, Any] = {
+        labelled_meters = [
+            judge.jobs[-1].meter for judge in self.judges if self.labelled and place == 0
+        ]
+        description: dict[str, Any] = {
             "model": settings.model,
             "strategy": settings.strategy,
             "protocol": protocol.name,
@@ -211,26 +218,28 @@ class Panel:
             "ungraded": verdicts.count(None),
             "doubts": replies.doubts,
             "failed_replies": dict(replies.failures),
-            **_spent(meters + known, settings),
+            **_describe_usage(meters + labelled_meters, settings),
         }
-        if known:
-            described[LABELLED] = _spent(known, settings)
+        if labelled_meters:
+            description[LABELLED] = _describe_usage(labelled_meters, settings)
         if not settings.continuous:
             counts = Counter(verdicts)
-            described["verdicts"] = {grade: counts[grade] for grade in GRADES}
-        agreed: dict[str, Any] = {}
+            description["verdicts"] = {grade: counts[grade] for grade in GRADES}
+        agreement_values: dict[str, Any] = {}
         if settings.repeats > 1:
-            described["repeats"] = settings.repeats
-            votes = first.votes(place)
-            described["ties"] = sum(map(is_tie, votes))
-            agreed["self_consistency"] = consistency(votes)
-        if second:
-            agreed["second"] = {"model": settings.second} | agreement(verdicts, second[0])
-        return described | ({"agreement": agreed} if agreed else {})
+            description["repeats"] = settings.repeats
+            votes = first_judge.votes(place)
+            description["ties"] = sum(map(is_tie, votes))
+            agreement_values["self_consistency"] = measure_consistency(votes)
+        if second_verdicts:
+            agreement_values["second"] = {"model": settings.second} | measure_agreement(
+                verdicts, second_verdicts[0]
+            )
+        return description | ({"agreement": agreement_values} if agreement_values else {})
 
 
 class JudgeStage:
-    """The judges of a run: those that the task names, or else its exams."""
+    """The judges of a run: those of the task, or else of its exams."""
 
     def __init__(self, config: TaskConfig, jobs: Sequence[Job]) -> None:
         groups: list[tuple[JudgeConfig, list[Job]]] = []
@@ -238,37 +247,37 @@ class JudgeStage:
             judge = config.judge or job.exam.judge
             if judge is None or judge.strategy == "rule":
                 continue
-            same = [group for settings, group in groups if settings == judge]
-            if same:
-                same[0].append(job)
+            matching_groups = [group for settings, group in groups if settings == judge]
+            if matching_groups:
+                matching_groups[0].append(job)
             else:
                 groups.append((judge, [job]))
         self._panels = [Panel(config, judge, group) for judge, group in groups]
         self._judges = [judge for panel in self._panels for judge in panel.judges]
         self._error_limit = config.error_limit
         self.grades: list[Grade] = []
-        """The readings of each answer that a judge decided, once it did."""
+        """The readings of each answer that a judge has decided."""
 
     def check(self) -> None:
-        """Refuse judges that cannot be made, before anybody is asked."""
+        """Raise an error for judges that cannot be made, before any request."""
         for judge in self._judges:
-            judge.model()
+            judge.create_model()
 
     def preflight(self) -> None:
         """Find a wrong address, key or model of a judge before the candidate is asked."""
 
-        async def knock() -> None:
+        async def check_endpoints() -> None:
             for judge in self._judges:
-                model = judge.model()
+                model = judge.create_model()
                 channel = Channel(model, Limits.of(judge.task, model))
                 try:
                     await channel.open([judge.sampling])
                 except EndpointError as error:
-                    raise judge.failed(error) from None
+                    raise judge.explain_error(error) from None
                 finally:
                     await channel.close()
 
-        run_loop(knock)
+        run_loop(check_endpoints)
 
     def grade(
         self,
@@ -278,13 +287,13 @@ class JudgeStage:
         display: Display | None = None,
         strict: bool = False,
     ) -> KejuError | None:
-        """Grade the answers that were entered so far; return what stopped that early.
+        """Grade the answers so far; return the error that stopped this early, if any.
 
-        Judges are asked where there is a `manifest` to write that down in; otherwise only stored
-        verdicts count. An endpoint that is not ready raises if `strict`.
+        With a `manifest`, missing verdicts are requested and recorded. Without it only stored
+        verdicts count. With `strict`, an endpoint that is not ready raises its error.
         """
         for panel in self._panels:
-            panel.hand_over()
+            panel.assign_answers()
         stop = None
         if manifest is None:
             for judge in self._judges:
@@ -292,41 +301,49 @@ class JudgeStage:
         else:
             stop = self._ask(folder, manifest, display, strict=strict)
         for judge in self._judges:
-            judge.look_back(folder / VERDICTS)
-        self.grades = [grade for panel in self._panels for grade in panel.decide()]
+            judge.count_failures(folder / VERDICTS)
+        self.grades = [grade for panel in self._panels for grade in panel.apply_verdicts()]
         if manifest is None or stop is not None:
             return stop
-        verdicts = [v for panel in self._panels for first, *_ in panel.verdicts for v in first]
-        missing, whole, limit = verdicts.count(None), len(verdicts), self._error_limit
-        if not missing or missing / whole <= limit:
+        verdicts = [
+            v
+            for panel in self._panels
+            for first_verdicts, *_ in panel.verdicts
+            for v in first_verdicts
+        ]
+        missing, verdict_count, limit = verdicts.count(None), len(verdicts), self._error_limit
+        if not missing or missing / verdict_count <= limit:
             return None
-        return RunIncomplete("judge_lacks_verdicts", missing=missing, whole=whole, limit=limit)
+        return RunIncomplete(
+            "judge_lacks_verdicts", missing=missing, whole=verdict_count, limit=limit
+        )
 
     def _ask(
         self, folder: Path, manifest: ManifestFile, display: Display | None, *, strict: bool
     ) -> KejuError | None:
-        """Ask all judges what has no verdict yet; one that is stopped stops those after it."""
+        """Ask all judges for missing verdicts. If one is stopped, the judges after it are not
+        asked."""
         stop: KejuError | None = None
         with Journal(folder, VERDICTS) as journal:
             for panel in self._panels:
-                spent = Meter()  # both judges of a panel share its budget
+                panel_usage = Meter()  # both judges of a panel share its budget
                 for judge in panel.judges:
                     recalled = judge.recall(journal.path)
-                    lacking = recalled.count < sum(job.units for job in judge.jobs)
-                    if lacking and stop is None:
+                    has_missing_verdicts = recalled.count < sum(job.units for job in judge.jobs)
+                    if has_missing_verdicts and stop is None:
                         log = manifest.judge_log(judge.task.model)
                         try:
-                            stop = judge.work(journal, log, recalled, display, spent)
+                            stop = judge.run(journal, log, recalled, display, panel_usage)
                         except EndpointError as error:
                             if strict:
                                 raise
                             stop = RunIncomplete(error.code, **error.values)
                     for job in judge.jobs:
-                        spent.include(job.meter)
+                        panel_usage.include(job.meter)
         return stop
 
     def judgement(self, job: Job, reader: int, deff: float = 1.0) -> Judgement | None:
-        """What the judges of an exam make of it under a reader; None if nobody judged it.
+        """Return the facts about an exam's judges under a reader; None if the exam has no judge.
 
         `deff` is the design effect of the accuracy under that reader.
         """
@@ -336,26 +353,29 @@ class JudgeStage:
         return None
 
 
-def _overruled(before: Tally, after: Tally, reader: str) -> Iterator[Notice]:
-    """The notice that a judge scores otherwise than the reader of an exam with closed answers."""
-    pairs = zip(before.values, after.values, strict=True)
+def _overruled_notices(tally_before: Tally, tally_after: Tally, reader: str) -> Iterator[Notice]:
+    """Yield the notice that a judge changed scores of a reader of closed answers."""
+    pairs = zip(tally_before.values, tally_after.values, strict=True)
     changes = [new - old for old, new in pairs if new != old]
-    if changes or before.counts != after.counts:
+    if changes or tally_before.counts != tally_after.counts:
         raised = sum(change > 0 for change in changes)
         values = {"reader": reader, "raised": raised, "lowered": len(changes) - raised}
-        yield Notice("judge_overrules_reader", values | {"whole": after.done})
+        yield Notice("judge_overrules_reader", values | {"whole": tally_after.done})
 
 
 def _find(jobs: Sequence[Job], table: dict[str, Sample], name: str) -> Sample | None:
-    """A question by its id, or by its name in the benchmark's own data; `table` is filled once."""
+    """Return a question by its id, or by its name in the benchmark's own data.
+
+    `table` is filled on the first call.
+    """
     if not table:
         table.update({sample.id: sample for job in jobs for sample in job.exam.samples})
     ids = (name, *(job.exam.locate({"id": name}) for job in jobs))
-    return next((table[each] for each in ids if each in table), None)
+    return next((table[sample_id] for sample_id in ids if sample_id in table), None)
 
 
-def _spent(meters: Sequence[Meter], settings: JudgeConfig) -> dict[str, Any]:
-    """What it took to ask the judges, and what that cost."""
+def _describe_usage(meters: Sequence[Meter], settings: JudgeConfig) -> dict[str, Any]:
+    """Return the usage and the cost of requests to the judges."""
     total = Meter()
     for meter in meters:
         total.include(meter)

@@ -1,13 +1,13 @@
-"""What Keju says, in catalogues: a code stands for one sentence in every language.
+"""Keju's texts, in catalogues: a code stands for one sentence in every language.
 
-Errors and notices carry a code and values, never a sentence, so that nothing in the house reads
-English. A catalogue maps codes to templates::
+Errors and notices carry a code and values, never a sentence. So no part of Keju depends on English
+texts. A catalogue maps codes to templates::
 
-    "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off"
+  "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off"
 
-A number that may be 1 chooses its word: ``{lines} {lines:line|lines}``. A share is told as the
-tables have it, ``8.30 %``, with ``{share:.2 %}``. A room that knows
-sentences of its own, such as an exam's, adds them when it is imported.
+A number chooses between singular and plural: ``{lines} {lines:line|lines}``. ``{share:.2 %}``
+formats a share as in tables: ``8.30 %``. A module with its own sentences, such as an exam's, adds
+them when it is imported.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ from typing import Any, TextIO, TypeVar, cast
 from keju.messages import store
 from keju.messages.store import Language as Language
 
-Item = TypeVar("Item")
+Element = TypeVar("Element")
 
-# Escapes of terminals, the other control characters but the tab and the line end, and marks that
-# turn the direction of writing: ``\x1b[2J`` in an endpoint's message would clear the screen.
+# Escapes of terminals, all control characters except the tab and the line end, and marks that
+# change the direction of writing. ``\x1b[2J`` in an endpoint's message would clear the screen.
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
-# A word of a command, quotes included: ``'other runs/r'``.
+# A word of a command, including quotes: ``'other runs/r'``.
 _WORD = re.compile(r"(?:'[^']*'|\S)+")
 
 _added: dict[Language, dict[str, str]] = {"en": {}, "zh": {}}
 _added_help: dict[str, str] = {}
-_chosen: Language | None = None
+_language: Language | None = None
 
 
 def speak(language: Language | None) -> None:
-    """Speak this language from now on, whatever the environment says; None takes that back."""
-    global _chosen
-    _chosen = language
+    """Set the language, regardless of the environment; None resets it."""
+    global _language
+    _language = language
 
 
 def language_of(tag: str) -> Language | None:
-    """The language of a tag such as ``zh-CN`` or ``en_US``; None for one that is not spoken."""
+    """Return the language of a tag such as ``zh-CN`` or ``en_US``; None for any other language."""
     name = re.split("[-_.]", tag, maxsplit=1)[0].lower()
     return "zh" if name == "zh" else "en" if name == "en" else None
 
 
 def spoken() -> Language:
-    """The language in which the terminal is spoken to.
+    """Return the language of the terminal.
 
-    ``--language`` says it, or ``KEJU_LANGUAGE``, or the locale: ``LANG=zh_CN.UTF-8`` is Chinese.
-    What is stored, and what ``--json`` prints, stays English.
+    It comes from ``--language``, ``KEJU_LANGUAGE`` or the locale: ``LANG=zh_CN.UTF-8`` is Chinese.
+    Stored files and the output of ``--json`` are always English.
     """
-    if (language := asked_for()) is not None:
+    if (language := requested_language()) is not None:
         return language
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if value := os.environ.get(name):
@@ -67,24 +67,24 @@ def spoken() -> Language:
     return "en"
 
 
-def asked_for() -> Language | None:
-    """The language that the user chose for Keju: ``--language``, or ``KEJU_LANGUAGE``.
+def requested_language() -> Language | None:
+    """Return the language that the user chose with ``--language`` or ``KEJU_LANGUAGE``.
 
-    None where nothing but the locale says one: a browser has a language of its own.
+    Return None if only the locale sets one: a browser has its own language.
     """
-    if _chosen is not None:
-        return _chosen
+    if _language is not None:
+        return _language
     value = os.environ.get("KEJU_LANGUAGE")
     return (language_of(value) or "en") if value else None
 
 
 def add(language: Language, texts: Mapping[str, str]) -> None:
-    """Add the sentences of a room to the catalogue of a language."""
+    """Add a module's sentences to the catalogue of a language."""
     _added[language].update(texts)
 
 
 def add_help(texts: Mapping[str, str]) -> None:
-    """Add Chinese for what a room declares in English, such as ``protocol.NAME.PROTOCOL``."""
+    """Add Chinese for English texts of a module, such as ``protocol.NAME.PROTOCOL``."""
     _added_help.update(texts)
 
 
@@ -117,15 +117,15 @@ def labels(language: Language) -> Mapping[str, str]:
 
 
 def said(word: str, **values: Any) -> str:
-    """The words of a label in the language of the terminal."""
+    """Return the text of a label in the language of the terminal."""
     return fill(labels(spoken())[word], values)
 
 
 def helped(name: str, english: str) -> str:
-    """A text of the help, such as ``flag.api_url``, in the language of the terminal.
+    """Return a text of the help, such as ``flag.api_url``, in the language of the terminal.
 
-    English stands where the flag, the command or an exam's protocol is declared, Chinese in a
-    catalogue by name; what that does not have, such as a plug-in's, is said in English.
+    The English text is declared with the flag, the command or the protocol. The Chinese text is in
+    a catalogue, by name. A text without Chinese, such as a plug-in's, is English.
     """
     if spoken() == "en":
         return english
@@ -133,9 +133,9 @@ def helped(name: str, english: str) -> str:
 
 
 def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> str:
-    """The sentence of a code; one that a language lacks is said in English.
+    """Return the sentence of a code; in English if the language lacks it.
 
-    What is in no catalogue is a sentence already: plug-ins may say what they like.
+    A text that is in no catalogue is already a sentence, for example a plug-in's.
     """
     template = template_of(code, language)
     if template is None:
@@ -144,56 +144,56 @@ def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> 
     return fill(template, _in_language(named, language))
 
 
-LEAST_SHOWN_P = 0.001
-"""Smaller p are shown as ``< 0.001``."""
+LEAST_PRINTED_P = 0.001
+"""Smaller p values are printed as ``< 0.001``."""
 
 
-def shown_p(p: float, digits: int) -> str:
-    """Return a p in so many digits, as ``0.031`` or ``< 0.001``."""
-    return f"< {LEAST_SHOWN_P:g}" if p < LEAST_SHOWN_P else f"{p:.{digits}g}"
+def format_p(p: float, digits: int) -> str:
+    """Return a p value with this number of digits, as ``0.031`` or ``< 0.001``."""
+    return f"< {LEAST_PRINTED_P:g}" if p < LEAST_PRINTED_P else f"{p:.{digits}g}"
 
 
-class _Choosing:
-    """A value that chooses between two words: ``{n:line|lines}`` is ``line`` for 1 alone.
+class _WordChoice:
+    """A value that chooses between two words: ``{n:line|lines}`` is ``line`` only for 1.
 
-    With ``.2 %`` it is told in percent, with a blank before the sign; with ``p`` as a p.
+    ``.2 %`` formats it as a percentage with a space before the sign, and ``p`` as a p value.
     """
 
     def __format__(self, spec: str) -> str:
-        one, bar, many = spec.partition("|")
+        singular, bar, plural = spec.partition("|")
         if bar:
-            return one if str(self) == "1" else many
+            return singular if str(self) == "1" else plural
         if spec == "p":
-            return shown_p(float(self), 2)  # type: ignore[arg-type]
+            return format_p(float(self), 2)  # type: ignore[arg-type]
         if spec.endswith(" %"):
             return super().__format__(f"{spec[:-2]}%")[:-1] + " %"
         return super().__format__(spec)
 
 
-class _Number(_Choosing, int):
-    """A number in a sentence."""
+class _Number(_WordChoice, int):
+    """A whole number in a sentence."""
 
 
-class _Share(_Choosing, float):
-    """A share or another broken number in a sentence."""
+class _Share(_WordChoice, float):
+    """A share or another fraction in a sentence."""
 
 
-class _Words(_Choosing, str):
-    """A text in a sentence, or a number as it is shown: ``1,200``."""
+class _Words(_WordChoice, str):
+    """A text in a sentence, or a formatted number: ``1,200``."""
 
 
 def fill(template: str, values: Mapping[str, Any]) -> str:
-    """A template with its values, which may choose words."""
-    return template.format_map({name: _choosing(value) for name, value in values.items()})
+    """Return a template with its values, which may choose words."""
+    return template.format_map({name: _wrap_value(value) for name, value in values.items()})
 
 
-def _choosing(value: Any) -> Any:
+def _wrap_value(value: Any) -> Any:
     kinds = {int: _Number, float: _Share, str: _Words}
     return kinds[type(value)](value) if type(value) in kinds else value
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
-    """`text` without characters that could drive a terminal; line ends kept unless `one_line`."""
+    """Return `text` without characters that could control a terminal; `one_line` joins lines."""
     text = text.replace("\r\n", "\n")
     if one_line:
         text = " ".join(text.split())
@@ -201,7 +201,7 @@ def printable(text: str, *, one_line: bool = False) -> str:
 
 
 reader_gone = threading.Event()
-"""Set once words of a `tolerant` stream found that the reader of its pipe has gone away."""
+"""Set when a `tolerant` stream finds that the reader of its pipe is gone."""
 
 
 class _Tolerant(io.TextIOBase):
@@ -236,32 +236,32 @@ class _Tolerant(io.TextIOBase):
 
 
 def tolerant(stream: TextIO) -> TextIO:
-    """`stream` for words beside a work: where nobody can read them any more, the work goes on.
+    """Return `stream` for side messages: errors in writing them are ignored.
 
-    Its reader has closed the pipe, its terminal is gone, its disk is full.
+    Such errors are a closed pipe, a closed terminal, or a full disk.
     """
     return cast(TextIO, _Tolerant(stream))
 
 
 def write_line(stream: TextIO, line: str) -> None:
-    """Print a line at once; what the stream cannot hold is replaced."""
+    """Print a line at once. Characters that the stream cannot encode are replaced."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(printable(line).encode(encoding, "replace").decode(encoding) + "\n")
     stream.flush()
 
 
 def write_sentence(stream: TextIO, text: str) -> None:
-    """Print a sentence at once, on a terminal in lines broken between words.
+    """Print a sentence at once, wrapped between words on a terminal.
 
-    No word is cut: a path can be copied whole. What is a command, or not Keju's to break, goes to
-    `write_line`.
+    No word is cut, so that a path can be copied. Use `write_line` for commands and for texts that
+    must not be wrapped.
     """
     for line in sentence_lines(stream, text):
         write_line(stream, line)
 
 
 def sentence_lines(stream: TextIO, text: str) -> list[str]:
-    """A sentence in lines as wide as a terminal, with its indent; whole for anything else."""
+    """Return a sentence as lines of the terminal's width, with its indent; unwrapped otherwise."""
     import shutil
 
     from keju.messages.wrapping import cells, wrap
@@ -273,21 +273,21 @@ def sentence_lines(stream: TextIO, text: str) -> list[str]:
     return [indent + line for line in wrap(text, width - len(indent), cut=False)]
 
 
-def first_of(items: Sequence[Item], most: int) -> Sequence[Item]:
-    """The first of a list that is said in part: at most so many, but never all but one.
+def first_of(elements: Sequence[Element], limit: int) -> Sequence[Element]:
+    """Return the first elements of a list, at most `limit`, but never all except one.
 
-    "(and 1 more)" takes as much room as that one.
+    "(and 1 more)" would take as much space as that element.
     """
-    return items if len(items) <= most + 1 else items[:most]
+    return elements if len(elements) <= limit + 1 else elements[:limit]
 
 
 def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
-    """A command in lines that a shell takes as they stand, and that fit a terminal.
+    """Return a command as lines that a shell accepts and that fit a terminal.
 
-    A line is broken between arguments, a flag stays with its values::
+    Lines break between arguments, and a flag stays with its values::
 
         keju compare 20260101-120000-demo-embedded \\
-            20260102-120000-demo-embedded
+          20260102-120000-demo-embedded
     """
     parts: list[str] = []
     for word in _WORD.findall(command):
@@ -305,66 +305,66 @@ def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
 
 
 _FOREIGN = frozenset({"problem", "cause", "summary"})
-"""Values in which another program may speak: a parser, the HTTP library, Docker's engine."""
+"""Values that may come from another program: a parser, the HTTP library, or Docker's engine."""
 _PLACES = frozenset({"where", "place", "first", "second"})
-# A line of a file as rows of logs and documents hold it: `samples.jsonl, line 3`.
+# A line of a file, as logs and documents name it: `samples.jsonl, line 3`.
 _LINE = re.compile(r"(?P<where>.+), (?:line|row) (?P<line>\d+)", re.DOTALL)
-# Two words: `connection refused`. One alone is a name: `TypeError`.
+# Two words, as in `connection refused`. A single one is a name: `TypeError`.
 _WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z0-9]+[A-Za-z]{2,}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-# What an endpoint says has its status before it: `503: overloaded`.
+# An endpoint's message after its status: `503: overloaded`.
 _STATUS = re.compile(r"(?P<status>[1-5]\d\d): (?P<rest>.+)", re.DOTALL)
 
 
 @cache
-def _of_the_system() -> Mapping[str, str]:
-    """What is said in Chinese where the operating system refuses something, by its own words."""
+def _system_messages() -> Mapping[str, str]:
+    """Return is said in Chinese where the operating system refuses something, by its own words."""
     words = store.texts("zh", "system")
     return {os.strerror(getattr(errno, name)).casefold(): text for name, text in words.items()}
 
 
 @cache
-def _of_programs() -> Mapping[re.Pattern[str], str]:
+def _program_messages() -> Mapping[re.Pattern[str], str]:
     """The same for what other programs say often, by patterns of their words."""
     words = store.texts("zh", "patterns")
     return {re.compile(pattern, re.IGNORECASE | re.DOTALL): text for pattern, text in words.items()}
 
 
 def foreign(text: str, language: Language) -> str:
-    """What another program says in English, for a sentence of a language.
+    """Return another program's English message for a sentence in a language.
 
-    What is met often is translated; anything else stands between quotation marks, so that nobody
-    takes it for a part of the sentence.
+    Frequent messages are translated. Any other message is put in quotation marks, to separate it
+    from the sentence.
     """
     if language == "en" or _CHINESE.search(text):
         return text
-    if told := _of_the_system().get(text.casefold()):
-        return told
-    for pattern, template in _of_programs().items():
-        if found := pattern.fullmatch(text):
-            return template.format(**found.groupdict())
-    if found := _STATUS.fullmatch(text):
-        rest = foreign(found["rest"], language)
-        return labels(language)["named"].format(name=found["status"], text=rest)
+    if translation := _system_messages().get(text.casefold()):
+        return translation
+    for pattern, template in _program_messages().items():
+        if match := pattern.fullmatch(text):
+            return template.format(**match.groupdict())
+    if match := _STATUS.fullmatch(text):
+        message = foreign(match["rest"], language)
+        return labels(language)["named"].format(name=match["status"], text=message)
     return fill(labels(language)["foreign"], {"text": text}) if _WORDS.search(text) else text
 
 
 _OF_FACTS = frozenset(
     {"compare_unlike", "gate_unlike", "until_baseline_unlike", "fact_with_values"}
 )
-"""Sentences that name what sittings have otherwise, by names and values that files hold too."""
+"""Sentences about differences between scored exams, with names and values that files also hold."""
 
 
 def field_word(name: str, language: Language) -> str:
-    """What sittings may have otherwise, by its name in documents: ``protocol version``.
+    """Return the word for a field of a comparison: ``protocol version``.
 
-    A setting that no catalogue knows is called as its user writes it.
+    A setting without a translation keeps its own name.
     """
     return labels(language).get(f"field.{name}", name)
 
 
 def value_word(text: str, language: Language) -> str:
-    """A value as documents hold it; ``none``, ``true`` and ``false`` are words."""
+    """Return the word for a stored value; only values such as ``none`` and ``true`` have one."""
     return labels(language).get(f"value.{text}", text)
 
 
@@ -376,28 +376,28 @@ def _facts(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
     }
 
 
-def placed(text: str, language: Language) -> str:
-    """A place as documents hold it, ``NAME, line 3`` or ``NAME, row 3``, in a language."""
-    found = _LINE.fullmatch(text) if language != "en" else None
-    return text_of("file_place", found.groupdict(), language) if found else text
+def translate_place(text: str, language: Language) -> str:
+    """Return a stored place, ``NAME, line 3`` or ``NAME, row 3``, in a language."""
+    match = _LINE.fullmatch(text) if language != "en" else None
+    return text_of("file_place", match.groupdict(), language) if match else text
 
 
 def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
-    """The values; an error among them, also as a file has it, is said in the same language.
+    """Return the values with errors among them, also stored ones, translated.
 
-    So are those of a list, one after the other.
+    Lists are translated element by element.
     """
-    said = {"run": "RUN", "sent": ""} | dict(values)  # what older files do not have
+    translated_values = {"run": "RUN", "sent": ""} | dict(values)  # values that older files lack
     for name, value in values.items():
         if hasattr(value, "code"):
-            said[name] = value.text(language)
+            translated_values[name] = value.text(language)
         elif isinstance(value, Mapping) and "code" in value:
-            said[name] = text_of(value["code"], value.get("values", {}), language)
+            translated_values[name] = text_of(value["code"], value.get("values", {}), language)
         elif name in _FOREIGN and isinstance(value, str | Exception):
-            said[name] = foreign(str(value), language)
+            translated_values[name] = foreign(str(value), language)
         elif name in _PLACES and isinstance(value, str | os.PathLike):
-            said[name] = placed(str(value), language)
+            translated_values[name] = translate_place(str(value), language)
         elif isinstance(value, list | tuple):
-            parts = (_in_language({"": each}, language)[""] for each in value)
-            said[name] = labels(language)["list_separator"].join(map(str, parts))
-    return said
+            parts = (_in_language({"": value_in_list}, language)[""] for value_in_list in value)
+            translated_values[name] = labels(language)["list_separator"].join(map(str, parts))
+    return translated_values

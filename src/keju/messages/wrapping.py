@@ -1,16 +1,16 @@
-"""Text in lines of a terminal, where a wide character takes two cells and may end any line."""
+"""Wrapping of text for a terminal, where a wide character takes two cells and may end a line."""
 
 from __future__ import annotations
 
 import unicodedata
 
-# What begins no line, such as the full stop of `。` and the closing `）`, and what ends none.
+# Characters that may not begin a line, such as `。` and `）`, and those that may not end one.
 _NOT_FIRST = frozenset("，。；：！？、）”》…%,.;:!?)")
 _NOT_LAST = frozenset("（“《(")
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes: two for each wide character."""
+    """Return the number of cells of a text: two for each wide character."""
     return len(text) + sum(map(_is_wide, text))
 
 
@@ -19,15 +19,15 @@ def _is_wide(character: str) -> bool:
 
 
 def pad(text: str, width: int) -> str:
-    """The text with spaces up to `width` cells."""
+    """Return the text padded with spaces to `width` cells."""
     return text + " " * (width - cells(text))
 
 
 def wrap(text: str, width: int, *, cut: bool = True) -> list[str]:
-    """The lines of a paragraph, of at most `width` cells each.
+    """Return the lines of a paragraph, of at most `width` cells each.
 
-    A word that is longer than a line is cut, or else left to the terminal, which puts nothing
-    into it: a path or a command can then be copied whole.
+    With `cut`, a word longer than a line is cut. Otherwise it stays whole, so that a path or a
+    command can be copied.
     """
     lines, line = [], ""
     for space, word in _words(text):
@@ -43,12 +43,12 @@ def wrap(text: str, width: int, *, cut: bool = True) -> list[str]:
 
 
 def longest(text: str) -> int:
-    """The cells of the longest word, in which no line may be broken."""
+    """Return the width of the longest word, which may not be broken, in cells."""
     return max((cells(word) for _, word in _words(text)), default=0)
 
 
 def _words(text: str) -> list[tuple[str, str]]:
-    """What a line may not be broken in, each with the space before it.
+    """Return the unbreakable parts of a text, each with the space before it.
 
     ``用 --api chat 提问。 [必填]`` is 用, --api, chat, 提, 问。 and [必填]
     """
@@ -58,10 +58,12 @@ def _words(text: str) -> list[tuple[str, str]]:
             words.append((" ", part))
             continue
         start = 0
-        for place in range(1, len(part) + 1):
-            before, after = part[place - 1], part[place : place + 1]
-            joined = after in _NOT_FIRST or before in _NOT_LAST
-            if not after or ((_is_wide(before) or _is_wide(after)) and not joined):
-                words.append((" " if words and start == 0 else "", part[start:place]))
-                start = place
+        for end in range(1, len(part) + 1):
+            last_character, next_character = part[end - 1], part[end : end + 1]
+            is_joined = next_character in _NOT_FIRST or last_character in _NOT_LAST
+            if not next_character or (
+                (_is_wide(last_character) or _is_wide(next_character)) and not is_joined
+            ):
+                words.append((" " if words and start == 0 else "", part[start:end]))
+                start = end
     return words

@@ -285,7 +285,7 @@ def endpoint_tasks(config: TaskConfig) -> list[TaskConfig]:
                 raise ConfigError("endpoint_other_kind", **names)
         if variable := endpoint.api_key_var:
             if not os.environ.get(variable):
-                raise ConfigError("endpoint_key_unset", url=endpoint.shown, variable=variable)
+                raise ConfigError("endpoint_key_unset", url=endpoint.display_url, variable=variable)
             endpoint_settings["api_key"] = SecretStr(os.environ[variable])
         tasks.append(config.model_copy(update=endpoint_settings))
     return tasks

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from keju.errors import Notice
-from keju.messages import first_of, shown_p, spoken
+from keju.messages import first_of, format_p, spoken
 from keju.report.format import Labels, count, interval, percent, share, shorten
 from keju.report.table import Cell, Column, Screen
 from keju.results.audit import Audit, ExamAudit, Finding
@@ -120,7 +120,7 @@ def _print_labels(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
         values = {
             "value": f"{label_stats.chi_squared:.1f}",
             "df": label_stats.df,
-            "p": shown_p(label_stats.p, 2),
+            "p": format_p(label_stats.p, 2),
         }
         test = labels("audit.test", **values)
     spread = (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from keju.messages import shown_p
+from keju.messages import format_p
 from keju.report.arms import Table
 from keju.report.format import UNKNOWN, Labels, count, interval, percent
 from keju.results.curve import Curve, CurvePoint
@@ -73,7 +73,7 @@ def subset_table(curve: Curve, labels: Labels) -> Table:
                 *(rates.get(level, UNKNOWN) for level in levels),
                 chances.pop() if len(chances) == 1 else UNKNOWN,
                 UNKNOWN if subset.slope is None else f"{100 * subset.slope:+.1f}",
-                UNKNOWN if subset.p_adjusted is None else shown_p(subset.p_adjusted, 2),
+                UNKNOWN if subset.p_adjusted is None else format_p(subset.p_adjusted, 2),
                 halfway(subset, labels),
             ]
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from keju.messages import field_word, shown_p, value_word
+from keju.messages import field_word, format_p, value_word
 from keju.report.format import UNKNOWN, Labels, count
 from keju.results.gate_rows import GateRow
 from keju.results.schema import (
@@ -71,7 +71,7 @@ def detectable(pair: Comparison | SubsetChange) -> str:
 
 def p_value(value: float | None) -> str:
     """Format p with three digits, and smaller values as ``< 0.001``."""
-    return UNKNOWN if value is None else shown_p(value, 3)
+    return UNKNOWN if value is None else format_p(value, 3)
 
 
 def first_gains(flips: Iterable[Flip], limit: int) -> list[Flip]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from keju.config.address import shown_url
+from keju.config.address import strip_credentials
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.pages import moment
@@ -114,6 +114,6 @@ def _describe_value(value: Any) -> str:
         text = str(value).lower()
     else:
         text = "" if value is None else str(value)
-        text = shown_url(text) if _WITH_CREDENTIALS.match(text) else text
+        text = strip_credentials(text) if _WITH_CREDENTIALS.match(text) else text
     text = fmt.printable(fmt.without_canary(text))
     return text if len(text) <= _VALUE_LIMIT else text[:_VALUE_LIMIT] + " …"

@@ -20,7 +20,7 @@ from keju.config.load import runs_folder
 from keju.engine.job import Job, describe_exams, make_jobs
 from keju.engine.resume import JobRequests, StoredReply, iter_stored_replies, reread_replies
 from keju.errors import DataError, Notice, UsageError
-from keju.judges import judge_stage
+from keju.judges import make_judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
 from keju.results.doubts import doubts_of
 from keju.results.metrics import accuracy_of
@@ -222,7 +222,7 @@ def audit(
     for job in jobs:
         preferred_readers = choose_readers(job.exam, list(readers)) if readers else job.readers[:1]
         job.use_readers(_choose_audit_readers(job.exam, preferred_readers), keep_answers=True)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     facts = describe_exams(jobs)
     changed = find_changed_files(stored.manifest, facts)
     name, is_judged = command_name(stored.folder), stage is not None

@@ -150,7 +150,7 @@ def describe_tools(arm: Arm) -> str | None:
     words: list[str] = [*arm.tools]
     for server, server_settings in zip(arm.servers, definition.get("servers", ()), strict=True):
         command = " ".join(
-            (server_settings.pop("command", server.way), *server_settings.pop("args", ()))
+            (server_settings.pop("command", server.transport), *server_settings.pop("args", ()))
         )
         server_settings.pop("name", None)
         remaining_settings = [

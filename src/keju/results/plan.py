@@ -20,7 +20,7 @@ from keju.config import Price
 from keju.config.exams import meant
 from keju.config.load import data_folder, runs_folder
 from keju.config.strict import Invalid
-from keju.config.task import question_limit
+from keju.config.task import parse_limit
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
 from keju.results.conditions import alike
@@ -362,7 +362,7 @@ def _find_affordable_size(usage: Taken, max_cost: float, repeats: int) -> int | 
 def _apply_limit(exam: Exam, limit: float | None) -> int:
     """Return how many questions a limit of each subset keeps."""
     try:
-        subset_limit = question_limit(limit)
+        subset_limit = parse_limit(limit)
     except Invalid as error:
         raise UsageError("plan_limit", problem=error) from None
     sizes = [len(subset) for subset in exam.subsets]

@@ -12,7 +12,7 @@ from keju.engine.job import Job, describe_exams, make_jobs
 from keju.engine.resume import JobRequests, iter_stored_replies, reread_replies
 from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_json
-from keju.judges import judge_stage
+from keju.judges import make_judge_stage
 from keju.results.doubts import declared_names
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_document
@@ -44,7 +44,7 @@ def score_run(
         }
         config = config.model_copy(update={"reader": readers, "dataset_args": dataset_args})
     jobs = _make_jobs_with_readers(config, run)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     facts = describe_exams(jobs)
     changed = find_changed_files(run.manifest, facts)
     several = bool(readers and len(readers) > 1)

@@ -41,7 +41,7 @@ from keju.engine.resume import JobRequests, StoredScores
 from keju.engine.tally import PENDING
 from keju.errors import ConfigError, DataError, Notice, UsageError, did_you_mean
 from keju.files import is_there
-from keju.judges import judge_stage
+from keju.judges import make_judge_stage
 from keju.results.conditions import (
     alike,
     args_of_exam,
@@ -424,7 +424,7 @@ def read_run(
         jobs = make_jobs(config, detailed=True)
     for job in jobs:
         job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
-    stage = judge_stage(config, jobs)
+    stage = make_judge_stage(config, jobs)
     facts = describe_exams(jobs)
     requests, changed = JobRequests(jobs), find_changed_files(run.manifest, facts)
     since = run.manifest.find_trusted_start(facts)

@@ -21,7 +21,7 @@ from msgspec import UNSET, UnsetType
 
 from keju.config import JudgeConfig, Price, TaskConfig
 from keju.config.address import parse_address
-from keju.config.serving import shown_command
+from keju.config.serving import redact_command
 from keju.errors import DataError, Notice, UsageError
 from keju.files import explain_shape, read_json, write_json
 from keju.redaction import mask_secrets
@@ -509,11 +509,11 @@ def make_storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
     for settings in (settings_dump, settings_dump.get("judge") or {}):
         settings.get("generation_config", {}).pop("extra_headers", None)
         if settings.get("api_url"):
-            settings["api_url"] = parse_address(settings["api_url"]).shown
+            settings["api_url"] = parse_address(settings["api_url"]).display_url
     if config.serve is not None:
-        settings_dump["serve"] = shown_command(config.serve)
+        settings_dump["serve"] = redact_command(config.serve)
     for endpoint in settings_dump.get("endpoints", ()):
-        endpoint["url"] = parse_address(endpoint["url"]).shown
+        endpoint["url"] = parse_address(endpoint["url"]).display_url
     paths = [(settings_dump, "data_dir"), (settings_dump, "ca_file")]
     paths += [(args, "local_path") for args in settings_dump.get("dataset_args", {}).values()]
     for settings, name in paths:

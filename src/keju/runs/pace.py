@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from keju.config import TaskConfig
-from keju.config.address import shown_url
+from keju.config.address import strip_credentials
 from keju.runs.manifest import Manifest, StoredExam, StoredSession, as_stored
 from keju.runs.run import list_runs
 
@@ -40,7 +40,7 @@ def earlier_pace(config: TaskConfig, exams: list[StoredExam], in_flight: int) ->
     """
     if config.endpoints or config.serve is not None:
         return None
-    address = shown_url(config.api_url) if config.api_url else ""
+    address = strip_credentials(config.api_url) if config.api_url else ""
     exam_settings, task_settings = _exam_settings(as_stored(exams)), config.model_dump(mode="json")
     rough_pace: Pace | None = None
     for run in reversed(list_runs(config.work_dir)):
@@ -78,4 +78,4 @@ def _has_same_settings(manifest: Manifest, task_settings: dict[str, Any]) -> boo
 
 
 def _address(session: StoredSession) -> str:
-    return shown_url(session.endpoint) if session.endpoint else ""
+    return strip_credentials(session.endpoint) if session.endpoint else ""

@@ -43,7 +43,7 @@ import msgspec
 from keju.benchmarks.samples import DigestTable, hash_digest, text_digest
 from keju.bounds import LONGEST_RECORD
 from keju.config import TaskConfig
-from keju.config.load import of_run, runs_folder
+from keju.config.load import load_run_config, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import is_there, read_json, typed_path, whole_file
 from keju.runs.journal import FILE, RECEIPT, Journal, Records, is_fetched, open_journal
@@ -166,7 +166,7 @@ class Run:
     def config(self, data_dir: str | None = None) -> TaskConfig:
         """Return the settings of its results. `data_dir` overrides the run's."""
         judge = self.manifest.judge
-        return of_run(self.manifest.config | ({"judge": judge} if judge else {}), data_dir)
+        return load_run_config(self.manifest.config | ({"judge": judge} if judge else {}), data_dir)
 
     def results(self) -> dict[str, Any]:
         """Return the content of ``results.json``."""

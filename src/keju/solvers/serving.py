@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from keju.config import TaskConfig
-from keju.config.arms import expand, references
-from keju.config.serving import HIDDEN, PORT, keys_in, shown_command, words_of
+from keju.config.arms import expand, find_references
+from keju.config.serving import HIDDEN, PORT, find_keys, redact_command, split_command
 from keju.engine.display import Notes
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
 from keju.files import open_own
@@ -54,7 +54,7 @@ class Server:
 
     def __init__(self, config: TaskConfig, notes: Notes) -> None:
         assert config.serve is not None
-        words = words_of(config.serve)
+        words = split_command(config.serve)
         if any(HIDDEN in word for word in words):
             raise ConfigError("serve_hidden", command=config.serve)
         program = shutil.which(expand(words[0], os.environ))
@@ -63,9 +63,9 @@ class Server:
         self.port = _free_port()
         arguments = [expand(word, os.environ).replace(PORT, str(self.port)) for word in words[1:]]
         self._argv = [str(Path(program).absolute()), *arguments]
-        self._shown = shown_command(config.serve)
-        keys = [os.environ.get(name, "") for name in references(config.serve)]
-        self._hide = Redactor([*keys, *keys_in(words)], keys)
+        self._shown = redact_command(config.serve)
+        keys = [os.environ.get(name, "") for name in find_references(config.serve)]
+        self._hide = Redactor([*keys, *find_keys(words)], keys)
         self._patience = config.give_up_after
         self._notes = notes
         self.folder = Path()

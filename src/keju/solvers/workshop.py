@@ -134,7 +134,7 @@ def sandbox_settings_for(task: NotebookTask, settings: SandboxSettings) -> Sandb
         exam_settings["cell_timeout"] = task.cell_timeout
     if task.image:
         if settings.unsafe or settings.backend not in ("auto", "docker", "podman"):
-            raise ConfigError("notebook_not_contained", backend=settings.chosen)
+            raise ConfigError("notebook_not_contained", backend=settings.active_backend)
         if task.image_named and settings.image not in (None, task.image):
             raise ConfigError("notebook_two_images", first=task.image, second=settings.image)
         exam_settings["backend"] = (

@@ -33,7 +33,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keju.errors import KejuError, UsageError
-from keju.messages import Language, asked_for
+from keju.messages import Language, requested_language
 from keju.signals import call_on_loop
 from keju.viewer.clients import Client
 from keju.viewer.comparing import Comparing
@@ -321,7 +321,7 @@ async def _serve_until_stopped(
 ) -> None:
     stop = asyncio.Event()
     config = uvicorn.Config(
-        make_app(shelf, token=token, stop=stop, language=asked_for()),
+        make_app(shelf, token=token, stop=stop, language=requested_language()),
         http=Client,
         ws="none",
         log_level="error",

@@ -124,7 +124,7 @@ def test_a_judge_of_the_task_takes_the_place_of_these() -> None:
         {"llm_judge_model": "j", "continuous_scoring": True},
     ]
     for own in judges:
-        args = BixBenchArgs(**open_ones, **own).under_judge()
+        args = BixBenchArgs(**open_ones, **own).without_own_judge()
         assert args == BixBenchArgs(**open_ones, no_judge="ungraded")
         assert not args.names_a_judge
         assert not args.exact

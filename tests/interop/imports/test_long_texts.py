@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from keju.interop.imports.opencompass import free_form
-from keju.interop.imports.verifiers_log import _task
+from keju.interop.imports.opencompass import extract_free_form
+from keju.interop.imports.verifiers_log import _find_exam_task
 from keju.report.format import without_canary
 
 LONG = 400_000
 
 
 def test_blanks_between_words_of_opencompass() -> None:
-    assert free_form("a" + " " * LONG + "b, c ,d") == "a b c d"
-    assert free_form("1, 2") == "1, 2"
+    assert extract_free_form("a" + " " * LONG + "b, c ,d") == "a b c d"
+    assert extract_free_form("1, 2") == "1, 2"
 
 
 def test_slashes_in_the_id_of_an_environment() -> None:
-    assert _task("OWNER/keju-demo@0.1.2") == _task("demo") == _task("keju_demo")
-    assert _task("a/" * LONG + "demo") == _task("demo")
-    _task("a/" * LONG + "\n\n")
+    assert (
+        _find_exam_task("OWNER/keju-demo@0.1.2")
+        == _find_exam_task("demo")
+        == _find_exam_task("keju_demo")
+    )
+    assert _find_exam_task("a/" * LONG + "demo") == _find_exam_task("demo")
+    _find_exam_task("a/" * LONG + "\n\n")
 
 
 def test_lines_that_repeat_the_word_canary() -> None:

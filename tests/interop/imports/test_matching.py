@@ -13,7 +13,7 @@ import pytest
 from keju.benchmarks.prepare import prepare_exam
 from keju.benchmarks.samples import restrict
 from keju.interop.imports.log import LogRow, LogRows
-from keju.interop.imports.matching import Matcher, Texts, forms, squeezed
+from keju.interop.imports.matching import Matcher, Texts, collapse_whitespace, question_texts
 from keju.types import Reply, Sample
 from tests.interop.imports.conftest import DATA, Import, exam_of
 
@@ -149,11 +149,17 @@ def test_questions_inside_a_text_are_those_whose_text_stands_there() -> None:
     samples = [question(number, text) for number, text in enumerate(texts)]
     found = Texts(samples)
     for _ in range(40):
-        asked = squeezed(" ".join(draw.choices([*texts, "Why not", "So: Which of the"], k=4)))
-        inside = {n for n, own in enumerate(samples) if any(form in asked for form in forms(own))}
-        assert found.begun(asked) == inside
-        text = squeezed(draw.choice(texts))
-        assert found.same(text) == [n for n, own in enumerate(samples) if text in forms(own)]
+        asked = collapse_whitespace(
+            " ".join(draw.choices([*texts, "Why not", "So: Which of the"], k=4))
+        )
+        inside = {
+            n for n, own in enumerate(samples) if any(form in asked for form in question_texts(own))
+        }
+        assert found.find_contained(asked) == inside
+        text = collapse_whitespace(draw.choice(texts))
+        assert found.find_exact(text) == [
+            n for n, own in enumerate(samples) if text in question_texts(own)
+        ]
 
 
 def test_a_row_is_found_by_its_position_where_questions_are_left_out() -> None:

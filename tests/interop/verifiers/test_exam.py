@@ -31,7 +31,7 @@ def read(spec: ExamSpec, reply: Reply, place: int = 0) -> tuple[Reading, ...]:
 
     async def once() -> tuple[Reading, ...]:
         try:
-            return await external.read(external.exam.samples[place].id, reply)
+            return await external.grade(external.exam.samples[place].id, reply)
         finally:
             await external.close()
 

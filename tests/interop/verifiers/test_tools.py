@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keju.errors import ConfigError
-from keju.interop.verifiers.tools import CALCULATOR, choose
+from keju.interop.verifiers.tools import CALCULATOR, choose_tools
 
 
 def test_a_call_gives_the_value() -> None:
@@ -32,8 +32,8 @@ def test_a_wrong_call_is_told_to_the_model(arguments: dict[str, Any], kind: str,
 
 def test_an_unknown_tool_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r"unknown tool 'calculater' \(did you mean 'calculator'"):
-        choose(["calculater"])
-    assert choose(["calculator", "calculator"]) == [CALCULATOR]
+        choose_tools(["calculater"])
+    assert choose_tools(["calculator", "calculator"]) == [CALCULATOR]
 
 
 def test_the_schema_asks_for_exactly_the_argument() -> None:

@@ -174,7 +174,7 @@ class BixBenchArgs(DatasetArgs):
     def implied_protocol(self) -> str | None:
         return "agentic" if self.mode == "agentic" else None
 
-    def under_judge(self) -> Self:
+    def without_own_judge(self) -> Self:
         kept_settings = self.model_fields_set - {*JUDGE_SETTINGS, "no_judge"}
         settings = type(self)(**{name: getattr(self, name) for name in kept_settings})
         return settings.model_copy(update={"no_judge": "ungraded"} if self.judged else {})

@@ -34,7 +34,7 @@ from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.data_checks import QuestionChecks, digest_content
 from keju.benchmarks.samples import DigestTable, SpooledSamples, text_digest
 from keju.config.exams import EXAM_FILES
-from keju.config.strict import scalar
+from keju.config.strict import parse_yaml
 from keju.errors import ConfigError, DataError, Hint, did_you_mean, find_nearest
 from keju.files import TABLE, parse_json
 from keju.sources.folder import SUFFIXES, DataFolder
@@ -285,7 +285,7 @@ def _row_place(folder: DataFolder, name: str, row: int) -> str:
 def _read_yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None, None]:
     where = str(folder.path / name)
     try:
-        content = scalar(folder.text(name), where, as_written=True)
+        content = parse_yaml(folder.text(name), where, as_written=True)
     except ConfigError as error:
         raise DataError(str(error)) from None
     if isinstance(content, dict):

@@ -22,8 +22,8 @@ from keju.benchmarks.wording import (
 )
 from keju.config import DatasetArgs
 from keju.config.exams import EXAM_FILES
-from keju.config.patterns import compiled
-from keju.config.strict import document, explain
+from keju.config.patterns import compile_pattern
+from keju.config.strict import document, explain_error
 from keju.errors import ConfigError, DataError, Hint, near_hint
 from keju.types import Sample
 
@@ -47,7 +47,7 @@ class ReaderRule(BaseModel):
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
         if value is not None:
-            compiled(value)
+            compile_pattern(value)
         return value
 
 
@@ -118,7 +118,7 @@ def explain_error(error: ValidationError) -> str:
         return Hint("custom.reader_form", hint=hint)
     if field_name == "few_shot" and len(error.errors()) > 1:
         return Hint("custom.few_shot_form")
-    return str(explain(error, ExamFile))
+    return str(explain_error(error, ExamFile))
 
 
 # --- templates ---------------------------------------------------------------------------------

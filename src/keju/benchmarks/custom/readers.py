@@ -12,7 +12,7 @@ from keju.answers.robust import RobustReader
 from keju.answers.segments import SILENT, segments_after
 from keju.answers.wordings import ANSWER_COLON
 from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule
-from keju.config.patterns import compiled
+from keju.config.patterns import compile_pattern
 from keju.errors import ConfigError
 from keju.types import Answer, Sample
 
@@ -28,7 +28,7 @@ class RuleReader(RobustReader):
         marker = re.compile(re.escape(rule.marker or ""))
         self._parts: Callable[[str], list[str]]
         if rule.regex is not None:
-            self._parts = compiled(rule.regex).every
+            self._parts = compile_pattern(rule.regex).all_matches
         else:
             self._parts = lambda text: [part.text for part in segments_after(text, marker)]
         name = "marker" if rule.regex is None else "regex"

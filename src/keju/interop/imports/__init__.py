@@ -1,1 +1,2 @@
-"""Logs of other tools as runs of Keju: one module a tool, then matching, scoring and comparing."""
+"""Imports of other tools' logs as runs: one module for each tool, then matching, scoring and
+comparing."""

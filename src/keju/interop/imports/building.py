@@ -1,4 +1,4 @@
-"""From a log to a run folder that every other command can work on."""
+"""Turns a log into a run folder that works with every other command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from keju.interop.imports.comparing import Comparison, Pair
 from keju.interop.imports.detect import is_log as is_log
 from keju.interop.imports.detect import read_log
 from keju.interop.imports.log import Log, LogRow, LogRows, Part
-from keju.interop.imports.matching import Matcher, plain
+from keju.interop.imports.matching import Matcher, normalize_subset
 from keju.report.html import write_outputs
 from keju.results.schema import Results
 from keju.results.summarise import build_results
@@ -40,16 +40,16 @@ from keju.runs.run import Run, make_run_folder
 from keju.types import Record, Reply
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
-"""Names of settings that may hold a secret, such as ``api_key``; a manifest never does."""
+"""Names of settings that may hold a secret, such as ``api_key``. The manifest leaves them out."""
 COMPARISON = "import.json"
-"""The file of a run's folder that holds the tool's verdicts beside Keju's."""
-AT_ONCE = 500
-"""Records that are written to the journal at once."""
+"""The file in a run's folder with the tool's verdicts next to Keju's."""
+BATCH_SIZE = 500
+"""The number of records in one write to the journal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What the user asked for."""
+    """The user's options."""
 
     tool: str | None = None
     dataset: str | None = None
@@ -61,7 +61,7 @@ class Wishes:
 
 
 class _Matched(NamedTuple):
-    """A row of the log by its number, and the question that it answers."""
+    """A row of the log, by its number, and the question that it answers."""
 
     row: int
     place: int
@@ -76,96 +76,98 @@ class _MatchedPart:
     part: Part
     exam: Exam
     args: dict[str, Any]
-    asked: bytearray
+    has_reply: bytearray
     """By position in the exam: whether the log has a reply."""
     epochs: int = 1
     matched: Spool[_Matched] = field(default_factory=lambda: Spool(_Matched))
     unmatched: Spool[dict[str, str]] = field(default_factory=lambda: Spool(dict))
-    """Where the others stand, and why they are left out."""
+    """The places of the other rows, and why they are left out."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import made."""
+    """The result of an import."""
 
     folder: Path
     document: dict[str, Any]
-    """The comparison, as ``import.json`` and ``--json`` have it."""
+    """The comparison, as in ``import.json`` and ``--json``."""
     results: Results
 
 
 def import_log(path: Path, wishes: Wishes, *, report: bool = True) -> Imported:
     """Read the log at `path`, match and score its rows, and write them as a run."""
     log = read_log(path, wishes.tool)
-    parts, strange = _known_parts(log, wishes.dataset)
+    parts, unknown_rows = _group_parts(log, wishes.dataset)
     exams = [_match(part, wishes) for part in parts]
     if not any(matched_part.matched for matched_part in exams):
         raise DataError("import_no_match", **next(row for s in exams for row in s.unmatched))
-    config = _config(log, [s for s in exams if s.matched], wishes)
-    return _write(log, exams, strange, config, report)
+    config = _make_config(log, [s for s in exams if s.matched], wishes)
+    return _create_run(log, exams, unknown_rows, config, report)
 
 
-def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], Spool[dict[str, str]]]:
-    """The parts of the log by exam, and the rows of tasks that are none of Keju's."""
+def _group_parts(log: Log, dataset: str | None) -> tuple[list[Part], Spool[dict[str, str]]]:
+    """Return the parts of the log by exam, and the rows of tasks that Keju does not have."""
     name = registry.get(dataset).name if dataset else ""
-    grouped: dict[str, list[Part]] = defaultdict(list)
-    strange: Spool[dict[str, str]] = Spool(dict)
+    parts_by_exam: dict[str, list[Part]] = defaultdict(list)
+    unknown_rows: Spool[dict[str, str]] = Spool(dict)
     for part in log.parts:
         benchmark = part.benchmark
         if dataset:
             benchmark = dataset if benchmark in ("", name) else ""
         if benchmark:
-            grouped[benchmark].append(part)
+            parts_by_exam[benchmark].append(part)
         else:
             for row in part.rows:
-                strange.append(_left_out(row, row.note or "import_no_task"))
-    if not grouped:
+                unknown_rows.append(_describe_skipped_row(row, row.note or "import_no_task"))
+    if not parts_by_exam:
         tasks = [part.task for part in log.parts[:3]]
         hint = did_you_mean(log.parts[0].task, registry.names())
         raise UsageError("import_no_exam", tool=log.tool, tasks=tasks, hint=hint)
-    return [_joined(benchmark, members) for benchmark, members in grouped.items()], strange
+    return [
+        _join_parts(benchmark, members) for benchmark, members in parts_by_exam.items()
+    ], unknown_rows
 
 
-def _left_out(row: LogRow, code: str) -> dict[str, str]:
+def _describe_skipped_row(row: LogRow, code: str) -> dict[str, str]:
     return {"where": row.where, "code": code, "reason": Notice(code).text()}
 
 
-def _joined(benchmark: str, members: Sequence[Part]) -> Part:
-    """Parts of one exam as one; they must have been read alike."""
-    first = members[0]
-    for other in members[1:]:
-        if (other.protocol, other.reader) != (first.protocol, first.reader):
-            tasks = {"first": first.task, "second": other.task}
+def _join_parts(benchmark: str, members: Sequence[Part]) -> Part:
+    """Join parts of one exam; UsageError if they were read in different ways."""
+    first_part = members[0]
+    for other_part in members[1:]:
+        if (other_part.protocol, other_part.reader) != (first_part.protocol, first_part.reader):
+            tasks = {"first": first_part.task, "second": other_part.task}
             raise UsageError("import_two_ways", benchmark=benchmark, **tasks)
-    whole = len(members) == 1
-    rows = first.rows if whole else LogRows()
-    for part in () if whole else members:
+    is_single = len(members) == 1
+    rows = first_part.rows if is_single else LogRows()
+    for part in () if is_single else members:
         rows.extend(part.rows)
     return Part(
         benchmark=benchmark,
         task=", ".join(part.task for part in members),
         rows=rows,
-        protocol=first.protocol,
-        reader=first.reader,
-        args=first.args,
-        reported=first.reported if whole else {},
-        n=first.n if whole else None,
-        asked=first.asked if whole else None,
-        sampling=first.sampling,
+        protocol=first_part.protocol,
+        reader=first_part.reader,
+        args=first_part.args,
+        reported=first_part.reported if is_single else {},
+        n=first_part.n if is_single else None,
+        written_count=first_part.written_count if is_single else None,
+        sampling=first_part.sampling,
     )
 
 
 def _match(part: Part, wishes: Wishes) -> _MatchedPart:
-    """Match all rows of a part; a question may occur once in an epoch."""
+    """Match all rows of a part. A question may occur only once in an epoch."""
     args = dict(part.args)
     protocol = wishes.protocol or part.protocol
     if wishes.protocol and wishes.protocol != part.protocol:
         args = {key: value for key, value in args.items() if key == "split"}
     if protocol:
         args["protocol"] = protocol
-    # Where all rows name a subset that the exam has, only these are loaded.
-    spellings = {plain(name): name for name in registry.get(part.benchmark).subset_names}
-    subsets = {plain(name) for name in part.rows.subsets}
+    # If all rows name a subset of the exam, only these subsets are loaded.
+    spellings = {normalize_subset(name): name for name in registry.get(part.benchmark).subset_names}
+    subsets = {normalize_subset(name) for name in part.rows.subsets}
     if subsets and subsets <= spellings.keys() and "" not in subsets:
         args["subset_list"] = [
             name for plain_name, name in spellings.items() if plain_name in subsets
@@ -173,32 +175,32 @@ def _match(part: Part, wishes: Wishes) -> _MatchedPart:
     exam, _ = prepare_exam(part.benchmark, args, data_dir=wishes.data_dir, offline=True)
     matched_part = _MatchedPart(part, exam, args, bytearray(len(exam.samples)))
     matcher = Matcher(exam)
-    firsts = array("I")
+    first_rows = array("I")
     """The first row of each question in each epoch."""
     for number, row in enumerate(part.rows):
         match = matcher.match(row)
         if match.place is None:
-            matched_part.unmatched.append(_left_out(row, match.reason))
+            matched_part.unmatched.append(_describe_skipped_row(row, match.reason))
             continue
-        if match.number < len(firsts):
-            places = {"first": part.rows[firsts[match.number]].where, "second": row.where}
+        if match.number < len(first_rows):
+            places = {"first": part.rows[first_rows[match.number]].where, "second": row.where}
             raise DataError("import_twice", id=exam.samples[match.place].id, **places)
-        firsts.append(number)
-        matched_part.asked[match.place] = 1
+        first_rows.append(number)
+        matched_part.has_reply[match.place] = 1
         matched_part.epochs = max(matched_part.epochs, row.epoch + 1)
         matched_part.matched.append(_Matched(number, match.place, row.epoch, match.order))
     return matched_part
 
 
-def _config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> TaskConfig:
-    """The settings under which the run can be scored, reported and exported later."""
+def _make_config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> TaskConfig:
+    """Return the settings to score, report and export the run later."""
     dataset_args: dict[str, dict[str, Any]] = {}
     for matched_part in exams:
         args = dict(matched_part.args)
         names = [
             subset.name
             for subset in matched_part.exam.subsets
-            if any(matched_part.asked[subset.start : subset.stop])
+            if any(matched_part.has_reply[subset.start : subset.stop])
         ]
         if len(names) < len(matched_part.exam.subsets):
             args["subset_list"] = names
@@ -214,140 +216,144 @@ def _config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> TaskConf
         data_dir=wishes.data_dir,
         work_dir=wishes.work_dir,
         reader=wishes.readers,
-        limit=_limit(exams),
+        limit=_infer_limit(exams),
         repeats=max(matched_part.epochs for matched_part in exams),
         run_id=wishes.run_id,
         offline=True,
     )
 
 
-def _limit(exams: Sequence[_MatchedPart]) -> int | None:
-    """The limit that explains which questions the log has, where one does.
+def _infer_limit(exams: Sequence[_MatchedPart]) -> int | None:
+    """Return the limit that explains which questions the log has; None if there is none.
 
-    With limit 3 every subset that was asked has its first three questions in the log, or all that
-    it has.
+    With limit 3, the log has the first three questions of every used subset, or all of a smaller
+    one.
     """
-    asked: list[tuple[int, int]] = []
-    for each in exams:
-        for subset in each.exam.subsets:
-            inside = each.asked[subset.start : subset.stop]
-            count = sum(inside)
-            if any(inside[count:]):
+    subset_counts: list[tuple[int, int]] = []
+    for matched_part in exams:
+        for subset in matched_part.exam.subsets:
+            replies_in_subset = matched_part.has_reply[subset.start : subset.stop]
+            count = sum(replies_in_subset)
+            if any(replies_in_subset[count:]):
                 return None
             if count:
-                asked.append((count, len(subset)))
-    longest = max(count for count, _ in asked)
-    cut = all(count == min(longest, size) for count, size in asked)
-    return longest if cut and any(count < size for count, size in asked) else None
+                subset_counts.append((count, len(subset)))
+    largest_count = max(count for count, _ in subset_counts)
+    is_limited = all(count == min(largest_count, size) for count, size in subset_counts)
+    return (
+        largest_count if is_limited and any(count < size for count, size in subset_counts) else None
+    )
 
 
-def _write(
+def _create_run(
     log: Log,
     exams: Sequence[_MatchedPart],
-    strange: Sequence[Mapping[str, str]],
+    unknown_rows: Sequence[Mapping[str, str]],
     config: TaskConfig,
     report: bool,
 ) -> Imported:
     jobs = make_jobs(config)
-    place = make_run_folder(config)
-    if not place.is_new and any(place.path.iterdir()):
-        raise UsageError("import_run_exists", path=place.path)
+    target = make_run_folder(config)
+    if not target.is_new and any(target.path.iterdir()):
+        raise UsageError("import_run_exists", path=target.path)
     try:
-        with whole_folder(place.path) as folder:
-            return _fill(folder, place.path, log, exams, strange, jobs, config, report)
+        with whole_folder(target.path) as folder:
+            return _write_run(folder, target.path, log, exams, unknown_rows, jobs, config, report)
     except BaseException:
-        place.undo()
+        target.undo()
         raise
 
 
-def _fill(
+def _write_run(
     folder: Path,
-    home: Path,
+    final_folder: Path,
     log: Log,
     exams: Sequence[_MatchedPart],
-    strange: Sequence[Mapping[str, str]],
+    unknown_rows: Sequence[Mapping[str, str]],
     jobs: Sequence[Job],
     config: TaskConfig,
     report: bool,
 ) -> Imported:
-    """Write the run into a folder that will be at `home` once all is written."""
+    """Write the run into a temporary folder, which becomes `final_folder` when it is complete."""
     by_name = {job.exam.benchmark: job for job in jobs}
     digest = hashlib.sha256("".join(sorted(log.files.values())).encode()).hexdigest()
-    compared: dict[str, dict[str, Any]] = {}
+    comparisons: dict[str, dict[str, Any]] = {}
     requests = JobRequests(jobs)
     requests.fresh = True
     with Journal(folder) as journal:
-        file = ManifestFile(folder, config, [job.facts() for job in jobs], home=home)
-        for each in exams:
-            job = by_name.get(each.exam.benchmark)
-            comparison = Comparison(each.part, job, each.exam)
-            pairs = _pairs(each, job, log.tool, digest) if job is not None else iter(())
-            while batch := list(islice(pairs, AT_ONCE)):
+        file = ManifestFile(folder, config, [job.facts() for job in jobs], home=final_folder)
+        for matched_part in exams:
+            job = by_name.get(matched_part.exam.benchmark)
+            comparison = Comparison(matched_part.part, job, matched_part.exam)
+            pairs = _pairs(matched_part, job, log.tool, digest) if job is not None else iter(())
+            while batch := list(islice(pairs, BATCH_SIZE)):
                 journal.append(pair.record for pair in batch)
                 for pair in batch:
-                    comparison.see(pair)
-            compared[each.exam.benchmark] = comparison.document(each.unmatched)
-        _describe(file.manifest, log, exams, strange)
+                    comparison.add(pair)
+            comparisons[matched_part.exam.benchmark] = comparison.document(matched_part.unmatched)
+        _describe_origin(file.manifest, log, exams, unknown_rows)
         results = build_results(jobs, file, None)
         origin = Notice("imported", {"origin": f"{log.tool} {log.version}"})
         entries = []
         for entry in results.benchmarks:
-            entries.append(entry.with_notices([origin, *_losses(compared[entry.name])]))
+            entries.append(entry.with_notices([origin, *_loss_notices(comparisons[entry.name])]))
         results = msgspec.structs.replace(results, benchmarks=tuple(entries))
         file.finish(complete=True)
         write_outputs(Run(folder), results, requests, config.language, report=report)
     document = {
         "schema": 1,
         "run": folder.name,
-        "folder": str(home),
+        "folder": str(final_folder),
         "tool": log.tool,
         "version": log.version,
         "model": log.model,
         "files": dict(log.files),
-        "benchmarks": list(compared.values()),
-        "unmatched": strange,
+        "benchmarks": list(comparisons.values()),
+        "unmatched": unknown_rows,
     }
     write_json(folder / COMPARISON, document)
-    return Imported(home, document, results)
+    return Imported(final_folder, document, results)
 
 
-def _losses(compared: Mapping[str, Any]) -> Iterator[Notice]:
-    """What of the tool's rows is not in the results."""
-    if missing := compared["rows_missing"]:
-        yield Notice("rows_missing", {"missing": missing, "whole": missing + compared["rows"]})
-    if lost := len(compared["unmatched"]):
-        yield Notice("unmatched_rows", {"rows": lost})
+def _loss_notices(comparison: Mapping[str, Any]) -> Iterator[Notice]:
+    """Yield notices about the tool's rows that are not in the results."""
+    if missing := comparison["rows_missing"]:
+        yield Notice("rows_missing", {"missing": missing, "whole": missing + comparison["rows"]})
+    if unmatched_count := len(comparison["unmatched"]):
+        yield Notice("unmatched_rows", {"rows": unmatched_count})
 
 
-def _pairs(each: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[Pair]:
-    """The journal lines of an exam in its order, each with the row it comes from."""
+def _pairs(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[Pair]:
+    """Yield the journal records of an exam in its order, each with its row."""
     ids = (text_digest(sample.id) for sample in job.exam.samples)
     positions = DigestTable(ids, size=len(job.exam.samples))
-    replied = array("I", [0]) * job.units
-    """By unit: the number of the match that answers it, plus 1."""
-    for number, match in enumerate(each.matched, 1):
-        position = positions.find(text_digest(each.exam.samples[match.place].id))
-        replied[position * job.epochs + match.epoch] = number
-    del positions  # tens of megabytes of a long log
-    units = (unit for unit, number in enumerate(replied) if number)
+    match_numbers = array("I", [0]) * job.units
+    """By unit: the number of its match, plus 1."""
+    for number, match in enumerate(matched_part.matched, 1):
+        position = positions.find(text_digest(matched_part.exam.samples[match.place].id))
+        match_numbers[position * job.epochs + match.epoch] = number
+    del positions  # frees tens of megabytes for a long log
+    units = (unit for unit, number in enumerate(match_numbers) if number)
 
-    def found(unit: int) -> tuple[int, _Matched, LogRow]:
-        match = each.matched[replied[unit] - 1]
-        return unit, match, each.part.rows[match.row]
+    def load_row(unit: int) -> tuple[int, _Matched, LogRow]:
+        match = matched_part.matched[match_numbers[unit] - 1]
+        return unit, match, matched_part.part.rows[match.row]
 
-    def send(item: tuple[int, _Matched, LogRow]) -> tuple[int, Reply, tuple[int, ...]]:
-        unit, match, row = item
+    def to_job(match_and_row: tuple[int, _Matched, LogRow]) -> tuple[int, Reply, tuple[int, ...]]:
+        unit, match, row = match_and_row
         return unit // job.epochs, row.reply, match.order
 
-    graded = map_on_all_cores(lambda sent: job.grade(*sent), map(found, units), send)
-    for (unit, match, row), readings in graded:
+    graded_rows = map_on_all_cores(
+        lambda arguments: job.grade(*arguments), map(load_row, units), to_job
+    )
+    for (unit, match, row), readings in graded_rows:
         job.enter_readings(unit, row.reply, (), readings, match.order)
-        asked = each.exam.samples[match.place]
-        sample = restore_order(asked, match.order)
-        identity = f"{digest}\0{asked.id}\0{row.epoch}"
+        original_sample = matched_part.exam.samples[match.place]
+        sample = restore_order(original_sample, match.order)
+        identity = f"{digest}\0{original_sample.id}\0{row.epoch}"
         record = Record(
             bench=job.exam.benchmark,
-            id=asked.id,
+            id=original_sample.id,
             epoch=row.epoch,
             hash=hashlib.blake2b(identity.encode(), digest_size=16).hexdigest(),
             target=sample.target,
@@ -360,17 +366,17 @@ def _pairs(each: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[Pai
         yield Pair(row, sample, record)
 
 
-def _describe(
+def _describe_origin(
     manifest: Manifest,
     log: Log,
     exams: Sequence[_MatchedPart],
-    strange: Sequence[Mapping[str, str]],
+    unknown_rows: Sequence[Mapping[str, str]],
 ) -> None:
-    """Write into the manifest where the replies come from and what the tool made of them.
+    """Write the origin of the replies and the tool's own figures into the manifest.
 
-    Of each exam it says what the log tells, and no setting of Keju's: none was in force.
+    The settings of each exam are those of the log. Keju's own settings were not used.
     """
-    by_name = {each.exam.benchmark: each.part for each in exams}
+    by_name = {matched_part.exam.benchmark: matched_part.part for matched_part in exams}
     manifest.imported = True
     manifest.origin = {
         "tool": log.tool,
@@ -378,8 +384,8 @@ def _describe(
         "files": dict(log.files),
         "reported": {name: part.reported for name, part in by_name.items()},
         "reported_n": {name: part.n for name, part in by_name.items()},
-        "rows": sum(len(each.part.rows) for each in exams) + len(strange),
-        "unmatched": sum(len(each.unmatched) for each in exams) + len(strange),
+        "rows": sum(len(matched_part.part.rows) for matched_part in exams) + len(unknown_rows),
+        "unmatched": sum(len(matched_part.unmatched) for matched_part in exams) + len(unknown_rows),
     }
     del manifest.config["seed"]
     prompts = {"prompts": f"as {log.tool} {log.version} wrote them".strip()}

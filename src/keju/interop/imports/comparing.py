@@ -1,4 +1,4 @@
-"""The tool's verdict beside Keju's, row by row."""
+"""Compares the tool's verdicts with Keju's, row by row."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from keju.benchmarks.base import Exam
 from keju.engine.job import Job
 from keju.files import Spool
 from keju.interop.imports.log import LogRow, Mean, Part
-from keju.interop.imports.matching import gold
+from keju.interop.imports.matching import normalize_gold
 from keju.types import UNSCORED, Record, Sample
 
 EXCERPT = 160
-"""Characters of a reply's end that are shown beside the two verdicts."""
-NOTHING = ("", "[invalid]", "[INVALID]", "No valid answer found")
-"""What tools say where they read no answer."""
-SAME = 1e-6
-"""Scores that differ by less are the same."""
+"""The number of characters of a reply's end next to the two verdicts."""
+NO_ANSWERS = ("", "[invalid]", "[INVALID]", "No valid answer found")
+"""Texts that tools store if they read no answer."""
+TOLERANCE = 1e-6
+"""Scores with a smaller difference are equal."""
 
 
 class Pair(NamedTuple):
-    """A row of the log, the question as it was shown, and the record made of it."""
+    """A row of the log, the question as it was shown, and the resulting record."""
 
     row: LogRow
     sample: Sample
@@ -29,7 +29,7 @@ class Pair(NamedTuple):
 
 
 class Comparison:
-    """The verdicts of a part side by side, row by row."""
+    """The verdicts of a part, by the tool and by Keju."""
 
     def __init__(self, part: Part, job: Job | None, exam: Exam) -> None:
         self._part = part
@@ -42,32 +42,33 @@ class Comparison:
         self._answer_differences: Spool[dict[str, Any]] = Spool(dict)
         self._other_gold: Spool[dict[str, str]] = Spool(dict)
 
-    def see(self, pair: Pair) -> None:
-        """Enter one row."""
+    def add(self, pair: Pair) -> None:
+        """Add one row."""
         row, sample, record = pair
         self._matched += 1
         self._errors += record.reply.fault is not None
         self._permuted += bool(record.order) and record.order != tuple(range(len(record.order)))
         if row.verdict is not None:
             self._verdicts.add(row.verdict)
-        for known, reading in zip(self._scores, record.readings, strict=True):
+        for mean_score, reading in zip(self._scores, record.readings, strict=True):
             if reading.score.outcome not in UNSCORED:
-                known.add(reading.score.value)
+                mean_score.add(reading.score.value)
         if _scores_differ(pair):
-            self._differences.append(_difference(pair))
+            self._differences.append(_describe_difference(pair))
         elif _answers_differ(pair):
-            self._answer_differences.append(_difference(pair))
-        if row.target and gold(row.target) != gold(sample.target):
+            self._answer_differences.append(_describe_difference(pair))
+        if row.target and normalize_gold(row.target) != normalize_gold(sample.target):
             self._other_gold.append({"id": sample.id, "log": row.target, "data": sample.target})
 
     def document(self, unmatched: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-        """What ``import.json`` has of the part; its long lists are read when they are looked at.
+        """Return the part for ``import.json``. Its long lists are read only when they are used.
 
-        ``reported`` are the tool's own figures, over ``reported_n`` rows; ``rows_missing`` of its
-        rows are not in the log any more. ``tool_accuracy`` is the mean of the tool's verdicts on
-        the rows that were matched, and ``keju_accuracy`` that of Keju's over the same rows, by
-        reader, errors left out. ``answer_differences`` are rows that both score alike, for
-        different answers.
+        - ``reported`` are the tool's own figures over ``reported_n`` rows.
+        - ``rows_missing`` is the number of these rows that the log no longer has.
+        - ``tool_accuracy`` is the mean of the tool's verdicts on the matched rows.
+        - ``keju_accuracy`` is the mean of Keju's scores on the same rows, by reader, without
+          errors.
+        - ``answer_differences`` are rows with equal scores for different answers.
         """
         part, exam, readers = self._part, self._exam, self._readers
         return {
@@ -81,10 +82,11 @@ class Comparison:
             "permuted": self._permuted,
             "reported": dict(part.reported),
             "reported_n": part.n,
-            "rows_missing": max(0, (part.asked or part.n or 0) - len(part.rows)),
+            "rows_missing": max(0, (part.written_count or part.n or 0) - len(part.rows)),
             "tool_accuracy": self._verdicts.value,
             "keju_accuracy": {
-                name: known.value for name, known in zip(readers, self._scores, strict=True)
+                name: mean_score.value
+                for name, mean_score in zip(readers, self._scores, strict=True)
             },
             "differences": self._differences,
             "answer_differences": self._answer_differences,
@@ -97,26 +99,26 @@ def _scores_differ(pair: Pair) -> bool:
     verdict, score = pair.row.verdict, pair.record.readings[0].score
     if verdict is None:
         return False
-    return score.outcome in UNSCORED or abs(verdict - score.value) > SAME
+    return score.outcome in UNSCORED or abs(verdict - score.value) > TOLERANCE
 
 
 def _answers_differ(pair: Pair) -> bool:
     """Whether the tool and Keju read different answers.
 
-    A tool that tells none, or the whole reply, is not compared.
+    A tool that stores no answer, or the whole reply, is not compared.
     """
     reply = pair.record.reply
     if pair.row.answer in (None, reply.text) or reply.error is not None:
         return False
-    told = "" if pair.row.answer in NOTHING else gold(pair.row.answer or "")
-    return told != gold(pair.record.readings[0].answer.value or "")
+    tool_answer = "" if pair.row.answer in NO_ANSWERS else normalize_gold(pair.row.answer or "")
+    return tool_answer != normalize_gold(pair.record.readings[0].answer.value or "")
 
 
-def _difference(pair: Pair) -> dict[str, Any]:
+def _describe_difference(pair: Pair) -> dict[str, Any]:
     row, sample, record = pair
     reading = record.readings[0]
-    shown = row.reply.text if row.reply.error is None else row.reply.error.message
-    line = " ".join(shown.split())
+    reply_text = row.reply.text if row.reply.error is None else row.reply.error.message
+    line = " ".join(reply_text.split())
     return {
         "id": sample.id,
         "subset": sample.subset,

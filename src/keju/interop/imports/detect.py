@@ -1,4 +1,4 @@
-"""Which tool wrote a log, and the log read by the module of that tool."""
+"""Detects which tool wrote a log, and reads the log with the module of that tool."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ TOOLS: dict[str, Tool] = {
 
 
 def is_log(path: Path) -> bool:
-    """Whether a known tool could have written what lies at `path`."""
+    """Whether a known tool could have written the file or folder at `path`."""
     source = Source(path)
     return any(tool.find(source) for tool in TOOLS.values())
 
 
 def read_log(path: Path, tool: str | None = None) -> Log:
-    """Read the log at `path`; UsageError where no tool, or more than one, could have written it."""
+    """Read the log at `path`; UsageError if no tool, or more than one, could have written it."""
     source = Source(path)
     names = {name: TOOLS[name].find(source) for name in ([tool] if tool else TOOLS)}
     tools = [name for name, files in names.items() if files]

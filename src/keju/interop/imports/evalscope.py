@@ -1,4 +1,4 @@
-"""EvalScope 1.x: ``predictions/MODEL/EXAM_SUBSET.jsonl`` and the reviews and reports beside it."""
+"""EvalScope 1.x: ``predictions/MODEL/EXAM_SUBSET.jsonl`` with its reviews and reports."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from keju.interop.imports.log import (
     failed_reply,
     find_task,
     make_reply,
-    number,
     prompt_of,
     text_or_none,
+    to_number,
 )
 from keju.types import Reply
 
@@ -32,26 +32,26 @@ REVIEWS, REPORTS, CONFIGS = "reviews", "reports", "configs"
 
 
 def find(source: Source) -> list[str]:
-    """The files of predictions."""
+    """Return the files of predictions."""
     files = [name for name in source.names if name.endswith(".jsonl")]
-    return [name for name in files if {"index", "model_output"} <= source.first(name).keys()]
+    return [name for name in files if {"index", "model_output"} <= source.first_object(name).keys()]
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
-    """The log of one run."""
+    """Return the log of one run."""
     members: dict[str, list[tuple[str, str]]] = {}
     models: set[str] = set()
     rows: dict[str, LogRows] = defaultdict(LogRows)
     for name in names:
         stem = PurePosixPath(name).stem
         task = find_task(TOOL, stem)
-        # EXAM_SUBSET is a subset of EXAM; a task that Keju has not is known by its stem.
+        # EXAM_SUBSET is a subset of EXAM. A task that Keju does not have is identified by its stem.
         exam = stem.removesuffix(f"_{task.subset}") if task.subset else stem
         members.setdefault(exam, []).append((name, task.subset))
-        for row in _rows(source, name, task.subset, models):
+        for row in _read_rows(source, name, task.subset, models):
             rows[exam].append(row)
-    source.refuse_several(models)
-    run = PurePosixPath(_beside(names[0], CONFIGS, "")).parents[1]
+    source.refuse_several_models(models)
+    run = PurePosixPath(_sibling_path(names[0], CONFIGS, "")).parents[1]
     configs = source.siblings(str(run / CONFIGS / "task_config.yaml"), "task_config*.yaml")
     config = source.yaml(configs[0]) if configs else {}
     sampling = config.get("generation_config") or {}
@@ -66,7 +66,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
         part = Part(
             task=exam,
             rows=rows[exam],
-            **_reported(source, files, exam),
+            **_read_report(source, files, exam),
             sampling={k: v for k, v in sampling.items() if k != "batch_size" and v is not None},
         )
         parts.append(part.read_as(find_task(TOOL, exam), facts))
@@ -79,65 +79,67 @@ def read(source: Source, names: Sequence[str]) -> Log:
     )
 
 
-def _beside(name: str, folder: str, file: str) -> str:
-    """The file of the same model in another folder of the run."""
+def _sibling_path(name: str, folder: str, file: str) -> str:
+    """Return the path of the same model's file in another folder of the run."""
     path = PurePosixPath(name)
     return str(path.parents[min(2, len(path.parents) - 1)] / folder / path.parent.name / file)
 
 
-def _reported(source: Source, files: Sequence[tuple[str, str]], exam: str) -> dict[str, Any]:
-    """The figures of the report, and how many rows they are about.
+def _read_report(source: Source, files: Sequence[tuple[str, str]], exam: str) -> dict[str, Any]:
+    """Return the figures of the report, and the number of their rows.
 
-    Of a file that was given alone, what the report says of its subset.
+    For a single file, return the report's figures for its subset.
     """
-    report = _beside(files[0][0], REPORTS, f"{exam}.json")
-    asked = {subset for _, subset in files}
+    report = _sibling_path(files[0][0], REPORTS, f"{exam}.json")
+    requested_subsets = {subset for _, subset in files}
     figures: dict[str, float] = {}
     n: int | None = None
     for metric in source.mapping(report).get("metrics") or () if source.has(report) else ():
-        whole = metric
-        if source.single:
+        score_source = metric
+        if source.is_single:
             subsets = [s for c in metric.get("categories") or () for s in c.get("subsets") or ()]
-            whole = next((subset for subset in subsets if subset.get("name") in asked), metric)
+            score_source = next(
+                (subset for subset in subsets if subset.get("name") in requested_subsets), metric
+            )
         label = metric.get("name") or (metric.get("identity") or {}).get("name") or "score"
-        if (value := number(whole.get("score"))) is not None:
+        if (value := to_number(score_source.get("score"))) is not None:
             figures[str(label)] = value
-            n = n or whole.get("num")
+            n = n or score_source.get("num")
     return {"reported": figures, "n": n}
 
 
 class _Review(NamedTuple):
-    """What EvalScope made of a prediction."""
+    """EvalScope's verdict on a prediction."""
 
     target: str = ""
     answer: str | None = None
     verdict: float | None = None
     group: int | None = None
-    """The question's place; None where the review does not tell."""
+    """The question's position; None if the review does not have it."""
     epoch: int = 0
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> _Review:
-        """A row of the file of reviews."""
-        graded = row.get("sample_score") or {}
-        score = graded.get("score") or {}
+        """Parse a row of the reviews file."""
+        sample_score = row.get("sample_score") or {}
+        score = sample_score.get("score") or {}
         values = score.get("value") or {}
         if isinstance(values, Mapping):
             values = values.get(score.get("main_score_name"), next(iter(values.values()), None))
         target = row.get("target")
         target = (target or [None])[0] if isinstance(target, list) else target
-        group = graded.get("group_id")
+        group = sample_score.get("group_id")
         return cls(
             target="" if target is None else str(target),
             answer=text_or_none(score.get("extracted_prediction")),
-            verdict=number(values),
+            verdict=to_number(values),
             group=group if isinstance(group, int) and abs(group) < LARGEST else None,
-            epoch=min(LARGEST, int(graded.get("generation_index") or 0)),
+            epoch=min(LARGEST, int(sample_score.get("generation_index") or 0)),
         )
 
 
 class _Reviews:
-    """The reviews of a file by the index of their prediction; of several the last."""
+    """The reviews of a file by the index of their prediction; the last of several wins."""
 
     def __init__(self, source: Source, name: str) -> None:
         self._stored: Spool[_Review] = Spool(_Review)
@@ -149,13 +151,13 @@ class _Reviews:
             self._stored.append(_Review.of(row))
 
     def get(self, index: Any) -> _Review:
-        """The review of a prediction; an empty one where there is none."""
+        """Return the review of a prediction, or an empty one."""
         number = self._table.find(text_digest(repr(index)))
         return self._stored[self._places[number]] if number >= 0 else _Review()
 
 
-def _rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[LogRow]:
-    reviews = _Reviews(source, _beside(name, REVIEWS, PurePosixPath(name).name))
+def _read_rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[LogRow]:
+    reviews = _Reviews(source, _sibling_path(name, REVIEWS, PurePosixPath(name).name))
     for where, row in source.jsonl(name):
         output = row.get("model_output")
         if not isinstance(output, Mapping):
@@ -171,7 +173,7 @@ def _rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[
         place = row.get("index") if review.group is None else review.group
         yield LogRow(
             where=where,
-            reply=_reply(output),
+            reply=_read_reply(output),
             keys=keys,
             subset=subset or str(metadata.get("subject") or ""),
             index=place if isinstance(place, int) else None,
@@ -183,7 +185,7 @@ def _rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[
         )
 
 
-def _reply(output: Mapping[str, Any]) -> Reply:
+def _read_reply(output: Mapping[str, Any]) -> Reply:
     if output.get("error"):
         return failed_reply(output["error"])
     choice = (output.get("choices") or [{}])[0]

@@ -16,10 +16,10 @@ from keju.interop.imports.log import (
     failed_reply,
     find_task,
     make_reply,
-    number,
     prompt_of,
     text_of,
     text_or_none,
+    to_number,
 )
 from keju.sources.archive import Archive
 from keju.types import Reply
@@ -27,20 +27,20 @@ from keju.types import Reply
 TOOL = "inspect"
 ARCHIVE = ".eval"
 DETECTED_IN = 2000
-"""Bytes of a file in which the fields that make it a log stand."""
+"""The fields that identify a log are within this number of bytes."""
 HEADER, SAMPLES = "header.json", "samples/"
 
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Inspect's letters: correct, incorrect, partial, no answer."""
 
 HEADLINES = ("accuracy", "all", "mean")
-"""What scorers call the figure over all samples, the plainest first."""
+"""Scorers' names of the figure over all samples, the plainest first."""
 SUBSET_KEYS = ("dataset_name", "subset", "subject", "category")
-"""Where tasks keep the subset in a sample's metadata."""
+"""Keys of a sample's metadata in which tasks store the subset."""
 
 
 def find(source: Source) -> list[str]:
-    """The log files."""
+    """Return the log files."""
     archives = [name for name in source.names if name.endswith(ARCHIVE)]
     starts = {n: source.start(n, DETECTED_IN) for n in source.names if n.endswith(".json")}
     marks = (b'"eval"', b'"status"', b'"task')
@@ -48,28 +48,28 @@ def find(source: Source) -> list[str]:
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
-    """The logs of one model, a part for each."""
-    logs = [_open(source, name) for name in names]
+    """Return the logs of one model, with a part for each."""
+    logs = [_open_log(source, name) for name in names]
     models = {str((log.get("eval") or {}).get("model") or "unknown") for log, _ in logs}
-    source.refuse_several(models)
+    source.refuse_several_models(models)
     packages = [(log.get("eval") or {}).get("packages") or {} for log, _ in logs]
-    parts = [_part(name, *opened) for name, opened in zip(names, logs, strict=True)]
+    parts = [_read_part(name, *opened) for name, opened in zip(names, logs, strict=True)]
     version = next((str(p["inspect_ai"]) for p in packages if "inspect_ai" in p), "")
     return Log(tool=TOOL, version=version, model=models.pop(), parts=parts, files=source.hashes)
 
 
-def _open(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
-    """A log without its samples, and these; those of an archive are read one by one."""
+def _open_log(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
+    """Return a log without its samples, and its samples, which are read one by one."""
     if not name.endswith(ARCHIVE):
         log = source.mapping(name)
         return log, log.pop("samples", None) or ()
-    with source.opened(name):
+    with source.open(name):
         archive = Archive(source.root / name)
     if HEADER not in archive.entries:
         raise DataError("import_unfinished", path=source.root / name, entry=HEADER)
 
-    def document(entry: str) -> dict[str, Any]:
-        """The JSON object in an entry."""
+    def read_entry(entry: str) -> dict[str, Any]:
+        """Return the JSON object in an entry."""
         where, content = f"{source.root / name}, {entry}", archive.read(entry)
         try:
             document = parse_json(content, LOG)
@@ -79,38 +79,38 @@ def _open(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mapping[s
             raise DataError("file_no_object", where=where)
         return document
 
-    samples = (document(entry) for entry in archive.entries if entry.startswith(SAMPLES))
-    return document(HEADER), samples
+    samples = (read_entry(entry) for entry in archive.entries if entry.startswith(SAMPLES))
+    return read_entry(HEADER), samples
 
 
-def _part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> Part:
+def _read_part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> Part:
     facts, results = log.get("eval") or {}, log.get("results") or {}
     scorers, completed = results.get("scores") or (), results.get("completed_samples")
     figures = [
         (f"{scorer.get('name')} {metric}", value)
         for scorer in scorers
         for metric, figure in (scorer.get("metrics") or {}).items()
-        if metric != "stderr" and (value := number((figure or {}).get("value"))) is not None
+        if metric != "stderr" and (value := to_number((figure or {}).get("value"))) is not None
     ]
 
     def rank(figure: tuple[str, float]) -> int:
-        """The overall accuracy first; where it is grouped it is called ``all``."""
-        word = figure[0].rpartition(" ")[2]
-        return HEADLINES.index(word) if word in HEADLINES else len(HEADLINES)
+        """Put the overall accuracy first. For grouped metrics its name is ``all``."""
+        metric_name = figure[0].rpartition(" ")[2]
+        return HEADLINES.index(metric_name) if metric_name in HEADLINES else len(HEADLINES)
 
     task = str(facts.get("task") or "")
     part = Part(
         task=task,
-        rows=LogRows(_rows(name, log, samples)),
+        rows=LogRows(_read_rows(name, log, samples)),
         reported=dict(sorted(figures, key=rank)),
         n=next((s["scored_samples"] for s in scorers if "scored_samples" in s), completed),
-        asked=results.get("total_samples"),
+        written_count=results.get("total_samples"),
         sampling=facts.get("model_generate_config") or {},
     )
     return part.read_as(find_task(TOOL, task.rpartition("/")[2].replace("-", "_").lower()))
 
 
-def _rows(
+def _read_rows(
     name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]
 ) -> Iterator[LogRow]:
     scorer = next((s.get("name") for s in (log.get("results") or {}).get("scores") or ()), None)
@@ -128,21 +128,21 @@ def _rows(
         grade = score.get("value")
         yield LogRow(
             where=f"{name}, sample {sample.get('id')}",
-            reply=_reply(sample),
+            reply=_read_reply(sample),
             keys={"question_id": sample.get("id")},
             subset=next((str(metadata[k]) for k in SUBSET_KEYS if metadata.get(k)), ""),
             question=question,
             prompt=prompt_of(sample.get("messages")),
             choices=tuple(map(str, sample.get("choices") or ())),
-            # Some tasks write the gold answer as the line that they ask for.
+            # Some tasks store the gold answer as a line in the requested form.
             target=str(target or "").removeprefix("ANSWER: "),
             answer=text_or_none(score.get("answer")),
-            verdict=GRADES.get(grade) if isinstance(grade, str) else number(grade),
+            verdict=GRADES.get(grade) if isinstance(grade, str) else to_number(grade),
             epoch=int(sample.get("epoch") or 1) - 1,
         )
 
 
-def _reply(sample: Mapping[str, Any]) -> Reply:
+def _read_reply(sample: Mapping[str, Any]) -> Reply:
     error = sample.get("error")
     output = sample.get("output") or {}
     error = error or output.get("error")

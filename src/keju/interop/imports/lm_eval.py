@@ -18,8 +18,8 @@ from keju.interop.imports.log import (
     find_task,
     make_reply,
     malformed_reply,
-    naming,
-    number,
+    row_errors,
+    to_number,
 )
 from keju.types import LABELS, Reply
 
@@ -32,7 +32,7 @@ _RESULTS = re.compile(r"results_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+)\.json$")
 
 
 class _File(NamedTuple):
-    """The samples of one task, and the results beside them."""
+    """The samples of one task, and the results of the same run."""
 
     name: str
     task: str
@@ -41,21 +41,21 @@ class _File(NamedTuple):
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """How the task was put."""
+        """The task's configuration."""
         return (self.results.get("configs") or {}).get(self.task) or {}
 
 
 def find(source: Source) -> list[str]:
-    """The files of samples; for a file of results those of the same run."""
-    if source.single and (match := _RESULTS.search(source.names[0])):
+    """Return the files of samples; for a file of results, those of the same run."""
+    if source.is_single and (match := _RESULTS.search(source.names[0])):
         return source.siblings(source.names[0], f"samples_*_{match['time']}.jsonl")
     files = [name for name in source.names if _SAMPLES.search(name)]
-    return [name for name in files if {"doc_id", "resps"} <= source.first(name).keys()]
+    return [name for name in files if {"doc_id", "resps"} <= source.first_object(name).keys()]
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
-    """The log of one run."""
-    seen: dict[str, str] = {}
+    """Return the log of one run."""
+    files_by_task: dict[str, str] = {}
     models: set[str] = set()
     version = ""
     groups: dict[Any, tuple[Task, list[_File]]] = {}
@@ -63,19 +63,19 @@ def read(source: Source, names: Sequence[str]) -> Log:
         match = _SAMPLES.search(name)
         assert match is not None
         title = match["task"]
-        if title in seen:
-            files = {"first": seen[title], "second": name}
+        if title in files_by_task:
+            files = {"first": files_by_task[title], "second": name}
             raise UsageError("import_task_twice", task=title, **files)
-        seen[title] = name
-        beside = str(PurePosixPath(name).with_name(f"results_{match['time']}.json"))
-        results = source.mapping(beside) if match["time"] and source.has(beside) else {}
+        files_by_task[title] = name
+        results_file = str(PurePosixPath(name).with_name(f"results_{match['time']}.json"))
+        results = source.mapping(results_file) if match["time"] and source.has(results_file) else {}
         models |= {str(results["model_name"])} if results.get("model_name") else set()
         version = version or str(results.get("lm_eval_version", ""))
         task = find_task(TOOL, title)
         file = _File(name, title, task.subset, results)
-        groups.setdefault(_kind(task) or name, (task, []))[1].append(file)
-    source.refuse_several(models)
-    parts = [_part(source, task, files) for task, files in groups.values()]
+        groups.setdefault(_reading_key(task) or name, (task, []))[1].append(file)
+    source.refuse_several_models(models)
+    parts = [_read_part(source, task, files) for task, files in groups.values()]
     return Log(
         tool=TOOL,
         version=version,
@@ -85,18 +85,21 @@ def read(source: Source, names: Sequence[str]) -> Log:
     )
 
 
-def _kind(task: Task) -> tuple[str, ...]:
-    """Equal for tasks that are read in the same way and so are one part; empty if Keju has none."""
+def _reading_key(task: Task) -> tuple[str, ...]:
+    """Return a key that is equal for tasks with the same reading; empty if Keju has no such exam.
+
+    Tasks with the same key become one part.
+    """
     return (task.benchmark, task.facts.protocol, task.facts.reader) if task.facts else ()
 
 
-def _part(source: Source, task: Task, files: Sequence[_File]) -> Part:
-    """Files of one reading, with the rows of the filter that the headline has."""
-    reported, n = _reported(source, _kind(task), files) if task.facts else ({}, None)
+def _read_part(source: Source, task: Task, files: Sequence[_File]) -> Part:
+    """Return the files with one reading as a part, with the rows of the headline's filter."""
+    reported, n = _read_figures(source, _reading_key(task), files) if task.facts else ({}, None)
     headline = next(iter(reported), "").partition(",")[2]
-    rows = [_rows(source, file, headline) for file in files]
-    for other in rows[1:]:
-        rows[0].extend(other)
+    rows = [_read_rows(source, file, headline) for file in files]
+    for further_rows in rows[1:]:
+        rows[0].extend(further_rows)
     part = Part(
         task=", ".join(file.task for file in files),
         rows=rows[0],
@@ -107,47 +110,52 @@ def _part(source: Source, task: Task, files: Sequence[_File]) -> Part:
     return part.read_as(task, {"few_shot_num": files[0].config.get("num_fewshot")})
 
 
-def _reported(
+def _read_figures(
     source: Source, kind: tuple[str, ...], files: Sequence[_File]
 ) -> tuple[dict[str, float], int | None]:
-    """The tool's figures, all filters of them, and how many questions they are about.
+    """Return the tool's figures for all filters, and the number of their questions.
 
-    They are those of the group that the tasks belong to. Where there is none, or none with that
-    filter, they are the means over its tasks, each weighing as many questions as were put. The
-    group's filter comes first, since it is the tool's headline.
+    They come from the group of the tasks. Without a group, or with another filter, they are the
+    means over its tasks, weighted by number of questions. The group's filter comes first, because
+    it is the tool's headline.
     """
     results = files[0].results
     by_task, sizes = results.get("results") or {}, results.get("n-samples") or {}
     tasks = {file.task for file in files}
-    if not source.single:  # also those whose files are not there any more
-        tasks |= {name for name in by_task if _kind(find_task(TOOL, name)) == kind}
+    if not source.is_single:  # include tasks whose files no longer exist
+        tasks |= {name for name in by_task if _reading_key(find_task(TOOL, name)) == kind}
     groups: Mapping[str, Any] = results.get("groups") or {}
-    group = next((name for name in groups if tasks <= _leaves(results, name)), "")
-    own = groups.get(group) or {}
-    figures = {name: value for name, value in own.items() if _is_figure(name, value)}
+    group = next((name for name in groups if tasks <= _tasks_of_group(results, name)), "")
+    group_figures = groups.get(group) or {}
+    figures = {name: value for name, value in group_figures.items() if _is_figure(name, value)}
     weights = {name: (sizes.get(name) or {}).get("effective") for name in tasks}
     total = sum(filter(None, weights.values()))
     for name in next((by_task[task] for task in sorted(tasks) if task in by_task), {}):
-        values = [(weights[task], number(by_task.get(task, {}).get(name))) for task in tasks]
-        known = [(weight, value) for weight, value in values if weight and value is not None]
-        if name not in figures and _is_figure(name, 0.0) and len(known) == len(tasks):
-            figures[name] = sum(weight * value for weight, value in known) / total
+        values = [(weights[task], to_number(by_task.get(task, {}).get(name))) for task in tasks]
+        weighted_values = [
+            (weight, value) for weight, value in values if weight and value is not None
+        ]
+        if name not in figures and _is_figure(name, 0.0) and len(weighted_values) == len(tasks):
+            figures[name] = sum(weight * value for weight, value in weighted_values) / total
     return figures, total or None
 
 
 def _is_figure(name: str, value: Any) -> bool:
-    """Whether this is a figure, such as ``exact_match,get-answer``, and not its error."""
-    return "," in name and "stderr" not in name and number(value) is not None
+    """Whether this is a figure, such as ``exact_match,get-answer``, and not its standard error."""
+    return "," in name and "stderr" not in name and to_number(value) is not None
 
 
-def _leaves(results: Mapping[str, Any], group: str) -> set[str]:
-    """The tasks of a group, and of the groups in it."""
-    below = (results.get("group_subtasks") or {}).get(group)
-    return set().union(*(_leaves(results, name) for name in below)) if below else {group}
+def _tasks_of_group(results: Mapping[str, Any], group: str) -> set[str]:
+    """Return the tasks of a group and of its subgroups."""
+    members = (results.get("group_subtasks") or {}).get(group)
+    return (
+        set().union(*(_tasks_of_group(results, name) for name in members)) if members else {group}
+    )
 
 
-def _rows(source: Source, file: _File, headline: str) -> LogRows:
-    """The rows of one filter, that of the headline or else the first; all have the same replies."""
+def _read_rows(source: Source, file: _File, headline: str) -> LogRows:
+    """Return the rows of the headline's filter, or else of the first. All filters have the same
+    replies."""
     by_filter: dict[Any, LogRows] = {}
     for where, row in source.jsonl(file.name):
         if not {"doc_id", "doc", "resps"} <= row.keys():
@@ -156,18 +164,18 @@ def _rows(source: Source, file: _File, headline: str) -> LogRows:
         name = row.get("filter")
         if by_filter and name != headline and name not in by_filter:
             continue
-        with naming(source.root / where):
-            replies = list(_replies(where, row, file.subset))
+        with row_errors(source.root / where):
+            replies = list(_read_replies(where, row, file.subset))
         rows = by_filter.setdefault(name, LogRows())
         for reply in replies:
             rows.append(reply)
     return by_filter.get(headline) or next(iter(by_filter.values()), LogRows())
 
 
-def _replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[LogRow]:
+def _read_replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[LogRow]:
     doc = row["doc"] if isinstance(row["doc"], Mapping) else {}
     metric = next(iter(row.get("metrics") or ()), "")
-    replies = _stored(row["resps"])
+    replies = _parse_responses(row["resps"])
     answer = (row.get("filtered_resps") or [None])[0]
     if values := replies[0].label_logprobs:
         answer = max(values, key=values.__getitem__)
@@ -191,23 +199,23 @@ def _replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[LogRow
             choices=tuple(map(str, choices)),
             target=str(doc.get("answer") or doc.get("target") or row.get("target") or ""),
             answer=answer if isinstance(answer, str) and not (epoch or reply.error) else None,
-            verdict=None if epoch or reply.error else number(row.get(metric)),
+            verdict=None if epoch or reply.error else to_number(row.get(metric)),
             epoch=epoch,
         )
 
 
-def _stored(resps: Any) -> list[Reply]:
-    """The replies of a sample; one that is an error where the request failed and none is there.
+def _parse_responses(resps: Any) -> list[Reply]:
+    """Return the replies of a sample; an error if the request failed and there is none.
 
-    Log-likelihoods, ``[[[value, is_greedy]], …]`` by option, are those of the options' labels.
+    Log-likelihoods, ``[[[value, is_greedy]], …]`` by option, become those of the options' labels.
     """
-    first = resps[0] if isinstance(resps, list) and resps else None
-    if isinstance(first, list) and first and isinstance(first[0], list):
+    first_response = resps[0] if isinstance(resps, list) and resps else None
+    if isinstance(first_response, list) and first_response and isinstance(first_response[0], list):
         try:
             values = [float(option[0][0]) for option in resps]
         except (IndexError, KeyError, TypeError, ValueError):
             return [malformed_reply(resps)]
         return [Reply(label_logprobs=dict(zip(LABELS, values, strict=False)))]
-    texts = first if isinstance(first, list) else [first]
+    texts = first_response if isinstance(first_response, list) else [first_response]
     replies = [malformed_reply(resps) if text is None else make_reply(str(text)) for text in texts]
     return replies or [malformed_reply(resps)]

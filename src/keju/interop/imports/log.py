@@ -1,5 +1,4 @@
-"""What the log of any tool comes down to: its files, the replies in it, and what the tool made of
-them."""
+"""The common form of a tool's log: its files, its replies, and the tool's verdicts."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from keju import bounds
 from keju.answers.segments import as_reply
 from keju.benchmarks import registry
 from keju.benchmarks.base import ToolTask
-from keju.config.strict import scalar
+from keju.config.strict import parse_yaml
 from keju.errors import ConfigError, DataError, UsageError
 from keju.files import LOG, Spool, json_rows, parse_json
 from keju.models.base import REDACTED, kind_of, one_line
@@ -26,55 +25,57 @@ from keju.models.openai.wire import finish_of
 from keju.types import FILTERED, Fault, FaultKind, Reply, Usage
 
 PREDICTIONS = "predictions"
-"""The folder of a run in which EvalScope and OpenCompass keep replies."""
-MOST_FILES = 20_000
-"""A folder with more files is no log of one run."""
+"""The folder of a run in which EvalScope and OpenCompass store replies."""
+MAX_FILES = 20_000
+"""A folder with more files is not the log of one run."""
 
 
 class Source:
-    """A file, or a folder with everything below it.
+    """A file, or a folder with everything in it.
 
-    Names are relative to `root`. Where a single file was given, `names` holds it alone, and its
-    companions can still be read by name.
+    Names are relative to `root`. For a single file, `names` contains only this file. Its companions
+    can still be read by name.
     """
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
             raise UsageError("import_no_file", path=path)
         self.path = path
-        self.single = path.is_file()
-        # The folder above ``predictions`` where `path` lies in one; else the folder given.
-        inside = (p.parent for p in (path, *path.parents) if p.name == PREDICTIONS and p.is_dir())
-        self.root = next(inside, path.parent if self.single else path)
+        self.is_single = path.is_file()
+        # The folder above ``predictions`` if `path` is inside of one; else the folder itself.
+        run_folders = (
+            p.parent for p in (path, *path.parents) if p.name == PREDICTIONS and p.is_dir()
+        )
+        self.root = next(run_folders, path.parent if self.is_single else path)
         self.hashes: dict[str, str] = {}
-        """Relative path to SHA-256 of each file read so far."""
-        files = [path] if self.single else [p for p in sorted(path.rglob("*")) if p.is_file()]
-        if len(files) > MOST_FILES:
-            raise UsageError("import_many_files", path=path, most=MOST_FILES)
+        """Relative path and SHA-256 of each file that was read so far."""
+        files = [path] if self.is_single else [p for p in sorted(path.rglob("*")) if p.is_file()]
+        if len(files) > MAX_FILES:
+            raise UsageError("import_many_files", path=path, most=MAX_FILES)
         self.names = [file.relative_to(self.root).as_posix() for file in files]
 
-    def named(self, pattern: str) -> list[str]:
-        """The names that match `pattern`, which is compared from their end."""
+    def matching_names(self, pattern: str) -> list[str]:
+        """Return the names whose end matches `pattern`."""
         return [name for name in self.names if PurePosixPath(name).match(pattern)]
 
     def has(self, name: str) -> bool:
-        """Whether there is a file `name`, given or beside the one given."""
+        """Whether the file `name` exists, in the folder or next to the single file."""
         return (self.root / name).is_file()
 
     def siblings(self, name: str, pattern: str) -> list[str]:
-        """The names of files beside `name` that match `pattern`."""
+        """Return the names of files in the folder of `name` that match `pattern`."""
         folder = (self.root / name).parent
         names = sorted(path.name for path in folder.glob(pattern) if path.is_file())
-        return [str(PurePosixPath(name).parent / each) for each in names]
+        return [str(PurePosixPath(name).parent / sibling) for sibling in names]
 
     def content(self, name: str) -> bytes:
-        """The content of one file."""
-        with self.opened(name) as file:
+        """Return the content of one file."""
+        with self.open(name) as file:
             return bounds.read_whole(file, name)
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[io.BufferedReader]:
-        """One file, opened; its hash is noted."""
+    def open(self, name: str) -> Iterator[io.BufferedReader]:
+        """Open one file, and store its hash."""
         try:
             with cast(io.BufferedReader, bounds.open_file(self.root / name)) as file:
                 self.hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
@@ -84,49 +85,49 @@ class Source:
             problem = error.strerror
             raise DataError("file_unreadable", where=self.root / name, problem=problem) from None
 
-    def refuse_several(self, models: set[str]) -> None:
-        """A run is of one model: UsageError, and how to choose, where the log has more."""
+    def refuse_several_models(self, models: set[str]) -> None:
+        """Raise UsageError if the log has several models: a run has only one."""
         if len(models) > 1:
             raise UsageError("import_several_models", path=self.path, models=sorted(models))
 
     def json(self, name: str) -> Any:
-        """One JSON document; also one with the ``NaN`` and ``Infinity`` that Python writes."""
+        """Return one JSON document. Python's ``NaN`` and ``Infinity`` are accepted."""
         try:
             return parse_json(self.content(name), LOG)
         except DataError as error:
             raise DataError("file_not_json", where=self.root / name, problem=error) from None
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """One JSON object."""
+        """Return one JSON object."""
         document = self.json(name)
         if not isinstance(document, dict):
             raise DataError("file_no_object", where=self.root / name)
         return document
 
     def yaml(self, name: str) -> dict[str, Any]:
-        """One YAML mapping; empty if it is none."""
+        """Return one YAML mapping; an empty one if the file has none."""
         try:
-            document = scalar(self.content(name).decode(), name)
+            document = parse_yaml(self.content(name).decode(), name)
         except (ConfigError, UnicodeDecodeError):
             return {}
         return document if isinstance(document, dict) else {}
 
     def jsonl(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The objects of a JSON Lines file, each with its place."""
-        with self.opened(name) as lines:
+        """Yield the objects of a JSON Lines file, each with its place."""
+        with self.open(name) as lines:
             for number, row in json_rows(lines, str(self.root / name), LOG):
                 yield f"{name}, line {number}", row
 
     def start(self, name: str, size: int) -> bytes:
-        """How a file begins; nothing if it cannot be read."""
+        """Return the beginning of a file; nothing if it cannot be read."""
         try:
             with bounds.open_file(self.root / name) as file:
                 return file.read(size)
         except OSError:
             return b""
 
-    def first(self, name: str) -> dict[str, Any]:
-        """The first object of a JSON Lines file; empty if it does not begin with one."""
+    def first_object(self, name: str) -> dict[str, Any]:
+        """Return the first object of a JSON Lines file; an empty one if there is none."""
         with suppress(OSError, DataError), bounds.open_file(self.root / name) as lines:
             for _, row in json_rows(lines, name, LOG):
                 return row
@@ -134,19 +135,19 @@ class Source:
 
 
 REFUSED_CALLS: dict[str, FaultKind] = {"model_length": "context_length", FILTERED: FILTERED}
-"""Stop reasons under which EvalScope and Inspect write an endpoint's refusal as a reply: its text
-is the endpoint's message, and no token was counted."""
+"""Stop reasons with which EvalScope and Inspect store an endpoint's refusal as a reply. Its text is
+the endpoint's message, and it has no tokens."""
 
 LARGEST = (1 << 63) - 1
-"""What a log may have more of, in a number, cannot be stored."""
-SHOWN = 100
-"""Characters of a malformed reply that its error quotes."""
+"""Larger numbers in a log cannot be stored."""
+EXCERPT_LENGTH = 100
+"""The number of characters of a malformed reply in its error."""
 _SECRET = re.compile(r"\bsk-[\w.*-]{4,}|(?<=Bearer )\S+|(?<=api key provided: )\S+", re.IGNORECASE)
 """Keys as endpoints quote them: ``sk-abc…``, ``Bearer abc…``, ``… API key provided: abc…``."""
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content, which may be a list of parts."""
+    """Return the text of a message's content, which may be a list of parts."""
     if isinstance(content, str):
         return content
     texts = []
@@ -158,7 +159,7 @@ def text_of(content: Any) -> str:
 
 
 def reasoning_of(content: Any) -> str:
-    """The reasoning among the parts of a message's content."""
+    """Return the reasoning in the parts of a message's content."""
     if not isinstance(content, list):
         return ""
     parts = [p for p in content if isinstance(p, Mapping) and p.get("type") == "reasoning"]
@@ -166,13 +167,15 @@ def reasoning_of(content: Any) -> str:
 
 
 def prompt_of(messages: Any) -> str:
-    """All that was sent, as one text: the messages before the model's last."""
+    """Return the whole prompt as one text: the messages before the model's last one."""
     if isinstance(messages, str):
         return messages
-    listed = [m for m in messages if isinstance(m, Mapping)] if isinstance(messages, list) else []
-    while listed and listed[-1].get("role") in ("assistant", "BOT"):
-        listed.pop()
-    return "\n\n".join(text_of(m.get("content", m.get("prompt"))) for m in listed)
+    earlier_messages = (
+        [m for m in messages if isinstance(m, Mapping)] if isinstance(messages, list) else []
+    )
+    while earlier_messages and earlier_messages[-1].get("role") in ("assistant", "BOT"):
+        earlier_messages.pop()
+    return "\n\n".join(text_of(m.get("content", m.get("prompt"))) for m in earlier_messages)
 
 
 def make_reply(
@@ -184,12 +187,12 @@ def make_reply(
     seconds: Any = 0.0,
     model: Any = "",
 ) -> Reply:
-    """The reply behind a stored message, its thoughts kept apart."""
+    """Return the reply in a stored message, with its reasoning separated."""
     word, text = str(finish or ""), text_of(content)
     counts = usage if isinstance(usage, Mapping) else {}
 
     def count(*names: str) -> int:
-        """Tokens under the first of `names` that the tool uses."""
+        """Return the tokens under the first of `names` that exists."""
         numbers = (counts.get(name) for name in names)
         return min(LARGEST, int(next((n for n in numbers if isinstance(n, int | float)), 0)))
 
@@ -211,21 +214,21 @@ def make_reply(
 
 
 def failed_reply(message: Any) -> Reply:
-    """The reply of a row on which the tool failed."""
+    """Return the reply of a row on which the tool failed."""
     line = one_line(_SECRET.sub(REDACTED, str(message))) or "the tool says nothing more"
     kind = kind_of(0, line, "")
     return Reply(error=Fault("server" if kind == "bad_request" else kind, line))
 
 
 def malformed_reply(stored: Any) -> Reply:
-    """The reply of a row that holds none: nothing, or not what the tool's versions store."""
-    shown = one_line(_SECRET.sub(REDACTED, repr(stored)))[:SHOWN]
-    return Reply(error=Fault("malformed", f"the log holds no reply here: {shown}"))
+    """Return the reply of a row without a valid reply."""
+    excerpt = one_line(_SECRET.sub(REDACTED, repr(stored)))[:EXCERPT_LENGTH]
+    return Reply(error=Fault("malformed", f"the log holds no reply here: {excerpt}"))
 
 
 @contextmanager
-def naming(place: Path) -> Iterator[None]:
-    """Tell of a row that is laid out otherwise than expected where it stands."""
+def row_errors(place: Path) -> Iterator[None]:
+    """Turn errors about a row with an unexpected structure into a DataError with its place."""
     try:
         yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -234,21 +237,21 @@ def naming(place: Path) -> Iterator[None]:
         raise DataError("import_strange_row", **values) from None
 
 
-def number(value: Any) -> float | None:
-    """A score as a number; None where the tool gave none."""
+def to_number(value: Any) -> float | None:
+    """Return a score as a number; None if there is none."""
     if isinstance(value, bool):
         return float(value)
     return float(value) if isinstance(value, int | float) and value == value else None
 
 
 class Mean:
-    """The mean of what was added; None of nothing."""
+    """A running mean; None without values."""
 
     def __init__(self) -> None:
         self._total, self._n = 0.0, 0
 
     def add(self, value: float) -> None:
-        """Take one more number in."""
+        """Add one number."""
         self._total += value
         self._n += 1
 
@@ -259,21 +262,21 @@ class Mean:
 
 
 def text_or_none(answer: Any) -> str | None:
-    """What a tool read, as text; None where it tells nothing that can be compared."""
+    """Return the tool's answer as text; None if it cannot be compared."""
     return str(answer) if isinstance(answer, str | int | float) else None
 
 
 class Task(NamedTuple):
-    """A task of a tool: the exam and subset that it is, and what the exam says of it."""
+    """A task of a tool: its exam, its subset, and the exam's facts about it."""
 
     benchmark: str = ""
     subset: str = ""
     facts: ToolTask | None = None
-    """None where it is no exam of Keju's."""
+    """None if Keju does not have the exam."""
 
 
 def find_task(tool: str, name: str) -> Task:
-    """The exam that a tool calls `name`."""
+    """Return the exam that a tool calls `name`."""
     for benchmark in map(registry.get, registry.names()):
         for task in benchmark.tool_tasks:
             if task.tool == tool and (match := re.fullmatch(task.name, name)):
@@ -283,41 +286,41 @@ def find_task(tool: str, name: str) -> Task:
 
 
 class LogRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """One reply of a log, with all that can tell which question it answers."""
+    """One reply of a log, with all data that can identify its question."""
 
     where: str
     """File and place in it, for messages."""
     reply: Reply
     keys: dict[str, Any] = {}
-    """The question's own ids, as a row of a predictions file carries them."""
+    """The question's own ids, as in a row of a predictions file."""
     subset: str = ""
-    """As the tool spells it; empty where it does not say."""
+    """In the tool's spelling; empty if unknown."""
     index: int | None = None
     """Position inside the subset, from 0."""
     question: str = ""
-    """The question alone, where the log keeps it apart from the prompt."""
+    """The question without the rest of the prompt, if the log has it."""
     prompt: str = ""
     """The whole text that was sent."""
     choices: tuple[str, ...] = ()
-    """The options in the order in which they were shown, where the log keeps them apart."""
+    """The options in the order in which they were shown, if the log has them."""
     target: str = ""
-    """The gold answer as the log has it."""
+    """The gold answer in the log."""
     answer: str | None = None
-    """What the tool read out of the reply."""
+    """The answer that the tool read."""
     verdict: float | None = None
     """The tool's score of this row."""
     epoch: int = 0
     note: str = ""
-    """Why the row is of no exam, as a code, where the reader of the log knows it."""
+    """Why the row belongs to no exam, as a code, if the log's reader knows it."""
 
 
 class LogRows(Spool[LogRow]):
-    """The rows of a part in their order, none of which is held in memory."""
+    """The rows of a part in order, stored on disk instead of in memory."""
 
     def __init__(self, rows: Iterable[LogRow] = ()) -> None:
         super().__init__(LogRow)
         self.subsets: set[str] = set()
-        """What the tool calls the subsets that they are of."""
+        """The tool's names of the rows' subsets."""
         for row in rows:
             self.append(row)
 
@@ -333,38 +336,38 @@ class LogRows(Spool[LogRow]):
             epoch = min(row.epoch, LARGEST)
             super().append(msgspec.structs.replace(row, keys=keys, index=None, epoch=epoch))
 
-    def extend(self, other: Spool[LogRow]) -> None:
+    def extend(self, other_rows: Spool[LogRow]) -> None:
         """Add the rows of another part."""
-        super().extend(other)
-        self.subsets |= other.subsets if isinstance(other, LogRows) else set()
+        super().extend(other_rows)
+        self.subsets |= other_rows.subsets if isinstance(other_rows, LogRows) else set()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One exam of a log: its rows, the figure the tool reports, and how Keju reads the same."""
+    """One exam of a log: its rows, the tool's figure, and Keju's way to read it."""
 
     task: str
-    """The tool's name of it."""
+    """The tool's name of the task."""
     rows: LogRows
     benchmark: str = ""
-    """Keju's name of the exam; empty where the tool's task is none of them."""
+    """Keju's name of the exam; empty if Keju does not have it."""
     protocol: str = ""
-    """The protocol whose reading is the tool's; the exam's own by default."""
+    """The protocol with the tool's reading; the exam's own by default."""
     reader: str = ""
-    """The equivalent reader where it is not the protocol's own."""
+    """The equivalent reader, if it is not the protocol's own."""
     args: Mapping[str, Any] = field(default_factory=dict)
     """Further settings of the exam, e.g. the number of worked examples."""
     reported: Mapping[str, float] = field(default_factory=dict)
-    """The tool's own figures by their names there, the headline first, in [0, 1]."""
+    """The tool's own figures by name, the headline first, in [0, 1]."""
     n: int | None = None
-    """How many rows the figures are about, as the tool says."""
-    asked: int | None = None
-    """How many rows the tool says it wrote; `n` where it says no more."""
+    """The number of rows of these figures, according to the tool."""
+    written_count: int | None = None
+    """The number of rows that the tool wrote, according to the tool; None if it is `n`."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    """How the tool asked, as far as its log says so."""
+    """The tool's sampling settings, as far as its log has them."""
 
     def read_as(self, task: Task, settings: Mapping[str, Any] | None = None) -> Part:
-        """This part as the exam that `task` is; `settings` are those that the log names."""
+        """Return this part as the exam of `task`. `settings` are those that the log names."""
         if task.facts is None:
             return self
         settings, facts = settings or {}, task.facts
@@ -383,11 +386,11 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """The log of one model, read."""
+    """The log of one model."""
 
     tool: str
     version: str
     model: str
     parts: Sequence[Part]
     files: Mapping[str, str]
-    """Relative path to SHA-256 of each file read."""
+    """Relative path and SHA-256 of each file that was read."""

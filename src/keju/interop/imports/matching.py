@@ -1,7 +1,7 @@
-"""Which question a row of a log answers, by the strongest key it has.
+"""Finds the question that a row of a log answers, by the strongest available key.
 
-In this order: the question's own id; the position inside its subset; the question's exact text;
-its text inside the prompt. Ids and positions are believed only where the text agrees.
+The keys, in order: the question's own id; the position inside its subset; the exact text of the
+question; its text inside the prompt. Ids and positions count only if the text agrees.
 """
 
 from __future__ import annotations
@@ -21,87 +21,98 @@ from keju.interop.imports.log import LogRow
 from keju.types import LABELS, Sample
 
 SEPARATORS = (") ", ". ", ": ", "、", "．", " ")
-"""What stands between a label and its option; before the label an opening bracket may stand."""
+"""Separators between a label and its option. An opening bracket may come before the label."""
 
 
-def squeezed(text: str) -> str:
-    """`text` with every run of white space as one blank."""
+def collapse_whitespace(text: str) -> str:
+    """Return `text` with every run of white space as one space."""
     return " ".join(text.split())
 
 
-def order_of(row: LogRow, sample: Sample) -> tuple[int, ...] | None:
-    """The permutation behind the options as `row` shows them, in terms of the data.
+def find_order(row: LogRow, sample: Sample) -> tuple[int, ...] | None:
+    """Return the permutation of the options in `row`, relative to the data.
 
-    As in `Sample.order`; empty where nothing was permuted. None where the options shown are not
-    those of `sample`.
+    The format is that of `Sample.order`; it is empty if nothing was permuted. Return None if the
+    options are not those of `sample`.
     """
-    # Where the options stand in the question, "(A) first", no order of them is free.
+    # If the question contains its options, as in "(A) first", their order is fixed.
     if not sample.choices or f"({LABELS[0]}) {sample.choices[0]}" in sample.text:
         return sample.order
-    choices = [squeezed(choice) for choice in sample.choices]
+    choices = [collapse_whitespace(choice) for choice in sample.choices]
     if row.choices:
-        places = _places_of([squeezed(choice) for choice in row.choices], choices)
+        places = _find_permutation([collapse_whitespace(choice) for choice in row.choices], choices)
     else:
-        places = _shown_places(row.prompt, squeezed(sample.text), choices)
+        places = _find_displayed_order(row.prompt, collapse_whitespace(sample.text), choices)
     if places is None:
         return None
-    before = sample.order or tuple(range(len(choices)))
-    order = tuple(before[i] for i in places)
+    sample_order = sample.order or tuple(range(len(choices)))
+    order = tuple(sample_order[i] for i in places)
     return order if order != tuple(range(len(order))) else sample.order and order
 
 
-def _places_of(shown: Sequence[str], choices: Sequence[str]) -> tuple[int, ...] | None:
-    """For each option shown its place among `choices`; equal options keep their order."""
-    if sorted(shown) != sorted(choices):
+def _find_permutation(
+    displayed_options: Sequence[str], choices: Sequence[str]
+) -> tuple[int, ...] | None:
+    """Return the index in `choices` of each displayed option. Equal options keep their order."""
+    if sorted(displayed_options) != sorted(choices):
         return None
-    left = list(range(len(choices)))
-    return tuple(left.pop([choices[i] for i in left].index(option)) for option in shown)
+    remaining_indices = list(range(len(choices)))
+    return tuple(
+        remaining_indices.pop([choices[i] for i in remaining_indices].index(option))
+        for option in displayed_options
+    )
 
 
-def _shown_places(prompt: str, question: str, choices: Sequence[str]) -> tuple[int, ...] | None:
-    """The order of the labelled options after the question; that of the data if none is shown."""
-    tail = squeezed(prompt)
+def _find_displayed_order(
+    prompt: str, question: str, choices: Sequence[str]
+) -> tuple[int, ...] | None:
+    """Return the order of the labelled options after the question; the data's if none are shown."""
+    tail = collapse_whitespace(prompt)
     tail = f" {tail[tail.rfind(question) + len(question) :]} " if question in tail else f" {tail} "
-    shown = []
+    displayed_options = []
     for label in LABELS[: len(choices)]:
-        fitting = [
+        matching_choices = [
             choice
             for choice in choices
             for separator in SEPARATORS
             for opening in (" ", " (")
             if f"{opening}{label}{separator}{choice} " in tail
         ]
-        if fitting:  # the longest, since one option may begin like another
-            shown.append(max(fitting, key=len))
-    return _places_of(shown, choices) if shown else tuple(range(len(choices)))
+        if matching_choices:  # take the longest, because one option may begin like another
+            displayed_options.append(max(matching_choices, key=len))
+    return (
+        _find_permutation(displayed_options, choices)
+        if displayed_options
+        else tuple(range(len(choices)))
+    )
 
 
 OPTIONS = "\nOptions:"
-"""Where the options begin in a question that holds them: ``Which?\\nOptions:\\n(A) one``."""
+"""The start of the options in a question that contains them: ``Which?\\nOptions:\\n(A) one``."""
 HEAD = 24
-"""Characters by which a question is first looked for inside a prompt."""
+"""The number of characters that are used to find a question inside a prompt."""
 FILTER = 1 << 24
-"""Bits that tell what is no head."""
+"""The number of bits of a filter that rejects texts that are not a head."""
 
 
 class Match(NamedTuple):
-    """A row with its question, or why there is none."""
+    """A row with its question, or the reason why there is none."""
 
     row: LogRow
     place: int | None
     """The position of the sample in the exam."""
     order: tuple[int, ...] = ()
-    """The permutation under which the options were shown."""
+    """The permutation with which the options were shown."""
     reason: str = ""
     """A code of the catalogues."""
     number: int = -1
-    """That of the question in its epoch, in the order in which they were first matched."""
+    """The number of the question in its epoch, in the order in which they were first matched."""
 
 
 class Matcher:
-    """Finds the questions of one exam, of which it holds digests alone.
+    """Finds the questions of one exam. It stores only digests of them.
 
-    What finds them is made when it is first needed: many logs name an id in every row.
+    Each index is built when it is first needed, because many logs have an id in every row.
     """
 
     def __init__(self, exam: Exam) -> None:
@@ -109,8 +120,8 @@ class Matcher:
         self._subsets: dict[str, list[Subset]] = defaultdict(list)
         for subset in exam.subsets:
             if len(subset):
-                self._subsets[plain(subset.name)].append(subset)
-        self._taken = DigestTable(size=len(exam.samples))
+                self._subsets[normalize_subset(subset.name)].append(subset)
+        self._answered = DigestTable(size=len(exam.samples))
 
     @cached_property
     def _ids(self) -> DigestTable:
@@ -123,43 +134,52 @@ class Matcher:
 
     @cached_property
     def _places(self) -> dict[Subset, array[int]]:
-        """By subset: the positions that its questions say they have, where they were looked at."""
+        """The positions of the questions in each subset, as far as they were needed."""
         return {}
 
     def match(self, row: LogRow) -> Match:
-        """The question of `row`, and the order in which its options were shown.
+        """Return the question of `row`, and the order in which its options were shown.
 
-        Of several questions with the same text the first that no row has answered is taken.
+        If several questions have the same text, the first without an answer is used.
         """
-        subset = plain(row.subset) if plain(row.subset) in self._subsets else ""
-        place = self._by_place(row, subset)
-        likely = [place] if place is not None else []
-        if not likely:  # the questions of the row's very text; else the one that ends last in it
-            likely = self._within(self._texts.same(squeezed(row.question)), subset)
-        if not likely:
-            likely = self._inside(squeezed(row.question or row.prompt), subset)
-        fitting = [
+        subset = (
+            normalize_subset(row.subset) if normalize_subset(row.subset) in self._subsets else ""
+        )
+        place = self._find_by_key(row, subset)
+        candidates = [place] if place is not None else []
+        if (
+            not candidates
+        ):  # the questions with exactly this text; else the one that ends last in it
+            candidates = self._filter_by_subset(
+                self._texts.find_exact(collapse_whitespace(row.question)), subset
+            )
+        if not candidates:
+            candidates = self._find_in_text(collapse_whitespace(row.question or row.prompt), subset)
+        matches = [
             Match(row, index, order)
-            for index in likely
-            if (order := order_of(row, self._exam.samples[index])) is not None
+            for index in candidates
+            if (order := find_order(row, self._exam.samples[index])) is not None
         ]
-        if fitting:
-            if len(fitting) > 1:
-                fitting.sort(key=self._rank)
-            return fitting[0]._replace(number=self._taken.add(_asked(fitting[0])))
-        if likely:
+        if matches:
+            if len(matches) > 1:
+                matches.sort(key=self._rank)
+            return matches[0]._replace(number=self._answered.add(_question_key(matches[0])))
+        if candidates:
             return Match(row, None, reason="import_other_options")
-        clue = row.keys or row.question or row.prompt
-        return Match(row, None, reason="import_no_question" if clue else "import_nameless_row")
+        has_key = row.keys or row.question or row.prompt
+        return Match(row, None, reason="import_no_question" if has_key else "import_nameless_row")
 
     def _rank(self, match: Match) -> tuple[bool, bool]:
-        """Smaller for a question that is still free, and for one with the log's gold answer."""
+        """Return a smaller key for a question with the log's gold answer, and for an unanswered
+        one."""
         sample = restore_order(self._exam.samples[match.place or 0], match.order)
-        other = bool(match.row.target) and gold(match.row.target) != gold(sample.target)
-        return other, self._taken.find(_asked(match)) >= 0
+        has_other_gold = bool(match.row.target) and normalize_gold(
+            match.row.target
+        ) != normalize_gold(sample.target)
+        return has_other_gold, self._answered.find(_question_key(match)) >= 0
 
-    def _by_place(self, row: LogRow, subset: str) -> int | None:
-        """The question by its id or position, where the text agrees."""
+    def _find_by_key(self, row: LogRow, subset: str) -> int | None:
+        """Return the question by its id or position, if the text agrees."""
         index = None
         if row.keys:
             with suppress(KeyError):
@@ -169,18 +189,18 @@ class Matcher:
         if not subset and len(self._subsets) == 1:
             (subset,) = self._subsets
         if row.index is not None and subset in self._subsets:
-            index = self._at(subset, row.index)
+            index = self._find_by_position(subset, row.index)
             if index is not None:
-                return index if self._agrees(row, index, certain=True) else None
+                return index if self._agrees(row, index, needs_text=True) else None
         return None
 
-    def _at(self, name: str, position: int) -> int | None:
-        """The question that says it has this position in a subset."""
+    def _find_by_position(self, name: str, position: int) -> int | None:
+        """Return the question with this position in a subset."""
         samples = self._exam.samples
         for subset in self._subsets[name]:
-            there = subset.start + position
-            if 0 <= position < len(subset) and samples[there].index == position:
-                return there  # nothing is left out before it
+            index = subset.start + position
+            if 0 <= position < len(subset) and samples[index].index == position:
+                return index  # nothing is left out before it
             if subset not in self._places:
                 rows = range(subset.start, subset.stop)
                 self._places[subset] = array("q", (samples[row].index for row in rows))
@@ -188,89 +208,97 @@ class Matcher:
                 return subset.start + _index(self._places[subset], position)
         return None
 
-    def _agrees(self, row: LogRow, index: int, *, certain: bool = False) -> bool:
-        """Whether the row's text is that of the question; with `certain` it must have one."""
+    def _agrees(self, row: LogRow, index: int, *, needs_text: bool = False) -> bool:
+        """Whether the row has the question's text. With `needs_text`, a row without text does not
+        agree."""
         if not row.question and not row.prompt:
-            return not certain
-        asked = squeezed(row.question or row.prompt)
-        return any(form in asked for form in forms(self._exam.samples[index]))
+            return not needs_text
+        row_text = collapse_whitespace(row.question or row.prompt)
+        return any(form in row_text for form in question_texts(self._exam.samples[index]))
 
-    def _within(self, indices: Iterable[int], subset: str) -> list[int]:
-        return [i for i in indices if not subset or plain(self._exam.samples[i].subset) == subset]
+    def _filter_by_subset(self, indices: Iterable[int], subset: str) -> list[int]:
+        return [
+            i
+            for i in indices
+            if not subset or normalize_subset(self._exam.samples[i].subset) == subset
+        ]
 
-    def _inside(self, asked: str, subset: str) -> list[int]:
-        """The questions that end last in `asked`, after all worked examples."""
-        ends: dict[int, int] = {}
-        for index in self._within(sorted(self._texts.begun(asked)), subset):
-            for form in forms(self._exam.samples[index]):  # the whole text counts more
-                if form and (at := asked.rfind(form)) >= 0:
-                    ends[index] = at + len(form)
-        last = max(ends.values(), default=0)
-        return [index for index, end in ends.items() if end == last] if last else []
+    def _find_in_text(self, row_text: str, subset: str) -> list[int]:
+        """Return the questions that end last in `row_text`, after all worked examples."""
+        end_positions: dict[int, int] = {}
+        for index in self._filter_by_subset(sorted(self._texts.find_contained(row_text)), subset):
+            for form in question_texts(self._exam.samples[index]):  # the whole text counts more
+                if form and (start := row_text.rfind(form)) >= 0:
+                    end_positions[index] = start + len(form)
+        last_end = max(end_positions.values(), default=0)
+        return (
+            [index for index, end in end_positions.items() if end == last_end] if last_end else []
+        )
 
 
 def _index(numbers: array[int], number: int) -> int:
-    """Where a number stands; ValueError if it does not. They ascend but in shuffled exams."""
+    """Return the index of a number; ValueError if it is missing. Numbers ascend unless shuffled."""
     place = bisect_left(numbers, number)
     if place < len(numbers) and numbers[place] == number:
         return place
     return numbers.index(number)
 
 
-def _asked(match: Match) -> bytes:
-    """What tells the questions of different epochs apart."""
+def _question_key(match: Match) -> bytes:
+    """Return a key that is different for questions of different epochs."""
     return text_digest(f"{match.place} {match.row.epoch}")
 
 
-def forms(sample: Sample) -> tuple[str, str]:
-    """A question as rows may have it: without the options that it holds, and whole."""
-    return squeezed(sample.text.partition(OPTIONS)[0]), squeezed(sample.text)
+def question_texts(sample: Sample) -> tuple[str, str]:
+    """Return a question's texts in logs: without the options that it contains, and complete."""
+    return collapse_whitespace(sample.text.partition(OPTIONS)[0]), collapse_whitespace(sample.text)
 
 
 class Texts:
-    """The questions of an exam by their texts: about fifty bytes each."""
+    """The questions of an exam by their texts, with about fifty bytes each."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self._samples = samples
         self._table = DigestTable(size=len(samples))
-        self._newest = array("I")
-        """By text: the last entry of it, plus 1."""
+        self._last_entries = array("I")
+        """By text: its last entry, plus 1."""
         self._entries = array("I")
         """By entry: the question."""
-        self._before = array("I")
-        """By entry: the one before it of the same text, plus 1; 0 for the first."""
+        self._previous_entries = array("I")
+        """By entry: the previous entry with the same text, plus 1; 0 for the first."""
         for index, sample in enumerate(samples):
-            for form in dict.fromkeys(forms(sample)):
+            for form in dict.fromkeys(question_texts(sample)):
                 number = self._table.add(text_digest(form))
-                if number == len(self._newest):
-                    self._newest.append(0)
-                self._before.append(self._newest[number])
+                if number == len(self._last_entries):
+                    self._last_entries.append(0)
+                self._previous_entries.append(self._last_entries[number])
                 self._entries.append(index)
-                self._newest[number] = len(self._entries)
+                self._last_entries[number] = len(self._entries)
 
-    def same(self, text: str) -> list[int]:
-        """The questions of exactly this text, in their order."""
-        number, found = self._table.find(text_digest(text)), []
-        entry = self._newest[number] if number >= 0 else 0
+    def find_exact(self, text: str) -> list[int]:
+        """Return the questions with exactly this text, in their order."""
+        number, indices = self._table.find(text_digest(text)), []
+        entry = self._last_entries[number] if number >= 0 else 0
         while entry:
-            found.append(self._entries[entry - 1])
-            entry = self._before[entry - 1]
-        return found[::-1]
+            indices.append(self._entries[entry - 1])
+            entry = self._previous_entries[entry - 1]
+        return indices[::-1]
 
-    def begun(self, asked: str) -> set[int]:
-        """The questions whose text stands in `asked`: found by their heads, then by their lengths.
+    def find_contained(self, text: str) -> set[int]:
+        """Return the questions whose text is contained in `text`.
 
-        For example with the questions ``What is 2 plus 2?`` and ``What is 2 plus 33?``: where the
-        head of both stands, the texts of their two lengths, 17 and 18, are looked up there.
+        They are found by their heads, then by their lengths. For example, ``What is 2 plus 2?`` and
+        ``What is 2 plus 33?`` have the same head. Where this head occurs, texts of both lengths, 17
+        and 18, are looked up.
         """
-        found: set[int] = set()
+        indices: set[int] = set()
         heads = self._heads
         for size in heads.sizes:
-            for start in range(len(asked) - size + 1):
-                for length in heads.lengths_behind(asked[start : start + size]):
-                    if start + length <= len(asked):
-                        found.update(self.same(asked[start : start + length]))
-        return found
+            for start in range(len(text) - size + 1):
+                for length in heads.lengths_behind(text[start : start + size]):
+                    if start + length <= len(text):
+                        indices.update(self.find_exact(text[start : start + length]))
+        return indices
 
     @cached_property
     def _heads(self) -> Heads:
@@ -278,34 +306,34 @@ class Texts:
 
 
 class Heads:
-    """How questions begin, and which lengths those have that begin alike."""
+    """The beginnings of questions, and the lengths of the questions with each beginning."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self._filter = bytearray(FILTER // 8)
-        """A bit for the hash of each head: nearly all that is no head is told apart by it."""
+        """A bit for the hash of each head. It rejects nearly all texts that are not a head."""
         self._table = DigestTable(size=len(samples))
         self._masks = array("Q")
-        """By head: a bit for each length that its texts have, modulo 64."""
+        """By head: a bit for each length of its texts, modulo 64."""
         lengths: set[int] = set()
         sizes: set[int] = set()
         for sample in samples:
-            own = forms(sample)
-            head = own[0][:HEAD]
+            texts = question_texts(sample)
+            head = texts[0][:HEAD]
             place = hash(head) % FILTER
             self._filter[place >> 3] |= 1 << (place & 7)
             number = self._table.add(text_digest(head))
             if number == len(self._masks):
                 self._masks.append(0)
             sizes.add(len(head))
-            for form in own:
+            for form in texts:
                 lengths.add(len(form))
                 self._masks[number] |= 1 << len(form) % 64
         self.sizes = sorted(sizes)
-        """Characters that heads have: `HEAD`, or fewer where the question is shorter."""
+        """The lengths of heads: `HEAD`, or less for shorter questions."""
         self._lengths = [sorted(n for n in lengths if n % 64 == bit) for bit in range(64)]
 
     def lengths_behind(self, head: str) -> Iterator[int]:
-        """The lengths that texts with this head may have."""
+        """Yield the possible lengths of texts with this head."""
         place = hash(head) % FILTER
         if not self._filter[place >> 3] >> (place & 7) & 1:
             return
@@ -316,11 +344,11 @@ class Heads:
                 yield from lengths
 
 
-def plain(subset: str) -> str:
-    """A subset's name in one spelling."""
+def normalize_subset(subset: str) -> str:
+    """Return a subset's name in one spelling."""
     return subset.casefold().replace("_", " ").replace("-", " ").strip()
 
 
-def gold(target: str) -> str:
-    """A gold answer in one spelling, to see whether two data sets agree."""
+def normalize_gold(target: str) -> str:
+    """Return a gold answer in one spelling, to compare two data sets."""
     return target.strip().strip("()").casefold()

@@ -1,13 +1,13 @@
-"""OpenCompass: ``predictions/MODEL/DATASET.json`` and the results beside it.
+"""OpenCompass: ``predictions/MODEL/DATASET.json`` with its results.
 
-A dataset may be split over ``DATASET_0.json``, ``DATASET_1.json``, …; one that was never finished
-is ``tmp_DATASET.jsonl``. Results have verdicts by row unless the user turned them off: a list by
-question where the evaluator judged the rows, an object by row where only the answers it compared
-are known.
+A dataset may be split over ``DATASET_0.json``, ``DATASET_1.json``, …. An unfinished one is
+``tmp_DATASET.jsonl``. Results have verdicts by row unless the user disabled them. They are a list
+by question if the evaluator judged the rows, or an object by row if only the compared answers are
+known.
 
-For logs that were written without verdicts, the rules of OpenCompass 0.5 decide on a reply: those
-of the dataset's standard configuration, faults included. What a rule gives is believed only where
-it adds up to the figure that the log reports.
+For logs without verdicts, the rules of OpenCompass 0.5 judge the replies. They are the rules of the
+dataset's standard configuration, including their faults. Their verdicts count only if they add up
+to the figure in the log.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from keju.interop.imports.log import (
     find_task,
     make_reply,
     malformed_reply,
-    number,
     prompt_of,
+    to_number,
 )
 from keju.types import Reply
 
@@ -47,15 +47,15 @@ _WORD = re.compile(r"(yes|no|true|false)\b", re.IGNORECASE)  # "Yes, it is" give
 _LISTED_NUMBERS = re.compile(r"\d\s*,\s*\d")  # "3, 5"
 _ANSWER_COLON = re.compile(r"ANSWER\s*:\s*([A-P])", re.IGNORECASE)  # "Answer: B" gives B
 DIRECT_GOLD = re.compile(r"([A-P])\. (.*)", re.DOTALL)
-"""``B. two cells``: without chain of thought the gold answer is the option with its label."""
+"""``B. two cells``: without a chain of thought, the gold answer is the option with its label."""
 
 
 def decide(rule: str, reply: str, gold: str) -> bool | None:
-    """Whether `reply` is right by the rule of that name; None where Keju knows none."""
+    """Whether `reply` is right by the rule of this name; None for an unknown rule."""
     if rule == "choice":
-        return choice_of(reply) == choice_of(gold)
+        return extract_choice(reply) == extract_choice(gold)
     if rule == "free form":
-        return free_form(reply).casefold() == free_form(gold).casefold()
+        return extract_free_form(reply).casefold() == extract_free_form(gold).casefold()
     if rule == "capital":
         # The first capital letter of any script.
         return next((letter for letter in reply if letter.isupper()), "") == gold
@@ -68,8 +68,8 @@ def decide(rule: str, reply: str, gold: str) -> bool | None:
     return None
 
 
-def choice_of(text: str) -> str:
-    """The first label after the first marker: one in brackets, else any capital."""
+def extract_choice(text: str) -> str:
+    """Return the first label after the first marker: one in brackets, else any capital letter."""
     pieces = text.split(_CHOICE_MARKER)
     part = pieces[1].strip() if len(pieces) > 1 else text
     if bracketed := _BRACKETED.search(part):
@@ -78,8 +78,8 @@ def choice_of(text: str) -> str:
     return capital[0] if capital else part
 
 
-def free_form(text: str) -> str:
-    """The line after the last marker without full stop, bold type and commas between words."""
+def extract_free_form(text: str) -> str:
+    """Return the line after the last marker, without full stop, bold type and commas."""
     pieces = _FREE_MARKER.split(text)
     part = pieces[-1].strip() if len(pieces) > 1 else text
     line = part.split("\n")[0].strip()
@@ -94,7 +94,7 @@ def free_form(text: str) -> str:
 
 
 def is_option(text: str, label: str, option: str) -> bool:
-    """Whether the first line is the label or the option; one that holds ``. `` is never met."""
+    """Whether the first line is the label or the option. An option with ``. `` never matches."""
     line = text.split("\n")[0].strip()
     return ". " not in option and line in (label, option.strip())
 
@@ -102,42 +102,42 @@ def is_option(text: str, label: str, option: str) -> bool:
 TOOL = "opencompass"
 RESULTS = "results"
 DETECTED_IN = 100
-"""Bytes of a file in which its first entry begins."""
+"""The first entry of a file begins within this number of bytes."""
 UNFINISHED = "tmp_"
-"""How the name of a file begins while its dataset is being asked."""
-WHOLE = -1
-"""The number of a file that is no part of a split dataset."""
+"""The prefix of a file's name while its dataset is unfinished."""
+UNSPLIT = -1
+"""The number of a file that is not part of a split dataset."""
 
 _FIRST = re.compile(rb'\s*\{\s*"\d+"\s*:\s*\{')
-"""How a file of predictions begins: ``{"0": {``."""
+"""The beginning of a file of predictions: ``{"0": {``."""
 _PART = re.compile(r"(.+)_(\d+)")
 """A part of a split dataset: ``DATASET_2``."""
 DIRECT_READER = "robust"
-"""For choices without chain of thought, where replies are a label alone."""
+"""The reader for choices without a chain of thought, where replies are only a label."""
 LABEL = "label: "
-"""What the log-likelihoods (as perplexities) of the options are filed under."""
+"""The prefix of keys for the options' log-likelihoods (as perplexities)."""
 _FIGURE = re.compile(r"(?:accuracy|score)(?: \(\d+ runs average\))?")
 """``accuracy``, ``score (4 runs average)``"""
-SHARE_OF = 100
+FULL_PERCENT = 100
 """Figures are percentages."""
-SAME = 1e-6
-"""Shares that differ by less are the same."""
-JUDGED = ("correct", "is_correct", "cascade_correct")
-ANSWERS = ("pred", "predictions")
-GOLDS = ("answer", "references", "ref")
-"""What the evaluators call the verdict, the answer they read and the one they compare it with."""
+TOLERANCE = 1e-6
+"""Shares with a smaller difference are equal."""
+VERDICT_KEYS = ("correct", "is_correct", "cascade_correct")
+ANSWER_KEYS = ("pred", "predictions")
+GOLD_KEYS = ("answer", "references", "ref")
+"""The evaluators' keys for the verdict, the answer that they read, and the gold answer."""
 OTHER_SPLIT = "import_other_split"
-"""Why rows of a second split are left out."""
+"""The reason why rows of a second split are left out."""
 
 
 class Dataset(NamedTuple):
-    """What was asked under one abbreviation."""
+    """The predictions with one abbreviation."""
 
     abbreviation: str
     files: tuple[str, ...]
-    """Its predictions: one file, or the parts in their order."""
+    """Its predictions: one file, or the parts in order."""
     complete: bool
-    """Whether these are all of them, so that the results are about them."""
+    """Whether these are all files, so that the results apply to them."""
 
 
 class Entry(NamedTuple):
@@ -145,190 +145,201 @@ class Entry(NamedTuple):
 
     where: str
     number: int
-    """Its place in the dataset, all parts and repeats counted."""
+    """Its position in the dataset, counting all parts and repeats."""
     row: Mapping[str, Any]
 
 
 def find(source: Source) -> list[str]:
-    """The files of predictions."""
+    """Return the files of predictions."""
     files = []
     for name in source.names:
-        if not source.single and PREDICTIONS not in PurePosixPath(name).parts[:-1]:
+        if not source.is_single and PREDICTIONS not in PurePosixPath(name).parts[:-1]:
             continue
         if name.endswith(".jsonl"):
-            fits = {"idx", "prediction"} <= source.first(name).keys()
+            is_predictions_file = {"idx", "prediction"} <= source.first_object(name).keys()
         else:
             start = source.start(name, DETECTED_IN) if name.endswith(".json") else b""
-            fits = _FIRST.match(start) is not None
-        if fits:
+            is_predictions_file = _FIRST.match(start) is not None
+        if is_predictions_file:
             files.append(name)
     return files
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
-    """The log of one run."""
-    models = {_model(name) for name in names}
-    source.refuse_several(models)
+    """Return the log of one run."""
+    models = {_model_name(name) for name in names}
+    source.refuse_several_models(models)
     exams: dict[tuple[str, str], list[tuple[Dataset, Task]]] = {}
-    for dataset in _datasets(source, names):
+    for dataset in _group_files(source, names):
         task = find_task(TOOL, dataset.abbreviation)
         key = task.facts.name if task.facts else dataset.abbreviation
         exams.setdefault((task.benchmark, key), []).append((dataset, task))
-    # The parts of exams that Keju has come first. Of two splits of one exam, such as val and test,
-    # the one that needs no setting is read.
-    plain = {benchmark for (benchmark, _), [(_, task), *_] in exams.items() if _is_plain(task)}
+    # The parts of Keju's exams come first. If an exam has two splits, such as val and test, the one
+    # that needs no setting is read.
+    exams_without_split = {
+        benchmark for (benchmark, _), [(_, task), *_] in exams.items() if _has_no_split(task)
+    }
     parts = [
-        _part(source, members, second=benchmark in plain and not _is_plain(members[0][1]))
+        _read_part(
+            source,
+            members,
+            is_second_split=benchmark in exams_without_split and not _has_no_split(members[0][1]),
+        )
         for (benchmark, _), members in sorted(exams.items(), key=lambda exam: not exam[0][0])
     ]
     model = models.pop() or "unknown"
     return Log(tool=TOOL, version="", model=model, parts=parts, files=source.hashes)
 
 
-def _model(name: str) -> str:
-    """The folders between ``predictions`` and the file; a model's abbreviation may have slashes."""
+def _model_name(name: str) -> str:
+    """Return the folders between ``predictions`` and the file; a model's abbreviation may have
+    slashes."""
     folder = PurePosixPath(name).parent
     if PREDICTIONS not in folder.parts:
         return folder.name
     return "/".join(folder.parts[folder.parts.index(PREDICTIONS) + 1 :])
 
 
-def _datasets(source: Source, names: Sequence[str]) -> list[Dataset]:
-    """The files by dataset; UsageError where two runs have the same one."""
-    grouped: dict[str, dict[str, dict[int, str]]] = {}
+def _group_files(source: Source, names: Sequence[str]) -> list[Dataset]:
+    """Return the files by dataset; UsageError if two runs have the same one."""
+    files_by_dataset: dict[str, dict[str, dict[int, str]]] = {}
     for name in sorted(names, key=_is_unfinished):
-        abbreviation, part = PurePosixPath(name).stem.removeprefix(UNFINISHED), WHOLE
-        split, own = _PART.fullmatch(abbreviation), _results_of(name, abbreviation)
-        # DATASET_2 with results of its own is the name of a dataset, not a part of one.
-        if split is not None and (own == name or not source.has(own)):
-            abbreviation, part = split[1], int(split[2])
-        runs = grouped.setdefault(abbreviation, {})
+        abbreviation, part = PurePosixPath(name).stem.removeprefix(UNFINISHED), UNSPLIT
+        part_match, results_path = _PART.fullmatch(abbreviation), _results_path(name, abbreviation)
+        # DATASET_2 with its own results is a dataset's name, not a part.
+        if part_match is not None and (results_path == name or not source.has(results_path)):
+            abbreviation, part = part_match[1], int(part_match[2])
+        runs = files_by_dataset.setdefault(abbreviation, {})
         runs.setdefault(str(PurePosixPath(name).parent), {}).setdefault(part, name)
-    for abbreviation, runs in grouped.items():
+    for abbreviation, runs in files_by_dataset.items():
         if len(runs) > 1:
             values = {"name": abbreviation, "runs": sorted(runs)}
             raise UsageError("import_several_runs", path=source.path, **values)
-    return [_dataset(source, name, *runs.values()) for name, runs in grouped.items()]
+    return [_make_dataset(source, name, *runs.values()) for name, runs in files_by_dataset.items()]
 
 
 def _is_unfinished(name: str) -> bool:
     return PurePosixPath(name).name.startswith(UNFINISHED)
 
 
-def _dataset(source: Source, abbreviation: str, parts: Mapping[int, str]) -> Dataset:
-    """The files that OpenCompass would evaluate: the whole one, else the parts in order."""
-    whole = parts.get(WHOLE)
-    if whole is not None and (len(parts) == 1 or not _is_unfinished(whole)):
-        return Dataset(abbreviation, (whole,), not _is_unfinished(whole))
-    numbers = sorted(part for part in parts if part != WHOLE)
+def _make_dataset(source: Source, abbreviation: str, parts: Mapping[int, str]) -> Dataset:
+    """Return the files that OpenCompass would evaluate: the unsplit one or the parts."""
+    unsplit_file = parts.get(UNSPLIT)
+    if unsplit_file is not None and (len(parts) == 1 or not _is_unfinished(unsplit_file)):
+        return Dataset(abbreviation, (unsplit_file,), not _is_unfinished(unsplit_file))
+    numbers = sorted(part for part in parts if part != UNSPLIT)
     files = tuple(parts[part] for part in numbers)
-    complete = not source.single and numbers == list(range(len(numbers)))
+    complete = not source.is_single and numbers == list(range(len(numbers)))
     return Dataset(abbreviation, files, complete and not any(map(_is_unfinished, files)))
 
 
-def _part(source: Source, members: Sequence[tuple[Dataset, Task]], *, second: bool = False) -> Part:
-    """One exam; with `second` it stands beside another split, which alone is read."""
+def _read_part(
+    source: Source, members: Sequence[tuple[Dataset, Task]], *, is_second_split: bool = False
+) -> Part:
+    """Return one exam. Rows of a second split are marked as left out."""
     rows: list[LogRow] = []
     figures: list[tuple[str, int, float]] = []
-    judged: list[int] = []
+    judged_counts: list[int] = []
     for dataset, task in members:
-        beside = _results_of(dataset.files[0], dataset.abbreviation)
-        apart = dataset.complete and beside not in dataset.files and source.has(beside)
-        results = source.mapping(beside) if apart else {}
-        listed = list(_rows(source, _entries(source, dataset), results, task))
-        rows += listed
-        figure = _figure(results)
-        if figure and any(row.target for row in listed):
-            judged.append(_judged(results.get("details")))
-            figures.append((figure[0], judged[-1] or len(listed), figure[1]))
+        results_path = _results_path(dataset.files[0], dataset.abbreviation)
+        has_results = (
+            dataset.complete and results_path not in dataset.files and source.has(results_path)
+        )
+        results = source.mapping(results_path) if has_results else {}
+        dataset_rows = list(_read_rows(source, _read_entries(source, dataset), results, task))
+        rows += dataset_rows
+        figure = _read_figure(results)
+        if figure and any(row.target for row in dataset_rows):
+            judged_counts.append(_count_judged(results.get("details")))
+            figures.append((figure[0], judged_counts[-1] or len(dataset_rows), figure[1]))
     task = members[0][1]
-    direct = rule_of(task) == "colon" and any(DIRECT_GOLD.fullmatch(row.target) for row in rows)
-    if direct:
+    is_direct = rule_of(task) == "colon" and any(DIRECT_GOLD.fullmatch(row.target) for row in rows)
+    if is_direct:
         rows = [replace(row, target=DIRECT_GOLD.sub(r"\1", row.target)) for row in rows]
-    if second:
+    if is_second_split:
         rows = [replace(row, note=OTHER_SPLIT) for row in rows]
     reported: dict[str, float] = {}
     if len(figures) == len(members):
-        # The figure over all datasets, each weighing as many rows as were judged.
+        # The figure over all datasets, each weighted by its number of judged rows.
         total = sum(weight for _, weight, _ in figures)
         reported[figures[0][0]] = sum(weight * value for _, weight, value in figures) / total
     part = Part(
         task=", ".join(dataset.abbreviation for dataset, _ in members),
         rows=LogRows(rows),
-        reader=DIRECT_READER if direct else "",
+        reader=DIRECT_READER if is_direct else "",
         reported=reported,
-        n=sum(judged) if reported and all(judged) else None,
+        n=sum(judged_counts) if reported and all(judged_counts) else None,
     )
-    return part if second else part.read_as(task)
+    return part if is_second_split else part.read_as(task)
 
 
-def _is_plain(task: Task) -> bool:
+def _has_no_split(task: Task) -> bool:
     return task.facts is not None and "split" not in task.facts.args
 
 
 def rule_of(task: Task) -> str:
-    """The name of OpenCompass's rule for a task; empty where Keju knows none."""
+    """Return the name of OpenCompass's rule for a task; empty if Keju knows none."""
     rules = task.facts.rules if task.facts else {}
     return rules.get(task.subset, rules.get("", ""))
 
 
-def _results_of(name: str, abbreviation: str) -> str:
-    """Where the results of a dataset are, given one of its files of predictions."""
+def _results_path(name: str, abbreviation: str) -> str:
+    """Return the path of a dataset's results, given one of its files of predictions."""
     folder = [RESULTS if p == PREDICTIONS else p for p in PurePosixPath(name).parent.parts]
     return str(PurePosixPath(*folder, f"{abbreviation}.json"))
 
 
-def _figure(results: Mapping[str, Any]) -> tuple[str, float] | None:
-    """The headline of a dataset: its name and value."""
+def _read_figure(results: Mapping[str, Any]) -> tuple[str, float] | None:
+    """Return the headline of a dataset: its name and value."""
     for metric in results:
-        value = number(results[metric])
+        value = to_number(results[metric])
         if _FIGURE.fullmatch(metric) and value is not None:
-            return metric, value / SHARE_OF
+            return metric, value / FULL_PERCENT
     return None
 
 
-def _judged(details: Any) -> int:
-    """How many rows the evaluator lists; 0 where it was told not to."""
+def _count_judged(details: Any) -> int:
+    """Return the number of rows that the evaluator lists; 0 if lists were disabled."""
     if isinstance(details, Mapping):
         return sum(key.isdecimal() for key in details)
     return len(details) if isinstance(details, list) else 0
 
 
-def _entries(source: Source, dataset: Dataset) -> list[Entry]:
-    """The predictions of a dataset in the order of its questions."""
+def _read_entries(source: Source, dataset: Dataset) -> list[Entry]:
+    """Return the predictions of a dataset in the order of its questions."""
     entries: list[Entry] = []
     for name in dataset.files:
-        before = len(entries)
+        previous_count = len(entries)
         if name.endswith(".jsonl"):
             rows = source.jsonl(name)
-            listed = ((where, str(row.get("idx")), row) for where, row in rows)
+            keyed_rows = ((where, str(row.get("idx")), row) for where, row in rows)
         else:
-            items = source.mapping(name).items()
-            listed = ((f"{name}, entry {key}", key, row) for key, row in items)
-        for where, key, row in listed:
+            rows_by_key = source.mapping(name).items()
+            keyed_rows = ((f"{name}, entry {key}", key, row) for key, row in rows_by_key)
+        for where, key, row in keyed_rows:
             number = whole_number(key)
             if number is None or not isinstance(row, dict) or "prediction" not in row:
                 raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
-            entries.append(Entry(where, before + number, row))
+            entries.append(Entry(where, previous_count + number, row))
     return sorted(entries, key=lambda entry: entry.number)
 
 
-def _rows(
+def _read_rows(
     source: Source, entries: Sequence[Entry], results: Mapping[str, Any], task: Task
 ) -> Iterator[LogRow]:
-    size = _size(entries)
-    details = [_detail(results.get("details"), entry.number, size) for entry in entries]
-    verdicts = _verdicts(entries, details, _figure(results), rule_of(task))
+    size = _count_questions(entries)
+    details = [_read_detail(results.get("details"), entry.number, size) for entry in entries]
+    verdicts = _find_verdicts(entries, details, _read_figure(results), rule_of(task))
     for entry, detail, verdict in zip(entries, details, verdicts, strict=True):
-        answer = _first(detail, ANSWERS)
-        gold = entry.row.get("gold") or _first(detail, GOLDS) or ""
+        answer = _first_value(detail, ANSWER_KEYS)
+        gold = entry.row.get("gold") or _first_value(detail, GOLD_KEYS) or ""
         target = str(gold[-1] if isinstance(gold, list) and gold else gold)
         yield LogRow(
             where=entry.where,
-            reply=_reply(entry.row, f"{source.root / entry.where}"),
+            reply=_read_reply(entry.row, f"{source.root / entry.where}"),
             subset=task.subset,
             index=entry.number % size,
-            prompt=_prompt(entry.row),
+            prompt=_read_prompt(entry.row),
             target=target,
             answer=answer if isinstance(answer, str) else None,
             verdict=verdict if target else None,
@@ -336,26 +347,26 @@ def _rows(
         )
 
 
-def _size(entries: Sequence[Entry]) -> int:
-    """How many questions there are: a dataset that is run n times lists all of them n times."""
-    last = max((entry.number for entry in entries), default=0)
-    if last >= len(entries):
-        return last + 1
-    asked = [(_prompt(entry.row), str(entry.row.get("gold"))) for entry in entries]
-    for size in range(1, len(asked) // 2 + 1):
-        if len(asked) % size == 0 and asked[size:] == asked[:-size]:
+def _count_questions(entries: Sequence[Entry]) -> int:
+    """Return the number of questions: a dataset that is run n times lists all of them n times."""
+    last_number = max((entry.number for entry in entries), default=0)
+    if last_number >= len(entries):
+        return last_number + 1
+    questions = [(_read_prompt(entry.row), str(entry.row.get("gold"))) for entry in entries]
+    for size in range(1, len(questions) // 2 + 1):
+        if len(questions) % size == 0 and questions[size:] == questions[:-size]:
             return size
-    return last + 1
+    return last_number + 1
 
 
-def _prompt(row: Mapping[str, Any]) -> str:
-    """What was asked; up to 0.2 rows of perplexities have it under each option alone."""
+def _read_prompt(row: Mapping[str, Any]) -> str:
+    """Return the prompt. Up to version 0.2, rows of perplexities have it only under each option."""
     option: Mapping[str, Any] = next((row[key] for key in row if key.startswith(LABEL)), {})
     return prompt_of(row.get("origin_prompt", option.get("testing input")))
 
 
-def _detail(details: Any, place: int, size: int) -> dict[str, Any]:
-    """What the evaluator says of one row: listed by question, or filed under the row's number."""
+def _read_detail(details: Any, place: int, size: int) -> dict[str, Any]:
+    """Return the evaluator's facts about one row, listed by question or by the row's number."""
     epoch = place // size
     if isinstance(details, list):
         detail = details[place % size] if place % size < len(details) else {}
@@ -369,51 +380,58 @@ def _detail(details: Any, place: int, size: int) -> dict[str, Any]:
     }
 
 
-def _first(detail: Mapping[str, Any], keys: Sequence[str]) -> Any:
+def _first_value(detail: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return next((detail[key] for key in keys if detail.get(key) is not None), None)
 
 
-def _verdicts(
+def _find_verdicts(
     entries: Sequence[Entry],
     details: Sequence[Mapping[str, Any]],
     figure: tuple[str, float] | None,
     rule: str,
 ) -> list[float | None]:
-    """The evaluator's verdicts; else the first others that add up to the figure it reports.
+    """Return the evaluator's verdicts, or else others that add up to its figure.
 
-    Those are the comparison of the answers it lists, and its rule applied to the replies, whole
-    or without their thoughts.
+    The others are the comparison of the listed answers, and the rule applied to the replies, with
+    or without their reasoning. The first of these that adds up is used.
     """
-    judged = [number(_first(detail, JUDGED)) for detail in details]
-    if any(verdict is not None for verdict in judged):
-        return judged
-    compared = [_compared(*both) for both in zip(entries, details, strict=True)]
+    evaluator_verdicts = [to_number(_first_value(detail, VERDICT_KEYS)) for detail in details]
+    if any(verdict is not None for verdict in evaluator_verdicts):
+        return evaluator_verdicts
+    compared_verdicts = [
+        _compare_answers(*entry_and_detail)
+        for entry_and_detail in zip(entries, details, strict=True)
+    ]
     if figure is None:
-        return compared if all(_is_choice(entry.row) for entry in entries) else judged
-    whole = [_ruled(entry.row, rule, thoughts=True) for entry in entries]
-    spoken = [_ruled(entry.row, rule, thoughts=False) for entry in entries]
-    for verdicts in (compared, whole, spoken):
+        return (
+            compared_verdicts
+            if all(_is_choice(entry.row) for entry in entries)
+            else evaluator_verdicts
+        )
+    whole_verdicts = [_apply_rule(entry.row, rule, with_thoughts=True) for entry in entries]
+    answer_verdicts = [_apply_rule(entry.row, rule, with_thoughts=False) for entry in entries]
+    for verdicts in (compared_verdicts, whole_verdicts, answer_verdicts):
         share = sum(verdict or 0.0 for verdict in verdicts) / max(1, len(verdicts))
-        if verdicts and None not in verdicts and abs(share - figure[1]) < SAME:
+        if verdicts and None not in verdicts and abs(share - figure[1]) < TOLERANCE:
             return verdicts
-    return judged
+    return evaluator_verdicts
 
 
-def _compared(entry: Entry, detail: Mapping[str, Any]) -> float | None:
-    """Whether the answer is the gold one, letter by letter."""
-    answer, gold = _first(detail, ANSWERS), _first(detail, GOLDS)
+def _compare_answers(entry: Entry, detail: Mapping[str, Any]) -> float | None:
+    """Whether the answer equals the gold answer, character by character."""
+    answer, gold = _first_value(detail, ANSWER_KEYS), _first_value(detail, GOLD_KEYS)
     if answer is None and _is_choice(entry.row):
         answer, gold = entry.row["prediction"], entry.row.get("gold")
     return None if answer is None or gold is None else float(str(answer) == str(gold))
 
 
-def _ruled(row: Mapping[str, Any], rule: str, *, thoughts: bool) -> float | None:
-    """What OpenCompass's rule makes of a reply, with or without its thoughts."""
+def _apply_rule(row: Mapping[str, Any], rule: str, *, with_thoughts: bool) -> float | None:
+    """Return the verdict of OpenCompass's rule on a reply, with or without its reasoning."""
     text, gold = row["prediction"], row.get("gold")
     if not isinstance(text, str) or not isinstance(gold, str):
         return None
-    right = decide(rule, text if thoughts else split_thinking(text).text, gold)
-    return None if right is None else float(right)
+    is_right = decide(rule, text if with_thoughts else split_thinking(text).text, gold)
+    return None if is_right is None else float(is_right)
 
 
 def _is_choice(row: Mapping[str, Any]) -> bool:
@@ -421,14 +439,14 @@ def _is_choice(row: Mapping[str, Any]) -> bool:
     return any(key.startswith(LABEL) for key in row)
 
 
-def _reply(row: Mapping[str, Any], where: str) -> Reply:
-    """The reply; perplexities of the options become log-probabilities of their labels."""
+def _read_reply(row: Mapping[str, Any], where: str) -> Reply:
+    """Return the reply. Perplexities of the options become log-probabilities of their labels."""
     options = {key[len(LABEL) :]: row[key] for key in row if key.startswith(LABEL)}
     if options:
         values = {label: option.get("PPL") for label, option in options.items()}
         if not all(isinstance(value, int | float) for value in values.values()):
             raise DataError("import_no_ppl", where=where)
-        if any(number(value) is None for value in values.values()):
+        if any(to_number(value) is None for value in values.values()):
             return malformed_reply(values)
         return Reply(label_logprobs={label: -float(value) for label, value in values.items()})
     text = row["prediction"]

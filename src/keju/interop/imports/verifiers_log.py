@@ -21,9 +21,9 @@ from keju.interop.imports.log import (
     find_task,
     make_reply,
     malformed_reply,
-    naming,
-    number,
     prompt_of,
+    row_errors,
+    to_number,
 )
 from keju.types import Reply
 
@@ -32,22 +32,26 @@ RESULTS, METADATA, TRACES = "results.jsonl", "metadata.json", "traces.jsonl"
 
 
 def find(source: Source) -> list[str]:
-    """The files of rollouts."""
+    """Return the files of rollouts."""
     results = [
         name
-        for name in source.named(RESULTS)
+        for name in source.matching_names(RESULTS)
         if source.has(str(PurePosixPath(name).with_name(METADATA)))
-        and {"completion", "reward"} <= source.first(name).keys()
+        and {"completion", "reward"} <= source.first_object(name).keys()
     ]
-    traces = [name for name in source.named(TRACES) if "traces" in source.first(name)]
+    traces = [
+        name for name in source.matching_names(TRACES) if "traces" in source.first_object(name)
+    ]
     return results + traces
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
-    """The logs of one model, a part for each file."""
-    logs = [_traces(source, n) if n.endswith(TRACES) else _results(source, n) for n in names]
+    """Return the logs of one model, with a part for each file."""
+    logs = [
+        _read_traces(source, n) if n.endswith(TRACES) else _read_results(source, n) for n in names
+    ]
     models = {log.model for log in logs}
-    source.refuse_several(models)
+    source.refuse_several_models(models)
     return Log(
         tool=TOOL,
         version=logs[0].version,
@@ -57,7 +61,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
     )
 
 
-def _task(environment: str) -> Task:
+def _find_exam_task(environment: str) -> Task:
     """Return the exam of an environment's id: ``OWNER/keju-NAME@0.1.2`` gives ``NAME``."""
     name = environment.rpartition("/")[2].partition("@")[0]
     name = name[len("keju-") :] if name.startswith(("keju-", "keju_")) else name
@@ -65,103 +69,104 @@ def _task(environment: str) -> Task:
 
 
 class _Epochs:
-    """For which time a question occurs in a log: each row is one more rollout of it."""
+    """Counts the occurrences of each question in a log: each row is one more rollout."""
 
     def __init__(self) -> None:
         self._table = DigestTable()
-        self._seen = array("I")
+        self._counts = array("I")
 
-    def of(self, question: Any) -> int:
-        """The epoch of the next row of a question; TypeError if this names none, as a list."""
+    def next_epoch(self, question: Any) -> int:
+        """Return the epoch of the next row of a question; TypeError if it is not hashable, as a
+        list."""
         hash(question)
         number = self._table.add(text_digest(repr(question)))
-        if number == len(self._seen):
-            self._seen.append(0)
-        self._seen[number] += 1
-        return self._seen[number] - 1
+        if number == len(self._counts):
+            self._counts.append(0)
+        self._counts[number] += 1
+        return self._counts[number] - 1
 
 
 # --- 0.3 -------------------------------------------------------------------------------------
 
 
-def _results(source: Source, name: str) -> Log:
+def _read_results(source: Source, name: str) -> Log:
     facts = source.mapping(str(PurePosixPath(name).with_name(METADATA)))
     environment = str(facts.get("env_id") or "")
     settings = facts.get("env_args") or {}
     sampling = facts.get("sampling_args") or {}
-    reward = number(facts.get("avg_reward"))
+    reward = to_number(facts.get("avg_reward"))
     part = Part(
         task=environment,
-        rows=LogRows(_rollouts(source, name)),
+        rows=LogRows(_read_rollouts(source, name)),
         protocol=str(settings.get("protocol") or ""),
         reported={} if reward is None else {"avg_reward": reward},
-        n=_size(facts),
+        n=_count_rollouts(facts),
         sampling={key: value for key, value in sampling.items() if value not in ({}, None)},
     )
     return Log(
         tool=TOOL,
         version=str((facts.get("version_info") or {}).get("vf_version") or ""),
         model=str(facts.get("model") or "unknown"),
-        parts=[part.read_as(_task(environment), settings)],
+        parts=[part.read_as(_find_exam_task(environment), settings)],
         files={},
     )
 
 
-def _size(facts: Mapping[str, Any]) -> int | None:
-    """How many rollouts the run had."""
+def _count_rollouts(facts: Mapping[str, Any]) -> int | None:
+    """Return the number of rollouts of the run."""
     examples, rollouts = facts.get("num_examples"), facts.get("rollouts_per_example")
     if not isinstance(examples, int) or not isinstance(rollouts, int) or examples < 1:
         return None
     return examples * rollouts
 
 
-def _rollouts(source: Source, name: str) -> Iterator[LogRow]:
+def _read_rollouts(source: Source, name: str) -> Iterator[LogRow]:
     epochs = _Epochs()
     for where, row in source.jsonl(name):
         if not {"completion", "reward"} <= row.keys():
             raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
-        with naming(source.root / where):
+        with row_errors(source.root / where):
             info = row["info"] if isinstance(row.get("info"), Mapping) else {}
             example = row.get("example_id")
-            reply = _reply(row)
+            reply = _read_reply(row)
             rollout = LogRow(
                 where=where,
                 reply=reply,
-                keys=_keys(info),
+                keys=_sample_keys(info),
                 subset=str(info.get("subset") or ""),
                 index=example if isinstance(example, int) else None,
                 prompt=prompt_of(row.get("prompt")),
                 choices=tuple(map(str, info.get("choices") or ())),
                 target=str(row.get("answer") or ""),
-                verdict=None if reply.error else number(row.get("reward")),
-                epoch=epochs.of(example),
+                verdict=None if reply.error else to_number(row.get("reward")),
+                epoch=epochs.next_epoch(example),
             )
         yield rollout
 
 
-def _keys(info: Mapping[str, Any]) -> dict[str, Any]:
-    """The ids among a row's own facts; Keju's environments give the id of the sample."""
+def _sample_keys(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ids in a row's own facts. Keju's environments store the id of the sample."""
     ids = {key: info[key] for key in ("question_id", "capsule_uuid", "id") if info.get(key)}
     if "id" not in ids and isinstance(info.get("sample_id"), str):
         ids["id"] = info["sample_id"]
     return ids
 
 
-def _reply(row: Mapping[str, Any]) -> Reply:
+def _read_reply(row: Mapping[str, Any]) -> Reply:
     if row.get("error"):
         return failed_reply(row["error"])
     completion = row["completion"]
     if isinstance(completion, str):
         return make_reply(completion)
     turns = completion if isinstance(completion, list) else []
-    mappings = all(isinstance(turn, Mapping) for turn in turns)
-    answers = [turn for turn in turns if turn.get("role") == "assistant"] if mappings else []
+    are_mappings = all(isinstance(turn, Mapping) for turn in turns)
+    answers = [turn for turn in turns if turn.get("role") == "assistant"] if are_mappings else []
     if not answers:
         return malformed_reply(completion)
-    last = answers[-1]
+    last_answer = answers[-1]
     return make_reply(
-        last.get("content"),
-        reasoning=last.get("reasoning_content"),
+        last_answer.get("content"),
+        reasoning=last_answer.get("reasoning_content"),
         finish="length" if row.get("is_truncated") else "",
         usage=row.get("token_usage"),
         seconds=((row.get("timing") or {}).get("generation") or {}).get("duration"),
@@ -171,12 +176,12 @@ def _reply(row: Mapping[str, Any]) -> Reply:
 # --- 0.4 -------------------------------------------------------------------------------------
 
 
-def _traces(source: Source, name: str) -> Log:
+def _read_traces(source: Source, name: str) -> Log:
     rows, rewards, epochs = LogRows(), Mean(), _Epochs()
     environment, version, model = "", "", ""
     exam: Mapping[str, Any] = {}
     for where, episode in source.jsonl(name):
-        with naming(source.root / where):
+        with row_errors(source.root / where):
             trace: dict[str, Any] = next(iter(episode.get("traces") or ()), {})
             data = (episode.get("task") or trace.get("task") or {}).get("data") or {}
             environment = environment or str((episode.get("env") or {}).get("id") or "")
@@ -185,8 +190,8 @@ def _traces(source: Source, name: str) -> Log:
                 ((trace.get("agent") or {}).get("config") or {}).get("model") or ""
             )
             exam = exam or data.get("exam") or {}
-            epoch = epochs.of(data.get("id", data.get("idx")))
-            row = _traced(where, episode, trace, data, epoch)
+            epoch = epochs.next_epoch(data.get("id", data.get("idx")))
+            row = _read_trace(where, episode, trace, data, epoch)
             rows.append(row)
             if row.verdict is not None:
                 rewards.add(row.verdict)
@@ -197,13 +202,13 @@ def _traces(source: Source, name: str) -> Log:
         protocol=str(exam.get("protocol") or settings.get("protocol") or ""),
         reported={} if mean is None else {"mean reward of these rows": mean},
     )
-    task = _task(str(exam.get("benchmark") or "") or environment)
+    task = _find_exam_task(str(exam.get("benchmark") or "") or environment)
     settings |= {"seed": settings.get("seed", exam.get("seed"))}
     parts = [part.read_as(task, settings)]
     return Log(tool=TOOL, version=version, model=model or "unknown", parts=parts, files={})
 
 
-def _traced(
+def _read_trace(
     where: str,
     episode: Mapping[str, Any],
     trace: Mapping[str, Any],
@@ -211,34 +216,36 @@ def _traced(
     epoch: int,
 ) -> LogRow:
     nodes = [node for node in trace.get("nodes") or () if isinstance(node.get("message"), dict)]
-    asked = [node["message"] for node in nodes if not node.get("sampled")]
+    prompt_messages = [node["message"] for node in nodes if not node.get("sampled")]
     answers = [node["message"] for node in nodes if node.get("sampled")]
     index = data.get("idx")
-    # The weighted sum of the rewards; nothing where scoring did not run.
+    # The weighted sum of the rewards; None if scoring did not run.
     rewards = list((trace.get("rewards") or {}).values())
     verdict = None
     if rewards and None not in rewards:
         verdict = float(sum(r.get("score", 0.0) * r.get("weight", 1.0) for r in rewards))
     return LogRow(
         where=where,
-        reply=_trace_reply(episode, trace, answers),
-        keys=_keys(data),
+        reply=_read_trace_reply(episode, trace, answers),
+        keys=_sample_keys(data),
         subset=str(data.get("subset") or ""),
         index=index if isinstance(index, int) else None,
-        prompt=prompt_of(asked) or str(data.get("prompt") or ""),
+        prompt=prompt_of(prompt_messages) or str(data.get("prompt") or ""),
         target=str(data.get("target") or data.get("answer") or ""),
         verdict=verdict,
         epoch=epoch,
     )
 
 
-def _trace_reply(
+def _read_trace_reply(
     episode: Mapping[str, Any], trace: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
 ) -> Reply:
     errors = trace.get("errors") or episode.get("errors")
     if errors and not (trace.get("ok") and answers):
-        last = errors[-1]
-        return failed_reply(last.get("message") if isinstance(last, Mapping) else last)
+        last_error = errors[-1]
+        return failed_reply(
+            last_error.get("message") if isinstance(last_error, Mapping) else last_error
+        )
     call = (trace.get("calls") or [{}])[-1]
     message = answers[-1] if answers else {}
     time = call.get("time") or {}

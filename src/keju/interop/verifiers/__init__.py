@@ -1,9 +1,9 @@
 """Keju's exams as environments of verifiers: ``vf-eval keju-bbh``.
 
 verifiers finds an environment as a top-level module (``keju_bbh``, ``keju_bixbench``, …). Its API
-changed with 0.4: tasksets, tasks and harnesses took the place of ``load_environment``. The modules
-offer whichever the installed version asks for. What is asked and how it is graded is Keju's own in
-both (`keju.interop.verifiers.exam`), so rewards are the scores of ``keju eval``.
+changed with 0.4: tasksets, tasks and harnesses replaced ``load_environment``. The modules offer the
+API of the installed version. In both, Keju asks and grades (`keju.interop.verifiers.exam`), so
+rewards are equal to the scores of ``keju eval``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FIRST_WITH_TASKSETS = (0, 4)
 
 
 def has_tasksets() -> bool:
-    """Whether the installed verifiers loads tasksets; MissingExtra if there is none at all."""
+    """Whether the installed verifiers loads tasksets; MissingExtra if it is not installed."""
     try:
         version = metadata.version("verifiers")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Exact arithmetic for models: a parser of its own, on fractions, that cannot be made to hang."""
+"""Exact arithmetic for models: a parser for fractions with limits, so that it cannot hang."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
 LONGEST_INPUT = 500
-DEEPEST = 50
-"""Nested brackets and signs."""
-MOST_BITS = 4096
-"""Size of the largest numerator or denominator, about 1,200 digits."""
-SHOWN_DIGITS = 30
+MAX_DEPTH = 50
+"""The deepest nesting of brackets and signs."""
+MAX_BITS = 4096
+"""The size of the largest numerator or denominator, about 1,200 digits."""
+EXACT_DIGITS = 30
 ROUNDED_DIGITS = 12
 
 _TOKEN = re.compile(r"\s*(?:(\d[\d_]*\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\*\*|//|.))")
@@ -28,78 +28,82 @@ _LEVELS: tuple[dict[str, Callable[[Fraction, Fraction], Fraction | int]], ...] =
         "%": operator.mod,
     },
 )
-"""What binds less comes first; signs and powers bind more than all of these."""
+"""Operators by precedence, the lowest first. Signs and powers have a higher one."""
 
 
 class CalculatorError(Exception):
-    """The expression has no value; the message tells the model why."""
+    """The expression has no value. The message tells the model why."""
 
 
 def calculate(expression: str) -> str:
-    """The exact value of an expression of numbers, + - * / // % **, and brackets.
+    """Return the exact value of an expression of numbers, + - * / // % **, and brackets.
 
-    A value whose decimals end is written out; any other is given as a fraction and rounded.
+    A finite decimal is written in full. Any other value is written as a fraction, with a rounded
+    value.
     """
     if len(expression) > LONGEST_INPUT:
         raise CalculatorError(f"the expression is longer than {LONGEST_INPUT} characters")
-    found = ("".join(token) for token in _TOKEN.findall(expression.translate(_SIGNS)))
-    tokens = [token for token in found if token.strip()]
+    all_tokens = ("".join(token) for token in _TOKEN.findall(expression.translate(_SIGNS)))
+    tokens = [token for token in all_tokens if token.strip()]
     if not tokens:
         raise CalculatorError("the expression is empty")
     parser = _Parser(tokens)
     try:
-        value = parser.operation()
+        value = parser.parse_operation()
     except ZeroDivisionError:
         raise CalculatorError("division by zero") from None
     if parser.tokens:
         raise CalculatorError(f"did not expect '{parser.tokens[-1]}'")
-    return _shown(value)
+    return _format_value(value)
 
 
 class _Parser:
-    """Recursive descent; the usual precedence, ** binds to the right and before a sign."""
+    """A recursive descent parser with the usual precedence; ** binds to the right and before a
+    sign."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens[::-1]
-        """What is left, the next one last."""
+        """The remaining tokens, the next one last."""
         self._depth = 0
 
-    def _take(self, *signs: str) -> str:
+    def _pop_if(self, *signs: str) -> str:
         return self.tokens.pop() if self.tokens and self.tokens[-1] in signs else ""
 
-    def operation(self, level: int = 0) -> Fraction:
-        """Sums of products of what `_signed` reads."""
+    def parse_operation(self, level: int = 0) -> Fraction:
+        """Parse sums of products of signed values."""
         if level == len(_LEVELS):
-            return self._signed()
-        value = self.operation(level + 1)
-        while sign := self._take(*_LEVELS[level]):
-            value = _bounded(Fraction(_LEVELS[level][sign](value, self.operation(level + 1))))
+            return self._parse_signed()
+        value = self.parse_operation(level + 1)
+        while sign := self._pop_if(*_LEVELS[level]):
+            value = _check_size(
+                Fraction(_LEVELS[level][sign](value, self.parse_operation(level + 1)))
+            )
         return value
 
-    def _signed(self) -> Fraction:
+    def _parse_signed(self) -> Fraction:
         self._depth += 1
-        if self._depth > DEEPEST:
+        if self._depth > MAX_DEPTH:
             raise CalculatorError("too many brackets or signs")
-        sign = self._take("+", "-")
-        value = self._signed() if sign else self._power()
+        sign = self._pop_if("+", "-")
+        value = self._parse_signed() if sign else self._parse_power()
         self._depth -= 1
         return -value if sign == "-" else value
 
-    def _power(self) -> Fraction:
-        base = self._atom()
-        if not self._take("**"):
+    def _parse_power(self) -> Fraction:
+        base = self._parse_atom()
+        if not self._pop_if("**"):
             return base
-        exponent = self._signed()
+        exponent = self._parse_signed()
         if exponent.denominator != 1:
             raise CalculatorError("exponents must be whole numbers")
-        if abs(exponent) * _bits(base) > MOST_BITS:
+        if abs(exponent) * _bit_length(base) > MAX_BITS:
             raise CalculatorError("the value is too large")
         return Fraction(base ** int(exponent))
 
-    def _atom(self) -> Fraction:
-        if self._take("("):
-            value = self.operation()
-            if not self._take(")"):
+    def _parse_atom(self) -> Fraction:
+        if self._pop_if("("):
+            value = self.parse_operation()
+            if not self._pop_if(")"):
                 raise CalculatorError("a bracket is not closed")
             return value
         if not self.tokens:
@@ -110,31 +114,31 @@ class _Parser:
             raise CalculatorError("the value is too large")
         if not digits.isascii() or not any(map(str.isdigit, digits)):
             raise CalculatorError(f"did not expect '{token}'")
-        return _bounded(Fraction(digits) * Fraction(10) ** int(exponent or 0))
+        return _check_size(Fraction(digits) * Fraction(10) ** int(exponent or 0))
 
 
-def _bits(value: Fraction) -> int:
+def _bit_length(value: Fraction) -> int:
     return max(value.numerator.bit_length(), value.denominator.bit_length())
 
 
-def _bounded(value: Fraction) -> Fraction:
-    if _bits(value) > MOST_BITS:
+def _check_size(value: Fraction) -> Fraction:
+    if _bit_length(value) > MAX_BITS:
         raise CalculatorError("the value is too large")
     return value
 
 
-def _shown(value: Fraction) -> str:
+def _format_value(value: Fraction) -> str:
     if value.denominator == 1:
         return str(value.numerator)
-    rest = value.denominator
+    remaining_factor = value.denominator
     for factor in (2, 5):
-        while rest % factor == 0:
-            rest //= factor
-    digits = SHOWN_DIGITS if rest == 1 else ROUNDED_DIGITS
+        while remaining_factor % factor == 0:
+            remaining_factor //= factor
+    digits = EXACT_DIGITS if remaining_factor == 1 else ROUNDED_DIGITS
     context = Context(prec=digits, rounding=ROUND_HALF_EVEN)
     decimal = context.divide(Decimal(value.numerator), Decimal(value.denominator))
     if Fraction(decimal) == value:
         return f"{decimal.normalize(context):f}"
-    if len(str(value.numerator)) + len(str(value.denominator)) > 2 * SHOWN_DIGITS:
+    if len(str(value.numerator)) + len(str(value.denominator)) > 2 * EXACT_DIGITS:
         return f"about {decimal}"
     return f"{value.numerator}/{value.denominator} (about {decimal})"

@@ -1,7 +1,7 @@
-"""An exam whose replies come from elsewhere: prompts go out, readings come in.
+"""An exam whose replies come from elsewhere: it gives out prompts and grades replies.
 
-Nothing here knows verifiers. The exam is made ready, rendered, read and judged by the same code
-as in ``keju eval``, so that the same reply is worth the same.
+This module does not depend on verifiers. The same code as in ``keju eval`` prepares, renders, reads
+and judges the exam, so that the same reply gets the same score.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from keju.types import OUTCOMES, Message, Reading, Record, Reply, Sample
 logger = logging.getLogger(__name__)
 
 MODEL = "policy"
-"""Stands for the model, whose name and address are verifiers' business."""
+"""A placeholder for the model: verifiers manages its name and address."""
 UNANSWERED = Reply(finish="length")
-"""The reply of a rollout that was stopped while it still called tools."""
+"""The reply of a rollout that was stopped during tool calls."""
 
 
 class Ungraded(KejuError):
-    """A reply that has no reward: the endpoint failed, or nobody could grade the answer."""
+    """A reply without a reward: the endpoint failed, or the answer could not be graded."""
 
 
 class ExamSpec(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What determines an exam; small enough to travel with every task."""
+    """The definition of an exam, small enough to be part of every task."""
 
     benchmark: str
     settings: dict[str, Any] = {}
-    """As ``dataset_args`` takes them."""
+    """In the form of ``dataset_args``."""
     data_dir: str | None = None
     limit: int | float | None = None
     """Questions of each subset, or a share of them."""
@@ -50,74 +50,74 @@ class ExamSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     agent: dict[str, Any] = {}
     """Limits of a model that acts, as in the settings of a run."""
     sandbox: dict[str, Any] = {}
-    """Where its code runs."""
+    """Where the model's code runs."""
 
 
 def open_exam(spec: ExamSpec) -> ExternalExam:
-    """The exam of `spec`, loaded once in a process; raises KejuError in one line."""
-    return _opened(msgspec.json.encode(spec, order="sorted"))
+    """Return the exam of `spec`, loaded once in a process; KejuError has one line."""
+    return _open_encoded(msgspec.json.encode(spec, order="sorted"))
 
 
 @lru_cache(maxsize=8)
-def _opened(encoded: bytes) -> ExternalExam:
+def _open_encoded(encoded: bytes) -> ExternalExam:
     return ExternalExam(msgspec.json.decode(encoded, type=ExamSpec))
 
 
 class ExternalExam:
-    """Hands out the questions of an exam and reads what comes back."""
+    """Gives out the questions of an exam and grades the replies."""
 
     def __init__(self, spec: ExamSpec) -> None:
         benchmark = registry.get(spec.benchmark)
         name, settings = benchmark.name, dict(spec.settings)
         try:
-            arranged = benchmark.Args(**settings).arrange_judge(settings, os.environ)
+            arrangement = benchmark.Args(**settings).arrange_judge(settings, os.environ)
         except ConfigError as error:
             raise ConfigError("config_from", origin=name, problem=error) from None
-        if arranged.warning:
-            logger.warning("%s", arranged.warning)
-        acting: dict[str, Any] = {"agent": spec.agent, "sandbox": spec.sandbox}
+        if arrangement.warning:
+            logger.warning("%s", arrangement.warning)
+        agent_settings: dict[str, Any] = {"agent": spec.agent, "sandbox": spec.sandbox}
         config = self._config = TaskConfig(
             model=MODEL,
             datasets=[name],
-            dataset_args={name: arranged.settings},
+            dataset_args={name: arrangement.settings},
             data_dir=spec.data_dir,
             limit=spec.limit,
             seed=spec.seed,
-            **acting,
+            **agent_settings,
         )
         (self._job,) = make_jobs(config)
         self.exam = self._job.exam
-        _check(self._job)
+        _check_job(self._job)
         for note in (*self.exam.data.notes, *(w.text() for w in self.exam.warnings)):
             logger.info("%s: %s", name, note)
         self.sampling = BodyBuilder(MODEL).fields(self._job.sampling)
-        """How the protocol decodes, as the fields of a chat request."""
+        """The protocol's sampling, as the fields of a chat request."""
         self.readers = self._job.readers
-        """The reader of the headline, and those beside it."""
-        self._places = {sample.id: place for place, sample in enumerate(self.exam.samples)}
+        """The reader of the headline, and the secondary ones."""
+        self._positions = {sample.id: place for place, sample in enumerate(self.exam.samples)}
         self._judge: Judge | None = None
-        if arranged.judge is not None:
-            self._judge = Judge(config, arranged.judge, arranged.judge.model)
+        if arrangement.judge is not None:
+            self._judge = Judge(config, arrangement.judge, arrangement.judge.model)
         self._channel: Channel | None = None
-        self._opening: asyncio.Future[ToolLoop] | None = None
+        self._tool_loop: asyncio.Future[ToolLoop] | None = None
 
     def sample(self, sample_id: str) -> Sample:
-        """A question by its id."""
-        return self.exam.samples[self._places[sample_id]]
+        """Return a question by its id."""
+        return self.exam.samples[self._positions[sample_id]]
 
-    async def acting(self) -> ToolLoop | None:
-        """How a model acts in this exam; None where it only answers.
+    async def open_tool_loop(self) -> ToolLoop | None:
+        """Return the tool loop of this exam; None if the model only answers.
 
-        What it works with is started once, for all rollouts until `close`. ConfigError or
-        UsageError, in one line, where that is not possible: no data, no sandbox.
+        Its resources are started once, for all rollouts until `close`. Raise ConfigError or
+        UsageError with one line if that fails: no data, no sandbox.
         """
         if self.exam.notebook is None:
             return None
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._equip())
-        return await asyncio.shield(self._opening)
+        if self._tool_loop is None:
+            self._tool_loop = asyncio.ensure_future(self._start_tool_loop())
+        return await asyncio.shield(self._tool_loop)
 
-    async def _equip(self) -> ToolLoop:
+    async def _start_tool_loop(self) -> ToolLoop:
         from keju.solvers.workshop import equip
 
         for notice in equip(self._config, [self._job], None):
@@ -128,19 +128,20 @@ class ExternalExam:
         return loop
 
     def messages(self, sample: Sample) -> list[Message]:
-        """The prompt of one question as chat turns, the system's first."""
+        """Return the prompt of one question as chat turns, the system's first."""
         prompt = self.exam.render(sample)
         return [*prompt.prefix.messages, Message("user", prompt.text)]
 
-    async def read(self, sample_id: str, reply: Reply) -> tuple[Reading, ...]:
-        """What the protocol's reader and the one beside it make of a reply, in that order.
+    async def grade(self, sample_id: str, reply: Reply) -> tuple[Reading, ...]:
+        """Return the readings of a reply by the protocol's reader and the secondary one, in that
+        order.
 
-        Raises Ungraded where there is no grade, rather than calling that 0.
+        Raise Ungraded if there is no grade, instead of scoring the reply as 0.
         """
-        place = self._places[sample_id]
-        readings = self._job.grade(place, reply)
+        position = self._positions[sample_id]
+        readings = self._job.grade(position, reply)
         if self._judge is not None:
-            readings = await self._judged(self._judge, place, reply, readings)
+            readings = await self._apply_judge(self._judge, position, reply, readings)
         outcome = readings[0].score.outcome
         if outcome == "error" and reply.error is not None:
             raise Ungraded("environment_no_reply", id=sample_id, problem=reply.error.message)
@@ -148,50 +149,50 @@ class ExternalExam:
             raise Ungraded("environment_no_judge", id=sample_id)
         return readings
 
-    async def _judged(
-        self, judge: Judge, place: int, reply: Reply, readings: tuple[Reading, ...]
+    async def _apply_judge(
+        self, judge: Judge, position: int, reply: Reply, readings: tuple[Reading, ...]
     ) -> tuple[Reading, ...]:
-        """The readings with the judge's verdict where it counts.
+        """Return the readings with the judge's verdict, if the judge decides.
 
-        A judge that fails raises: an answer is never worth 0 because of its judge. There are at
-        most as many calls at once as the judge's settings allow, however many rollouts wait.
+        A judge that fails raises an error: an answer never gets 0 because of its judge. The judge's
+        settings limit the number of simultaneous calls, however many rollouts wait.
         """
-        name, sample_id = self.exam.benchmark, self.exam.samples[place].id
+        name, sample_id = self.exam.benchmark, self.exam.samples[position].id
         record = Record(bench=name, id=sample_id, hash="", reply=reply, readings=readings)
-        submission = submit(self._job, place, record, judge.settings.strategy)
+        submission = submit(self._job, position, record, judge.settings.strategy)
         if submission is None:
             return readings
         if self._channel is None:
-            model = judge.model()
+            model = judge.create_model()
             self._channel = Channel(model, Limits.of(judge.task, model))
             await self._channel.open(())
-        job = judge.job(JudgeExam(name, [submission.question], judge.kind))
+        job = judge.make_job(JudgeExam(name, [submission.question], judge.kind))
         try:
             async with self._channel.slot():
                 exchange = await judge.ask(job.request(0), self._channel)
             if exchange.reply.error is None:
-                return submission.decided(exchange.readings[0].answer.value)
+                return submission.apply_verdict(exchange.readings[0].answer.value)
             problem: object = exchange.reply.error.message
-        except KejuError as error:  # the judge's endpoint is given up
+        except KejuError as error:  # the judge's endpoint was given up
             problem = error
         values = {"name": judge.task.model, "id": sample_id, "problem": problem}
         raise EndpointError("environment_no_verdict", **values)
 
     async def close(self) -> None:
-        """Let go of the judge's connections, and of what models that act worked with."""
+        """Close the judge's connections and the tool loop's resources."""
         channel, self._channel = self._channel, None
-        opening, self._opening = self._opening, None
+        tool_loop, self._tool_loop = self._tool_loop, None
         try:
             if channel is not None:
                 await channel.close()
         finally:
-            if opening is not None:
-                await asyncio.wait([opening])
+            if tool_loop is not None:
+                await asyncio.wait([tool_loop])
                 await self._job.solver.close()
 
 
 def metrics_of(readings: tuple[Reading, ...]) -> dict[str, float]:
-    """The kind of result as one number each, and the score by the reader beside the headline's."""
+    """Return each outcome as a number, and the score by the secondary reader."""
     outcome = readings[0].score.outcome
     metrics = {f"outcome_{name}": float(name == outcome) for name in OUTCOMES}
     for reading in readings[1:]:
@@ -200,14 +201,14 @@ def metrics_of(readings: tuple[Reading, ...]) -> dict[str, float]:
     return metrics
 
 
-def _check(job: Job) -> None:
-    """Refuse what an environment cannot do; a rollout is a chat whose last text is graded."""
+def _check_job(job: Job) -> None:
+    """Refuse exams that an environment cannot run: it grades the last text of a chat."""
     values = {"name": job.exam.benchmark, "protocol": job.exam.protocol.name}
     if job.sampling.decode == "labels":
         raise ConfigError("environment_labels", **values)
     if job.sampling.form == "completion":
         raise ConfigError("environment_completion", **values)
-    if hidden := sum(not sample.target for sample in job.exam.samples):
+    if unpublished_count := sum(not sample.target for sample in job.exam.samples):
         raise ConfigError(
-            "environment_no_gold", hidden=hidden, whole=len(job.exam.samples), **values
+            "environment_no_gold", hidden=unpublished_count, whole=len(job.exam.samples), **values
         )

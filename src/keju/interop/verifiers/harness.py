@@ -1,7 +1,7 @@
-"""The harness of verifiers 0.4 that plays an exam inside the process of ``vf-eval``.
+"""The harness for verifiers 0.4 that runs an exam inside the process of ``vf-eval``.
 
 verifiers' own chat harness starts a Python process for every rollout. This one sends the calls
-itself, to the endpoint that the rollout is given, which records them and passes them on.
+itself to the rollout's endpoint, which records and forwards them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keju.engine.channel import Channel, Limits
 from keju.engine.solver import Solver
 from keju.errors import KejuError
 from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, Ungraded, open_exam
-from keju.interop.verifiers.tools import Function, Functions, choose
+from keju.interop.verifiers.tools import Function, Functions, choose_tools
 from keju.models.base import Model, Redactor, refusal
 from keju.models.openai.wire import BodyBuilder, normalise
 from keju.models.transport import Transport, TransportError
@@ -28,28 +28,29 @@ from keju.solvers.toolbox import Joined, ToolSource
 from keju.types import Fault, Message, Prefix, Prompt, Reply, Request, Sample, Sampling
 
 REPLY = "keju_reply"
-"""Key of `Trace.info` that holds the reply to be graded."""
+"""The key of `Trace.info` with the reply to grade."""
 RETRY_COUNT = "x-stainless-retry-count"
-"""Tells verifiers that a call is the repetition of one that failed."""
-MOST_TURNS = 10
-"""Turns in which a model may call the tools that the user gives it, unless verifiers allows fewer
-or more (``--env.agent.max-turns``)."""
+"""Informs verifiers that a call repeats a failed one."""
+MAX_TURNS = 10
+"""The most turns with tools that the user gives the model, unless verifiers sets another number
+(``--env.agent.max-turns``)."""
 _DONE = vf.ProgramResult(exit_code=0, stdout="", stderr="")
 _NO_SAMPLE = Sample(id="", subset="", index=0, text="", target="")
-"""The question of a task that is none of Keju's."""
+"""The question of a task that is not one of Keju's."""
 
 _transports: dict[asyncio.AbstractEventLoop, Transport] = {}
 
 
-def _transport() -> Transport:
-    """The connections of the running loop: one pool, as every episode has a harness of its own."""
+def _get_transport() -> Transport:
+    """Return the connections of the running loop. Every episode has its own harness, so they share
+    it."""
     loop = asyncio.get_running_loop()
     if loop not in _transports:
         _transports[loop] = Transport({"Content-Type": "application/json"})
     return _transports[loop]
 
 
-async def hang_up() -> None:
+async def close_transport() -> None:
     """Close the connections of the running loop."""
     transport = _transports.pop(asyncio.get_running_loop(), None)
     if transport is not None:
@@ -57,7 +58,7 @@ async def hang_up() -> None:
 
 
 class KejuHarnessConfig(vf.HarnessConfig):
-    """How single calls are made."""
+    """Settings of single calls."""
 
     attempts: int = Field(5, ge=1)
     """Attempts for one call, the first included."""
@@ -66,11 +67,11 @@ class KejuHarnessConfig(vf.HarnessConfig):
 
 
 class KejuHarness(vf.Harness[KejuHarnessConfig]):
-    """Asks, and lets the model act where the exam or the user gives it tools.
+    """Sends requests, and runs the tool loop if the exam or the user provides tools.
 
-    A rollout with tools is an episode of Keju's own loop. Code that a model writes runs in Keju's
-    sandbox, not in the runtime of the rollout, and `EXECUTES_CODE` is about the runtime alone:
-    verifiers would warn that the code runs unprotected on this machine, which it does not.
+    A rollout with tools is an episode of Keju's own loop. The model's code runs in Keju's sandbox,
+    not in the rollout's runtime. `EXECUTES_CODE` is only about the runtime. With it, verifiers
+    would warn that the code runs unprotected on this machine, which is wrong.
     """
 
     APPENDS_SYSTEM_PROMPT = True
@@ -87,7 +88,7 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         mcp_urls: dict[str, str],
         data: vf.TaskData,
     ) -> vf.ProgramResult:
-        """Play one rollout; the reply to be graded is left in ``trace.info``."""
+        """Run one rollout, and leave the reply to grade in ``trace.info``."""
         limits = Limits(
             concurrency=1,
             timeout=self.config.timeout,
@@ -98,14 +99,16 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         channel = Channel(line, limits)
         spec = getattr(data, "exam", None)
         exam = open_exam(msgspec.convert(spec, ExamSpec)) if spec is not None else None
-        loop = await exam.acting() if exam is not None else None
+        loop = await exam.open_tool_loop() if exam is not None else None
         sample = exam.sample(str(data.id)) if exam is not None else _NO_SAMPLE
-        solver = _solver(loop, choose(getattr(data, "tools", ())), trace.agent.config.max_turns)
-        # Stays where verifiers stops the rollout before there is an answer.
+        solver = _make_solver(
+            loop, choose_tools(getattr(data, "tools", ())), trace.agent.config.max_turns
+        )
+        # Stays if verifiers stops the rollout before an answer.
         trace.info[REPLY] = msgspec.to_builtins(UNANSWERED)
         try:
             async with channel.slot():
-                reply = (await solver(self._request(data), channel, sample, 0)).reply
+                reply = (await solver(self._make_request(data), channel, sample, 0)).reply
         except _StoppedRollout:
             return _DONE
         if reply.error is not None:
@@ -113,30 +116,32 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         trace.info[REPLY] = msgspec.to_builtins(reply)
         return _DONE
 
-    def _request(self, data: vf.TaskData) -> Request:
-        """The prompt of a task, whose last message is the user's and a text."""
+    def _make_request(self, data: vf.TaskData) -> Request:
+        """Return the prompt of a task, whose last message is the user's text."""
         system, prompt = self.resolve_prompt(data)
         messages = [Message("system", system)] if system else []
         if isinstance(prompt, str):
             messages.append(Message("user", prompt))
         else:
-            messages += [Message(each.role, each.content) for each in prompt or []]
-        *before, last = messages
+            messages += [Message(message.role, message.content) for message in prompt or []]
+        *earlier_messages, last_message = messages
         fields = getattr(data, "sampling", {})
         sampling = Sampling(temperature=None, extra=fields)
-        return Request(Prompt(Prefix(tuple(before)), last.content), sampling, "")
+        return Request(Prompt(Prefix(tuple(earlier_messages)), last_message.content), sampling, "")
 
 
-def _solver(loop: ToolLoop | None, functions: Sequence[Function], most: int | None) -> Solver:
-    """How a rollout of at most `most` turns comes to its reply; the last turn is an answer."""
+def _make_solver(
+    loop: ToolLoop | None, functions: Sequence[Function], max_turns: int | None
+) -> Solver:
+    """Return the solver of a rollout with at most `max_turns` turns; the last turn is an answer."""
     sources: list[ToolSource] = [loop.source] if loop is not None else []
     if functions:
         sources.append(Functions(functions))
     if not sources:
         return Solver()
-    turns = loop.agent.max_iterations if loop is not None else most or MOST_TURNS
-    if most is not None:
-        turns = max(1, min(turns, most - 1))
+    turns = loop.agent.max_iterations if loop is not None else max_turns or MAX_TURNS
+    if max_turns is not None:
+        turns = max(1, min(turns, max_turns - 1))
     agent = loop.agent if loop is not None else Agent()
     return ToolLoop(Joined(sources), agent.model_copy(update={"max_iterations": turns}))
 
@@ -146,7 +151,7 @@ class _StoppedRollout(KejuError):
 
 
 class _Line(Model):
-    """The way to the model through verifiers' endpoint."""
+    """The model behind verifiers' endpoint."""
 
     name = "policy"
     acts = True
@@ -157,21 +162,21 @@ class _Line(Model):
         self._secret = secret
         self._redact = Redactor([secret])
         self._bodies = BodyBuilder(model)
-        self._sent: Request | None = None
+        self._last_request: Request | None = None
         self._attempts = 0
-        """How often `_sent` was sent."""
+        """How often `_last_request` was sent."""
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Send a request once; verifiers is told which attempt it is."""
-        self._attempts = self._attempts + 1 if request is self._sent else 0
-        self._sent = request
+        """Send a request once, with the number of the attempt for verifiers."""
+        self._attempts = self._attempts + 1 if request is self._last_request else 0
+        self._last_request = request
         headers = {"Authorization": f"Bearer {self._secret}"}
         if self._attempts:
             headers[RETRY_COUNT] = str(self._attempts)
         started = perf_counter()
         body = self._bodies.build(request)
         try:
-            reply = await _transport().post(self._address, body, timeout, headers=headers)
+            reply = await _get_transport().post(self._address, body, timeout, headers=headers)
         except TransportError as error:
             return Reply(error=Fault(error.kind, error.message))
         if reply.status == 200:

@@ -18,12 +18,12 @@ from keju.interop.verifiers.exam import (
     metrics_of,
     open_exam,
 )
-from keju.interop.verifiers.tools import CALCULATOR, choose
+from keju.interop.verifiers.tools import CALCULATOR, choose_tools
 from keju.types import OUTCOMES, Reading, Reply
 
-MOST_TURNS = 10
+MAX_TURNS = 10
 READINGS = "keju_readings"
-"""Key of the rollout's state that holds what was read of its reply."""
+"""The key of the rollout's state with the readings of its reply."""
 Loader = Callable[..., Any]
 
 
@@ -37,44 +37,45 @@ def calculator(expression: str) -> str:
 
 
 FUNCTIONS = {CALCULATOR.name: calculator}
-"""Tools as functions: their signatures and texts are what the model is told."""
+"""Tools as functions: the model gets their signatures and docstrings."""
 
 
 def loader(benchmark: str) -> Loader:
-    """The ``load_environment`` of one benchmark."""
+    """Return the ``load_environment`` of one benchmark."""
 
     def load_environment(
         data_dir: str | None = None,
         limit: int | float | None = None,
         seed: int = 42,
         tools: list[str] | None = None,
-        max_turns: int = MOST_TURNS,
+        max_turns: int = MAX_TURNS,
         **settings: Any,
     ) -> vf.Environment:
-        """Load the exam; `settings` are those of the benchmark, as ``dataset_args`` takes them.
+        """Load the exam. `settings` are the benchmark's settings in the form of ``dataset_args``.
 
-        `max_turns` is the most turns of the assistant where there are `tools`. What cannot be
-        carried out ends the command in one line: verifiers turns any lesser exception into a
-        traceback.
+        `max_turns` is the most turns of the assistant with `tools`. Invalid settings end the
+        command with one line, because verifiers turns any ordinary exception into a traceback.
         """
         if "seed" in registry.get(benchmark).Args.model_fields:
             settings.setdefault("seed", seed)
         spec = ExamSpec(benchmark, settings, data_dir, limit, seed)
         try:
-            chosen = [FUNCTIONS[tool.name] for tool in choose(tools or [])]
-            if max_turns < 1 or (max_turns != MOST_TURNS and not tools):
+            functions = [FUNCTIONS[tool.name] for tool in choose_tools(tools or [])]
+            if max_turns < 1 or (max_turns != MAX_TURNS and not tools):
                 raise ConfigError("environment_max_turns")
             exam = open_exam(spec)
             if exam.exam.notebook is not None:
                 raise ConfigError("environment_agentic", name=benchmark)
-            return _environment(exam, chosen, max_turns)
+            return _make_environment(exam, functions, max_turns)
         except KejuError as error:
             raise SystemExit(f"keju: error: {error}") from None
 
     return load_environment
 
 
-def _environment(exam: ExternalExam, tools: list[Callable[..., str]], turns: int) -> vf.Environment:
+def _make_environment(
+    exam: ExternalExam, tools: list[Callable[..., str]], turns: int
+) -> vf.Environment:
     rows = [
         {
             "prompt": [{"role": m.role, "content": m.content} for m in exam.messages(sample)],
@@ -94,7 +95,7 @@ def _environment(exam: ExternalExam, tools: list[Callable[..., str]], turns: int
 
 
 class _Graded:
-    """Grades a rollout when it ends: what cannot be graded is an error of the rollout."""
+    """Grades a rollout at its end. A reply that cannot be graded is an error of the rollout."""
 
     def __init__(self, exam: ExternalExam, **settings: Any) -> None:
         super().__init__(**settings)
@@ -102,16 +103,16 @@ class _Graded:
 
     @vf.cleanup
     async def grade_reply(self, state: vf.State) -> None:
-        """Leave the readings in the state, for the rubric."""
+        """Store the readings in the state, for the rubric."""
         if state.get("error") is not None:
             return
         try:
-            state[READINGS] = await self._exam.read(state["info"]["id"], _reply_in(state))
+            state[READINGS] = await self._exam.grade(state["info"]["id"], _find_reply(state))
         except KejuError as error:
             state["error"] = vf.Error(str(error))
 
     @vf.teardown
-    async def hang_up(self) -> None:
+    async def close_connections(self) -> None:
         """Close the connections to the judge."""
         await self._exam.close()
 
@@ -125,23 +126,23 @@ class ToolExamEnv(_Graded, vf.ToolEnv):
 
 
 class ExamRubric(vf.Rubric):
-    """The score by the protocol's reader as the reward, and the metrics of the other bridge."""
+    """The score by the protocol's reader as the reward, and the same metrics as the tasksets."""
 
-    def __init__(self, beside: list[str]) -> None:
+    def __init__(self, secondary_readers: list[str]) -> None:
         super().__init__()
         self.add_reward_func(score_by_protocol)
         names = [f"outcome_{name}" for name in OUTCOMES]
-        for name in (*names, *(f"{reader}_score" for reader in beside)):
-            self.add_metric(_metric(name))
+        for name in (*names, *(f"{reader}_score" for reader in secondary_readers)):
+            self.add_metric(_make_metric(name))
 
 
 def score_by_protocol(state: vf.State) -> float:
-    """The score in [0, 1] of a rollout that was graded."""
+    """Return the score in [0, 1] of a graded rollout."""
     readings: tuple[Reading, ...] | None = state.get(READINGS)
     return readings[0].score.value if readings else 0.0
 
 
-def _metric(name: str) -> Callable[..., float]:
+def _make_metric(name: str) -> Callable[..., float]:
     def metric(state: vf.State) -> float:
         readings = state.get(READINGS)
         return metrics_of(readings).get(name, 0.0) if readings else 0.0
@@ -150,8 +151,8 @@ def _metric(name: str) -> Callable[..., float]:
     return metric
 
 
-def _reply_in(state: vf.State) -> Reply:
-    """The last message of the rollout, or what stands for one that never came to an answer."""
+def _find_reply(state: vf.State) -> Reply:
+    """Return the last message of the rollout, or `UNANSWERED` if it has no answer."""
     steps = state["trajectory"]
     if not steps:
         return Reply()

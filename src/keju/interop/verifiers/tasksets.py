@@ -1,4 +1,4 @@
-"""Keju's exams as tasksets of verifiers 0.4, and the environment that they run in."""
+"""Keju's exams as tasksets of verifiers 0.4, and their environment."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from keju.benchmarks import registry
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, KejuError
 from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, metrics_of, open_exam
-from keju.interop.verifiers.harness import REPLY, hang_up
-from keju.interop.verifiers.tools import choose
+from keju.interop.verifiers.harness import REPLY, close_transport
+from keju.interop.verifiers.tools import choose_tools
 from keju.types import Message, Reading, Reply
 
 
 class Refused(ConfigError, SystemExit):  # type: ignore[misc]
-    """A setting that cannot be carried out: one line from a command, an exception elsewhere."""
+    """An invalid setting: one line from a command, an exception elsewhere."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -33,53 +33,53 @@ class ExamConfig(vf.TasksetConfig):
     """Settings of an exam, under ``--env.taskset.*``."""
 
     data_dir: str | None = None
-    """Folder with one folder a benchmark (or KEJU_DATA_DIR)."""
+    """Folder with one folder for each benchmark (or KEJU_DATA_DIR)."""
     protocol: str | None = None
-    """A published way to sit the exam; `keju list protocols` shows them."""
+    """A published way to run the exam; `keju list protocols` shows them."""
     subset_list: list[str] | None = None
-    """Only these subsets."""
+    """Use only these subsets."""
     few_shot_num: int | None = None
-    """Worked examples before the question; the protocol's number by default."""
+    """The number of worked examples before the question; the protocol's number by default."""
     limit: int | float | None = None
     """Questions of each subset: a number of at least 1, or a share below 1."""
     seed: int = 42
-    """Seed of whatever is drawn or shuffled."""
+    """The seed for everything that is random."""
     tools: list[str] = Field(default_factory=list)
     """Tools that the model may call: calculator."""
     dataset_args: dict[str, Any] = Field(default_factory=dict)
-    """Further settings of the benchmark, as `keju eval --dataset-args` takes them."""
+    """Further settings of the benchmark, in the form of `keju eval --dataset-args`."""
     agent: dict[str, Any] = Field(default_factory=dict)
     """Limits of a model that works in a notebook, as a run's `agent`."""
     sandbox: dict[str, Any] = Field(default_factory=dict)
-    """Where its code runs, as a run's `sandbox`."""
+    """Where the model's code runs, as a run's `sandbox`."""
 
 
-_SHARED = set(vf.TasksetConfig.model_fields) | {
+_COMMON_FIELDS = set(vf.TasksetConfig.model_fields) | {
     "data_dir", "limit", "seed", "tools", "dataset_args", "agent", "sandbox",
 }  # fmt: skip
-"""Fields that are no settings of a benchmark."""
+"""Fields that are not settings of a benchmark."""
 
 
 class ExamData(vf.TaskData):
-    """One question; it carries all that is needed to grade the answer again."""
+    """One question, with everything to grade its answer again."""
 
     exam: dict[str, Any]
-    """The `ExamSpec` it belongs to."""
+    """The `ExamSpec` of its exam."""
     subset: str
     target: str
     """The right answer; never part of a prompt."""
     sampling: dict[str, Any] = Field(default_factory=dict)
-    """How the protocol decodes; ``--sampling.*`` goes before."""
+    """The protocol's sampling; ``--sampling.*`` overrides it."""
     tools: list[str] = Field(default_factory=list)
 
 
 class ExamTask(vf.Task[ExamData]):
-    """Graded as ``keju eval`` grades: the reward is the score by the protocol's own reader."""
+    """Graded as in ``keju eval``: the reward is the score by the protocol's own reader."""
 
     def __init__(self, data: ExamData, config: vf.TaskConfig | None = None) -> None:
         super().__init__(data, config)
-        self._read: dict[bytes, tuple[Reading, ...]] = {}
-        """By reply, for metrics and reward alike: a judge is asked once about each."""
+        self._readings_by_reply: dict[bytes, tuple[Reading, ...]] = {}
+        """By reply, for metrics and reward, so that a judge is asked only once about each."""
 
     @property
     def key(self) -> str:
@@ -88,22 +88,22 @@ class ExamTask(vf.Task[ExamData]):
 
     @vf.metric
     async def outcomes(self, trace: vf.Trace) -> dict[str, float]:
-        """The kind of result, and the score by the reader beside the protocol's."""
-        return metrics_of(await self._readings(trace))
+        """Return the outcome, and the score by the secondary reader."""
+        return metrics_of(await self._grade(trace))
 
     @vf.reward
     async def score_by_protocol(self, trace: vf.Trace) -> float:
-        """The score in [0, 1]; raises where the reply could not be graded."""
-        readings = await self._readings(trace)
+        """Return the score in [0, 1]; raise an error if the reply could not be graded."""
+        readings = await self._grade(trace)
         return readings[0].score.value
 
-    async def _readings(self, trace: vf.Trace) -> tuple[Reading, ...]:
-        reply = _reply_in(trace)
+    async def _grade(self, trace: vf.Trace) -> tuple[Reading, ...]:
+        reply = _find_reply(trace)
         key = msgspec.json.encode((reply.text, reply.reasoning, reply.finish, reply.error))
-        if key not in self._read:
+        if key not in self._readings_by_reply:
             exam = open_exam(msgspec.convert(self.data.exam, ExamSpec))
-            self._read[key] = await exam.read(str(self.data.id), reply)
-        return self._read[key]
+            self._readings_by_reply[key] = await exam.grade(str(self.data.id), reply)
+        return self._readings_by_reply[key]
 
 
 class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
@@ -113,29 +113,31 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
 
     def __init__(self, config: ExamConfig) -> None:
         super().__init__(config)
-        # What the user set of the benchmark's own settings; a default is left to the benchmark.
+        # The benchmark's own settings that the user set. The benchmark applies its own defaults.
         fields = type(config).model_fields
-        settings = {name: getattr(config, name) for name in fields if name not in _SHARED}
+        settings = {name: getattr(config, name) for name in fields if name not in _COMMON_FIELDS}
         settings = {name: value for name, value in settings.items() if value is not None}
-        own_seed = "seed" in registry.get(self.benchmark).Args.model_fields
-        if own_seed and config.seed != fields["seed"].default:
+        has_seed = "seed" in registry.get(self.benchmark).Args.model_fields
+        if has_seed and config.seed != fields["seed"].default:
             settings["seed"] = config.seed
         if config.system_prompt is not None:
             settings["system_prompt"] = config.system_prompt.read_text("utf-8")
         settings |= config.dataset_args
         folder = config.data_dir and str(Path(config.data_dir).expanduser().absolute())
-        acting = (config.agent, config.sandbox)
-        self.spec = ExamSpec(self.benchmark, settings, folder, config.limit, config.seed, *acting)
+        agent_settings = (config.agent, config.sandbox)
+        self.spec = ExamSpec(
+            self.benchmark, settings, folder, config.limit, config.seed, *agent_settings
+        )
         try:
-            choose(config.tools)
+            choose_tools(config.tools)
             self.exam = open_exam(self.spec)
         except KejuError as error:
             raise Refused(str(error)) from None
         if "system_prompt" in settings:
-            self.system_prompt = None  # the exam's own prompts have it
+            self.system_prompt = None  # the exam's own prompts contain it
 
     def load(self) -> Iterator[ExamTask]:
-        """The questions in the order of the exam."""
+        """Yield the questions in the order of the exam."""
         spec = msgspec.to_builtins(self.spec)
         for sample in self.exam.exam.samples:
             turns = self.exam.messages(sample)
@@ -143,7 +145,7 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
             data = ExamData(
                 id=sample.id,
                 name=sample.id,
-                prompt=turns[0].content if len(turns) == 1 else [*map(_turn, turns)],
+                prompt=turns[0].content if len(turns) == 1 else [*map(_to_message, turns)],
                 system_prompt=system,
                 exam=spec,
                 subset=sample.subset,
@@ -154,7 +156,7 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
             yield ExamTask(data, self.config.task)
 
 
-def _turn(message: Message) -> Any:
+def _to_message(message: Message) -> Any:
     kinds = {
         "system": vf.SystemMessage,
         "user": vf.UserMessage,
@@ -164,12 +166,12 @@ def _turn(message: Message) -> Any:
 
 
 def exam_taskset(name: str) -> type[ExamTaskset]:
-    """The taskset of one benchmark, whose own settings are flags beside those of `ExamConfig`."""
-    own = registry.get(name).Args
-    hints = get_type_hints(own)
+    """Return the taskset of one benchmark, with its own settings as further flags."""
+    args_class = registry.get(name).Args
+    hints = get_type_hints(args_class)
     flags: dict[str, Any] = {
-        field: (_plain(hints[field]) | None, None)
-        for field in own.model_fields
+        field: (_loosen_type(hints[field]) | None, None)
+        for field in args_class.model_fields
         if field not in DatasetArgs.model_fields and field not in ExamConfig.model_fields
     }
     config = create_model("ExamConfig", __base__=ExamConfig, __module__=__name__, **flags)
@@ -178,48 +180,50 @@ def exam_taskset(name: str) -> type[ExamTaskset]:
     return new_class("ExamTaskset", bases, exec_body=lambda namespace: namespace.update(body))
 
 
-def _plain(kind: Any) -> Any:
-    """A type that takes any spelling of a setting: what is wrong with it, its benchmark says."""
+def _loosen_type(kind: Any) -> Any:
+    """Return a type that accepts any spelling of a setting: the benchmark reports errors."""
     if get_origin(kind) is Literal:
         return type(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
-        return Union[tuple(_plain(each) for each in get_args(kind))]  # noqa: UP007
+        return Union[tuple(_loosen_type(member) for member in get_args(kind))]  # noqa: UP007
     return kind
 
 
 class ExamEnvConfig(vf.SingleAgentEnvConfig):
-    """One model, in this process: there is no box to start and no vendor to log in to."""
+    """One model, in this process: no container to start, and no login."""
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 
 
 class ExamEnv(vf.SingleAgentEnv, vf.Env[ExamEnvConfig]):
-    """Runs rollouts in this process and lets go of all that they share at the end."""
+    """Runs rollouts in this process, and closes their shared resources at the end."""
 
     async def start(self) -> None:
-        """Start what models that act work with, before the first rollout."""
+        """Start the resources of models that act, before the first rollout."""
         try:
-            await self.taskset.exam.acting()
+            await self.taskset.exam.open_tool_loop()
         except KejuError as error:
             raise Refused(str(error)) from None
 
     async def stop(self) -> None:
         """Close the connections to the model and the judge, and the sandbox."""
-        await hang_up()
+        await close_transport()
         await self.taskset.exam.close()
 
 
-def _reply_in(trace: vf.Trace) -> Reply:
-    """The reply to be graded: as our harness left it, or the last words under any other."""
-    kept = trace.info.get(REPLY)
-    if kept is not None:
-        return msgspec.convert(kept, Reply)
+def _find_reply(trace: vf.Trace) -> Reply:
+    """Return the reply to grade: that of Keju's harness, or else the last message."""
+    stored_reply = trace.info.get(REPLY)
+    if stored_reply is not None:
+        return msgspec.convert(stored_reply, Reply)
     if not trace.assistant_messages:
         return Reply()
-    last = trace.assistant_messages[-1]
-    if last.tool_calls:
+    last_message = trace.assistant_messages[-1]
+    if last_message.tool_calls:
         return UNANSWERED
     finish = next((call.finish_reason for call in reversed(trace.calls) if not call.error), None)
     return as_reply(
-        last.content or "", reasoning=(last.reasoning_content or "",), finish=finish or ""
+        last_message.content or "",
+        reasoning=(last_message.reasoning_content or "",),
+        finish=finish or "",
     )

@@ -13,18 +13,18 @@ from keju.types import Sample, Tool
 
 
 class Function(NamedTuple):
-    """A tool with one argument, a text."""
+    """A tool with one text argument."""
 
     name: str
     description: str
     argument: str
     meaning: str
-    """What the argument is, in words."""
+    """The description of the argument."""
     run: Callable[[str], str]
 
     @property
     def tool(self) -> Tool:
-        """What the model is told of it."""
+        """The tool's definition for the model."""
         argument = {"type": "string", "description": self.meaning}
         parameters = {
             "type": "object",
@@ -35,7 +35,7 @@ class Function(NamedTuple):
         return Tool(self.name, self.description, parameters)
 
     def call(self, arguments: dict[str, Any]) -> ToolResult:
-        """The result of a call; what is wrong with its arguments is a result."""
+        """Return the result of a call. Invalid arguments also give a result."""
         value = arguments.get(self.argument)
         if not isinstance(value, str) or len(arguments) != 1:
             text = f"error: {self.name} takes one argument, the text '{self.argument}'"
@@ -56,8 +56,8 @@ CALCULATOR = Function(
 TOOLS = {function.name: function for function in (CALCULATOR,)}
 
 
-def choose(names: Sequence[str]) -> list[Function]:
-    """The tools of these names; ConfigError names the nearest to one that does not exist."""
+def choose_tools(names: Sequence[str]) -> list[Function]:
+    """Return the tools with these names; ConfigError names the nearest one for an unknown name."""
     for name in names:
         if name not in TOOLS:
             raise ConfigError("environment_unknown_tool", name=name, hint=did_you_mean(name, TOOLS))
@@ -73,7 +73,7 @@ class Functions(ToolSource):
 
     @asynccontextmanager
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
-        """The same for every rollout: they remember nothing."""
+        """Yield the same tools for every rollout: they have no state."""
         yield self._box
 
 

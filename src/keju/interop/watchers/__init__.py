@@ -1,7 +1,7 @@
-"""Who follows runs from outside: a stream of events, Prometheus, OpenTelemetry.
+"""Watchers of runs: a stream of events, Prometheus, OpenTelemetry.
 
-`watching` makes what a task asks for and lets it follow everything that is run inside its block.
-None of them can end a run: what fails is said once.
+`watch_runs` starts the watchers that a task requests. They follow everything that runs inside its
+block. None of them can end a run: an error is reported once.
 """
 
 from __future__ import annotations
@@ -16,36 +16,37 @@ from keju.errors import Notice
 
 
 @contextmanager
-def watching(config: TaskConfig, notes: Notes) -> Iterator[None]:
-    """While it is open, whoever `config` names follows the runs of this context.
+def watch_runs(config: TaskConfig, notes: Notes) -> Iterator[None]:
+    """Let the watchers in `config` follow the runs of this context.
 
-    Where a larger task follows already, that one alone does. `notes` tells the user what failed.
+    Inside of a larger task with watchers, only its watchers follow. `notes` gets messages about
+    errors.
     """
-    if WATCHER.get() is not None or not (watchers := _made(config, notes)):
+    if WATCHER.get() is not None or not (watchers := _make_watchers(config, notes)):
         yield
         return
-    every = Watchers(watchers, lambda notice: notes.warn(notice.said))
-    before = WATCHER.set(every)
+    combined_watcher = Watchers(watchers, lambda notice: notes.warn(notice.said))
+    token = WATCHER.set(combined_watcher)
     try:
         yield
     finally:
-        WATCHER.reset(before)
-        every.close()
+        WATCHER.reset(token)
+        combined_watcher.close()
 
 
-def _made(config: TaskConfig, notes: Notes) -> list[Watcher]:
-    """What `config` asks for; UsageError if one of them cannot be made, and then none is."""
-    made: list[Watcher] = []
+def _make_watchers(config: TaskConfig, notes: Notes) -> list[Watcher]:
+    """Return the watchers in `config`. If one fails, close the others and raise its error."""
+    watchers: list[Watcher] = []
     try:
-        made.extend(_watchers(config, notes))
+        watchers.extend(_start_watchers(config, notes))
     except BaseException:
-        for watcher in made:
+        for watcher in watchers:
             watcher.close()
         raise
-    return made
+    return watchers
 
 
-def _watchers(config: TaskConfig, notes: Notes) -> Iterator[Watcher]:
+def _start_watchers(config: TaskConfig, notes: Notes) -> Iterator[Watcher]:
     def say(notice: Notice) -> None:
         notes.warn(notice.said)
 

@@ -1,8 +1,8 @@
-"""``--events FILE``: what happens in a run as JSON lines, one object an event.
+"""``--events FILE``: the events of a run as JSON lines, one object for each event.
 
-The structs below are the schema, version 1: a key is never renamed, removed or given another
-meaning under the same version; keys and events may be added. No event holds a text of a question,
-a prompt, a reply or an endpoint's message, nor a secret.
+The structs below are the schema, version 1. Within a version, keys are never renamed or removed and
+never change their meaning. Keys and events may be added. No event contains a secret, or the text of
+a question, a prompt, a reply or an endpoint's message.
 """
 
 from __future__ import annotations
@@ -26,48 +26,48 @@ PROGRESS_EVERY = 1.0
 """Seconds between two events of progress."""
 
 
-def _tag(name: str) -> str:
-    """``session_started`` for ``SessionStarted``."""
+def _event_tag(name: str) -> str:
+    """Return ``session_started`` for ``SessionStarted``."""
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
-class Event(msgspec.Struct, kw_only=True, tag_field="event", tag=_tag, gc=False):
-    """What every line has beside ``event``, its kind."""
+class Event(msgspec.Struct, kw_only=True, tag_field="event", tag=_event_tag, gc=False):
+    """The keys of every line, in addition to ``event``."""
 
     v: int = VERSION
     at: float
     """Seconds since 1970."""
     run: str
-    """The id of the run; that of the plan in events of a plan."""
+    """The id of the run, or of the plan in events of a plan."""
 
 
 class ExamWork(msgspec.Struct, frozen=True, kw_only=True):
-    """One exam, in one arm, as work."""
+    """The work of one exam in one arm."""
 
     exam: str
     arm: str
     units: int
-    """Answers that are wanted: questions times repeats."""
+    """The number of answers: questions times repeats."""
 
 
 class SessionStarted(Event):
-    """A model, or a judge, is about to be asked what the run lacks."""
+    """A session starts to ask a model or a judge for missing replies."""
 
     stage: str
     """``exam`` or ``judge``."""
     model: str
     endpoints: tuple[str, ...]
-    """Addresses without credentials; empty ones are models in the process."""
+    """Addresses without credentials; empty for models in the process."""
     exams: tuple[ExamWork, ...]
     total: int
     known: int
-    """Answers of `total` that are there already."""
+    """The number of answers in `total` that already exist."""
     keju: str
     pid: int
 
 
 class Sample(Event):
-    """A question has its answer, which is in the journal."""
+    """A question has an answer in the journal."""
 
     stage: str
     exam: str
@@ -77,15 +77,15 @@ class Sample(Event):
     subset: str
     outcome: Outcome
     score: float
-    """As the headline's reader says, like the outcome; judges may grade it later."""
+    """The score by the headline's reader, like the outcome. Judges may grade it later."""
     seconds: float
     input_tokens: int
     output_tokens: int
     cached_tokens: int
     requests: int
-    """Requests behind it, failed ones included."""
+    """The number of requests for it, including failed ones."""
     faults: tuple[FaultKind, ...]
-    """Of the attempts that were repeated."""
+    """Faults of the attempts that were repeated."""
     error: FaultKind | None
     """Why there is no answer."""
 
@@ -99,25 +99,25 @@ class Fault(Event):
     endpoint: str
     kind: FaultKind
     status: int
-    """Of HTTP; 0 where there was none."""
+    """The HTTP status; 0 without one."""
     seconds: float
     attempt: int
-    """1 for the first of its request."""
+    """1 for the first attempt of its request."""
     retry_after: float | None
 
 
 class ExamProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How one exam stands."""
+    """The progress of one exam."""
 
     exam: str
-    """With its arm, where it has one: ``demo/calculator``."""
+    """With its arm, if it has one: ``demo/calculator``."""
     graded: int
     score: float | None
     """The mean so far; None while nothing is graded."""
 
 
 class ProgressMade(Event, tag="progress"):
-    """How far the session is; at most once a second, and at its end."""
+    """The progress of the session; at most once a second, and at its end."""
 
     stage: str
     done: int
@@ -129,7 +129,7 @@ class ProgressMade(Event, tag="progress"):
     errors: int
     exams: tuple[ExamProgress, ...]
     requests: int
-    """Of the session that is running, like all below."""
+    """This and the following numbers are of the current session."""
     retries: int
     input_tokens: int
     output_tokens: int
@@ -137,18 +137,18 @@ class ProgressMade(Event, tag="progress"):
     elapsed: float
     in_flight: int
     limit: int
-    """The most requests in flight at present."""
+    """The current limit of requests in flight."""
 
 
 class Paused(Event):
-    """Something holds requests back: ``down``, ``stopping``, ``overload``, ``rate``, ``retry``."""
+    """Requests are held back: ``down``, ``stopping``, ``overload``, ``rate`` or ``retry``."""
 
     stage: str
     why: Pause
 
 
 class Resumed(Event):
-    """Nothing does any more."""
+    """Requests are no longer held back."""
 
     stage: str
 
@@ -160,12 +160,12 @@ class SessionEnded(Event):
     done: int
     total: int
     stop: str | None
-    """The code of what ended it early."""
+    """The code of the error that ended it early."""
     exit_code: int
 
 
 class HeadlineTold(msgspec.Struct, frozen=True, kw_only=True):
-    """The number that one exam comes to."""
+    """The headline of one exam."""
 
     exam: str
     arm: str
@@ -192,14 +192,14 @@ class PlanStarted(Event):
 
 
 class PlanFinished(Event):
-    """All of them are over."""
+    """All runs of the plan are over."""
 
     stop: str | None
     exit_code: int
 
 
 class Dropped(Event):
-    """So many lines were not written, since nobody took them in time."""
+    """The number of lines that were lost because the reader was too slow."""
 
     lines: int
 
@@ -220,7 +220,7 @@ EVENTS = (
 
 
 def code_of(stop: KejuError | None) -> str | None:
-    """The code of what ended something early; a plug-in's sentence is named by its kind."""
+    """Return the code of an error that ended something; the class name for a plug-in's sentence."""
     if stop is None:
         return None
     return stop.code if stop.code.isidentifier() else type(stop).__name__
@@ -232,58 +232,58 @@ class EventStream(Watcher):
     name = "--events"
 
     def __init__(self, path: str, say: Callable[[Notice], None]) -> None:
-        """UsageError if nothing can be written to `path`; later failures are told to `say`."""
+        """Raise UsageError if `path` cannot be written. Later failures are reported to `say`."""
         if path == "-":
             raise UsageError("events_stdout")
         self._say: Callable[[Notice], None] | None = say
         self._encode = msgspec.json.Encoder().encode
-        self._stream = Stream(path, self._dropped)
+        self._stream = Stream(path, self._encode_dropped)
 
     def follow(self, session: SessionFacts) -> Follower:
-        """Tell of a session."""
+        """Return the follower of a session."""
         return _Told(self, session)
 
     def finished(
         self, run: str, headlines: Sequence[Headline], complete: bool, stop: KejuError | None
     ) -> None:
-        """Tell of a run's results."""
-        told = tuple(HeadlineTold(**each._asdict()) for each in headlines)
+        """Write a run's results."""
+        headline_events = tuple(HeadlineTold(**headline._asdict()) for headline in headlines)
         code = stop.exit_code if stop is not None else 0
-        self.tell(
+        self.write(
             RunFinished(
                 at=_now(),
                 run=run,
                 complete=complete,
                 stop=code_of(stop),
                 exit_code=code,
-                headlines=told,
+                headlines=headline_events,
             )
         )
         self.flush()
 
     def plan_started(self, plan: str, runs: Sequence[str]) -> None:
-        """Tell of a plan."""
-        self.tell(PlanStarted(at=_now(), run=plan, runs=tuple(runs)))
+        """Write the start of a plan."""
+        self.write(PlanStarted(at=_now(), run=plan, runs=tuple(runs)))
         self.flush()
 
     def plan_finished(self, plan: str, stop: KejuError | None) -> None:
-        """Tell of its end."""
+        """Write the end of a plan."""
         code = stop.exit_code if stop is not None else 0
-        self.tell(PlanFinished(at=_now(), run=plan, stop=code_of(stop), exit_code=code))
+        self.write(PlanFinished(at=_now(), run=plan, stop=code_of(stop), exit_code=code))
         self.flush()
 
-    def tell(self, event: Event) -> None:
+    def write(self, event: Event) -> None:
         """Take an event; `flush` writes it."""
         self._stream.write(self._encode(event) + b"\n")
 
     def flush(self) -> None:
-        """Write what was told."""
+        """Write the events so far."""
         self._stream.flush()
         if self._stream.problem is not None:
             self._complain()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining events."""
         self._stream.close()
         if self._stream.problem is not None:
             self._complain()
@@ -294,7 +294,7 @@ class EventStream(Watcher):
             values = {"place": self._stream.path, "problem": self._stream.problem}
             say(Notice("events_lost", values))
 
-    def _dropped(self, lines: int) -> bytes:
+    def _encode_dropped(self, lines: int) -> bytes:
         return self._encode(Dropped(at=_now(), run="", lines=lines)) + b"\n"
 
 
@@ -309,10 +309,10 @@ class _Told(Follower):
         self._stream = stream
         self._run, self._stage = session.run, session.stage
         self._pause: Pause | None = None
-        self._next = 0.0
-        self._last: Progress | None = None
-        self._known, self._total = session.reused, session.total
-        stream.tell(
+        self._next_progress = 0.0
+        self._last_progress: Progress | None = None
+        self._known_count, self._total = session.known, session.total
+        stream.write(
             SessionStarted(
                 at=_now(),
                 run=self._run,
@@ -335,7 +335,7 @@ class _Told(Follower):
         fault = attempt.reply.error
         if fault is None:
             return
-        self._stream.tell(
+        self._stream.write(
             Fault(
                 at=_now(),
                 run=self._run,
@@ -354,7 +354,7 @@ class _Told(Follower):
     def answered(self, job: Job, unit: int, record: Record) -> None:
         reply, score = record.reply, record.readings[0].score
         fault = reply.fault
-        self._stream.tell(
+        self._stream.write(
             Sample(
                 at=_now(),
                 run=self._run,
@@ -370,36 +370,36 @@ class _Told(Follower):
                 input_tokens=reply.usage.input,
                 output_tokens=reply.usage.output,
                 cached_tokens=reply.usage.cached,
-                requests=reply.requests + sum(each.sent for each in record.faults),
-                faults=tuple([each.kind for each in record.faults]),
+                requests=reply.requests + sum(attempt.sent for attempt in record.faults),
+                faults=tuple([attempt.kind for attempt in record.faults]),
                 error=None if fault is None else fault.kind,
             )
         )
 
     def progressed(self, progress: Progress) -> None:
-        self._last = progress
+        self._last_progress = progress
         if progress.pause != self._pause:
             self._pause = progress.pause
-            self._stream.tell(
+            self._stream.write(
                 Resumed(at=_now(), run=self._run, stage=self._stage)
                 if progress.pause is None
                 else Paused(at=_now(), run=self._run, stage=self._stage, why=progress.pause)
             )
-        if progress.elapsed >= self._next:
-            self._next = progress.elapsed + PROGRESS_EVERY
-            self._tell(progress)
+        if progress.elapsed >= self._next_progress:
+            self._next_progress = progress.elapsed + PROGRESS_EVERY
+            self._write_progress(progress)
         self._stream.flush()
 
-    def _tell(self, progress: Progress) -> None:
+    def _write_progress(self, progress: Progress) -> None:
         exams = tuple(
             ExamProgress(
-                exam=each.exam,
-                graded=each.graded,
-                score=each.score / each.graded if each.graded else None,
+                exam=exam.exam,
+                graded=exam.graded,
+                score=exam.score / exam.graded if exam.graded else None,
             )
-            for each in progress.exams
+            for exam in progress.exams
         )
-        self._stream.tell(
+        self._stream.write(
             ProgressMade(
                 at=_now(),
                 run=self._run,
@@ -424,14 +424,16 @@ class _Told(Follower):
         )
 
     def ended(self, stop: KejuError | None) -> None:
-        if self._last is not None:
-            self._tell(self._last)
-        self._stream.tell(
+        if self._last_progress is not None:
+            self._write_progress(self._last_progress)
+        self._stream.write(
             SessionEnded(
                 at=_now(),
                 run=self._run,
                 stage=self._stage,
-                done=self._last.done if self._last is not None else self._known,
+                done=self._last_progress.done
+                if self._last_progress is not None
+                else self._known_count,
                 total=self._total,
                 stop=code_of(stop),
                 exit_code=stop.exit_code if stop is not None else 0,

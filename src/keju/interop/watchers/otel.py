@@ -1,8 +1,8 @@
-"""``--otel``: a span for each request and the metrics of clients, by the GenAI conventions.
+"""``--otel``: a span for each request and client metrics, by the GenAI conventions.
 
-Where spans and metrics go is said by the usual variables of OpenTelemetry: OTEL_TRACES_EXPORTER,
-OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT and so on. A program that has set providers of
-its own keeps them. Texts of prompts and replies, stop sequences among them, are never sent.
+OpenTelemetry's usual variables set the destination: OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER,
+OTEL_EXPORTER_OTLP_ENDPOINT and so on. Providers that a program has already set stay. Texts of
+prompts and replies, including stop sequences, are never sent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib import metadata
 from typing import Any
 from urllib.parse import urlsplit
 
-from keju.config.address import ANTHROPIC, provider_of
+from keju.config.address import ANTHROPIC, find_provider
 from keju.engine.watching import Attempt, Follower, SessionFacts, Watcher
 from keju.errors import KejuError, MissingExtra, Notice, UsageError
 from keju.types import Reply, Request
@@ -32,12 +32,12 @@ except ImportError:
 
 SCOPE = "keju"
 LAST_WAIT = 5.0
-"""Seconds for which the end of a run waits for a collector."""
+"""The most seconds that the end of a run waits for a collector."""
 SECONDS_BUCKETS = [0.01 * 2**n for n in range(14)]
 TOKEN_BUCKETS = [4**n for n in range(14)]
-"""As the conventions advise."""
+"""Bucket boundaries that the conventions recommend."""
 OTHER_NAMES = {"otlp": "otlp_proto_http"}
-"""Entry points of exporters that go by another name in the variables."""
+"""Entry points of exporters whose name differs from that in the variables."""
 
 
 class Telemetry(Watcher):
@@ -46,12 +46,12 @@ class Telemetry(Watcher):
     name = "--otel"
 
     def __init__(self, say: Callable[[Notice], None]) -> None:
-        """UsageError where a variable names an exporter that is not installed."""
-        self._closing: list[Callable[[], Any]] = []
+        """Raise UsageError if a variable names an exporter that is not installed."""
+        self._close_functions: list[Callable[[], Any]] = []
         self._complaints = _Complaints(say)
         version = metadata.version("keju")
-        self.tracer = self._traces().get_tracer(SCOPE, version)
-        meter = self._metrics().get_meter(SCOPE, version)
+        self.tracer = self._make_trace_provider().get_tracer(SCOPE, version)
+        meter = self._make_meter_provider().get_meter(SCOPE, version)
         self.seconds = meter.create_histogram(
             "gen_ai.client.operation.duration",
             unit="s",
@@ -66,50 +66,57 @@ class Telemetry(Watcher):
         )
         logging.getLogger("opentelemetry").addHandler(self._complaints)
 
-    def _traces(self) -> Any:
-        own = trace.get_tracer_provider()
-        if isinstance(own, TracerProvider):
-            self._closing.append(own.force_flush)
-            return own
-        provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
-        for exporter in _exporters("traces"):
+    def _make_trace_provider(self) -> Any:
+        current_provider = trace.get_tracer_provider()
+        if isinstance(current_provider, TracerProvider):
+            self._close_functions.append(current_provider.force_flush)
+            return current_provider
+        provider = TracerProvider(resource=_make_resource(), shutdown_on_exit=False)
+        for exporter in _load_exporters("traces"):
             provider.add_span_processor(BatchSpanProcessor(exporter()))
-        self._closing.append(provider.shutdown)
+        self._close_functions.append(provider.shutdown)
         return provider
 
-    def _metrics(self) -> Any:
-        own = metrics.get_meter_provider()
-        if isinstance(own, MeterProvider):
-            self._closing.append(own.force_flush)
-            return own
-        readers = [PeriodicExportingMetricReader(make()) for make in _exporters("metrics")]
-        provider = MeterProvider(readers, resource=_resource(), shutdown_on_exit=False)
-        self._closing.append(provider.shutdown)
+    def _make_meter_provider(self) -> Any:
+        current_provider = metrics.get_meter_provider()
+        if isinstance(current_provider, MeterProvider):
+            self._close_functions.append(current_provider.force_flush)
+            return current_provider
+        readers = [
+            PeriodicExportingMetricReader(exporter_class())
+            for exporter_class in _load_exporters("metrics")
+        ]
+        provider = MeterProvider(readers, resource=_make_resource(), shutdown_on_exit=False)
+        self._close_functions.append(provider.shutdown)
         return provider
 
     def follow(self, session: SessionFacts) -> Follower:
-        """Trace a session."""
+        """Return the follower of a session."""
         return _Traced(self, session)
 
     def close(self) -> None:
-        """Send what is left; nobody waits long for a collector that is not there."""
-        thread = threading.Thread(target=lambda: [end() for end in self._closing], daemon=True)
+        """Send the remaining data. This does not wait long for a collector that does not answer."""
+        thread = threading.Thread(
+            target=lambda: [close() for close in self._close_functions], daemon=True
+        )
         thread.start()
         thread.join(LAST_WAIT)
         logging.getLogger("opentelemetry").removeHandler(self._complaints)
         self._complaints.close()
 
 
-def _resource() -> Any:
-    named = "OTEL_SERVICE_NAME" in os.environ
-    named = named or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
-    return Resource.create({} if named else {"service.name": SCOPE})
+def _make_resource() -> Any:
+    has_service_name = "OTEL_SERVICE_NAME" in os.environ
+    has_service_name = has_service_name or "service.name=" in os.environ.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    )
+    return Resource.create({} if has_service_name else {"service.name": SCOPE})
 
 
-def _exporters(signal: str) -> list[Any]:
-    """The exporters that the variables name, OTLP over HTTP by default."""
+def _load_exporters(signal: str) -> list[Any]:
+    """Return the exporters in the variables; OTLP over HTTP by default."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
-    found = []
+    exporter_classes = []
     for name in (os.environ.get(variable) or "otlp").split(","):
         name = name.strip()
         if name == "none":
@@ -123,12 +130,12 @@ def _exporters(signal: str) -> list[Any]:
         points = metadata.entry_points(group=group, name=entry)
         if not points:
             raise UsageError("otel_exporter", variable=variable, name=name)
-        found.append(next(iter(points)).load())
-    return found
+        exporter_classes.append(next(iter(points)).load())
+    return exporter_classes
 
 
 class _Complaints(logging.Handler):
-    """Says once what OpenTelemetry logs, and keeps the rest from the terminal."""
+    """Reports the first log record of OpenTelemetry, and keeps all others from the terminal."""
 
     def __init__(self, say: Callable[[Notice], None]) -> None:
         super().__init__(logging.WARNING)
@@ -141,16 +148,16 @@ class _Complaints(logging.Handler):
 
 
 class _Traced(Follower):
-    """The spans of one session, under one of the session itself."""
+    """The spans of one session, below a span of the session itself."""
 
     def __init__(self, telemetry: Telemetry, session: SessionFacts) -> None:
         self._telemetry = telemetry
-        provider = "anthropic" if provider_of(session.model) is ANTHROPIC else "openai"
-        self._own = {"keju.run": session.run, "keju.stage": session.stage}
+        provider = "anthropic" if find_provider(session.model) is ANTHROPIC else "openai"
+        self._run_attributes = {"keju.run": session.run, "keju.stage": session.stage}
         self._provider = provider
         self._span = telemetry.tracer.start_span(
             f"keju {session.stage} {session.run}",
-            attributes={**self._own, "gen_ai.request.model": session.model},
+            attributes={**self._run_attributes, "gen_ai.request.model": session.model},
         )
         self._parent = trace.set_span_in_context(self._span)
 
@@ -161,23 +168,27 @@ class _Traced(Follower):
             "gen_ai.operation.name": operation,
             "gen_ai.provider.name": self._provider if attempt.endpoint else SCOPE,
             "gen_ai.request.model": attempt.model,
-            **_server(attempt.endpoint),
+            **_server_attributes(attempt.endpoint),
         }
         fault, reply = attempt.reply.error, attempt.reply
         if fault is not None:
             shared["error.type"] = str(fault.status or fault.kind)
         elif reply.model:
             shared["gen_ai.response.model"] = reply.model
-        own: dict[str, Any] = {**shared, **self._own, "keju.attempt": attempt.number}
+        attributes: dict[str, Any] = {
+            **shared,
+            **self._run_attributes,
+            "keju.attempt": attempt.number,
+        }
         if attempt.job is not None:
-            own |= {"keju.exam": attempt.job.exam.benchmark, "keju.arm": attempt.job.arm}
-        own |= _asked(attempt.request) | _answered(reply)
+            attributes |= {"keju.exam": attempt.job.exam.benchmark, "keju.arm": attempt.job.arm}
+        attributes |= _request_attributes(attempt.request) | _reply_attributes(reply)
         began = int(attempt.began * 1e9)
         span = self._telemetry.tracer.start_span(
             f"{operation} {attempt.model}",
             context=self._parent,
             kind=trace.SpanKind.CLIENT,
-            attributes=own,
+            attributes=attributes,
             start_time=began,
         )
         if fault is not None:
@@ -196,7 +207,7 @@ class _Traced(Follower):
         self._span.end()
 
 
-def _server(endpoint: str) -> dict[str, Any]:
+def _server_attributes(endpoint: str) -> dict[str, Any]:
     if not endpoint:
         return {}
     parts = urlsplit(endpoint)
@@ -204,10 +215,10 @@ def _server(endpoint: str) -> dict[str, Any]:
     return {"server.address": parts.hostname or "", "server.port": port}
 
 
-def _asked(request: Request) -> dict[str, Any]:
-    """What a request was sampled with."""
+def _request_attributes(request: Request) -> dict[str, Any]:
+    """Return the sampling of a request as attributes."""
     sampling, extra = request.sampling, request.sampling.extra
-    asked = {
+    sampling_values = {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_tokens": sampling.max_tokens,
@@ -216,13 +227,13 @@ def _asked(request: Request) -> dict[str, Any]:
         "frequency_penalty": extra.get("frequency_penalty"),
         "presence_penalty": extra.get("presence_penalty"),
     }
-    return {f"gen_ai.request.{name}": v for name, v in asked.items() if v is not None} | {
+    return {f"gen_ai.request.{name}": v for name, v in sampling_values.items() if v is not None} | {
         "keju.request.hash": request.hash
     }
 
 
-def _answered(reply: Reply) -> dict[str, Any]:
-    """What a reply was like, without its text."""
+def _reply_attributes(reply: Reply) -> dict[str, Any]:
+    """Return the facts of a reply as attributes, without its text."""
     if reply.error is not None:
         return {}
     usage = reply.usage
@@ -233,9 +244,9 @@ def _answered(reply: Reply) -> dict[str, Any]:
         "cache_creation.input_tokens": usage.written,
         "reasoning.output_tokens": usage.reasoning,
     }
-    told: dict[str, Any] = {f"gen_ai.usage.{name}": n for name, n in counts.items() if n}
+    attributes: dict[str, Any] = {f"gen_ai.usage.{name}": n for name, n in counts.items() if n}
     if reply.finish:
-        told["gen_ai.response.finish_reasons"] = (reply.finish,)
+        attributes["gen_ai.response.finish_reasons"] = (reply.finish,)
     if reply.request_id:
-        told["gen_ai.response.id"] = reply.request_id
-    return told
+        attributes["gen_ai.response.id"] = reply.request_id
+    return attributes

@@ -1,8 +1,8 @@
-"""A file, pipe or terminal that lines are written to without ever waiting for its reader.
+"""A file, pipe or terminal for lines, which never waits for its reader.
 
-Lines are gathered and written when `flush` is called. What a pipe cannot take stays in memory, up
-to `MOST`; lines beyond that are dropped and counted, and the count is written as soon as there is
-room. A pipe that nobody has opened yet is tried again at every `flush`.
+Lines are collected and written by `flush`. Lines that a pipe cannot take stay in memory, up to
+`MAX_WAITING` bytes. Further lines are dropped and counted, and the count is written as soon as
+there is room. Each `flush` tries again to open a pipe without a reader.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from time import monotonic, sleep
 
 from keju.errors import Notice, UsageError
 
-MOST = 8 << 20
-"""Bytes that wait for a slow reader."""
+MAX_WAITING = 8 << 20
+"""The most bytes that wait for a slow reader."""
 LAST_WAIT = 1.0
-"""Seconds for which the end of a run waits for a reader that is behind."""
+"""The most seconds that the end of a run waits for a slow reader."""
 
 
 class Stream:
     """Lines to one place; safe to use from several threads."""
 
     def __init__(self, path: str, on_dropped: Callable[[int], bytes]) -> None:
-        """`on_dropped` makes the line that tells how many were dropped."""
+        """Open the place. `on_dropped` makes the line with the number of dropped lines."""
         self.path = path
         self.problem: str | Notice | None = None
         """Why nothing more is written."""
@@ -36,14 +36,14 @@ class Stream:
         self._waiting = bytearray()
         self._dropped = 0
         self._fd = -1
-        self._open(first=True)
+        self._open(is_first=True)
 
     def write(self, line: bytes) -> None:
         """Take a line; it ends with a line feed."""
         with self._lock:
             if self.problem is not None:
                 return
-            if len(self._waiting) + len(line) > MOST:
+            if len(self._waiting) + len(line) > MAX_WAITING:
                 self._dropped += 1
                 return
             if self._dropped:
@@ -52,7 +52,7 @@ class Stream:
             self._waiting += line
 
     def flush(self) -> None:
-        """Write as much as the place takes at once."""
+        """Write as much as possible without waiting."""
         with self._lock:
             if self.problem is not None or not self._waiting:
                 return
@@ -62,47 +62,47 @@ class Stream:
                 while self._waiting and self._fd >= 0:
                     del self._waiting[: os.write(self._fd, self._waiting[: 1 << 20])]
             except BlockingIOError:
-                pass  # its reader is behind
+                pass  # its reader is too slow
             except OSError as error:
-                self._end(error.strerror or str(error))
+                self._stop(error.strerror or str(error))
 
     def close(self) -> None:
-        """Write what is left, as far as that goes quickly."""
-        until = monotonic() + LAST_WAIT
+        """Write the remaining lines, as far as that is quick."""
+        deadline = monotonic() + LAST_WAIT
         self.flush()
         with self._lock:
             if self._dropped and self.problem is None:
                 self._waiting += self._on_dropped(self._dropped)
                 self._dropped = 0
         self.flush()
-        while self._waiting and self.problem is None and monotonic() < until:
+        while self._waiting and self.problem is None and monotonic() < deadline:
             sleep(0.02)
             self.flush()
         with self._lock:
             if self._waiting and self.problem is None:
-                self._end(Notice("events_nobody" if self._fd < 0 else "events_slow"))
-            self._let_go()
+                self._stop(Notice("events_nobody" if self._fd < 0 else "events_slow"))
+            self._close_file()
 
-    def _open(self, *, first: bool = False) -> None:
+    def _open(self, *, is_first: bool = False) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             self._fd = os.open(self.path, flags, 0o644)
         except OSError as error:
             if error.errno == errno.ENXIO and _is_pipe(self.path):
-                return  # nobody reads yet
-            if first:
+                return  # the pipe has no reader yet
+            if is_first:
                 problem = error.strerror
                 raise UsageError("cli_cannot_write", place=self.path, problem=problem) from None
             raise
-        if first and _is_torn(self.path):
+        if is_first and _is_torn(self.path):
             self._waiting += b"\n"
 
-    def _end(self, problem: str | Notice) -> None:
+    def _stop(self, problem: str | Notice) -> None:
         self.problem = problem
         self._waiting.clear()
-        self._let_go()
+        self._close_file()
 
-    def _let_go(self) -> None:
+    def _close_file(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -113,7 +113,7 @@ def _is_pipe(path: str) -> bool:
 
 
 def _is_torn(path: str) -> bool:
-    """Whether a plain file ends in the middle of a line, as a full disk leaves it."""
+    """Whether a plain file ends in the middle of a line, for example after a full disk."""
     file = Path(path)
     if not file.is_file() or not file.stat().st_size:
         return False

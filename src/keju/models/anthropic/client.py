@@ -253,14 +253,14 @@ class AnthropicModel(HttpModel):
     def _connection_error(self, error: TransportError) -> EndpointError:
         message = self.redact(error.message)
         if error.reached:
-            return NotReady(self.address.shown, Fault(error.kind, message))
+            return NotReady(self.address.display_url, Fault(error.kind, message))
         code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
         return endpoint_error(code, self, message)
 
     async def _explain(self, fault: Fault) -> EndpointError:
         """Return the error that says what to change; NotReady for a failure that may pass."""
         if fault.kind in TRANSIENT:
-            return NotReady(self.address.shown, fault)
+            return NotReady(self.address.display_url, fault)
         if fault.kind == "auth" and fault.status in (401, 403):
             code = "endpoint_refused_key" if self.has_key else "endpoint_wants_key"
             return endpoint_error(code, self, fault.message, status=fault.status)

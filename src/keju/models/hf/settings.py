@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from keju.config import TaskConfig
-from keju.config.strict import explain
+from keju.config.strict import explain_error
 from keju.errors import ConfigError, did_you_mean
 
 Reuse = Literal["auto", "tree", "cache", "off"]
@@ -101,4 +101,4 @@ def read_settings(config: TaskConfig) -> HFSettings:
     try:
         return HFSettings(**args, name=name, offline=config.offline)
     except ValidationError as error:
-        raise ConfigError("model_args_wrong", problem=explain(error, ModelArgs)) from None
+        raise ConfigError("model_args_wrong", problem=explain_error(error, ModelArgs)) from None

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from keju.bounds import read_text
 from keju.config import TaskConfig
 from keju.config.address import PATHS
-from keju.config.strict import explain
+from keju.config.strict import explain_error
 from keju.errors import (
     ConfigError,
     DataError,
@@ -117,7 +117,7 @@ def read_settings(config: TaskConfig) -> LlamaSettings:
     try:
         return LlamaSettings(**args)
     except ValidationError as error:
-        raise ConfigError("model_args_wrong", problem=explain(error, LlamaSettings)) from None
+        raise ConfigError("model_args_wrong", problem=explain_error(error, LlamaSettings)) from None
 
 
 def check_extra_fields(sampling: Sampling) -> None:

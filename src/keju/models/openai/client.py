@@ -83,7 +83,7 @@ class HttpModel(Model):
         self._facts: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, api_url={self.address.shown!r})"
+        return f"{type(self).__name__}({self.name!r}, api_url={self.address.display_url!r})"
 
     async def start(self) -> None:
         """Open the connection pool."""
@@ -151,12 +151,12 @@ class HttpModel(Model):
 
     def sent(self, sampling: Sampling) -> Notice | None:
         """Return the route of a request without credentials, and the model that it asks for."""
-        route = self.address.shown + self.path(sampling)
+        route = self.address.display_url + self.path(sampling)
         return Notice("request_sent", {"route": route, "model": self.name})
 
     def facts(self) -> dict[str, Any]:
         """Return the endpoint without credentials, and the facts that the preflight found."""
-        return {"name": self.name, "endpoint": self.address.shown} | self._facts
+        return {"name": self.name, "endpoint": self.address.display_url} | self._facts
 
 
 def endpoint_error(code: str, endpoint: HttpModel, problem: Any, **values: Any) -> EndpointError:
@@ -167,7 +167,7 @@ def endpoint_error(code: str, endpoint: HttpModel, problem: Any, **values: Any) 
     """
     return EndpointError(
         code,
-        url=endpoint.address.shown,
+        url=endpoint.address.display_url,
         problem=problem,
         key=Notice("key_setting", {"variable": endpoint.provider.key_variable}),
         address="--api-url",
@@ -227,7 +227,7 @@ class OpenAIModel(HttpModel):
                 break
             fault = reply
             if fault.kind in TRANSIENT:
-                raise NotReady(self.address.shown, fault)
+                raise NotReady(self.address.display_url, fault)
             if fault.kind != "bad_request":
                 raise await self._explain(sampling, fault)
             # Change what the endpoint may have refused, one setting at a time.
@@ -316,7 +316,7 @@ class OpenAIModel(HttpModel):
         label_fault = self.parse_reply(reply, request).error
         if fault is None and label_fault is not None:  # by chance, or always
             lasting = endpoint_error("endpoint_no_logprobs", self, Notice("logprobs_left_out"))
-            raise NotReady(self.address.shown, label_fault, lasting)
+            raise NotReady(self.address.display_url, label_fault, lasting)
         return reply if fault is None else fault
 
     async def _explain(self, sampling: Sampling, fault: Fault) -> EndpointError:

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from keju.answers.segments import as_reply
-from keju.config.task import KEJUS_OWN
+from keju.config.task import RESERVED_FIELDS
 from keju.errors import ConfigError
 from keju.models.base import Redactor, error_of, kind_of, one_line, seed_of
 from keju.models.labels import label_values, logprob_issue
@@ -158,7 +158,7 @@ class BodyBuilder:
 
 def check_extra(sampling: Sampling) -> None:
     """Refuse body fields that belong to Keju; raise ConfigError."""
-    for name in KEJUS_OWN:
+    for name in RESERVED_FIELDS:
         if name in sampling.extra:
             raise ConfigError("extra_body_own", name=name)
 

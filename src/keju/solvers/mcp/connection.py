@@ -25,8 +25,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from keju import bounds
-from keju.config.address import shown_url
-from keju.config.strict import NO_MAPPING, as_code
+from keju.config.address import strip_credentials
+from keju.config.strict import NO_MAPPING, translate_report
 from keju.errors import ConfigError, Hint
 from keju.solvers.mcp.http import BoundedClient
 from keju.solvers.mcp.launch import Launch
@@ -248,11 +248,11 @@ class Connection:
                 return self._error("server_ended_at_once")
             return self._error("server_ended_with", exit=code)
         if isinstance(error_cause, OSError | httpx2.TransportError) and self.launch.url:
-            return self._error("server_unreachable", url=shown_url(self.launch.url))
+            return self._error("server_unreachable", url=strip_credentials(self.launch.url))
         if isinstance(error_cause, ValidationError):  # one line of it, with the place
             first_error = error_cause.errors(include_url=False, include_input=False)[0]
             location = self.launch.hide(".".join(map(str, first_error["loc"])))
-            problem: object = as_code(first_error, self.launch.hide(first_error["msg"]))
+            problem: object = translate_report(first_error, self.launch.hide(first_error["msg"]))
             if first_error["type"] in NO_MAPPING:
                 problem = Hint("server_no_object")
             invalid = ConfigError("config_invalid", path=location, problem=problem, more="")

@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from keju.config.address import shown_url
-from keju.config.arms import INSTANCE, PYTHON, WORKDIR, Server, expand, references
-from keju.config.serving import HIDDEN, keys_in
+from keju.config.address import strip_credentials
+from keju.config.arms import INSTANCE, PYTHON, WORKDIR, Server, expand, find_references
+from keju.config.serving import HIDDEN, find_keys
 from keju.errors import ConfigError
 from keju.redaction import Redactor
 from keju.solvers.mcp.placeholders import (
@@ -98,7 +98,7 @@ def make_launch(
 
     def expand_text(text: str) -> str:
         """Return a text with its references to variables filled in."""
-        values.update({name: environ.get(name, "") for name in references(text)})
+        values.update({name: environ.get(name, "") for name in find_references(text)})
         return expand(text, environ)
 
     def fill_text(text: str) -> str:
@@ -115,7 +115,7 @@ def make_launch(
                 _read_headers(server, environ),
             )
             values |= {OF_HEADER + name: text for name, text in headers.items()}
-            if url != shown_url(url):
+            if url != strip_credentials(url):
                 values["key in the address"] = url
             return Launch(url=url, headers=headers, values=values)
         server_env = {
@@ -132,7 +132,7 @@ def make_launch(
         program_path = shutil.which(program, path=env.get("PATH", os.defpath))
         if program_path is None:
             raise ConfigError("server_program_missing", program=server.command)
-        values |= {f"key in args {n}": key for n, key in enumerate(keys_in(server.args))}
+        values |= {f"key in args {n}": key for n, key in enumerate(find_keys(server.args))}
         arguments = fill_arguments(
             program, [expand_text(text) for text in server.args], placeholder_values
         )

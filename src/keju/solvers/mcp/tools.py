@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mcp import MCPError
 from mcp_types import CallToolResult
 
-from keju.config.address import shown_url
+from keju.config.address import strip_credentials
 from keju.config.arms import WORKDIR, Server
 from keju.errors import ConfigError, Notice, did_you_mean
 from keju.solvers.mcp.connection import Connection, Ways
@@ -115,9 +115,9 @@ class ServerTools(ToolSource):
         """Return the server's identity and its tools."""
         server, first_connection = self.server, self._first
         settings = server.model_dump(mode="json", exclude_defaults=True, exclude={"env", "url"})
-        facts: dict[str, Any] = {"way": server.way, "settings": settings}
+        facts: dict[str, Any] = {"way": server.transport, "settings": settings}
         if server.url is not None:
-            facts["url"] = shown_url(server.url)
+            facts["url"] = strip_credentials(server.url)
         if first_connection is not None:
             facts |= {
                 "server": first_connection.name,

@@ -37,7 +37,7 @@ class Workplaces:
         folders."""
         await self.sandbox.open()
         if not await self.sandbox.can_run(language):
-            raise UsageError("sandbox_without_r", backend=self.sandbox.settings.chosen)
+            raise UsageError("sandbox_without_r", backend=self.sandbox.settings.active_backend)
         self._root = self.sandbox.supervisor.folder("work")
         self._root.chmod(0o711)
 

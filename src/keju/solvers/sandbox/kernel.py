@@ -182,7 +182,7 @@ class Kernel:
         """Return the facts of the episode; the limits are recorded with the session."""
         probe = self._sandbox.probed
         return {
-            **{"backend": self._sandbox.settings.chosen, "language": self.language},
+            **{"backend": self._sandbox.settings.active_backend, "language": self.language},
             **{"version": probe.version if probe else "", "unsafe": self._settings.unsafe},
             **{"network": self._settings.network, "memory": self._sandbox.memory},
             **{"started": self._started, "cells": self.cells, "timeouts": self.timeouts},

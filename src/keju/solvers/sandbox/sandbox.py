@@ -111,7 +111,7 @@ class Sandbox:
             values = {"asked": concurrency, "episodes": self.concurrency}
             self.notices.append(Notice("sandbox_fewer_at_once", values))
         self._slots = asyncio.Semaphore(self.concurrency)
-        self.backend: Backend = BACKENDS[settings.chosen](settings, run_id=run_id)
+        self.backend: Backend = BACKENDS[settings.active_backend](settings, run_id=run_id)
         self.probed: Probe | None = None
         self.r = ""
         """The version of R, if R kernels were requested and work."""
@@ -143,7 +143,7 @@ class Sandbox:
         return self.probed
 
     async def _run_probe(self) -> Probe:
-        name = self.settings.chosen
+        name = self.settings.active_backend
         if (binary := self.backend.binary) and shutil.which(binary) is None:
             return Probe(name, False, problem=Notice("sandbox_not_installed", {"program": binary}))
         version, image = await self._read_version(), ""
@@ -232,7 +232,7 @@ class Sandbox:
 
     def facts(self) -> dict[str, Any]:
         """Return the facts of the sandbox for the manifest."""
-        probe = self.probed or Probe(self.settings.chosen, False)
+        probe = self.probed or Probe(self.settings.active_backend, False)
         setting_names = (
             "network",
             "image",
@@ -259,7 +259,7 @@ class Sandbox:
         }
 
     async def _read_version(self) -> str:
-        name = self.settings.chosen
+        name = self.settings.active_backend
         commands = {
             "bwrap": ["bwrap", "--version"],
             "docker": ["docker", "version", "--format", "{{.Server.Version}}"],
