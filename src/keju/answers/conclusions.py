@@ -79,7 +79,7 @@ _ORDINAL = re.compile(
 # `the only possible`; `应选`, `最符合`.
 _CHOOSES = re.compile(
     r"\b(?:I|we|I['’]d|I['’]ll)(?: would| will| must| should| can| have to| had to)?"
-    r"(?: therefore| probably| likely)? (?:choose|pick|select|recommend|suggest|say|answer|go"
+    r"(?: therefore| probably| likely)? (?:choose|pick|select|take|recommend|suggest|say|answer|go"
     r"|lean|settle|guess|conclude)\b|\b(?:going|go|went|stick) with\b"
     r"|\b(?:best|closest|nearest|only|likeliest|right|correct|odd one|most \w+|final)\b"
     r"|\bleaves\b|\bleft with\b|\bmust be\b|\bmatch(?:es)?\b|\bcorrespond\w*\b|[→⇒∴]|=>|->"

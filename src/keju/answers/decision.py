@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from keju.answers.segments import AMBIGUOUS, Statement
-from keju.answers.sentences import has_chinese
+from keju.answers.sentences import UNLESS_FORCED, has_chinese
 
 # --- before a marker ---------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ _ALTERNATIVE = re.compile(
 
 
 SUPPOSES = re.compile(
-    r"\b(?:if(?! (?:I|we) (?:had|have|must)| forced| pressed)|unless|suppos(?:e|ing)|assuming"
+    rf"\b(?:if{UNLESS_FORCED}|unless|suppos(?:e|ing)|assuming"
     r"|were (?:it|the))\b|如果|假如|倘若|假若|要是|假设|万一|否则"
     rf"|(?<![一-龥])若(?!干)|{OTHERS}",
     re.IGNORECASE,

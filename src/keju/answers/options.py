@@ -34,7 +34,7 @@ def option_texts(choices: tuple[str, ...]) -> _Texts:
 
 def plain_text(option: str) -> str:
     """An option's text as far as it counts: no dressing, letter case or final full stops."""
-    return clean_segment(option).rstrip(".…。 ").casefold()
+    return clean_segment(option).rstrip(".…。;；,， ").casefold()
 
 
 def own_text(label: str, choices: Sequence[str]) -> str:

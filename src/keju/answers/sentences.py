@@ -94,9 +94,10 @@ def _has_words(sentence: str) -> bool:
 
 # --- what concludes ----------------------------------------------------------------------------
 
-# `So `, `Thus, `, `i.e. `, `Based on`, `Considering all this`; `所以`, `因此`, `由此可见`.
+# `So `, `Thus, `, `i.e. `, `Based on`, `Considering all this`; `所以`, `因此`, `由此可见`; not `and so
+# are`.
 CONCLUDES = re.compile(
-    r"\b(?:so|therefore|thus|hence|consequently|accordingly|conclusion|conclude[sd]?|in short"
+    r"\b(?:so(?! (?:is|are|was|were|do|does|did|has|have)\b)|therefore|thus|hence|consequently|accordingly|conclusion|conclude[sd]?|in short"
     r"|in summary|i\.e\.|namely|finally"
     r"|final (?:answer|result|choice|verdict|conclusion)|overall(?=,)|ultimately"
     r"|as a result|by elimination"
@@ -125,9 +126,11 @@ def concludes(sentence: str) -> bool:
 
 # --- what takes it back ------------------------------------------------------------------------
 
+UNLESS_FORCED = r"(?! (?:I|we) (?:had|have|must)| forced| pressed)"
+"""What may not follow an ``if``: ``if I have to choose`` supposes nothing of the answer."""
 # What denies a conclusion or leaves it open: `not`, `either`, `if`; `不`.
 _UNSURE = re.compile(
-    r"\b(?:not|cannot|never|neither|nor|impossible|either|or|if|whether"
+    rf"\b(?:not|cannot|never|neither|nor|impossible|either|or|if{UNLESS_FORCED}|whether"
     r"|was going to|was about to|tempted|tempting"
     r"|unless|between|except|unlike|than|wrong|incorrect|false|eliminat(?:e|es|ed|ing)|rul(?:e|es"
     r"|ed|ing) out|without"

@@ -39,7 +39,7 @@ LONGEST_EXPRESSION = 16
 # Before a verdict word: `say `, `is **`, `: `, `→ `, `so `; `即为`.
 _LEADS = re.compile(
     r"(?:\A|[:：→>—–,，(（✅✔❌=]|['’]s\b|\bi\.e\.,?|\b(?:namely|get|got|gives?|yields?|say|is|be"
-    r"|are|so|therefore|thus|answer|with|indeed|hence|to|returns?|becomes?"
+    r"|are|so|therefore|thus|answer|with|indeed|hence|to|towards?|returns?|becomes?"
     r"|verdict)\b"
     r"|[是为即得答假真])[\s*_`\"'“:：（(]*\Z",
     re.IGNORECASE,
@@ -223,6 +223,12 @@ _NEGATION = re.compile(
 )
 # ` is False`: after a phrase that is called false, `Amy tells the truth is False`.
 _IS_FALSE = re.compile(r"[\s\"'”’]+(?:is|was) (?:false|not true|untrue|incorrect)\b", re.IGNORECASE)
+# `, but for Ann it isn't.`: a clause that takes a phrase back without repeating it.
+_BUT_NOT = re.compile(
+    r"\b(?:but|yet|though|however)\b[^.]*\b(?:is|are|was|were|does|do|did|has|have|can|could|would"
+    r"|ca|wo)(?:n[’']t| not)\W*\Z",
+    re.IGNORECASE,
+)
 # `whether `, `if `, before what is only asked or supposed.
 _ASKED = re.compile(r"\b(?:whether|if|when|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
 # `Bob says `, before what is only reported: `Bob says Amy lies`.
@@ -247,7 +253,9 @@ def _phrase(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
             if _CONDITION.match(sentence, match.end()):
                 continue
             is_denied = denied and (
-                _NEGATION.search(before) or _IS_FALSE.match(sentence, match.end())
+                _NEGATION.search(before)
+                or _IS_FALSE.match(sentence, match.end())
+                or _BUT_NOT.search(sentence, match.end())
             )
             given.append((match.end(), -match.start(), denied if is_denied else affirmed))
     return max(given)[2] if given and (ended or max(given)[0] == len(sentence)) else None
@@ -353,8 +361,15 @@ def last_count(text: str) -> str | None:
     return None
 
 
+# `, not -48`, `, rather than 7`: the number is set against another one.
+_NOT_NUMBER = re.compile(r",? (?:not|rather than|instead of) (?=-?\d)", re.IGNORECASE)
+
+
 def _number_after(rest: str) -> str | None:
     """The one number of what follows a cue; empty where it is not clear, None without any."""
+    contrast = _NOT_NUMBER.search(rest)
+    if contrast and any(map(str.isdigit, rest[: contrast.start()])):
+        rest = rest[: contrast.start()]
     all_numbers = numbers_in(rest)
     numbers = [each.plain for each in all_numbers if each.clear and not each.percent]
     words = [str(NUMBER_WORDS[each.lower()]) for each in _NUMBER_WORD.findall(rest)]

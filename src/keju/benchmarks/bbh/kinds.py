@@ -162,8 +162,10 @@ _WRAPPER = re.compile(r"[\s$*]*+\\(?:boxed|fbox|text|texttt|mathrm|mathtt|textbf
 _DELIMITER = re.compile(r"[\s*]*+\\([(\[])")
 # `, or `: a second run of brackets is offered.
 _ANOTHER_RUN = re.compile(r"[\s,;|]*+(?:or|vs|versus|alternatively|otherwise)\b", re.IGNORECASE)
-# What says that the rest follows: `so you need `, `append`, `补上:`.
-_NEEDED = re.compile(r"\b(?:needs?|add|append)\b|补[上全齐]|添加|加上|需要", re.IGNORECASE)
+# What says that the rest follows: `so you need `, `append`, `missing:`, `补上:`.
+_NEEDED = re.compile(
+    r"\b(?:needs?|add|append|missing|remaining|required)\b|补[上全齐]|添加|加上|需要", re.IGNORECASE
+)
 # `)]`, "`] }`", `")", "]"`: closing brackets that end a sentence, with no opening one before them.
 _CLOSING_RUN = re.compile(
     r"[^(\[{<)\]}>\n]*?(?<![\w(\[{<])([)\]}>](?:[\s,、，\"'`“”]*(?:and\s+)?[\"'`“”]?[)\]}>])*)"
