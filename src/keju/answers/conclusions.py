@@ -70,10 +70,12 @@ _ASIDE = re.compile(r"\([A-Z][^()]{15,}[.!]\)")
 _PLACES = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
 )  # fmt: skip
-# `the second option`, `第三个选项`.
+# `the second option`, `go with the first one`, `第三个选项`; `是第二项。`, not a term of a series.
 _ORDINAL = re.compile(
     rf"\b[Tt]he ({'|'.join(_PLACES)}|last) (?:listed )?(?:option|choice|alternative)\b"
+    rf"|(?:(?<=with )|(?<=choose )|(?<=pick )|(?<=select ))the ({'|'.join(_PLACES)}|last) one\b"
     r"|第([一二三四五六七八九十])个?选项|最后一个选项"
+    r"|(?<=[是选])(?:第([一二三四五六七八九十])|最后一)项(?=[。,，;；]|\Z)"
 )
 # What chooses, wherever it stands near the end: `I would recommend`, `I'd go with`, `the closest`,
 # `the only possible`; `应选`, `最符合`.
@@ -153,7 +155,7 @@ def _plain_tail(tail: str, sample: Sample) -> str:
     tail = _ASIDE.sub("", _after_correction(tail, sample))
     if has_chinese(tail):
         tail = tail.replace("; ", ",")  # as it was before `normal_chinese` set remarks apart
-    if any(map(tail.__contains__, ("option", "choice", "alternative", "选项"))):
+    if any(map(tail.__contains__, ("option", "choice", "alternative", " one", "项"))):
         tail = _ORDINAL.sub(lambda match: _named_by_place(match, sample), tail)
     return tail
 
@@ -429,8 +431,12 @@ def _calls_true(sentence: str, last: Mention, sample: Sample) -> bool | None:
 
 def _named_by_place(match: re.Match[str], sample: Sample) -> str:
     """An option's label in place of its number: ``option B`` for ``the second option``."""
-    if match[2]:
-        place = "一二三四五六七八九十".index(match[2])
+    if match[3] or match[4]:
+        place = "一二三四五六七八九十".index(match[3] or match[4])
     else:
-        place = _PLACES.index(match[1]) if match[1] in _PLACES else len(sample.labels) - 1
-    return f"option {sample.labels[place]}" if place < len(sample.labels) else match[0]
+        number = match[1] or match[2]
+        place = _PLACES.index(number) if number in _PLACES else len(sample.labels) - 1
+    if place >= len(sample.labels):
+        return match[0]
+    noun = "option " if match[0].isascii() else "选项"
+    return f"{noun}{sample.labels[place]}"

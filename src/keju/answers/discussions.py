@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from keju.answers.option_mentions import RIGHT, WORD, WRONG, mentions, supposes, text_end
 from keju.answers.options import option_texts, plain_text, spoken
-from keju.answers.sentences import clauses, is_ended
+from keju.answers.sentences import BEGINS_CONCLUSION, clauses, is_ended
 from keju.types import Sample
 
 # The option is called the answer, whatever it says itself: `不准确,符合题意,当选`.
 CHOSEN = re.compile(
-    r"(?<![不非])(?:当选|符合题意|为答案|是答案|正确答案|的答案|正确选项|应选)"
+    r"(?<![不非])(?:当选|符合题[意目干]|为答案|是答案|正确答案|的答案|正确选项|应选)"
     r"|\b(?:is|as) (?:my|the|our) (?:\w+ )?(?:answer|choice|pick|exception|odd one)\b",
     re.IGNORECASE,
 )
@@ -91,7 +91,7 @@ def sentences_of(text: str, sample: Sample) -> list[Sentence]:
             heading = _ITEM_INSIDE.match(each)
             if heading and (label := heading[1] or heading[2]) in sample.labels:
                 item = label
-            if item and _BEGINS_CONCLUSION.match(each) and not _THIS_ITEM.search(each):
+            if item and BEGINS_CONCLUSION.match(each) and not _THIS_ITEM.search(each):
                 item = ""
             if WORD.search(each):
                 parts.append(Sentence(each, item))
@@ -104,12 +104,6 @@ _THIS_ITEM = re.compile(r"\b(?:this|it)\b(?! (?:means|analysis))|该|此项|本�
 _LIST_NUMBER = re.compile(r"\s*\(?\d{1,2}[.)]\s+")
 # `**` around more than a label.
 _BOLD = re.compile(r"\*\*(?=[^\s*(]{2})|(?<=[^\s*)]{2})\*\*")
-# `So`, `Therefore,`, `Based on`; `因此`: a sentence that ends the discussion of an option.
-_BEGINS_CONCLUSION = re.compile(
-    r"\s*(?:so|therefore|thus|hence|based on|considering|overall|in conclusion|finally)\b"
-    r"|\s*(?:因此|所以|综上|故|由此|总之)",
-    re.IGNORECASE,
-)
 
 
 class Verdicts(NamedTuple):

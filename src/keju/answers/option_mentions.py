@@ -11,6 +11,7 @@ Mistral-7B, the embedded model, written replies.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -417,6 +418,8 @@ def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
         return _COUNTS.search(sentence, 0, mention.start) is not None
     if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(_AGAIN.sub("", rest)):
         return False  # a number on the way to another
+    if _is_asked_for(sentence, mention, sample):
+        return True
     begins = _BEGINS.fullmatch(_COMMA.split(sentence[: mention.start])[-1])
     after = _AFTER_TEXT.match(sentence, mention.end)
     if begins and sentence[mention.end] not in _ENDS_CLAUSE and not (after and " " in after[0][3:]):
@@ -424,6 +427,50 @@ def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
     if after and after[1] and not _NAMES.search(sentence, 0, mention.start):
         return False  # `Create a line from 5 to 6`
     return after is not None
+
+
+# `____`: where an option belongs in a question.
+_BLANK = re.compile(r"_{2,}")
+_NO_WORD = re.compile(r"[\W_]+")
+# ` is the main cause.`, `才是最早的症状。`: what an option is said to be.
+_PREDICATE = re.compile(
+    r"[\s*_\"'”’」》)]*(?:[才就正便]?是|\b(?:is|are|was|were)\b)\s*(.+?)[\s*_.。!！]*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+_NEAR_BLANK = 12
+"""Letters before and after a blank that are compared."""
+_LEAST_ASKED = 6
+"""Letters of a question that a sentence does not repeat by chance."""
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text, in small letters."""
+    return _NO_WORD.sub("", text).casefold()
+
+
+@lru_cache(maxsize=64)
+def _asked(question: str) -> tuple[str, str, str]:
+    """The letters of a question, and those before and after its only blank."""
+    stem = unicodedata.normalize("NFKC", question.partition("\nOptions:")[0])
+    parts = _BLANK.split(stem)
+    if len(parts) != 2:
+        return _letters(stem), "", ""
+    return _letters(stem), _letters(parts[0])[-_NEAR_BLANK:], _letters(parts[1])[:_NEAR_BLANK]
+
+
+def _is_asked_for(sentence: str, mention: Mention, sample: Sample) -> bool:
+    """Whether a sentence puts an option where the question has its blank, or says it is that."""
+    if sample.asks_for_wrong:
+        return False
+    asked, before, after = _asked(sample.text)
+    if len(before + after) >= _LEAST_ASKED:
+        is_before = _letters(sentence[: mention.start]).endswith(before)
+        if is_before and _letters(sentence[mention.end :]).startswith(after):
+            return True
+    predicate = _PREDICATE.match(sentence, mention.end)
+    said = _letters(predicate[1]) if predicate else ""
+    least = 2 * _LEAST_ASKED if said.isascii() else _LEAST_ASKED
+    return len(said) >= least and said in asked
 
 
 def _is_label_answer(sentence: str, mention: Mention, sample: Sample) -> bool:

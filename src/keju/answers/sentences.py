@@ -94,10 +94,10 @@ def _has_words(sentence: str) -> bool:
 
 # --- what concludes ----------------------------------------------------------------------------
 
-# `So `, `Thus, `, `i.e. `, `Based on`, `Considering all this`; `所以`, `因此`, `由此可见`; not `and so
-# are`.
+# `So `, `Thus, `, `i.e. `, `Based on`, `Considering all`; `所以`, `由此可见`; not `and so are`.
 CONCLUDES = re.compile(
-    r"\b(?:so(?! (?:is|are|was|were|do|does|did|has|have)\b)|therefore|thus|hence|consequently|accordingly|conclusion|conclude[sd]?|in short"
+    r"\b(?:so(?! (?:is|are|was|were|do|does|did|has|have)\b)|therefore|thus|hence|consequently"
+    r"|accordingly|conclusion|conclude[sd]?|in short"
     r"|in summary|i\.e\.|namely|finally"
     r"|final (?:answer|result|choice|verdict|conclusion)|overall(?=,)|ultimately"
     r"|as a result|by elimination"
@@ -115,6 +115,14 @@ _CONCLUDING = (
     "given", "after", "upon", "from", "looking", "among", "of th", "out of", "since", "then",
     "at the end", "in this case", "with th", "however", "but", "yet",
 )  # fmt: skip
+
+
+BEGINS_CONCLUSION = re.compile(
+    r"\s*(?:so|therefore|thus|hence|based on|considering|overall|in conclusion|finally)\b"
+    r"|\s*(?:因此|所以|综上|故|由此|总之)",
+    re.IGNORECASE,
+)
+"""A sentence that begins as a conclusion: ``So``, ``Therefore,``, ``Based on``; ``因此``."""
 
 
 def concludes(sentence: str) -> bool:

@@ -17,6 +17,7 @@ from keju.answers.numbers import NUMBER_WORDS, numbers_in, plain_numerals
 from keju.answers.segments import NO_ANSWER, Statement
 from keju.answers.sentences import (
     AROUND,
+    BEGINS_CONCLUSION,
     BRIEF,
     ENDED,
     SHORT,
@@ -90,12 +91,14 @@ def last_verdict(
     words = _Words(word, values, at, phrases, question, _asked(question))
     ended = ENDED.search(text) is not None
     sentences = last_sentences(text, 12)
+    is_concluded = bool(sentences) and BEGINS_CONCLUSION.match(sentences[0]) is not None
     for number, whole in enumerate(sentences):
         if len(whole) > 3 * SHORT or (number and not ended):
             break
         if UNDETERMINED.search(whole) and not concludes(whole.rpartition(",")[2]):
             return NO_ANSWER
-        if (number > 1 and not concludes(whole)) or _says_nothing(whole, question):
+        needs_conclusion = number > (0 if is_concluded else 1)
+        if (needs_conclusion and not concludes(whole)) or _says_nothing(whole, question):
             continue
         before = sentences[1:4] if number == 0 else ()
         statement = _of_sentence(whole, before, words, text, ended=ended)
@@ -193,6 +196,8 @@ def _verdict_of(
     after = sentence[last.end() :].strip(AROUND)
     is_end = not after or _GOES_ON.match(sentence, last.end())
     if not _LEADS.search(before) or _DENIES.search(clause) or _UNSETTLED.search(after):
+        return NO_ANSWER
+    if _BUT_NOT.search(sentence, last.end()):
         return NO_ANSWER
     is_conclusion = is_end or concludes(before)
     return Statement(values[last[1].lower()]) if is_conclusion else NO_ANSWER
