@@ -61,7 +61,7 @@ _NOT_LISTED = re.compile(
     r"\bnot (?:listed|among (?:the|these|any)|(?:in|one of) (?:the|these) (?:list|options|choices"
     r"|listed|given)|given as|an option)\b"
     r"|\bnone of (?:the|these)\b|\bno (?:option|choice)\b|\b(?:all|both) (?:of the |the )?options\b"
-    r"|\bd(?:o|oes|id)(?: not|n[’']t) (?:match|equal|appear|correspond)\b"
+    r"|\bd(?:o|oes|id)(?: not|n[’']t) (?:match|equal|appear|correspond|answer)\b"
     r"|选项[^。\n]{0,8}(?:没有|无)|没有[^。\n]{0,6}选项|都没有|都不(?:对|是|符合|正确)",
     re.IGNORECASE,
 )
@@ -394,6 +394,8 @@ def _says_other(parts: Sequence[Sentence], label: str, sample: Sample, *, choose
     for part in parts[-_FARTHEST:]:
         if part.item or len(part.text) > 3 * SHORT or (chooses and not concludes(part.text)):
             continue
+        if sample.asks_for_wrong and RIGHT.search(part.text) and not WRONG.search(part.text):
+            continue  # what is right is not what is asked for
         named = judge(spoken(part.text.strip()), sample)
         if {mention.label for mention in named.asserted} - {label}:
             return True

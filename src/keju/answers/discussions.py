@@ -143,8 +143,11 @@ def verdicts_of(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
             continue
         labels = [part.item] if part.item else []
         is_about = _ABOUT_ITEM.match(part.text) is not None
+        is_subject = False
         for clause, named in remarks(sentence, sample):
             labels = named or labels  # what is said after a comma is said of the same option
+            is_subject = sample.asks_for_wrong and (bool(named) or is_subject)
+            is_direct = bool(named) or (is_subject and _repeats_question(clause, sample))
             if not labels:
                 continue
             verdicts.named.update(labels)
@@ -152,9 +155,9 @@ def verdicts_of(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
             chosen = CHOSEN.search(clause)
             if chosen and not _UNDOES.search(clause, 0, chosen.start()):
                 verdicts.chosen.update(labels)
-            elif not named and not is_about:
+            elif not is_direct and not is_about:
                 continue
-            elif _is_wrong(clause, asked_for, is_direct=bool(named)) or (cell and not cell[1]):
+            elif _is_wrong(clause, asked_for, is_direct=is_direct) or (cell and not cell[1]):
                 verdicts.wrong.update(labels)
                 labels = []
             elif RIGHT.search(clause) or cell or _has_all(clause, asked_for):
@@ -200,6 +203,12 @@ def _has_all(clause: str, words: frozenset[str]) -> bool:
     if not words or not _IS_A.search(clause):
         return False
     return words <= set(LONG_WORD.findall(clause.lower()))
+
+
+def _repeats_question(clause: str, sample: Sample) -> bool:
+    """Whether all long words of a clause are words of the question: ``isn't found in tissue``."""
+    words = LONG_WORD.findall(clause.lower())
+    return bool(words) and all(map(sample.text.lower().__contains__, words))
 
 
 def remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str]]]:

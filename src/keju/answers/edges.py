@@ -193,6 +193,10 @@ def _begins_a_list(rest: str, value: str, kind: Kind, sample: Sample) -> bool:
 _NEXT_LABEL = re.compile(r"\s*[*(\[]{0,3}[A-Z][)\].:、项]")
 
 
+# ` — `, ` - `: before the reason of an answer.
+_DASH = re.compile(r"\s[-–—]\s|—")
+
+
 def leading_sentence(text: str, kind: Kind, sample: Sample) -> str | None:
     """The answer that is the whole first sentence, with its reasons after it: ``B、核糖体。``."""
     if not kind.listed:
@@ -208,6 +212,8 @@ def leading_sentence(text: str, kind: Kind, sample: Sample) -> str | None:
     if _NEXT_LABEL.match(text[rest : rest + BARE]) or len(first) > LONGEST_LINE:
         return None
     value = kind.leading(first, sample)
+    if value is None and "\n" not in text.strip() and (dash := _DASH.search(first)):
+        value = kind.whole(first[: dash.start()], sample)
     return None if value and correction_in(text[rest:]) else value
 
 

@@ -221,7 +221,7 @@ _AFTER_TEXT = re.compile(
 # Nothing but an article before it: a text that begins its clause.
 _BEGINS = re.compile(r"\W*(?:(?:the|an?)\s+\W*)?", re.IGNORECASE)
 _ENDS_CLAUSE = tuple(',，.。;；!(（*"”」》)')
-AROUND = " .。!！,，*_\"'”’」》)）]`$✅✔✓"
+AROUND = " .。!！,，*_\"'”’」》)）]`$✅✔✓哦呢啦呀啊喔吧~～"
 _DIGIT = re.compile(r"\d")
 # `(8·5/2)`, `, or roughly 2.8%`: says the same once more.
 _AGAIN = re.compile(

@@ -40,7 +40,7 @@ LONGEST_EXPRESSION = 16
 # Before a verdict word: `say `, `is **`, `: `, `→ `, `so `; `即为`.
 _LEADS = re.compile(
     r"(?:\A|[:：→>—–,，(（✅✔❌=]|['’]s\b|\bi\.e\.,?|\b(?:namely|get|got|gives?|yields?|say|is|be"
-    r"|are|so|therefore|thus|answer|with|indeed|hence|to|towards?|returns?|becomes?"
+    r"|are|so|therefore|thus|answer|with|indeed|hence|to|towards?|returns?|becomes?|probably|likely"
     r"|verdict)\b"
     r"|[是为即得答假真])[\s*_`\"'“:：（(]*\Z",
     re.IGNORECASE,
@@ -53,8 +53,10 @@ _DENIES = re.compile(
     r"|appears?|unlikely|hardly|less)\b|n[’']t\b|不|非|是否|或|如果",
     re.IGNORECASE,
 )
-# After a verdict: `if it`, `or`, `?`: it is not settled.
-_UNSETTLED = re.compile(r"\b(?:if|unless|or|otherwise)\b|[?？]|如果|否则", re.IGNORECASE)
+# After a verdict: `if it`, `or`, `as well`, `?`: it is not settled, or said of a part.
+_UNSETTLED = re.compile(
+    r"\b(?:if|unless|or|otherwise|as well|too)\b|[?？]|如果|否则", re.IGNORECASE
+)
 # `, which`, ` here.`, ` as the value`: after a verdict that is complete.
 _GOES_ON = re.compile(
     r"[*_`\"'”’)]*(?:[,，.。—:：;]|\s(?:here|as|because|since|for|overall|in (?:this|the) \w+"
@@ -217,9 +219,13 @@ def _is_word(sentence: str, match: re.Match[str]) -> bool:
 
 # --- verdicts in other words -------------------------------------------------------------------
 
-# `did not directly `, `wasn't the `, `unlikely to be `: what comes right before a phrase denies it.
+# `did not directly `, `wasn't the `, `unlikely to be `: what comes right before a phrase denies it;
+# `would not say that it `, with whatever the clause is about.
 _NEGATION = re.compile(
-    r"(?:\b(?:not|never|cannot|without|nor|neither|hardly|unlikely|no|less|false that)|n[’']t)"
+    r"\b(?:would|do|does|did)(?: not|n[’']t) (?:\w+ly )?(?:say|think|believe|consider|conclude"
+    r"|judge|agree|argue|claim|feel|hold|see)\b(?:(?!\b(?:not|never|no)\b|n[’']t)[^,;:.])*\Z"
+    r"|(?:\b(?:not|never|cannot|without|nor|neither|nothing|hardly|unlikely|no|less|false that)"
+    r"|n[’']t)"
     r"[\s\"*_]+(?:(?:\w+ly|the|an?|be|been|being|have|has|had|to|at all|direct|sole|main|primary"
     r"|actual|real|really|quite|very|also|in|fact|considered|seen|said|that|more|something|about"
     r"|true|is|was|it|he|she|they|as|consider|sufficient|necessary|act|with|any|deductively"
