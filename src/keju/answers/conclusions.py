@@ -261,6 +261,8 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
             if not part.item:
                 silent.append(sentence)
             continue
+        if _is_unknown(sentence, sample):
+            return None, ""
         if label := chosen_in(sentence, sample):
             return _unless_open(label, part, silent)
         look = _look_at(part, place, sentence, sample)
@@ -285,6 +287,16 @@ def _unless_open(label: str, part: Sentence, silent: Sequence[str]) -> tuple[str
 def _is_left_open(sentence: str) -> bool:
     """Whether a sentence without an option says that none is right, or that nothing is known."""
     return bool(_NOT_LISTED.search(sentence) or UNDETERMINED.search(sentence))
+
+
+def _is_unknown(sentence: str, sample: Sample) -> bool:
+    """Whether a clause says that nothing can be concluded and then names options."""
+    undetermined = UNDETERMINED.search(sentence)
+    first = mentions(sentence, sample)[0]
+    if undetermined is None or undetermined.end() > first.start or undetermined[0] in sample.text:
+        return False
+    between = sentence[undetermined.end() : first.start].partition("(")[0]
+    return "," not in between and not concludes(between)
 
 
 def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _Look:

@@ -21,7 +21,8 @@ from keju.types import Sample
 # The option is called the answer, whatever it says itself: `不准确,符合题意,当选`.
 CHOSEN = re.compile(
     r"(?<![不非])(?:当选|符合题[意目干]|为答案|是答案|正确答案|的答案|正确选项|应选)"
-    r"|\b(?:is|as) (?:my|the|our) (?:\w+ )?(?:answer|choice|pick|exception|odd one)\b",
+    r"|\b(?:is|as) (?:therefore |thus |hence )?(?:my|the|our) (?:\w+ )?(?:answer|choice|pick"
+    r"|exception|odd one)\b|\bthe (?:exception|odd one out) is\b",
     re.IGNORECASE,
 )
 # `not`, `doubt`; `不`: before what calls an option the answer.
@@ -144,18 +145,20 @@ def verdicts_of(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
         labels = [part.item] if part.item else []
         is_about = _ABOUT_ITEM.match(part.text) is not None
         is_subject = False
+        subject = labels
         for clause, named in remarks(sentence, sample):
             labels = named or labels  # what is said after a comma is said of the same option
+            subject = named or subject
             is_subject = sample.asks_for_wrong and (bool(named) or is_subject)
             is_direct = bool(named) or (is_subject and _repeats_question(clause, sample))
-            if not labels:
+            if not subject:
                 continue
             verdicts.named.update(labels)
             cell = _CELL.search(clause)
             chosen = CHOSEN.search(clause)
             if chosen and not _UNDOES.search(clause, 0, chosen.start()):
-                verdicts.chosen.update(labels)
-            elif not is_direct and not is_about:
+                verdicts.chosen.update(subject)
+            elif not labels or not (is_direct or is_about):
                 continue
             elif _is_wrong(clause, asked_for, is_direct=is_direct) or (cell and not cell[1]):
                 verdicts.wrong.update(labels)

@@ -109,6 +109,8 @@ def _mentions(sentence: str, choices: tuple[str, ...]) -> tuple[Mention, ...]:
             return (Mention(other[0], there.start(1), there.end(1), True),)
     if not named:
         other = framed_option(sentence, choices) or counted_option(sentence, choices)
+        if other and _NOT.search(sentence, other[1], other[2]):
+            return ()
         return (Mention(*other, True),) if other else ()
     return tuple(_merged(named, sentence)) if len(named) > 1 else tuple(named)
 
@@ -157,6 +159,8 @@ def _merged(named: Sequence[Mention], sentence: str) -> list[Mention]:
     return merged
 
 
+# `not`, inside what would be an option in other words: `Amy is second (so not first)`.
+_NOT = re.compile(r"\b(?:not|never|cannot)\b|n[’']t\b", re.IGNORECASE)
 # `There are 3 penguins`, `there is only one`: the number of things, whatever other numbers follow.
 _THERE_ARE = re.compile(
     r"\bthere (?:is|are|was|were)(?: only| exactly| a total of| still)? "

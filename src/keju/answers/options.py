@@ -122,6 +122,8 @@ _QUANTITY = re.compile(
 
 # `\sqrt{2}`: a root; the blank of `2 √2`; the hyphen of `light-years`, not that of `x-1`.
 _ROOT = re.compile(r"\\sqrt ?\{([^{}]*)\}")
+# `\Rightarrow`, `\implies`: what follows in a formula.
+_ARROW = re.compile(r"\\(?:Longrightarrow|Rightarrow|implies|therefore)\b")
 # `\text{kg}`: words inside a formula.
 _TEXT_COMMAND = re.compile(r"\\(?:text(?:bf|it|rm)?|math(?:rm|bf|it))\s?\{([^{}]*)\}")
 _BEFORE_ROOT = re.compile(r"(?<=\d)\s+(?=√)")
@@ -140,6 +142,7 @@ def spoken(text: str) -> str:
         plain = plain_numerals(text).replace("×", "x").replace("\u2013", "-")
     if "\\" in plain:
         plain = _TEXT_COMMAND.sub(r"\1", plain)
+        plain = _ARROW.sub("⇒", plain)
         plain = _ROOT.sub(r"√\1", plain)
         plain = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", plain)
         plain = _COMMAND.sub("", plain.replace("\\times", "x").replace("\\cdot", "*"))

@@ -189,7 +189,7 @@ def is_unsure(clause: str, sample: Sample) -> bool:
     return False
 
 
-HEDGES = re.compile(r"\b(?:maybe|perhaps|might|may|could)\b|可能", re.IGNORECASE)
+HEDGES = re.compile(r"\b(?:maybe|perhaps|might|may|could)\b|可能|似乎|好像|貌似", re.IGNORECASE)
 """What makes an answer a possible one: it counts where there is no other."""
 # `can't definitively say`, `cannot be determined`, `not enough information`; `无法判断`.
 UNDETERMINED = re.compile(

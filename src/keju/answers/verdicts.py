@@ -46,7 +46,7 @@ _LEADS = re.compile(
     re.IGNORECASE,
 )
 # `"not ( True ) or False"`, "`True and False`": an expression of several words in quotes.
-_QUOTED = re.compile(r"\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^”\n]*”")
+_QUOTED = re.compile(r"(?<!\w)\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^”\n]*”")
 # `not`, `cannot be called`, `whether it`: what comes before a verdict takes it back.
 _DENIES = re.compile(
     r"\b(?:not|cannot|never|whether|if|or|neither|nor|why|either|others?|some|seems?"
@@ -187,7 +187,12 @@ def _without_expressions(sentence: str, question: str) -> str:
 def _verdict_of(
     sentence: str, named: Sequence[re.Match[str]], values: Mapping[str, str]
 ) -> Statement:
-    """The verdict that a sentence ends with, or concludes, of those that it names."""
+    """The verdict that a sentence ends with, or concludes, of those that it names.
+
+    One that is only set against another does not count: ``Yes, not No``.
+    """
+    if len(named) > 1 and _SET_AGAINST.fullmatch(sentence, named[-2].end(), named[-1].start()):
+        named = named[:-1]
     last = named[-1]
     given = {values[match[1].lower()] for match in named}
     between = sentence[named[-2].end() : last.start()] if len(named) > 1 else ""
@@ -205,6 +210,8 @@ def _verdict_of(
     return Statement(values[last[1].lower()]) if is_conclusion else NO_ANSWER
 
 
+# `", not "`, ` rather than `: between a verdict and another one that it is set against.
+_SET_AGAINST = re.compile(r"[\W_]*\b(?:and not|not|rather than|instead of)\b[\W_]*", re.IGNORECASE)
 # `, because`, ` since`: what follows is a reason, not a verdict.
 _REASON = re.compile(r",? (?:because(?! of)|since)\b|, as\b|因为|由于", re.IGNORECASE)
 # ` → `, ` = `, ` evaluates to `: between an expression and its value.
@@ -229,7 +236,7 @@ _NEGATION = re.compile(
     r"[\s\"*_]+(?:(?:\w+ly|the|an?|be|been|being|have|has|had|to|at all|direct|sole|main|primary"
     r"|actual|real|really|quite|very|also|in|fact|considered|seen|said|that|more|something|about"
     r"|true|is|was|it|he|she|they|as|consider|sufficient|necessary|act|with|any|deductively"
-    r"|logically|say|think|call|believe|this|sentence|statement|likely)[\s\"*_,]+){0,6}[\"*_]*\Z",
+    r"|logically|say|think|call|believe|this|sentence|statement|likely|called|regarded|deemed|described|judged|as)[\s\"*_,]+){0,6}[\"*_]*\Z",
     re.IGNORECASE,
 )
 # ` is False`: after a phrase that is called false, `Amy tells the truth is False`.
@@ -376,6 +383,10 @@ def last_count(text: str) -> str | None:
 _NOT_NUMBER = re.compile(r",? (?:not|rather than|instead of) (?=-?\d)", re.IGNORECASE)
 
 
+_MOST_TIMES = 2
+"""Times that a conclusion says its number; a list of things says more."""
+
+
 def _number_after(rest: str) -> str | None:
     """The one number of what follows a cue; empty where it is not clear, None without any."""
     contrast = _NOT_NUMBER.search(rest)
@@ -387,7 +398,12 @@ def _number_after(rest: str) -> str | None:
     given = numbers or words
     if not given and not all_numbers:
         return None
-    if len(set(given)) != 1 or len(all_numbers) > len(numbers) or _DENIES.search(rest):
+    if (
+        len(set(given)) != 1
+        or len(given) > _MOST_TIMES
+        or len(all_numbers) > len(numbers)
+        or _DENIES.search(rest)
+    ):
         return ""
     return given[0]
 
