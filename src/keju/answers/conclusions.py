@@ -247,7 +247,7 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
     A sentence that names no option can only leave the answer open, which is looked at when another
     sentence names one.
     """
-    later: set[str] = set()
+    passed: list[tuple[Sentence, int, str]] = []
     silent: list[str] = []
     for place, part in enumerate(reversed(parts[-_FARTHEST:])):
         sentence = spoken(part.text.strip())
@@ -265,10 +265,14 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
             return None, ""
         if label := chosen_in(sentence, sample):
             return _unless_open(label, part, silent)
+        if not _may_count(part, place, sentence, sample, form, alone=len(parts) == 1):
+            passed += [] if part.item else [(part, place, sentence)]
+            continue
         look = _look_at(part, place, sentence, sample)
         if not _counts(look, form, alone=len(parts) == 1):
-            later |= set() if part.item else look.labels
+            passed += [] if part.item else [(part, place, sentence)]
             continue
+        later = {label for each in passed for label in _look_at(*each, sample).labels}
         if look.named.is_open or len(look.labels) > 1 or later - look.labels:
             return None, ""
         label = _one_label(look, parts, form, sample)
@@ -309,6 +313,25 @@ def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _Look
         named = Named(is_open=True)  # it answers the question with something that is no option
     labels = _concluded_labels(sentence, named, is_conclusion or "=" in sentence)
     return _Look(part, place, sentence, named, labels, is_conclusion, chooses)
+
+
+def _may_count(
+    part: Sentence, place: int, sentence: str, sample: Sample, form: _Form, *, alone: bool
+) -> bool:
+    """Whether `_counts` may hold for a sentence; cheaper, since options are not judged."""
+    if alone or not part.item:
+        if place == 0 and not form.has_stub:
+            return True
+        if place == 1 and form.brief:
+            return True
+    return _chooses(sentence, sample)
+
+
+def _chooses(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence chooses or concludes."""
+    return (
+        concludes(sentence) or _CHOOSES.search(sentence) is not None or _answers(sentence, sample)
+    )
 
 
 def _counts(look: _Look, form: _Form, *, alone: bool) -> bool:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from keju.answers.segments import AMBIGUOUS, Statement
@@ -148,8 +149,9 @@ def standing_of(text: str, start: int) -> Standing:
     return "alternative" if _ALTERNATIVE.search(clause) else "stated"
 
 
+@lru_cache(maxsize=64)
 def _denies(clause: str) -> bool:
-    """Whether what stands before a marker takes back what it announces."""
+    """Whether what stands before a marker takes back what it announces; loops ask it again."""
     if clause.isascii() and not any(map(clause.lower().__contains__, _DENYING)):
         return False
     return _DENIAL.search(clause) is not None
@@ -157,6 +159,8 @@ def _denies(clause: str) -> bool:
 
 # `answer is`, `Answer would be`; `答案是`: what a sentence may take back.
 _MARKER = re.compile(r"\b[Aa]nswer (?:is|was|would be|could be|might be|must be)\b|答案应?[是为]")
+_MARKER_STEMS = ("nswer ", "案")
+"""What follows the first letter of every match of it; quicker to find than a pattern."""
 # What ends the part of a sentence that a denial reaches: `, so`, `。`; not the comma of `1,000`.
 _PART_END = re.compile(r"[,;](?=\s)|[.!?](?=[\s*_\"'”’)]|\Z)|[，；。！？\n]|,(?=[\u4e00-\u9fff])")
 
@@ -170,8 +174,7 @@ def without_denied(text: str) -> str:
         return text
     kept: list[str] = []
     place = 0
-    for marker in _MARKER.finditer(text):
-        at = marker.start()
+    for at in _markers(text):
         if at < place or standing_of(text, at) != "denied":
             continue
         nearest = max(place, at - REACH)
@@ -180,6 +183,18 @@ def without_denied(text: str) -> str:
         kept.append(text[place : begin or nearest])
         place = part.start() if part else len(text)
     return "".join([*kept, text[place:]]) if kept else text
+
+
+def _markers(text: str) -> list[int]:
+    """Where the matches of `_MARKER` begin, in order."""
+    starts = []
+    for stem in _MARKER_STEMS:
+        at = text.find(stem)
+        while at >= 0:
+            if at and _MARKER.match(text, at - 1):
+                starts.append(at - 1)
+            at = text.find(stem, at + 1)
+    return sorted(starts)
 
 
 # --- between two answers and after them -------------------------------------------------------

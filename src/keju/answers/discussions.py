@@ -139,7 +139,7 @@ def verdicts_of(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
     verdicts = Verdicts(set(), set(), set(), set())
     asked_for = _asked_for(sample)
     for part in dict.fromkeys(parts):  # a loop says the same again
-        sentence = spoken(part.text)
+        sentence = spoken(part.text.strip())
         if supposes(sentence, sample) or sentence.rstrip().endswith(("?", "？")):
             continue
         labels = [part.item] if part.item else []

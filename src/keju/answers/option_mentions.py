@@ -99,7 +99,7 @@ def mentions(sentence: str, sample: Sample) -> tuple[Mention, ...]:
     return _mentions(sentence, sample.choices)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def _mentions(sentence: str, choices: tuple[str, ...]) -> tuple[Mention, ...]:
     """The same; several rules ask for the mentions of one sentence."""
     named = _with_labels(_by_texts(sentence, choices), sentence, LABELS[: len(choices)])
