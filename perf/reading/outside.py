@@ -25,8 +25,8 @@ from perf.reading.replies import OTHERS, RECORDINGS, exam_of, recorded, samples_
 from perf.reading.values import AMBIGUOUS, kind_of, value_of
 
 READERS = ROOT / "tests" / "readers"
-WRITTEN_HERE = ("polarity.jsonl", "styles.jsonl")
-"""Written for the reader: questions that ask for the wrong statement, and other styles."""
+WRITTEN_HERE = ("polarity.jsonl", "styles.jsonl", "newer_models.jsonl")
+"""Written for the reader: questions for the wrong statement, other styles, newer models."""
 ERRORS = ("misread", "missed", "invented")
 WORD_LIST = "WL"
 """The label of a reply that states a list of words, whichever."""

@@ -48,6 +48,19 @@ def test_other_styles_are_never_misread(data: Path) -> None:
     assert missed <= 0.15
 
 
+def test_the_replies_of_newer_models_imitate_many_and_have_one_key_each() -> None:
+    rows = rows_of(READERS / "newer_models.jsonl")
+    assert len({row["key"] for row in rows}) == len(rows) == 299
+    assert len({row["style"] for row in rows}) >= 15
+    assert {row["benchmark"] for row in rows} == {"bbh", "mmlu_pro", "ceval", "bixbench"}
+
+
+def test_replies_as_newer_models_write_them_are_never_misread(data: Path) -> None:
+    misread, missed, invented = shares(tally_written(READERS / "newer_models.jsonl", data))
+    assert (misread, invented) == (0, 0)
+    assert missed <= 0.08
+
+
 def test_replies_that_were_labelled_first_are_read_within_the_limits(data: Path) -> None:
     tallies = tally_blind(data)
     if set(tallies) != set(LIMITS):

@@ -61,7 +61,7 @@ _NOT_LISTED = re.compile(
     r"\bnot (?:listed|among (?:the|these|any)|(?:in|one of) (?:the|these) (?:list|options|choices"
     r"|listed|given)|given as|an option)\b"
     r"|\bnone of (?:the|these)\b|\bno (?:option|choice)\b|\b(?:all|both) (?:of the |the )?options\b"
-    r"|\bd(?:o|oes|id)(?: not|n[’']t) (?:match|equal|appear|correspond)\b"
+    r"|\bd(?:o|oes|id)(?: not|n[’']t) (?:match|equal|appear|correspond|answer)\b"
     r"|选项[^。\n]{0,8}(?:没有|无)|没有[^。\n]{0,6}选项|都没有|都不(?:对|是|符合|正确)",
     re.IGNORECASE,
 )
@@ -70,16 +70,18 @@ _ASIDE = re.compile(r"\([A-Z][^()]{15,}[.!]\)")
 _PLACES = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
 )  # fmt: skip
-# `the second option`, `第三个选项`.
+# `the second option`, `go with the first one`, `第三个选项`; `是第二项。`, not a term of a series.
 _ORDINAL = re.compile(
     rf"\b[Tt]he ({'|'.join(_PLACES)}|last) (?:listed )?(?:option|choice|alternative)\b"
+    rf"|(?:(?<=with )|(?<=choose )|(?<=pick )|(?<=select ))the ({'|'.join(_PLACES)}|last) one\b"
     r"|第([一二三四五六七八九十])个?选项|最后一个选项"
+    r"|(?<=[是选])(?:第([一二三四五六七八九十])|最后一)项(?=[。,，;；]|\Z)"
 )
 # What chooses, wherever it stands near the end: `I would recommend`, `I'd go with`, `the closest`,
 # `the only possible`; `应选`, `最符合`.
 _CHOOSES = re.compile(
     r"\b(?:I|we|I['’]d|I['’]ll)(?: would| will| must| should| can| have to| had to)?"
-    r"(?: therefore| probably| likely)? (?:choose|pick|select|recommend|suggest|say|answer|go"
+    r"(?: therefore| probably| likely)? (?:choose|pick|select|take|recommend|suggest|say|answer|go"
     r"|lean|settle|guess|conclude)\b|\b(?:going|go|went|stick) with\b"
     r"|\b(?:best|closest|nearest|only|likeliest|right|correct|odd one|most \w+|final)\b"
     r"|\bleaves\b|\bleft with\b|\bmust be\b|\bmatch(?:es)?\b|\bcorrespond\w*\b|[→⇒∴]|=>|->"
@@ -153,7 +155,7 @@ def _plain_tail(tail: str, sample: Sample) -> str:
     tail = _ASIDE.sub("", _after_correction(tail, sample))
     if has_chinese(tail):
         tail = tail.replace("; ", ",")  # as it was before `normal_chinese` set remarks apart
-    if any(map(tail.__contains__, ("option", "choice", "alternative", "选项"))):
+    if any(map(tail.__contains__, ("option", "choice", "alternative", " one", "项"))):
         tail = _ORDINAL.sub(lambda match: _named_by_place(match, sample), tail)
     return tail
 
@@ -245,7 +247,7 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
     A sentence that names no option can only leave the answer open, which is looked at when another
     sentence names one.
     """
-    later: set[str] = set()
+    passed: list[tuple[Sentence, int, str]] = []
     silent: list[str] = []
     for place, part in enumerate(reversed(parts[-_FARTHEST:])):
         sentence = spoken(part.text.strip())
@@ -259,12 +261,18 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
             if not part.item:
                 silent.append(sentence)
             continue
+        if _is_unknown(sentence, sample):
+            return None, ""
         if label := chosen_in(sentence, sample):
             return _unless_open(label, part, silent)
+        if not _may_count(part, place, sentence, sample, form, alone=len(parts) == 1):
+            passed += [] if part.item else [(part, place, sentence)]
+            continue
         look = _look_at(part, place, sentence, sample)
         if not _counts(look, form, alone=len(parts) == 1):
-            later |= set() if part.item else look.labels
+            passed += [] if part.item else [(part, place, sentence)]
             continue
+        later = {label for each in passed for label in _look_at(*each, sample).labels}
         if look.named.is_open or len(look.labels) > 1 or later - look.labels:
             return None, ""
         label = _one_label(look, parts, form, sample)
@@ -285,6 +293,16 @@ def _is_left_open(sentence: str) -> bool:
     return bool(_NOT_LISTED.search(sentence) or UNDETERMINED.search(sentence))
 
 
+def _is_unknown(sentence: str, sample: Sample) -> bool:
+    """Whether a clause says that nothing can be concluded and then names options."""
+    undetermined = UNDETERMINED.search(sentence)
+    first = mentions(sentence, sample)[0]
+    if undetermined is None or undetermined.end() > first.start or undetermined[0] in sample.text:
+        return False
+    between = sentence[undetermined.end() : first.start].partition("(")[0]
+    return "," not in between and not concludes(between)
+
+
 def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _Look:
     """What a sentence that names an option says."""
     answers = _answers(sentence, sample)
@@ -295,6 +313,25 @@ def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _Look
         named = Named(is_open=True)  # it answers the question with something that is no option
     labels = _concluded_labels(sentence, named, is_conclusion or "=" in sentence)
     return _Look(part, place, sentence, named, labels, is_conclusion, chooses)
+
+
+def _may_count(
+    part: Sentence, place: int, sentence: str, sample: Sample, form: _Form, *, alone: bool
+) -> bool:
+    """Whether `_counts` may hold for a sentence; cheaper, since options are not judged."""
+    if alone or not part.item:
+        if place == 0 and not form.has_stub:
+            return True
+        if place == 1 and form.brief:
+            return True
+    return _chooses(sentence, sample)
+
+
+def _chooses(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence chooses or concludes."""
+    return (
+        concludes(sentence) or _CHOOSES.search(sentence) is not None or _answers(sentence, sample)
+    )
 
 
 def _counts(look: _Look, form: _Form, *, alone: bool) -> bool:
@@ -392,6 +429,8 @@ def _says_other(parts: Sequence[Sentence], label: str, sample: Sample, *, choose
     for part in parts[-_FARTHEST:]:
         if part.item or len(part.text) > 3 * SHORT or (chooses and not concludes(part.text)):
             continue
+        if sample.asks_for_wrong and RIGHT.search(part.text) and not WRONG.search(part.text):
+            continue  # what is right is not what is asked for
         named = judge(spoken(part.text.strip()), sample)
         if {mention.label for mention in named.asserted} - {label}:
             return True
@@ -429,8 +468,12 @@ def _calls_true(sentence: str, last: Mention, sample: Sample) -> bool | None:
 
 def _named_by_place(match: re.Match[str], sample: Sample) -> str:
     """An option's label in place of its number: ``option B`` for ``the second option``."""
-    if match[2]:
-        place = "一二三四五六七八九十".index(match[2])
+    if match[3] or match[4]:
+        place = "一二三四五六七八九十".index(match[3] or match[4])
     else:
-        place = _PLACES.index(match[1]) if match[1] in _PLACES else len(sample.labels) - 1
-    return f"option {sample.labels[place]}" if place < len(sample.labels) else match[0]
+        number = match[1] or match[2]
+        place = _PLACES.index(number) if number in _PLACES else len(sample.labels) - 1
+    if place >= len(sample.labels):
+        return match[0]
+    noun = "option " if match[0].isascii() else "选项"
+    return f"{noun}{sample.labels[place]}"

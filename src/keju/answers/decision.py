@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from keju.answers.segments import AMBIGUOUS, Statement
-from keju.answers.sentences import has_chinese
+from keju.answers.sentences import UNLESS_FORCED, has_chinese
 
 # --- before a marker ---------------------------------------------------------------------------
 
@@ -113,7 +114,7 @@ _ALTERNATIVE = re.compile(
 
 
 SUPPOSES = re.compile(
-    r"\b(?:if(?! (?:I|we) (?:had|have|must)| forced| pressed)|unless|suppos(?:e|ing)|assuming"
+    rf"\b(?:if{UNLESS_FORCED}|unless|suppos(?:e|ing)|assuming"
     r"|were (?:it|the))\b|如果|假如|倘若|假若|要是|假设|万一|否则"
     rf"|(?<![一-龥])若(?!干)|{OTHERS}",
     re.IGNORECASE,
@@ -148,8 +149,9 @@ def standing_of(text: str, start: int) -> Standing:
     return "alternative" if _ALTERNATIVE.search(clause) else "stated"
 
 
+@lru_cache(maxsize=64)
 def _denies(clause: str) -> bool:
-    """Whether what stands before a marker takes back what it announces."""
+    """Whether what stands before a marker takes back what it announces; loops ask it again."""
     if clause.isascii() and not any(map(clause.lower().__contains__, _DENYING)):
         return False
     return _DENIAL.search(clause) is not None
@@ -157,6 +159,8 @@ def _denies(clause: str) -> bool:
 
 # `answer is`, `Answer would be`; `答案是`: what a sentence may take back.
 _MARKER = re.compile(r"\b[Aa]nswer (?:is|was|would be|could be|might be|must be)\b|答案应?[是为]")
+_MARKER_STEMS = ("nswer ", "案")
+"""What follows the first letter of every match of it; quicker to find than a pattern."""
 # What ends the part of a sentence that a denial reaches: `, so`, `。`; not the comma of `1,000`.
 _PART_END = re.compile(r"[,;](?=\s)|[.!?](?=[\s*_\"'”’)]|\Z)|[，；。！？\n]|,(?=[\u4e00-\u9fff])")
 
@@ -170,8 +174,7 @@ def without_denied(text: str) -> str:
         return text
     kept: list[str] = []
     place = 0
-    for marker in _MARKER.finditer(text):
-        at = marker.start()
+    for at in _markers(text):
         if at < place or standing_of(text, at) != "denied":
             continue
         nearest = max(place, at - REACH)
@@ -180,6 +183,18 @@ def without_denied(text: str) -> str:
         kept.append(text[place : begin or nearest])
         place = part.start() if part else len(text)
     return "".join([*kept, text[place:]]) if kept else text
+
+
+def _markers(text: str) -> list[int]:
+    """Where the matches of `_MARKER` begin, in order."""
+    starts = []
+    for stem in _MARKER_STEMS:
+        at = text.find(stem)
+        while at >= 0:
+            if at and _MARKER.match(text, at - 1):
+                starts.append(at - 1)
+            at = text.find(stem, at + 1)
+    return sorted(starts)
 
 
 # --- between two answers and after them -------------------------------------------------------
@@ -330,7 +345,7 @@ CORRECTION = re.compile(
     r"|\bhold on\b|\btake that back\b|\bI['’]d rather\b"
     r"|(?:\A|[.!?…\n*_>]\s{0,3})(?:but |oh,? |well,? )?(?:actually\b|no\b\s?(?:[,.:;!—–]|-(?!\w)))"
     r"|其实|哦不|回头检查|弄混|反思|复核|复查|核对一|判断有误|想错"
-    r"|等等|等一下|不对[,，。!！]|更正|修正|纠正|重新|再(?:想|看|检查|分析|确认)|推翻|我(?:刚才"
+    r"|等等|等一下|(?<![A-Z项法述都也])不对[,，。!！]|更正|修正|纠正|重新|再(?:想|看|检查|分析|确认)|推翻|我(?:刚才"
     r"|之前)?(?:算|看|弄|搞|写)?错"
     r"|抱歉|对不起|改(?:为|选|成)|(?:上述|上面|刚才|之前)[^。\n]{0,10}(?:错|误)|仔细(?:一?想|看|分析)",
     re.IGNORECASE,

@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 from keju.answers.option_mentions import RIGHT, WORD, WRONG, mentions, supposes, text_end
 from keju.answers.options import option_texts, plain_text, spoken
-from keju.answers.sentences import clauses, is_ended
+from keju.answers.sentences import BEGINS_CONCLUSION, clauses, is_ended
 from keju.types import Sample
 
 # The option is called the answer, whatever it says itself: `不准确,符合题意,当选`.
 CHOSEN = re.compile(
-    r"(?<![不非])(?:当选|符合题意|为答案|是答案|正确答案|的答案|正确选项|应选)"
-    r"|\b(?:is|as) (?:my|the|our) (?:\w+ )?(?:answer|choice|pick|exception|odd one)\b",
+    r"(?<![不非])(?:当选|符合题[意目干]|为答案|是答案|正确答案|的答案|正确选项|应选)"
+    r"|\b(?:is|as) (?:therefore |thus |hence )?(?:my|the|our) (?:\w+ )?(?:answer|choice|pick"
+    r"|exception|odd one)\b|\bthe (?:exception|odd one out) is\b",
     re.IGNORECASE,
 )
 # `not`, `doubt`; `不`: before what calls an option the answer.
@@ -91,7 +92,7 @@ def sentences_of(text: str, sample: Sample) -> list[Sentence]:
             heading = _ITEM_INSIDE.match(each)
             if heading and (label := heading[1] or heading[2]) in sample.labels:
                 item = label
-            if item and _BEGINS_CONCLUSION.match(each) and not _THIS_ITEM.search(each):
+            if item and BEGINS_CONCLUSION.match(each) and not _THIS_ITEM.search(each):
                 item = ""
             if WORD.search(each):
                 parts.append(Sentence(each, item))
@@ -104,12 +105,6 @@ _THIS_ITEM = re.compile(r"\b(?:this|it)\b(?! (?:means|analysis))|该|此项|本�
 _LIST_NUMBER = re.compile(r"\s*\(?\d{1,2}[.)]\s+")
 # `**` around more than a label.
 _BOLD = re.compile(r"\*\*(?=[^\s*(]{2})|(?<=[^\s*)]{2})\*\*")
-# `So`, `Therefore,`, `Based on`; `因此`: a sentence that ends the discussion of an option.
-_BEGINS_CONCLUSION = re.compile(
-    r"\s*(?:so|therefore|thus|hence|based on|considering|overall|in conclusion|finally)\b"
-    r"|\s*(?:因此|所以|综上|故|由此|总之)",
-    re.IGNORECASE,
-)
 
 
 class Verdicts(NamedTuple):
@@ -144,23 +139,28 @@ def verdicts_of(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
     verdicts = Verdicts(set(), set(), set(), set())
     asked_for = _asked_for(sample)
     for part in dict.fromkeys(parts):  # a loop says the same again
-        sentence = spoken(part.text)
+        sentence = spoken(part.text.strip())
         if supposes(sentence, sample) or sentence.rstrip().endswith(("?", "？")):
             continue
         labels = [part.item] if part.item else []
         is_about = _ABOUT_ITEM.match(part.text) is not None
+        is_subject = False
+        subject = labels
         for clause, named in remarks(sentence, sample):
             labels = named or labels  # what is said after a comma is said of the same option
-            if not labels:
+            subject = named or subject
+            is_subject = sample.asks_for_wrong and (bool(named) or is_subject)
+            is_direct = bool(named) or (is_subject and _repeats_question(clause, sample))
+            if not subject:
                 continue
             verdicts.named.update(labels)
             cell = _CELL.search(clause)
             chosen = CHOSEN.search(clause)
             if chosen and not _UNDOES.search(clause, 0, chosen.start()):
-                verdicts.chosen.update(labels)
-            elif not named and not is_about:
+                verdicts.chosen.update(subject)
+            elif not labels or not (is_direct or is_about):
                 continue
-            elif _is_wrong(clause, asked_for, is_direct=bool(named)) or (cell and not cell[1]):
+            elif _is_wrong(clause, asked_for, is_direct=is_direct) or (cell and not cell[1]):
                 verdicts.wrong.update(labels)
                 labels = []
             elif RIGHT.search(clause) or cell or _has_all(clause, asked_for):
@@ -206,6 +206,12 @@ def _has_all(clause: str, words: frozenset[str]) -> bool:
     if not words or not _IS_A.search(clause):
         return False
     return words <= set(LONG_WORD.findall(clause.lower()))
+
+
+def _repeats_question(clause: str, sample: Sample) -> bool:
+    """Whether all long words of a clause are words of the question: ``isn't found in tissue``."""
+    words = LONG_WORD.findall(clause.lower())
+    return bool(words) and all(map(sample.text.lower().__contains__, words))
 
 
 def remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str]]]:

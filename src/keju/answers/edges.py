@@ -60,6 +60,21 @@ def without_torn_letter(text: str) -> str:
     return before if is_loop else text
 
 
+# `🎉`, `😊`: pictures, which say nothing; ticks and crosses say something.
+_PICTURES = "\ufe0f\u200d\u2728\u2764\u2b50" + "".join(
+    map(chr, (*range(0x2600, 0x2611), *range(0x2612, 0x2700), *range(0x1F000, 0x1FB00)))
+)
+_PICTURE = frozenset(_PICTURES)
+
+
+def without_pictures(text: str, sample: Sample) -> str:
+    """A reply without the pictures with which it ends, where no option ends with one."""
+    bare = text.rstrip()
+    if bare[-1:] not in _PICTURE or any(bare[-1] in choice for choice in sample.choices):
+        return text
+    return bare.rstrip(_PICTURES + " ") or text
+
+
 # `\nB. `: a label of a list, behind which half a character was left.
 _BARE_LABEL = re.compile(r"\n[ \t]*+[(\[]?[A-Z][)\].:、]{0,2}[ \t]*+\Z")
 
@@ -178,6 +193,10 @@ def _begins_a_list(rest: str, value: str, kind: Kind, sample: Sample) -> bool:
 _NEXT_LABEL = re.compile(r"\s*[*(\[]{0,3}[A-Z][)\].:、项]")
 
 
+# ` — `, ` - `: before the reason of an answer.
+_DASH = re.compile(r"\s[-–—]\s|—")
+
+
 def leading_sentence(text: str, kind: Kind, sample: Sample) -> str | None:
     """The answer that is the whole first sentence, with its reasons after it: ``B、核糖体。``."""
     if not kind.listed:
@@ -193,6 +212,8 @@ def leading_sentence(text: str, kind: Kind, sample: Sample) -> str | None:
     if _NEXT_LABEL.match(text[rest : rest + BARE]) or len(first) > LONGEST_LINE:
         return None
     value = kind.leading(first, sample)
+    if value is None and "\n" not in text.strip() and (dash := _DASH.search(first)):
+        value = kind.whole(first[: dash.start()], sample)
     return None if value and correction_in(text[rest:]) else value
 
 
@@ -343,6 +364,14 @@ def _is_whole(text: str, kind: Kind) -> bool:
     return kind.many and (len(text) <= LONGEST_LINE or ended)
 
 
+def _begins_list_again(before: str, line: str, block: str) -> bool:
+    """Whether a last line and the line above it stood together before, with another label below."""
+    turn = f"{line}\n{block}\n"
+    at = before.find(turn)
+    first, second = LABELLED.match(block), LABELLED.match(before, at + len(turn))
+    return at >= 0 and first is not None and second is not None and first[1] != second[1]
+
+
 def ends_a_list(text: str, block: str, kind: Kind, sample: Sample, *, listed: bool) -> bool:
     """Whether the last line is one of several that could each be the answer: repeated options."""
     before = text.rstrip()[: -len(block)].rstrip() if block else ""
@@ -352,7 +381,7 @@ def ends_a_list(text: str, block: str, kind: Kind, sample: Sample, *, listed: bo
     lines = [line for line in before[-LONGEST_LIST:].split("\n") if line.strip()]
     line = lines[-1].strip()
     other = kind.whole(line, sample)
-    if other is not None and other != value:
+    if (other is not None and other != value) or _begins_list_again(before, lines[-1], block):
         return True
     labelled = LABELLED.match(line)
     if labelled and len(value) == 1 and ord(value) == ord(labelled[1]) + 1:

@@ -258,6 +258,8 @@ class Number(Kind):
             return None if "\n" in text else _last_number(text)
         if text.isascii() and text.strip().isdigit():
             return text.strip().lstrip("0") or "0"
+        if _OPEN_OPERATION.search(text):
+            return None
         bare = _plain_number(text)
         if bare[:1] in ("(", "[") and not bare.endswith((")", "]")):
             return None
@@ -292,6 +294,8 @@ def _offers_second(part: str, end: int) -> bool:
 
 
 _FIGURE = re.compile(r"[^A-Za-z ]")
+# `-8 *`, `19 +`: what was calculated broke off.
+_OPEN_OPERATION = re.compile(r"\d\s+[-+*/×÷^]\s*\Z")
 
 
 def _plain_number(segment: str) -> str:
@@ -316,7 +320,13 @@ _IN_EXPRESSION = re.compile(
     r"\s+(?:and|or)\s+(?:not\b|\(|(?:True|False)\b\W{0,2}(?:is|and|or|=))", re.IGNORECASE
 )
 # `. `, `, `, ` — `: what sets a leading verdict off from its reasons.
-_SET_OFF = re.compile(r"[*_\"'”’]{0,3}(?:[.,;:!。，：]|\s[-–—]|\s(?:because|since|as)\b)")
+_SET_OFF = re.compile(r"[*_\"'”’]{0,3}(?:[.,;:!。，：—]|\s[-–—]|\s(?:because|since|as)\b)")
+# `Probably `, `Most likely, `: what may come before a leading verdict, dressing included.
+_PROBABLY = re.compile(
+    rf"[{re.escape(DRESSING)}]*(?:(?:(?:most |very )?(?:probably|likely)|I(?:['’]d| would) say"
+    rf"|I think)\b,?[{re.escape(DRESSING)}]+)?",
+    re.IGNORECASE,
+)
 # ` because it`: the reason of a verdict in a sentence.
 _REASON = re.compile(r",? (?:because|since)\b|, as\b", re.IGNORECASE)
 # ` longer`: the word after `no`.
@@ -420,11 +430,12 @@ class Verdict(Kind):
         return self._values[match[1].lower()] if match else None
 
     def leading(self, sentence: str, sample: Sample) -> str | None:
-        match = self._match_at(sentence, len(sentence) - len(sentence.lstrip(DRESSING)))
+        hedge = _PROBABLY.match(sentence)
+        match = self._match_at(sentence, hedge.end() if hedge else 0)
         is_set_off = match and _SET_OFF.match(sentence, match.end())
         if match and is_set_off:
             return self._values[match[1].lower()]
-        if self._sentence is None:
+        if self._sentence is None or self.equations:  # an equation is a step on the way
             return None
         reason = _REASON.search(sentence)
         return self.whole(sentence[: reason.start()] if reason else sentence, sample)

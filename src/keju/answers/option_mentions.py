@@ -11,6 +11,7 @@ Mistral-7B, the embedded model, written replies.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -63,7 +64,8 @@ _LETTER_ZH = re.compile(
     r"|(?<=[是为选即就于到改成下剩和与或及非不除应得取故而案论猜定只有仅让者此以知先次后]))"
     r"(?<!\d )([A-Z])(?![A-Za-z0-9=+*/^°'’-]|\s?[(（][\w\s,+-]{1,12}[)）]\s?[=*/+-]"
     r"|\s?\(\s?\w{1,4}\s?,)"
-    r"(?=\W|\Z|[和与或及才是正符最更项了吧呢这为不也都错还]|对(?:的|\W|\Z))"
+    r"(?=\W|\Z|[和与或及才是正符最更项了吧呢这为不也都错还的]|对(?:的|\W|\Z)"
+    r"|(?:说法|表述|叙述|描述))"
 )
 # After a bare letter of an English sentence: `C is`, `C because`; not `A careful`.
 _AFTER_LETTER = (
@@ -97,7 +99,7 @@ def mentions(sentence: str, sample: Sample) -> tuple[Mention, ...]:
     return _mentions(sentence, sample.choices)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def _mentions(sentence: str, choices: tuple[str, ...]) -> tuple[Mention, ...]:
     """The same; several rules ask for the mentions of one sentence."""
     named = _with_labels(_by_texts(sentence, choices), sentence, LABELS[: len(choices)])
@@ -107,6 +109,8 @@ def _mentions(sentence: str, choices: tuple[str, ...]) -> tuple[Mention, ...]:
             return (Mention(other[0], there.start(1), there.end(1), True),)
     if not named:
         other = framed_option(sentence, choices) or counted_option(sentence, choices)
+        if other and _NOT.search(sentence, other[1], other[2]):
+            return ()
         return (Mention(*other, True),) if other else ()
     return tuple(_merged(named, sentence)) if len(named) > 1 else tuple(named)
 
@@ -155,6 +159,8 @@ def _merged(named: Sequence[Mention], sentence: str) -> list[Mention]:
     return merged
 
 
+# `not`, inside what would be an option in other words: `Amy is second (so not first)`.
+_NOT = re.compile(r"\b(?:not|never|cannot)\b|n[’']t\b", re.IGNORECASE)
 # `There are 3 penguins`, `there is only one`: the number of things, whatever other numbers follow.
 _THERE_ARE = re.compile(
     r"\bthere (?:is|are|was|were)(?: only| exactly| a total of| still)? "
@@ -219,7 +225,7 @@ _AFTER_TEXT = re.compile(
 # Nothing but an article before it: a text that begins its clause.
 _BEGINS = re.compile(r"\W*(?:(?:the|an?)\s+\W*)?", re.IGNORECASE)
 _ENDS_CLAUSE = tuple(',，.。;；!(（*"”」》)')
-AROUND = " .。!！,，*_\"'”’」》)）]`$✅✔✓"
+AROUND = " .。!！,，*_\"'”’」》)）]`$✅✔✓哦呢啦呀啊喔吧~～"
 _DIGIT = re.compile(r"\d")
 # `(8·5/2)`, `, or roughly 2.8%`: says the same once more.
 _AGAIN = re.compile(
@@ -416,6 +422,8 @@ def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
         return _COUNTS.search(sentence, 0, mention.start) is not None
     if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(_AGAIN.sub("", rest)):
         return False  # a number on the way to another
+    if _is_asked_for(sentence, mention, sample):
+        return True
     begins = _BEGINS.fullmatch(_COMMA.split(sentence[: mention.start])[-1])
     after = _AFTER_TEXT.match(sentence, mention.end)
     if begins and sentence[mention.end] not in _ENDS_CLAUSE and not (after and " " in after[0][3:]):
@@ -423,6 +431,50 @@ def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
     if after and after[1] and not _NAMES.search(sentence, 0, mention.start):
         return False  # `Create a line from 5 to 6`
     return after is not None
+
+
+# `____`: where an option belongs in a question.
+_BLANK = re.compile(r"_{2,}")
+_NO_WORD = re.compile(r"[\W_]+")
+# ` is the main cause.`, `才是最早的症状。`: what an option is said to be.
+_PREDICATE = re.compile(
+    r"[\s*_\"'”’」》)]*(?:[才就正便]?是|\b(?:is|are|was|were)\b)\s*(.+?)[\s*_.。!！]*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+_NEAR_BLANK = 12
+"""Letters before and after a blank that are compared."""
+_LEAST_ASKED = 6
+"""Letters of a question that a sentence does not repeat by chance."""
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text, in small letters."""
+    return _NO_WORD.sub("", text).casefold()
+
+
+@lru_cache(maxsize=64)
+def _asked(question: str) -> tuple[str, str, str]:
+    """The letters of a question, and those before and after its only blank."""
+    stem = unicodedata.normalize("NFKC", question.partition("\nOptions:")[0])
+    parts = _BLANK.split(stem)
+    if len(parts) != 2:
+        return _letters(stem), "", ""
+    return _letters(stem), _letters(parts[0])[-_NEAR_BLANK:], _letters(parts[1])[:_NEAR_BLANK]
+
+
+def _is_asked_for(sentence: str, mention: Mention, sample: Sample) -> bool:
+    """Whether a sentence puts an option where the question has its blank, or says it is that."""
+    if sample.asks_for_wrong:
+        return False
+    asked, before, after = _asked(sample.text)
+    if len(before + after) >= _LEAST_ASKED:
+        is_before = _letters(sentence[: mention.start]).endswith(before)
+        if is_before and _letters(sentence[mention.end :]).startswith(after):
+            return True
+    predicate = _PREDICATE.match(sentence, mention.end)
+    said = _letters(predicate[1]) if predicate else ""
+    least = 2 * _LEAST_ASKED if said.isascii() else _LEAST_ASKED
+    return len(said) >= least and said in asked
 
 
 def _is_label_answer(sentence: str, mention: Mention, sample: Sample) -> bool:

@@ -34,7 +34,7 @@ def option_texts(choices: tuple[str, ...]) -> _Texts:
 
 def plain_text(option: str) -> str:
     """An option's text as far as it counts: no dressing, letter case or final full stops."""
-    return clean_segment(option).rstrip(".…。 ").casefold()
+    return clean_segment(option).rstrip(".…。;；,， ").casefold()
 
 
 def own_text(label: str, choices: Sequence[str]) -> str:
@@ -122,6 +122,10 @@ _QUANTITY = re.compile(
 
 # `\sqrt{2}`: a root; the blank of `2 √2`; the hyphen of `light-years`, not that of `x-1`.
 _ROOT = re.compile(r"\\sqrt ?\{([^{}]*)\}")
+# `\Rightarrow`, `\implies`: what follows in a formula.
+_ARROW = re.compile(r"\\(?:Longrightarrow|Rightarrow|implies|therefore)\b")
+# `\text{kg}`: words inside a formula.
+_TEXT_COMMAND = re.compile(r"\\(?:text(?:bf|it|rm)?|math(?:rm|bf|it))\s?\{([^{}]*)\}")
 _BEFORE_ROOT = re.compile(r"(?<=\d)\s+(?=√)")
 _HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
 # `between 8am and 9am`, `from 8am until 9am`: the same as `8am to 9am`.
@@ -137,6 +141,8 @@ def spoken(text: str) -> str:
     if not text.isascii():
         plain = plain_numerals(text).replace("×", "x").replace("\u2013", "-")
     if "\\" in plain:
+        plain = _TEXT_COMMAND.sub(r"\1", plain)
+        plain = _ARROW.sub("⇒", plain)
         plain = _ROOT.sub(r"√\1", plain)
         plain = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", plain)
         plain = _COMMAND.sub("", plain.replace("\\times", "x").replace("\\cdot", "*"))

@@ -35,6 +35,7 @@ from keju.answers.edges import (
     leading_sentence,
     without_cues,
     without_half_character,
+    without_pictures,
     without_torn_letter,
 )
 from keju.answers.kinds import Choice, Kind
@@ -161,6 +162,8 @@ class RobustReader(Reader):
         is_ascii = text.isascii()
         if not is_ascii and text.endswith("\ufffd"):
             text = without_half_character(text)
+        if not is_ascii:
+            text = without_pictures(text, sample)
         if "<" in text or ("[" in text and "[THINK]" in text) or (not is_ascii and "◁" in text):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and has_chinese(text):

@@ -94,9 +94,10 @@ def _has_words(sentence: str) -> bool:
 
 # --- what concludes ----------------------------------------------------------------------------
 
-# `So `, `Thus, `, `i.e. `, `Based on`, `Considering all this`; `所以`, `因此`, `由此可见`.
+# `So `, `Thus, `, `i.e. `, `Based on`, `Considering all`; `所以`, `由此可见`; not `and so are`.
 CONCLUDES = re.compile(
-    r"\b(?:so|therefore|thus|hence|consequently|accordingly|conclusion|conclude[sd]?|in short"
+    r"\b(?:so(?! (?:is|are|was|were|do|does|did|has|have)\b)|therefore|thus|hence|consequently"
+    r"|accordingly|conclusion|conclude[sd]?|in short"
     r"|in summary|i\.e\.|namely|finally"
     r"|final (?:answer|result|choice|verdict|conclusion)|overall(?=,)|ultimately"
     r"|as a result|by elimination"
@@ -116,6 +117,14 @@ _CONCLUDING = (
 )  # fmt: skip
 
 
+BEGINS_CONCLUSION = re.compile(
+    r"\s*(?:so|therefore|thus|hence|based on|considering|overall|in conclusion|finally)\b"
+    r"|\s*(?:因此|所以|综上|故|由此|总之)",
+    re.IGNORECASE,
+)
+"""A sentence that begins as a conclusion: ``So``, ``Therefore,``, ``Based on``; ``因此``."""
+
+
 def concludes(sentence: str) -> bool:
     """Whether a conclusion begins in a sentence."""
     if sentence.isascii() and not any(map(sentence.lower().__contains__, _CONCLUDING)):
@@ -125,9 +134,11 @@ def concludes(sentence: str) -> bool:
 
 # --- what takes it back ------------------------------------------------------------------------
 
+UNLESS_FORCED = r"(?! (?:I|we) (?:had|have|must)| forced| pressed)"
+"""What may not follow an ``if``: ``if I have to choose`` supposes nothing of the answer."""
 # What denies a conclusion or leaves it open: `not`, `either`, `if`; `不`.
 _UNSURE = re.compile(
-    r"\b(?:not|cannot|never|neither|nor|impossible|either|or|if|whether"
+    rf"\b(?:not|cannot|never|neither|nor|impossible|either|or|if{UNLESS_FORCED}|whether"
     r"|was going to|was about to|tempted|tempting"
     r"|unless|between|except|unlike|than|wrong|incorrect|false|eliminat(?:e|es|ed|ing)|rul(?:e|es"
     r"|ed|ing) out|without"
@@ -178,7 +189,7 @@ def is_unsure(clause: str, sample: Sample) -> bool:
     return False
 
 
-HEDGES = re.compile(r"\b(?:maybe|perhaps|might|may|could)\b|可能", re.IGNORECASE)
+HEDGES = re.compile(r"\b(?:maybe|perhaps|might|may|could)\b|可能|似乎|好像|貌似", re.IGNORECASE)
 """What makes an answer a possible one: it counts where there is no other."""
 # `can't definitively say`, `cannot be determined`, `not enough information`; `无法判断`.
 UNDETERMINED = re.compile(

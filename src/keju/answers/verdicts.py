@@ -17,6 +17,7 @@ from keju.answers.numbers import NUMBER_WORDS, numbers_in, plain_numerals
 from keju.answers.segments import NO_ANSWER, Statement
 from keju.answers.sentences import (
     AROUND,
+    BEGINS_CONCLUSION,
     BRIEF,
     ENDED,
     SHORT,
@@ -39,21 +40,23 @@ LONGEST_EXPRESSION = 16
 # Before a verdict word: `say `, `is **`, `: `, `→ `, `so `; `即为`.
 _LEADS = re.compile(
     r"(?:\A|[:：→>—–,，(（✅✔❌=]|['’]s\b|\bi\.e\.,?|\b(?:namely|get|got|gives?|yields?|say|is|be"
-    r"|are|so|therefore|thus|answer|with|indeed|hence|to|returns?|becomes?"
+    r"|are|so|therefore|thus|answer|with|indeed|hence|to|towards?|returns?|becomes?|probably|likely"
     r"|verdict)\b"
     r"|[是为即得答假真])[\s*_`\"'“:：（(]*\Z",
     re.IGNORECASE,
 )
 # `"not ( True ) or False"`, "`True and False`": an expression of several words in quotes.
-_QUOTED = re.compile(r"\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^”\n]*”")
+_QUOTED = re.compile(r"(?<!\w)\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^”\n]*”")
 # `not`, `cannot be called`, `whether it`: what comes before a verdict takes it back.
 _DENIES = re.compile(
     r"\b(?:not|cannot|never|whether|if|or|neither|nor|why|either|others?|some|seems?"
     r"|appears?|unlikely|hardly|less)\b|n[’']t\b|不|非|是否|或|如果",
     re.IGNORECASE,
 )
-# After a verdict: `if it`, `or`, `?`: it is not settled.
-_UNSETTLED = re.compile(r"\b(?:if|unless|or|otherwise)\b|[?？]|如果|否则", re.IGNORECASE)
+# After a verdict: `if it`, `or`, `as well`, `?`: it is not settled, or said of a part.
+_UNSETTLED = re.compile(
+    r"\b(?:if|unless|or|otherwise|as well|too)\b|[?？]|如果|否则", re.IGNORECASE
+)
 # `, which`, ` here.`, ` as the value`: after a verdict that is complete.
 _GOES_ON = re.compile(
     r"[*_`\"'”’)]*(?:[,，.。—:：;]|\s(?:here|as|because|since|for|overall|in (?:this|the) \w+"
@@ -90,12 +93,14 @@ def last_verdict(
     words = _Words(word, values, at, phrases, question, _asked(question))
     ended = ENDED.search(text) is not None
     sentences = last_sentences(text, 12)
+    is_concluded = bool(sentences) and BEGINS_CONCLUSION.match(sentences[0]) is not None
     for number, whole in enumerate(sentences):
         if len(whole) > 3 * SHORT or (number and not ended):
             break
         if UNDETERMINED.search(whole) and not concludes(whole.rpartition(",")[2]):
             return NO_ANSWER
-        if (number > 1 and not concludes(whole)) or _says_nothing(whole, question):
+        needs_conclusion = number > (0 if is_concluded else 1)
+        if (needs_conclusion and not concludes(whole)) or _says_nothing(whole, question):
             continue
         before = sentences[1:4] if number == 0 else ()
         statement = _of_sentence(whole, before, words, text, ended=ended)
@@ -182,7 +187,12 @@ def _without_expressions(sentence: str, question: str) -> str:
 def _verdict_of(
     sentence: str, named: Sequence[re.Match[str]], values: Mapping[str, str]
 ) -> Statement:
-    """The verdict that a sentence ends with, or concludes, of those that it names."""
+    """The verdict that a sentence ends with, or concludes, of those that it names.
+
+    One that is only set against another does not count: ``Yes, not No``.
+    """
+    if len(named) > 1 and _SET_AGAINST.fullmatch(sentence, named[-2].end(), named[-1].start()):
+        named = named[:-1]
     last = named[-1]
     given = {values[match[1].lower()] for match in named}
     between = sentence[named[-2].end() : last.start()] if len(named) > 1 else ""
@@ -194,10 +204,14 @@ def _verdict_of(
     is_end = not after or _GOES_ON.match(sentence, last.end())
     if not _LEADS.search(before) or _DENIES.search(clause) or _UNSETTLED.search(after):
         return NO_ANSWER
+    if _BUT_NOT.search(sentence, last.end()):
+        return NO_ANSWER
     is_conclusion = is_end or concludes(before)
     return Statement(values[last[1].lower()]) if is_conclusion else NO_ANSWER
 
 
+# `", not "`, ` rather than `: between a verdict and another one that it is set against.
+_SET_AGAINST = re.compile(r"[\W_]*\b(?:and not|not|rather than|instead of)\b[\W_]*", re.IGNORECASE)
 # `, because`, ` since`: what follows is a reason, not a verdict.
 _REASON = re.compile(r",? (?:because(?! of)|since)\b|, as\b|因为|由于", re.IGNORECASE)
 # ` → `, ` = `, ` evaluates to `: between an expression and its value.
@@ -212,17 +226,27 @@ def _is_word(sentence: str, match: re.Match[str]) -> bool:
 
 # --- verdicts in other words -------------------------------------------------------------------
 
-# `did not directly `, `wasn't the `, `unlikely to be `: what comes right before a phrase denies it.
+# `did not directly `, `wasn't the `, `unlikely to be `: what comes right before a phrase denies it;
+# `would not say that it `, with whatever the clause is about.
 _NEGATION = re.compile(
-    r"(?:\b(?:not|never|cannot|without|nor|neither|hardly|unlikely|no|less|false that)|n[’']t)"
+    r"\b(?:would|do|does|did)(?: not|n[’']t) (?:\w+ly )?(?:say|think|believe|consider|conclude"
+    r"|judge|agree|argue|claim|feel|hold|see)\b(?:(?!\b(?:not|never|no)\b|n[’']t)[^,;:.])*\Z"
+    r"|(?:\b(?:not|never|cannot|without|nor|neither|nothing|hardly|unlikely|no|less|false that)"
+    r"|n[’']t)"
     r"[\s\"*_]+(?:(?:\w+ly|the|an?|be|been|being|have|has|had|to|at all|direct|sole|main|primary"
     r"|actual|real|really|quite|very|also|in|fact|considered|seen|said|that|more|something|about"
     r"|true|is|was|it|he|she|they|as|consider|sufficient|necessary|act|with|any|deductively"
-    r"|logically|say|think|call|believe|this|sentence|statement|likely)[\s\"*_,]+){0,6}[\"*_]*\Z",
+    r"|logically|say|think|call|believe|this|sentence|statement|likely|called|regarded|deemed|described|judged|as)[\s\"*_,]+){0,6}[\"*_]*\Z",
     re.IGNORECASE,
 )
 # ` is False`: after a phrase that is called false, `Amy tells the truth is False`.
 _IS_FALSE = re.compile(r"[\s\"'”’]+(?:is|was) (?:false|not true|untrue|incorrect)\b", re.IGNORECASE)
+# `, but for Ann it isn't.`: a clause that takes a phrase back without repeating it.
+_BUT_NOT = re.compile(
+    r"\b(?:but|yet|though|however)\b[^.]*\b(?:is|are|was|were|does|do|did|has|have|can|could|would"
+    r"|ca|wo)(?:n[’']t| not)\W*\Z",
+    re.IGNORECASE,
+)
 # `whether `, `if `, before what is only asked or supposed.
 _ASKED = re.compile(r"\b(?:whether|if|when|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
 # `Bob says `, before what is only reported: `Bob says Amy lies`.
@@ -247,7 +271,9 @@ def _phrase(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
             if _CONDITION.match(sentence, match.end()):
                 continue
             is_denied = denied and (
-                _NEGATION.search(before) or _IS_FALSE.match(sentence, match.end())
+                _NEGATION.search(before)
+                or _IS_FALSE.match(sentence, match.end())
+                or _BUT_NOT.search(sentence, match.end())
             )
             given.append((match.end(), -match.start(), denied if is_denied else affirmed))
     return max(given)[2] if given and (ended or max(given)[0] == len(sentence)) else None
@@ -353,15 +379,31 @@ def last_count(text: str) -> str | None:
     return None
 
 
+# `, not -48`, `, rather than 7`: the number is set against another one.
+_NOT_NUMBER = re.compile(r",? (?:not|rather than|instead of) (?=-?\d)", re.IGNORECASE)
+
+
+_MOST_TIMES = 2
+"""Times that a conclusion says its number; a list of things says more."""
+
+
 def _number_after(rest: str) -> str | None:
     """The one number of what follows a cue; empty where it is not clear, None without any."""
+    contrast = _NOT_NUMBER.search(rest)
+    if contrast and any(map(str.isdigit, rest[: contrast.start()])):
+        rest = rest[: contrast.start()]
     all_numbers = numbers_in(rest)
     numbers = [each.plain for each in all_numbers if each.clear and not each.percent]
     words = [str(NUMBER_WORDS[each.lower()]) for each in _NUMBER_WORD.findall(rest)]
     given = numbers or words
     if not given and not all_numbers:
         return None
-    if len(set(given)) != 1 or len(all_numbers) > len(numbers) or _DENIES.search(rest):
+    if (
+        len(set(given)) != 1
+        or len(given) > _MOST_TIMES
+        or len(all_numbers) > len(numbers)
+        or _DENIES.search(rest)
+    ):
         return ""
     return given[0]
 

@@ -20,9 +20,10 @@ ANSWER_COLON = re.compile(r"ANSWER:")
 ANSWER_IS = re.compile(r"answer is\b")
 """What the MMLU-Pro authors ask for, ``the answer is (X)``; not ``Answer is``."""
 
-# `nswer` after `a`: `answer`, `Answer choice`; not `the wrong answer`, `if the answer`.
+# `nswer` after `a`: `answer`, `Answer choice`, `final_answer`; not `the wrong answer`,
+# `if the answer`.
 _ANSWER = (
-    r"(?<=\b[aA])(?i:nswer)"
+    r"(?<![^\W_][aA])(?<=[aA])(?i:nswer)"
     r"(?<!(?i:wrong answer))(?<!(?i:incorrect answer))(?<!(?i:not the answer))"
     r"(?<!(?i:no answer))(?<!(?i:if the answer))(?<!(?i:whether the answer))"
     r"(?i: (?:choice|option|letter|#?\d{1,2}(?=[*_]*:)))?"

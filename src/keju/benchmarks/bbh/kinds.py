@@ -92,6 +92,8 @@ YES_NO = Verdict(
         r"|讲)的?(?:是)?(?:真话|实话)": ("Yes", "No"),
         # whether something is the cause
         r"(?:\bnot|n[’']t)\b[^,.]{0,60}\bbecause of\b"
+        r"|(?:\bnot|n[’']t)\b(?:(?!\bbut\b)[^,.;]){0,60}\b(?:intentionally|deliberately"
+        r"|on purpose)\b"
         r"|没有(?:导致|造成|引起)|不是[^,，。]{0,12}原因|并非故意|不是故意": "No",
         r"(?<!\bthe )\b(?:caus(?:e|ed|ing)|intentional(?:ly)?|deliberate(?:ly)?|on purpose)\b"
         r"(?! and effect)|\bthe (?:\w+ )?cause\b|\bbecause of\b"
@@ -140,7 +142,8 @@ VALID = Verdict(
         r"\bvalid\b": ("valid", "invalid"),
         r"\binvalid\b": ("invalid", "valid"),
         r"\bcannot be (?:\w+ly )?inferred\b": "invalid",
-        r"\bcommits? the fallacy\b|\bis (?:a fallacy|fallacious)\b": "invalid",
+        r"\b(?:argument|inference|deduction|reasoning) (?:\w+ )?fails\b"
+        r"|\bcommits? the fallacy\b|\bis (?:a fallacy|fallacious)\b": "invalid",
         r"(?:不|并非|不是|不具|不能(?:算|说|称))(?:\w{0,6})有效|无效|不成立|(?:不能|无法"
         r"|推不)(?:必然)?(?:推|得)?出": "invalid",
         r"\b(?:conclusion|it) (?:\w+ )?follows (?:\w+ly )?from\b": "valid",
