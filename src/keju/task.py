@@ -42,7 +42,6 @@ from keju.errors import (
     join_hints,
 )
 from keju.files import read_json, typed_path
-from keju.interop.watchers import watch_runs
 from keju.judges import make_judge_stage
 from keju.messages import said
 from keju.models.registry import is_local, make_model, settings_without_effect

@@ -345,7 +345,6 @@ def _check_folders(work_dir: str | None) -> Iterator[Check]:
 def _check_sandboxes() -> Iterator[Check]:
     """Try each backend, and look for remnants of old sandboxes."""
     from keju.config.arms import Sandbox as Settings
-    from keju.solvers.sandbox.leftovers import find_leftovers
     from keju.solvers.sandbox.sandbox import Probe, Sandbox
     from keju.solvers.sandbox.supervisor import Supervisor
 

@@ -328,7 +328,9 @@ def _prompt_of(
         for epoch in range(job.epochs)
     ]
     matching_request = next((request for request in requests if request.hash in hashes), None)
-    if matching_request is None and (changed := find_changed_files(run.manifest, describe_exams(jobs))):
+    if matching_request is None and (
+        changed := find_changed_files(run.manifest, describe_exams(jobs))
+    ):
         remark(said("show.data_changed", file=changed[0]))
         return None
     if (displayed_request := matching_request or next(iter(requests), None)) is None:

@@ -22,7 +22,7 @@ from keju.config.exams import is_path, meant, short_name
 from keju.config.load import OTHER_NAMES, find_setting_path
 from keju.config.strict import find_settings_class, parse_mapping, parse_yaml, union_members
 from keju.config.task import DatasetArgs, TaskConfig
-from keju.errors import ConfigError, UsageError, find_nearest
+from keju.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -69,7 +69,10 @@ def vf_eval(
     total = sum(subset.population or len(subset) for subset in job.exam.subsets)
     unit, at_once = "requests", min(config.at_once, job.units)
     if job.exam.notebook is not None:
-        unit, at_once = "episodes", memory_shares(config.sandbox.memory, at_once, available_memory())[1]
+        unit, at_once = (
+            "episodes",
+            memory_shares(config.sandbox.memory, at_once, available_memory())[1],
+        )
     note(
         said(
             f"vf_eval.{unit}",

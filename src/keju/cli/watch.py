@@ -39,7 +39,9 @@ def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool)
     board: Board = make_board(sys.stderr if as_json else sys.stdout)
     board.start(said("watch.title", name=following.title), lines)
     try:
-        while following.is_continuing or any(line.state in ("running", "judging") for line in lines):
+        while following.is_continuing or any(
+            line.state in ("running", "judging") for line in lines
+        ):
             time.sleep(POLL_SECONDS)
             lines = following.look()
             watched_runs |= {line.run for line in lines if line.state not in ENDED_STATES}

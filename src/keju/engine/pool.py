@@ -383,7 +383,9 @@ class Pool(Company):
     def _name(self, channel: Presence) -> str:
         place = next(n for n, member in enumerate(self.channels) if member is channel)
         endpoint = self.settings[place]
-        return f"{endpoint.display_url} ({endpoint.model})" if endpoint.model else endpoint.display_url
+        return (
+            f"{endpoint.display_url} ({endpoint.model})" if endpoint.model else endpoint.display_url
+        )
 
     def _describe_outage(self, channel: Presence) -> Notice:
         """Return why an endpoint is down, with its address."""

@@ -40,7 +40,9 @@ class Homes:
     """The home of each prefix."""
 
     def __init__(self, pool: Pool, jobs: Sequence[Job]) -> None:
-        self._names = [f"{endpoint.display_url} {endpoint.model or ''}" for endpoint in pool.settings]
+        self._names = [
+            f"{endpoint.display_url} {endpoint.model or ''}" for endpoint in pool.settings
+        ]
         self._weights = [settings.weight for settings in pool.settings]
         self._exams = {id(job.exam): job for job in jobs}
 

@@ -9,7 +9,6 @@ from keju.config.plan import PlanConfig
 from keju.engine.watching import WATCHER
 from keju.errors import KejuError, UsageError
 from keju.files import write_json
-from keju.interop.watchers import watch_runs
 from keju.messages import spoken
 from keju.plans.session import PlanSession, stop_of
 from keju.report.board import Board

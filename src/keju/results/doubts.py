@@ -33,7 +33,9 @@ def doubts_of(job: Job, manifest: Manifest | None = None) -> list[Notice]:
 
 def several_models(job: Job, declared: Collection[str]) -> Iterator[Notice]:
     """Yield a notice if replies came from several models; it lists their names."""
-    names = Counter({name: n for name, n in job.reported_names.items() if n and name not in declared})
+    names = Counter(
+        {name: n for name, n in job.reported_names.items() if n and name not in declared}
+    )
     if len(names) > 1:
         counts = ", ".join(f"{name} ({count})" for name, count in names.most_common())
         yield Notice("reported_models", {"models": len(names), "counts": counts})

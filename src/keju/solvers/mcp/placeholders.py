@@ -69,7 +69,9 @@ def _value_at(match: re.Match[str], values: Mapping[str, str]) -> str:
 def fill_path(text: str, values: Mapping[str, str]) -> str:
     """Return the path of a folder in which the id of a question is one name."""
     instance = values[INSTANCE]
-    return fill_placeholders(text, {**values, INSTANCE: make_file_name(instance) if instance else ""})
+    return fill_placeholders(
+        text, {**values, INSTANCE: make_file_name(instance) if instance else ""}
+    )
 
 
 def fill_url(text: str, values: Mapping[str, str]) -> str:
