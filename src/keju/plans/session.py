@@ -111,7 +111,7 @@ class PlannedWork:
             cost=progress.cost,
             retries=progress.retries,
             speed=self.rates.pace(),
-            left=self.rates.remaining(progress.total),
+            left=self.rates.seconds_remaining(progress.total),
             pause=progress.pause,
         )
 

@@ -56,7 +56,7 @@ def _arm_row(entry: Entry, labels: Labels) -> Line:
         entry.full_name,
         share(metric.value, metric.bounds),
         interval(metric.ci95),
-        labels.graded(entry),
+        labels.graded_count(entry),
         count(tools.calls) if tools else "0",
         count(tools.failed) if tools else "0",
         labels.duration(entry.timing.latency_p50),

@@ -42,7 +42,9 @@ def _print_exam(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
         line = accuracy_range(exam, exam.range, labels)
         reader_count = sum(row.knows_form for row in exam.readers)
         if exam.form_range is not None and 1 < reader_count < len(exam.readers):
-            line += labels("audit.form_range", n=reader_count, ends=_ends(exam.form_range, labels))
+            line += labels(
+                "audit.form_range", n=reader_count, ends=_format_range(exam.form_range, labels)
+            )
         screen.line(line, style="bold green", indent=2)
     _print_warnings(screen, exam.notices, labels)
     screen.line()
@@ -62,10 +64,10 @@ def accuracy_range(exam: ExamAudit, ends: Ends, labels: Labels) -> str:
     """Return the accuracy according to the headline's reader, and the range over all readers."""
     accuracy = exam.readers[0].accuracy
     values = {"own": share(accuracy.value, accuracy.bounds), "n": len(exam.readers)}
-    return labels("audit.range", reader=exam.reader, ends=_ends(ends, labels), **values)
+    return labels("audit.range", reader=exam.reader, ends=_format_range(ends, labels), **values)
 
 
-def _ends(ends: Ends, labels: Labels) -> str:
+def _format_range(ends: Ends, labels: Labels) -> str:
     """Format a range of shares, or one share if both ends look the same."""
     low, high = map(percent, ends)
     return low if low == high else labels("audit.ends", low=low, high=high)

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from keju.errors import UsageError
 from keju.messages import Language
 from keju.report import format as fmt
-from keju.report.curves import Scale, curve_label, drawing
+from keju.report.curves import Scale, curve_label, draw_curve
 from keju.report.figure import CurveChart, Figure, Sheet, SheetRow, series
 from keju.report.format import Labels, count, interval, share
 from keju.report.pairs import difference_mark, difference_ticks, scale_of
@@ -199,7 +199,7 @@ def _chart(run_curves: Sequence[Curve | None], scale: Scale, labels: Labels) -> 
     )
     title = next((curve.subset or curve.exam for curve in run_curves if curve), "")
     return CurveChart(
-        title, label, [drawing(curve, scale) if curve else None for curve in run_curves]
+        title, label, [draw_curve(curve, scale) if curve else None for curve in run_curves]
     )
 
 

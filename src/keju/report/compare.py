@@ -130,7 +130,7 @@ def _print_subsets(screen: Screen, pair: Comparison, labels: Labels, title: str)
             words.p_value(row.p_adjusted),
             row.arm_only,
             row.base_only,
-            words.detectable(row),
+            words.detectable_points(row),
         ]
         for row in pair.subsets
     ]

@@ -49,7 +49,7 @@ def write_comparison(compared_runs: Compared, output: Path, *, language: Languag
     """
     primary_labels, secondary_labels = Labels(language), Labels("zh" if language == "en" else "en")
     tongues = Tongues(primary_labels, secondary_labels)
-    texts = [list(_sides(pair)) for pair in compared_runs.comparisons]
+    texts = [list(_reply_pieces(pair)) for pair in compared_runs.comparisons]
     contexts = (_context(compared_runs, texts, labels) for labels in tongues.all_labels)
     context = tongues.merge_contexts(*contexts) | {"t": tongues, "lang": HTML_LANG[language]}
     with whole_file(output) as file:
@@ -98,15 +98,17 @@ def _context(compared_runs: Compared, texts: Sequence[list[Any]], labels: Labels
     }
 
 
-def _sides(pair: Comparison) -> Iterator[tuple[Flip, Any]]:
+def _reply_pieces(pair: Comparison) -> Iterator[tuple[Flip, Any]]:
     """Yield the flips that have texts, with both replies in pieces."""
     for flip in pair.flips:
         if flip.question or flip.base_reply or flip.arm_reply:
-            replies = (_joined(excerpt(text, TEXT)) for text in (flip.base_reply, flip.arm_reply))
+            replies = (
+                _join_excerpt(excerpt(text, TEXT)) for text in (flip.base_reply, flip.arm_reply)
+            )
             yield flip, diff_words(*replies)
 
 
-def _joined(text: Excerpt) -> str:
+def _join_excerpt(text: Excerpt) -> str:
     return f"{text.head}\n[… {text.left_out:,} …]\n{text.tail}" if text.left_out else text.head
 
 
@@ -122,9 +124,9 @@ def _case(flip: Flip, names: Sequence[str], sides: Any, labels: Labels) -> dict[
         "subset": flip.subset,
         "change": "gained" if flip.arm > flip.base else "lost",
         "target": fmt.shorten(fmt.without_canary(flip.target), _ANSWER),
-        "question": _joined(excerpt(flip.question, TEXT)),
+        "question": _join_excerpt(excerpt(flip.question, TEXT)),
         "choices": [
-            (label, _joined(excerpt(choice, TEXT)), label == target)
+            (label, _join_excerpt(excerpt(choice, TEXT)), label == target)
             for label, choice in zip(LABELS, flip.choices, strict=False)
         ],
         "sides": [

@@ -38,7 +38,7 @@ def level_table(curve: Curve, labels: Labels) -> Table:
     return Table([labels(f"curve.{name}") for name in names], rows)
 
 
-def strip(point: CurvePoint, *, is_ascii: bool = False) -> str:
+def draw_strip(point: CurvePoint, *, is_ascii: bool = False) -> str:
     """Draw a point with its interval and chance on a line of characters."""
     low_end, line, high_end, dot, chance, background = ASCII_MARKS if is_ascii else UNICODE_MARKS
     cells = [background] * STRIP_WIDTH
@@ -152,7 +152,7 @@ class Scale(NamedTuple):
         return MARGIN + (1 - 2 * MARGIN) * share
 
 
-def drawing(curve: Curve, scale: Scale) -> Drawing:
+def draw_curve(curve: Curve, scale: Scale) -> Drawing:
     """Return the marks of a curve."""
     place, height, highest = scale.place, scale.height, scale.highest
     spots = [
@@ -209,11 +209,11 @@ def sections(results: Results, labels: Labels) -> list[Section]:
         title = labels("curve.of_exam", exam=curve.exam, reader=curve.reader)
         scale = Scale.of([curve])
         charts = [
-            Chart(subset.subset, curve_label(subset, labels), drawing(subset, scale))
+            Chart(subset.subset, curve_label(subset, labels), draw_curve(subset, scale))
             for subset in curve.subsets
             if len(curve.subsets) > 1 and subset.points
         ]
-        exam_chart = Chart(title, curve_label(curve, labels), drawing(curve, scale))
+        exam_chart = Chart(title, curve_label(curve, labels), draw_curve(curve, scale))
         levels, table = level_table(curve, labels), subset_table(curve, labels)
         page_sections.append(
             Section(title, [*curve_lines(curve, labels)], exam_chart, levels, charts, table)

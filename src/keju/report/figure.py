@@ -158,7 +158,7 @@ class Sheet:
     """A page that is drawn from top to bottom."""
 
     def __init__(self, title: str, subtitle: str, labels: Labels) -> None:
-        self._title = clean(title)
+        self._title = clean_text(title)
         self._subtitle = subtitle
         self._labels = labels
         self._texts: list[_Text] = []
@@ -174,7 +174,7 @@ class Sheet:
     def _text(
         self, x: float, text: str, class_: str = "label", anchor: str = "start", limit: int = 0
     ) -> None:
-        text = fmt.shorten(clean(text), limit) if limit else clean(text)
+        text = fmt.shorten(clean_text(text), limit) if limit else clean_text(text)
         self._texts.append(_Text(round(x, 1), round(self._y, 1), text, class_, anchor))
 
     def legend(self, names: Sequence[str]) -> None:
@@ -210,7 +210,7 @@ class Sheet:
             self._text(start - COLUMN_GAP, label, class_, "end")
             self._y -= middle
             for drawn, words in zip(row.marks, row.words, strict=True):
-                title = clean(self._labels("named", name=row.label, text=words))
+                title = clean_text(self._labels("named", name=row.label, text=words))
                 self._draw(start, self._y + 3, width, ROW_HEIGHT - 6, title, drawn)
                 self._y += 14
                 self._text(start + width + COLUMN_GAP, words, "soft")
@@ -232,7 +232,7 @@ class Sheet:
         """Draw a histogram: columns of these heights, and lines at these places."""
         width = WIDTH - 2 * MARGIN
         drawn = {"kind": "columns", "heights": heights, "places": places, "class_": class_}
-        self._draw(MARGIN, self._y, width, HISTOGRAM_HEIGHT, clean(title), drawn)
+        self._draw(MARGIN, self._y, width, HISTOGRAM_HEIGHT, clean_text(title), drawn)
         self._y += HISTOGRAM_HEIGHT
         y = round(self._y, 1)
         self._rules.append(_Rule(MARGIN, y, MARGIN + width, y, "zero"))
@@ -263,7 +263,7 @@ class Sheet:
                 x = MARGIN + column * (width + AXIS_WIDTH + COLUMN_GAP) + AXIS_WIDTH
                 if per_row > 1:
                     self._y += 14
-                    self._text(x, fmt.shorten_name(clean(chart.title), int(width / 7)))
+                    self._text(x, fmt.shorten_name(clean_text(chart.title), int(width / 7)))
                 self._y += 8
                 start = self._y
                 for quarter in range(5):
@@ -280,7 +280,7 @@ class Sheet:
                             "alone": len(chart.series) == 1,
                         }
                         curve_mark["class_"] = series(place)
-                        self._draw(x, start, width, height, clean(chart.label), curve_mark)
+                        self._draw(x, start, width, height, clean_text(chart.label), curve_mark)
                 self._y = start + height + 16
                 for at, text in ticks:
                     self._text(x + at * width, text, "soft", "middle")
@@ -301,7 +301,7 @@ class Sheet:
             "width": round(max(WIDTH, right + MARGIN)),
             "height": round(self._y + MARGIN),
             "title": self._title,
-            "about": clean(self._subtitle),
+            "about": clean_text(self._subtitle),
             "lang": HTML_LANG[self._labels.language],
             "style_here": _STYLE_HERE,
             "texts": self._texts,
@@ -312,7 +312,7 @@ class Sheet:
         return Figure(self._title, drawing.strip() + "\n")
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return a text on one line, without characters that XML does not allow."""
     return re.sub("[\ufffe\uffff]", "\N{REPLACEMENT CHARACTER}", fmt.printable(text, one_line=True))
 

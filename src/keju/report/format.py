@@ -191,7 +191,7 @@ class Labels:
             return n
         return self("truncated_right", n=n, right=count(row.cut_right))
 
-    def graded(self, row: Row | Entry) -> str:
+    def graded_count(self, row: Row | Entry) -> str:
         """Return the number of graded questions and of ungraded ones: ``28 (+8 ungraded)``."""
         if not row.ungraded:
             return count(row.n)

@@ -338,7 +338,7 @@ class CallbackDisplay(Redrawn):
             self._call(replace(snapshot, left=0.0 if snapshot.done == snapshot.total else None))
 
     def _draw(self, snapshot: Progress) -> None:
-        self._call(replace(snapshot, left=self._rates.remaining(snapshot.total)))
+        self._call(replace(snapshot, left=self._rates.seconds_remaining(snapshot.total)))
 
     def _call(self, snapshot: Progress) -> None:
         if self._callback is None:

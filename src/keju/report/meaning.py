@@ -13,7 +13,7 @@ ASYMMETRY_RATIO = 1.25
 """Both sides of an interval are shown if one is longer than the other by this factor."""
 
 
-def standing(entry: Entry, labels: Labels) -> Standing | None:
+def compare_with_chance(entry: Entry, labels: Labels) -> Standing | None:
     """Return how the headline compares with guessing, including its interval and bounds.
 
     Returns None if this is unknown or if guessing scores zero.
@@ -32,7 +32,7 @@ def _chance(entry: Entry) -> float | None:
 
 def remark_on_chance(entry: Entry, run: str, labels: Labels) -> str:
     """Return a note for a score that is not above the chance level; otherwise empty."""
-    level = standing(entry, labels)
+    level = compare_with_chance(entry, labels)
     if level in (None, "above"):
         return ""
     remark = labels(f"remark.{level}_chance", chance=percent(_chance(entry)))
@@ -48,7 +48,7 @@ def interpret_score(entry: Entry, labels: Labels) -> list[str]:
         return []
     low, high = metric.ci95
     words = []
-    if level := standing(entry, labels):
+    if level := compare_with_chance(entry, labels):
         words.append(labels(f"meaning.{level}_chance", chance=percent(_chance(entry))))
     below, above = (max(0.0, 100 * gap) for gap in (metric.value - low, high - metric.value))
     if max(below, above) > ASYMMETRY_RATIO * min(below, above):

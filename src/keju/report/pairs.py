@@ -64,7 +64,7 @@ def point_ends(ends: Ends | None) -> str:
     return UNKNOWN if ends is None else f"{100 * ends[0]:+.2f} … {100 * ends[1]:+.2f}"
 
 
-def detectable(pair: Comparison | SubsetChange) -> str:
+def detectable_points(pair: Comparison | SubsetChange) -> str:
     """Return the smallest difference that the questions could detect, in percentage points."""
     return UNKNOWN if pair.detectable is None else f"{100 * pair.detectable:.2f}"
 
@@ -287,6 +287,6 @@ def _subset_context(row: SubsetChange, scale: float) -> dict[str, Any]:
         "significant": row.p_adjusted < SIGNIFICANT,
         "gained": row.arm_only,
         "lost": row.base_only,
-        "detectable": detectable(row),
+        "detectable": detectable_points(row),
         "mark": difference_mark(row, row.p_adjusted, scale),
     }

@@ -159,7 +159,7 @@ class Rates:
             else Outlook(max(0.0, seconds_left), is_late)
         )
 
-    def remaining(self, total: int) -> float | None:
+    def seconds_remaining(self, total: int) -> float | None:
         """Return the seconds until the end, or None while they are unknown."""
         outlook = self.outlook(total)
         return None if outlook is None else outlook.seconds

@@ -73,7 +73,7 @@ class RunResults(dict[str, Any]):
             figure, ends = _headline(entry, self.results, labels)
             interval_note = f" ({ends})" if ends else ""
             name = fmt.shorten(entry.full_name, 80)
-            score = f"{figure}{interval_note}, n {labels.graded(entry)}"
+            score = f"{figure}{interval_note}, n {labels.graded_count(entry)}"
             yield f"{name}, {fmt.protocol_line(entry)}: {score}"
         if ended := fmt.describe_incomplete(self.results, labels):
             yield ended
@@ -90,7 +90,7 @@ class RunResults(dict[str, Any]):
                 fmt.protocol_line(entry),
                 entry.reader,
                 *_headline(entry, self.results, labels),
-                labels.graded(entry),
+                labels.graded_count(entry),
             ]
             for entry in self.results.benchmarks
         ]

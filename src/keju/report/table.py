@@ -153,16 +153,16 @@ class Screen:
         visible, widths = _fit(ready, self.console.width)
         if sum(widths) + _GAP * (len(widths) - 1) > self.console.width:
             self._records(ready)
-            self._explain(ready)
+            self._print_meanings(ready)
             return
         self.console.print(_rich_table(visible, widths))
-        self._explain(visible)
+        self._print_meanings(visible)
         if left_out := [column.column.title for column in ready if column not in visible]:
             labels = Labels(spoken())
             names = labels("list_separator").join(left_out)
             self.line(labels("table.no_room", names=names), style="dim")
 
-    def _explain(self, columns: Sequence[_Ready]) -> None:
+    def _print_meanings(self, columns: Sequence[_Ready]) -> None:
         """Print the explanation of each column once."""
         labels = Labels(spoken())
         for column in (ready.column for ready in columns):

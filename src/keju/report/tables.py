@@ -42,7 +42,7 @@ def _rows(entry: Entry, labels: Labels) -> list[list[_Row]]:
     parts = [
         [
             row(labels.row(table_row), table_row.accuracy, table_row)._replace(
-                n=labels.graded(table_row)
+                n=labels.graded_count(table_row)
             )
             for table_row in fmt.answered_rows(rows)
         ]

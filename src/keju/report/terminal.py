@@ -76,7 +76,7 @@ def _print_overview(screen: Screen, results: Results, labels: Labels) -> None:
             entry.reader,
             figure,
             None if ends is None else interval(ends),
-            labels.graded(entry),
+            labels.graded_count(entry),
             metric or None,
         ]
         for entry, figure, ends, metric in fmt.overview(results, labels)
@@ -108,8 +108,8 @@ def _print_curve(screen: Screen, curve: Curve, labels: Labels) -> None:
     name = labels("curve.of_exam", exam=curve.exam, reader=curve.reader)
     screen.line(labels("named", name=labels("curve.title"), text=name), style="bold")
     levels = curves.level_table(curve, labels)
-    plain = not _can_encode("".join(curves.UNICODE_MARKS), screen.file)
-    strips = [curves.strip(point, is_ascii=plain) for point in curve.points]
+    is_ascii = not _can_encode("".join(curves.UNICODE_MARKS), screen.file)
+    strips = [curves.draw_strip(point, is_ascii=is_ascii) for point in curve.points]
     columns: list[str | Column] = [*levels.titles, Column(labels("curve.strip"), "left", spare=1)]
     _print_table(
         screen,
@@ -138,7 +138,7 @@ def _print_entry(screen: Screen, entry: Entry, results: Results, labels: Labels)
     parts.append(labels("read_by", reader=entry.reader))
     if results.model:
         parts.append(f"{labels.word('model')} {results.model}")
-    screen.line(" · ".join([*parts, f"n {labels.graded(entry)}"]), style="bold")
+    screen.line(" · ".join([*parts, f"n {labels.graded_count(entry)}"]), style="bold")
     headline_group, *other_groups = fmt.group_equal_metrics(fmt.display_metrics(entry, labels))
     if entry.gold == NO_GOLD:
         headline_group, other_groups = headline_group[:1], []
@@ -147,7 +147,7 @@ def _print_entry(screen: Screen, entry: Entry, results: Results, labels: Labels)
         None, [_headline_text(entry, run, labels), meaning.remark_on_chance(entry, run, labels)]
     )
     headline = labels("pair_separator").join(words)
-    screen.line(headline, style=_STYLES[meaning.standing(entry, labels)], indent=_INDENT)
+    screen.line(headline, style=_STYLES[meaning.compare_with_chance(entry, labels)], indent=_INDENT)
     lines = [
         _equal_metrics_line(headline_group, labels),
         *(
@@ -176,7 +176,12 @@ def _print_entry(screen: Screen, entry: Entry, results: Results, labels: Labels)
     for kind, metric, rows in fmt.breakdowns(entry, labels):
         columns = [kind, "n", metric.lower(), labels("interval")]
         cells: list[list[Cell]] = [
-            [row.name, labels.graded(row), share(row.accuracy, row.bounds), interval(row.ci95)]
+            [
+                row.name,
+                labels.graded_count(row),
+                share(row.accuracy, row.bounds),
+                interval(row.ci95),
+            ]
             for row in rows
         ]
         _print_table(screen, columns, cells)
@@ -270,7 +275,7 @@ def _print_subsets_and_groups(screen: Screen, entry: Entry, labels: Labels) -> N
     rows: list[list[Cell]] = [
         [
             labels.row(row),
-            labels.graded(row),
+            labels.graded_count(row),
             share(row.accuracy, row.bounds),
             interval(row.ci95),
             percent(row.chance),
@@ -283,7 +288,7 @@ def _print_subsets_and_groups(screen: Screen, entry: Entry, labels: Labels) -> N
     groups: list[list[Cell]] = [
         [
             labels.row(row),
-            labels.graded(row),
+            labels.graded_count(row),
             share(row.accuracy, row.bounds),
             interval(row.ci95),
             percent(row.micro_accuracy if row.micro_accuracy is not UNSET else None),
@@ -310,7 +315,11 @@ def _print_readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> N
         {row.name: share(row.accuracy, row.bounds) for row in entry.subsets} for entry in family
     ]
     rows: list[list[Cell]] = [
-        [labels("all_by", name=headlines[0].name), labels.graded(first_entry), *overall_figures]
+        [
+            labels("all_by", name=headlines[0].name),
+            labels.graded_count(first_entry),
+            *overall_figures,
+        ]
     ]
     for outcome in fmt.occurring_outcomes(family):
         rows.append(
@@ -322,7 +331,7 @@ def _print_readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> N
         )
     for row in fmt.answered_rows(first_entry.subsets):
         shares = (by_name.get(row.name, UNKNOWN) for by_name in accuracies)
-        rows.append([labels.row(row), labels.graded(row), *shares])
+        rows.append([labels.row(row), labels.graded_count(row), *shares])
     _print_table(screen, [labels.word("subset"), "n", *(entry.reader for entry in family)], rows)
 
 

@@ -194,7 +194,7 @@ def _environment() -> dict[str, str]:
     return {name: os.environ[name] for name in variable_names if name in os.environ}
 
 
-def _limit(memory: int) -> None:
+def _limit_process(memory: int) -> None:
     """Limit the memory, files and lifetime of this process if the system supports it."""
     with suppress(ImportError, OSError, ValueError):
         import resource
@@ -213,7 +213,7 @@ def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
     import duckdb
 
-    _limit(task.memory)
+    _limit_process(task.memory)
     with duckdb.connect() as connection:
         quoted = task.block.replace("'", "''")
         for setting in (

@@ -22,7 +22,7 @@ from keju.runs.plan import LOCK, StoredPlan, find_plan
 from keju.runs.run import find_run
 from keju.viewer.index import Part
 from keju.viewer.shelf import Stored
-from keju.viewer.summary import estimate, kinds_by_part, outcomes_of, total_of
+from keju.viewer.summary import estimate_mean, kinds_by_part, outcomes_of, total_of
 
 WINDOW = 15.0
 """Seconds over which the speed is measured."""
@@ -130,7 +130,7 @@ class Following:
         seconds_left = (stored.total - len(stored.index)) / speed if speed else None
         for number, part in enumerate(parts or [Part("")]):
             kinds = counts.get(part, Counter())
-            metric, outcomes = estimate(kinds), outcomes_of(kinds)
+            metric, outcomes = estimate_mean(kinds), outcomes_of(kinds)
             line = base_line._replace(
                 model=followed.model or manifest.model,
                 exam=followed.exam or part.name,

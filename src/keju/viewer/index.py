@@ -149,7 +149,7 @@ class Index:
         self.generation += 1
         self._rule = Counting(by_key=True)
         self._numbers = Keys()
-        self._identity: tuple[object, ...] = ()
+        self._file_identity: tuple[object, ...] = ()
         self._judge_readings: dict[str, bytes] = {}
         self._parts: _Numbered[tuple[str, str]] = _Numbered()
         self._kinds: _Numbered[Kind] = _Numbered()
@@ -184,18 +184,18 @@ class Index:
             path = self.folder / FILE
             identity = _identity(path, self.folder / GRADES)
             size = _size_of(path)
-            if identity != self._identity or size < self.end:
+            if identity != self._file_identity or size < self.end:
                 self._reset()
-                self._identity = identity
-                self._judge_readings = _grades(self.folder / GRADES)
+                self._file_identity = identity
+                self._judge_readings = _read_grades(self.folder / GRADES)
             if size > self.end:
-                for lines, starts, block_end in _batches(
-                    path, self.end, _decode_line, self._damage
+                for lines, starts, block_end in _read_batches(
+                    path, self.end, _decode_line, self._count_damaged
                 ):
                     self._add(lines, starts)
                     self.end = block_end
 
-    def _damage(self, line: bytes) -> None:
+    def _count_damaged(self, line: bytes) -> None:
         self.damaged += not line.startswith(b'{"kind":')
 
     def _add(self, lines: list[_Line], starts: list[int]) -> None:
@@ -239,7 +239,7 @@ class Index:
             kind_numbers.clear()
         for unique_readings in dict.fromkeys(readings_json):
             if unique_readings not in kind_numbers:
-                kind_numbers[unique_readings] = self._kinds[_kind(unique_readings)]
+                kind_numbers[unique_readings] = self._kinds[_decode_kind(unique_readings)]
         return [kind_numbers[encoded] for encoded in readings_json]
 
     def find(self, part: Part, sample_id: str, epoch: int) -> int:
@@ -379,7 +379,7 @@ class _Numbered(dict[Key, int]):
         return self[key]
 
 
-def _kind(readings: bytes) -> Kind:
+def _decode_kind(readings: bytes) -> Kind:
     """Return the kind of a reply from its encoded readings."""
     decoded = _decode_readings(readings)
     if not decoded:
@@ -402,11 +402,11 @@ def _identity(*paths: Path) -> tuple[object, ...]:
     return tuple(identity)
 
 
-def _grades(path: Path) -> dict[str, bytes]:
+def _read_grades(path: Path) -> dict[str, bytes]:
     """Return the readings of the judges by the hash of the record."""
     grades: dict[str, bytes] = {}
     if _size_of(path):
-        for lines, _, _ in _batches(path, 0, _decode_grade):
+        for lines, _, _ in _read_batches(path, 0, _decode_grade):
             grades |= {grade.hash: bytes(grade.readings) for grade in lines}
     return grades
 
@@ -426,7 +426,7 @@ Batch = tuple[list[Decoded], list[int], int]
 """Decoded lines, the position of each, and the end of the last one."""
 
 
-def _batches(
+def _read_batches(
     path: Path,
     end: int,
     decode: Callable[[bytes], Decoded],
@@ -518,7 +518,7 @@ class Details:
             for column in (self.subset, self.position, self.seconds, self.tokens, self.length):
                 column.frombytes(bytes(column.itemsize * (size - len(column))))
             self.acted += bytes(size - len(self.acted))
-            for lines, starts, block_end in _batches(
+            for lines, starts, block_end in _read_batches(
                 index.folder / FILE, self._end, _decode_detail
             ):
                 for line, start in zip(lines, starts, strict=True):

@@ -49,10 +49,12 @@ def _with_differences(
 ) -> Iterator[tuple[list[tuple[str, str]], list[Glance]]]:
     """Yield the tables of one protocol, reader and metric, those with the most questions first."""
     largest_first = sorted(tables, key=lambda rows: -max(glance.total for glance in rows))
-    yield from zip(_differing(largest_first, labels), largest_first, strict=True)
+    yield from zip(_differing_settings(largest_first, labels), largest_first, strict=True)
 
 
-def _differing(tables: Sequence[Sequence[Glance]], labels: Labels) -> list[list[tuple[str, str]]]:
+def _differing_settings(
+    tables: Sequence[Sequence[Glance]], labels: Labels
+) -> list[list[tuple[str, str]]]:
     """Return, for each table of one protocol, reader and metric, the settings that differ."""
     settings_by_table = [rows[0].exam_settings for rows in tables]
     names = dict.fromkeys(name for settings in settings_by_table for name in settings)

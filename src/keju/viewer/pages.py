@@ -163,7 +163,7 @@ class Pages:
         wait = "subsets" in request.query_params
         if not wait and any(glance.entry is None for glance in summaries):
             stored.wait_for_questions()
-        tables = list(self._subsets(stored, summaries, wait=wait))
+        tables = list(self._subset_tables(stored, summaries, wait=wait))
         return self.page(
             request,
             "run.html.j2",
@@ -187,7 +187,9 @@ class Pages:
         template = self._environment.get_template("live.html.j2")
         return template.render(t=labels, glances=summary.glances(stored, labels))
 
-    def _subsets(self, stored: Stored, summaries: list[Glance], *, wait: bool) -> Iterator[Any]:
+    def _subset_tables(
+        self, stored: Stored, summaries: list[Glance], *, wait: bool
+    ) -> Iterator[Any]:
         for glance in summaries:
             rows: Sequence[Row] = ()
             if glance.entry is not None:
@@ -488,7 +490,7 @@ def _warnings(stored: Stored, summaries: list[Glance], labels: Labels) -> Iterat
     if results is not None and (ended := fmt.describe_incomplete(results, labels)):
         yield ended
     for glance in summaries:
-        if glance.entry and (differing_count := summary.differing_counts(stored, glance.entry)):
+        if glance.entry and (differing_count := summary.count_differences(stored, glance.entry)):
             yield labels("view.read_otherwise", n=fmt.count(differing_count), exam=glance.part.name)
     if stored.index.damaged:
         yield labels("view.damaged", n=fmt.count(stored.index.damaged))

@@ -111,7 +111,7 @@ def _summaries_so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
     parts = list(counts) or [Part(name) for name in exams]
     for part in parts[:MOST_PARTS]:
         kinds = counts.get(part, Counter())
-        metric, outcomes = estimate(kinds), outcomes_of(kinds)
+        metric, outcomes = estimate_mean(kinds), outcomes_of(kinds)
         exam = exams.get(part.exam)
         protocol = f"{exam.protocol.name}@{exam.protocol.version}" if exam else ""
         reader = next(iter(exam.readers), "") if exam else ""
@@ -130,7 +130,7 @@ def _summaries_so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
             figure=fmt.share(metric.value, metric.bounds) if has_value else labels("no_answers"),
             title=labels("view.so_far") if has_value else "",
             note="",
-            row=_row(part.name, metric, outcomes, cut_right_of(kinds)),
+            row=_row(part.name, metric, outcomes, count_correct_truncated(kinds)),
             answered=answered,
             total=total,
             final=False,
@@ -175,7 +175,7 @@ def total_of(stored: Stored, part: Part) -> int:
     return 0
 
 
-def estimate(kinds: Mapping[Kind, int]) -> Metric:
+def estimate_mean(kinds: Mapping[Kind, int]) -> Metric:
     """Return the mean score with its interval and the bounds that ungraded replies leave."""
     bounded = Bounded(clustered=False)
     for kind, n in kinds.items():
@@ -194,7 +194,7 @@ def outcomes_of(kinds: Mapping[Kind, int]) -> dict[Outcome, int]:
     return counted_outcomes(outcomes)
 
 
-def cut_right_of(kinds: Mapping[Kind, int]) -> int:
+def count_correct_truncated(kinds: Mapping[Kind, int]) -> int:
     """Return the number of truncated replies that are still correct."""
     return sum(n for kind, n in kinds.items() if kind.outcome == "truncated" and kind.score >= PASS)
 
@@ -215,13 +215,16 @@ def subset_rows(stored: Stored, part: Part) -> list[Row]:
         if kind_counts:
             rows.append(
                 _row(
-                    name, estimate(kind_counts), outcomes_of(kind_counts), cut_right_of(kind_counts)
+                    name,
+                    estimate_mean(kind_counts),
+                    outcomes_of(kind_counts),
+                    count_correct_truncated(kind_counts),
                 )
             )
     return rows
 
 
-def differing_counts(stored: Stored, entry: Entry) -> int:
+def count_differences(stored: Stored, entry: Entry) -> int:
     """Return for how many replies the outcome in the journal differs from the results.
 
     The results may come from newer readers than the journal.
