@@ -52,7 +52,7 @@ def view(
 def _place(name: str | None, work_dir: str | None) -> Path:
     """The folder to show: one that is there, or that of a run, by its id or its address."""
     from keju.config.load import runs_folder
-    from keju.runs.run import find_run, near_runs
+    from keju.runs.run import find_run, suggest_runs
 
     own = runs_folder(work_dir)
     place = Path(name) if name is not None else own
@@ -65,4 +65,4 @@ def _place(name: str | None, work_dir: str | None) -> Path:
     except UsageError as error:
         if error.code != "run_none":  # what is at an address says more
             raise
-        raise UsageError("view_no_folder", folder=place, hint=near_runs(name, own)) from None
+        raise UsageError("view_no_folder", folder=place, hint=suggest_runs(name, own)) from None

@@ -163,7 +163,7 @@ class Judge(Solver):
         if not path.is_file() or recalled.count == sum(job.units for job in self.jobs):
             return recalled
         requests = JobRequests([self.job(exam.earlier()) for exam in self._exams])
-        placed = Records(path.parent, path.name).with_positions()
+        placed = Records(path.parent, path.name).iter_with_positions()
         for number, _, record in select_counting(placed, requests.by_hash):
             place, unit = requests.locate(number)
             if record.reply.error is None and not recalled.done[place][unit]:
@@ -176,7 +176,7 @@ class Judge(Solver):
         """Note why replies in the journal have no verdict, and which verdicts are in doubt."""
         if not path.is_file():
             return
-        placed = Records(path.parent, path.name).with_positions()
+        placed = Records(path.parent, path.name).iter_with_positions()
         answers = {  # a later record of the same request takes the place of an error
             number: record.readings[0].answer
             for number, _, record in select_counting(placed, self._requests.by_hash)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from keju.errors import KejuError, UsageError
 from keju.report.board import OVER, Line, State
-from keju.runs.journal import FILE, is_held
+from keju.runs.journal import FILE, is_locked
 from keju.runs.manifest import MANIFEST, StoredSession
 from keju.runs.plan import LOCK, StoredPlan, find_plan
 from keju.runs.run import find_run
@@ -75,7 +75,7 @@ class Following:
     @property
     def goes_on(self) -> bool:
         """Whether more is to come, beside the runs that go on."""
-        return self._plan is not None and is_held(self._plan / LOCK)
+        return self._plan is not None and is_locked(self._plan / LOCK)
 
     def look(self) -> list[Line]:
         """How the runs stand now."""
@@ -90,7 +90,7 @@ class Following:
             yield Followed(self._run)
         else:
             for path in sorted(self._folder.glob(f"*/{MANIFEST}")):
-                if self._known(path.parent).state == "running" or is_held(path.parent / FILE):
+                if self._known(path.parent).state == "running" or is_locked(path.parent / FILE):
                     self._met.add(path.parent)
                 if path.parent in self._met:
                     yield Followed(path.parent)
@@ -100,7 +100,7 @@ class Following:
 
     def _lines(self, followed: Followed) -> Iterator[Line]:
         """A run: a line for each of its exams and arms."""
-        folder, held = followed.folder, is_held(followed.folder / FILE)
+        folder, held = followed.folder, is_locked(followed.folder / FILE)
         named = Line(folder.name, followed.model, followed.exam, "waiting")
         stored = self._known(folder)
         try:

@@ -25,7 +25,7 @@ from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
-from keju.files import Spool, whole_folder, write_json
+from keju.files import Spool, atomic_folder, write_json
 from keju.interop.imports.comparing import Comparison, Pair
 from keju.interop.imports.detect import is_log as is_log
 from keju.interop.imports.detect import read_log
@@ -253,7 +253,7 @@ def _write(
     if not place.is_new and any(place.path.iterdir()):
         raise UsageError("import_run_exists", path=place.path)
     try:
-        with whole_folder(place.path) as folder:
+        with atomic_folder(place.path) as folder:
             return _fill(folder, place.path, log, exams, strange, jobs, config, report)
     except BaseException:
         place.undo()

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from keju.answers.segments import split_thinking
-from keju.bounds import whole_number
+from keju.bounds import parse_whole_number
 from keju.errors import DataError, UsageError
 from keju.interop.imports.log import (
     PREDICTIONS,
@@ -306,7 +306,7 @@ def _entries(source: Source, dataset: Dataset) -> list[Entry]:
             items = source.mapping(name).items()
             listed = ((f"{name}, entry {key}", key, row) for key, row in items)
         for where, key, row in listed:
-            number = whole_number(key)
+            number = parse_whole_number(key)
             if number is None or not isinstance(row, dict) or "prediction" not in row:
                 raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
             entries.append(Entry(where, before + number, row))
