@@ -23,7 +23,7 @@ from typing import NamedTuple, cast
 
 from keju.benchmarks.base import DataFacts, Exam, Protocol, Subset
 from keju.engine.job import Job
-from keju.engine.queue import random_order
+from keju.engine.queue import draw_random_order
 from keju.engine.tally import Tally
 from keju.results.until import UntilKnown, evidence_of
 from keju.stats.sequential import LEVEL
@@ -149,7 +149,7 @@ def made_up(points: float, discordance: float = 0.4, size: int = 12_032) -> Pair
 
 def decide(pair: Pair, seed: int) -> tuple[int, float]:
     """How many questions one run asks, and the difference where it stops; 0 if undecided."""
-    order, ends = random_order(pair.exam, range(len(pair.apart)), seed)
+    order, ends = draw_random_order(pair.exam, range(len(pair.apart)), seed)
     start, seen = 0, Counter[float]()
     for end in ends:
         seen.update([pair.apart[item] for item in order[start:end]])
@@ -214,7 +214,7 @@ def missed(exam: Known, seed: int) -> tuple[int, bool]:
         tally.add(place, Reading("robust", Answer("A"), outcome))
     truth, rule = tally.total / exam.size, UntilKnown(exam.half, seed)
     job = cast(Job, Stand(plain, [tally]))
-    order, ends = random_order(plain, rule.usable_samples(job), seed)
+    order, ends = draw_random_order(plain, rule.usable_samples(job), seed)
     for looks, end in enumerate(ends, 1):
         stopping = rule.evaluate(job, order[:end], exam.size, looks)
         if stopping.met:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keju.files import LONGEST_WRITING, Spool, json_pieces, whole_file
+from keju.files import LONGEST_WRITING, Spool, iter_json_pieces, whole_file
 
 KILLED = """
 import os, sys
@@ -93,5 +93,5 @@ def test_a_document_whose_lists_are_stored_is_written_like_any_other(indent: int
         return {"x": [{"long": long, "none": none, "n": None}, [1, 2]], "y": {"none": none}}
 
     plain = msgspec.json.format(msgspec.json.encode(document(rows, [])), indent=indent)
-    assert b"".join(json_pieces(document(stored, empty), indent)) == plain
-    assert b"".join(json_pieces(document(rows, []), indent)) == plain
+    assert b"".join(iter_json_pieces(document(stored, empty), indent)) == plain
+    assert b"".join(iter_json_pieces(document(rows, []), indent)) == plain

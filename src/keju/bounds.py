@@ -143,13 +143,13 @@ class Unpacker:
                     break  # bytes after the end, which some servers pad with zeros
                 self._unpack = zlib.decompressobj(31)
                 self._members += 1
-            unpacked += self._piece(data, limit - len(unpacked) + 1)
+            unpacked += self._unpack_piece(data, limit - len(unpacked) + 1)
             if len(unpacked) > limit:
                 raise TooLong
             data = self._unpack.unused_data
         return bytes(unpacked)
 
-    def _piece(self, data: bytes, limit: int) -> bytes:
+    def _unpack_piece(self, data: bytes, limit: int) -> bytes:
         try:
             unpacked = self._unpack.decompress(data, limit)
         except zlib.error:
@@ -179,7 +179,7 @@ def unpack_body(body: bytes, header: str) -> bytes:
     return body
 
 
-def whole_number(text: str) -> int | None:
+def parse_whole_number(text: str) -> int | None:
     """Return the whole number that a text writes in digits, or None if it is not one or too
     long."""
     text = text.strip()

@@ -34,10 +34,10 @@ from keju.bounds import (
     LONGEST_DOCUMENT,
     has_many_values,
     open_file,
+    parse_whole_number,
     read_file,
     read_lines,
     unpack_gzip,
-    whole_number,
 )
 from keju.errors import DataError, Hint, WriteError
 
@@ -62,14 +62,14 @@ def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
     that killed writers left behind are removed. Raise WriteError with one line if the file cannot
     be written.
     """
-    part = _part_of(path)
+    part = _temporary_path(path)
     try:
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise WriteError("file_is_folder", where=path)
         if path.exists() and not path.is_file():  # /dev/stdout, /dev/null, a pipe: never replaced
-            with _device(path) as stream:
+            with _open_device(path) as stream:
                 yield stream
             return
         _remove_leftovers(path)
@@ -86,7 +86,7 @@ def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
             pass  # the folder itself cannot be used, as the first error says
 
 
-def _device(path: Path) -> BinaryIO:
+def _open_device(path: Path) -> BinaryIO:
     """Open a device or a pipe for writing. Raise OSError if no program reads the pipe."""
     fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     os.set_blocking(fd, True)
@@ -94,14 +94,14 @@ def _device(path: Path) -> BinaryIO:
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder with the same name that replaces `path` once everything is written.
 
     `path` is an empty folder, or does not exist, and stays so if the block fails or is killed. So a
     command that creates a folder can be repeated. Folders that killed commands left behind are
     removed. Raise WriteError with one line if the folder cannot be written.
     """
-    part = _part_of(path)
+    part = _temporary_path(path)
     new_folder = part / path.name
     try:
         with _explain_errors(path):
@@ -125,7 +125,7 @@ def _explain_errors(path: Path) -> Iterator[None]:
         raise WriteError("cli_cannot_write", place=path, problem=problem) from None
 
 
-def open_own(path: Path, flags: int) -> int:
+def open_for_writing(path: Path, flags: int) -> int:
     """Open a file of Keju for writing and return its descriptor. Raise WriteError if that fails.
 
     A link is not followed, since it could lead to any file of the user. A device or a pipe is
@@ -144,7 +144,7 @@ def open_own(path: Path, flags: int) -> int:
     return fd
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_regular_file(path: Path) -> BinaryIO:
     """Open a file of Keju for reading. Raise OSError for a link, a pipe or a device."""
     try:
         stream = open_file(path, follow=False)
@@ -176,7 +176,7 @@ def take_lock(fd: int, path: Path, *, shared: bool = False) -> bool:
     return True
 
 
-def _part_of(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     """Return a new temporary name for a file that will replace `path`."""
     writer = f"{platform.node()}-{os.getpid()}"
     return path.with_name(f".{path.name}.{writer}-{secrets.token_hex(4)}{PART}")
@@ -220,7 +220,7 @@ def typed_path(path: Path) -> str:
     return str(path.relative_to(here) if here in path.parents else path)
 
 
-def is_there(path: Path) -> bool:
+def file_exists(path: Path) -> bool:
     """Whether a file exists. False for names that the system does not allow."""
     try:
         return path.is_file()
@@ -231,21 +231,21 @@ def is_there(path: Path) -> bool:
 def write_json(path: Path, document: Any, *, make_folder: bool = True) -> None:
     """Write a whole indented JSON file or nothing."""
     with whole_file(path, make_folder=make_folder) as stream:
-        for piece in json_pieces(document, 1):
+        for piece in iter_json_pieces(document, 1):
             stream.write(piece)
         stream.write(b"\n")
 
 
-def json_pieces(document: Any, indent: int) -> Iterator[bytes]:
+def iter_json_pieces(document: Any, indent: int) -> Iterator[bytes]:
     """Yield an indented JSON document in pieces.
 
     A sequence that is not a list or tuple may create its items on access. They are written one by
     one, so that a document may be larger than memory.
     """
-    return _pieces(document, indent, b"\n")
+    return _iter_pieces(document, indent, b"\n")
 
 
-def _pieces(value: Any, indent: int, margin: bytes) -> Iterator[bytes]:
+def _iter_pieces(value: Any, indent: int, margin: bytes) -> Iterator[bytes]:
     """Yield the pieces of a value. `margin` is the line end with the indentation of its last
     bracket."""
     if not value or not _has_lazy_part(value):
@@ -261,7 +261,7 @@ def _pieces(value: Any, indent: int, margin: bytes) -> Iterator[bytes]:
         if is_mapping:
             name, item = item
             yield msgspec.json.encode(name) + b": "
-        yield from _pieces(item, indent, inner)
+        yield from _iter_pieces(item, indent, inner)
         opening = b"," + inner
     yield margin + (b"}" if is_mapping else b"]")
 
@@ -325,7 +325,7 @@ def _parse_integer(text: str) -> int:
     return int(text)
 
 
-def _refuse(constant: str) -> Never:
+def _refuse_constant(constant: str) -> Never:
     raise DataError("config_not_json_value", constant=constant)
 
 
@@ -337,7 +337,9 @@ def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return unique
 
 
-def _decoder(number: Callable[[str], float], constant: Callable[[str], float]) -> json.JSONDecoder:
+def _make_decoder(
+    number: Callable[[str], float], constant: Callable[[str], float]
+) -> json.JSONDecoder:
     return json.JSONDecoder(
         parse_float=number,
         parse_constant=constant,
@@ -346,10 +348,10 @@ def _decoder(number: Callable[[str], float], constant: Callable[[str], float]) -
     )
 
 
-DOCUMENT: Final = _decoder(_parse_finite, _refuse)
-TABLE: Final = _decoder(Written, _refuse)
+DOCUMENT: Final = _make_decoder(_parse_finite, _refuse_constant)
+TABLE: Final = _make_decoder(Written, _refuse_constant)
 """For files that people write."""
-LOG: Final = _decoder(float, float)
+LOG: Final = _make_decoder(float, float)
 """For files that programs in Python write, including ``NaN`` and ``Infinity``."""
 
 
@@ -408,7 +410,7 @@ def parse_json(raw: bytes, decoder: json.JSONDecoder = DOCUMENT) -> Any:
     return document
 
 
-def json_rows(
+def iter_json_rows(
     stream: io.BufferedIOBase | BinaryIO, where: str, decoder: json.JSONDecoder = TABLE
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the numbered objects of JSON Lines. Empty lines are skipped."""
@@ -429,7 +431,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         with open_file(path) as file:
             stream = unpack_gzip(file, str(path)) if path.suffix == ".gz" else file
-            yield from json_rows(stream, str(path))
+            yield from iter_json_rows(stream, str(path))
     except OSError as error:
         raise DataError("file_unreadable", where=path, problem=error.strerror) from None
 
@@ -466,7 +468,7 @@ def make_file_name(text: str) -> str:
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key that puts ``q2`` before ``q10``."""
     parts = _DIGITS.split(text)
-    numbers = [(part, whole_number(part)) for part in parts if part]
+    numbers = [(part, parse_whole_number(part)) for part in parts if part]
     return tuple((0, 0, part) if number is None else (1, number, "") for part, number in numbers)
 
 
@@ -509,12 +511,12 @@ class Spool(Sequence[Stored], Generic[Stored]):
 
     def append(self, value: Stored) -> None:
         """Add one object at the end."""
-        self._enter(self._encode(value))
+        self._append_bytes(self._encode(value))
 
     def extend(self, spool: Spool[Stored]) -> None:
         """Add all objects of another spool of the same type."""
         for index in range(len(spool)):
-            self._enter(spool._stored_bytes(index))
+            self._append_bytes(spool._stored_bytes(index))
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -531,7 +533,7 @@ class Spool(Sequence[Stored], Generic[Stored]):
         value: Stored = self._decode(self._stored_bytes(index))
         return value
 
-    def _enter(self, encoded: bytes) -> None:
+    def _append_bytes(self, encoded: bytes) -> None:
         self._buffer += encoded
         self._ends.append(self._ends[-1] + len(encoded))
         self._content = None

@@ -10,7 +10,7 @@ from keju.config.load import load_run_config
 from keju.engine.job import Job, describe_exams, make_jobs
 from keju.engine.resume import JobRequests, recall
 from keju.errors import KejuError, Notice, UsageError
-from keju.files import whole_folder, write_json
+from keju.files import atomic_folder, write_json
 from keju.judges import make_judge_stage
 from keju.report.html import write_outputs
 from keju.results.schema import Results
@@ -41,7 +41,7 @@ def merge_runs(
         jobs = make_jobs(judged_config)
         exams = describe_exams(jobs)
         trusted_starts = [part.manifest.find_trusted_start(exams) for part in parts]
-        with whole_folder(folder) as new_folder:
+        with atomic_folder(folder) as new_folder:
             joined = join(parts, new_folder)
             with Journal(new_folder) as journal:
                 manifest.benchmarks = exams

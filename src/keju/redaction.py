@@ -144,12 +144,12 @@ class Redactor:
         self._key_texts |= {*keys}
         _process_secrets.update(key for key in self._key_texts if len(key) >= SHORTEST_KEY)
         texts = self._secrets | self._key_texts
-        self._hidden = _parts(texts, SHORTEST_SECRET, words=self._words)
-        self._hidden_keys = _parts(self._key_texts, SHORTEST_KEY, words=self._words)
+        self._hidden = _list_parts(texts, SHORTEST_SECRET, words=self._words)
+        self._hidden_keys = _list_parts(self._key_texts, SHORTEST_KEY, words=self._words)
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets."""
-        return self._without(self._hidden, text)
+        return self._remove_forms(self._hidden, text)
 
     def reply(self, reply: Reply) -> Reply:
         """Return `reply` without the keys. Nearly always that is `reply` itself."""
@@ -161,7 +161,7 @@ class Redactor:
         if reply.native:
             texts["native"] = reply.native.decode("utf-8", "replace")
         hidden: dict[str, Any] = {
-            name: self._without(self._hidden_keys, text) for name, text in texts.items()
+            name: self._remove_forms(self._hidden_keys, text) for name, text in texts.items()
         }
         if hidden == texts:
             return reply
@@ -171,7 +171,7 @@ class Redactor:
             hidden["native"] = hidden["native"].encode()
         return msgspec.structs.replace(reply, **hidden)
 
-    def _without(self, forms: list[str], text: str) -> str:
+    def _remove_forms(self, forms: list[str], text: str) -> str:
         present = [form for form in forms if form in text]  # faster than one pattern for all
         return re.sub("|".join(map(re.escape, present)), self._mark, text) if present else text
 
@@ -179,7 +179,7 @@ class Redactor:
         return "Redactor()"
 
 
-def _parts(secrets: Iterable[str], shortest: int, *, words: bool) -> list[str]:
+def _list_parts(secrets: Iterable[str], shortest: int, *, words: bool) -> list[str]:
     """Return the secrets, their words if requested, and all their forms, the longest first."""
     texts = {part for secret in secrets for part in (secret, *(secret.split() if words else ()))}
     parts = {form for text in texts if len(text) >= shortest for form in list_forms(text)}

@@ -50,7 +50,7 @@ from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
-from keju.runs.pace import Pace, earlier_pace
+from keju.runs.pace import Pace, find_earlier_pace
 from keju.runs.run import (
     GRADES,
     RESULTS,
@@ -148,7 +148,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
         jobs = make_jobs(judged_config)
     model = _make_task_model(config, display)
     _check_executor(config, jobs)
-    idle_notices = _idle_settings(config, jobs, is_resumed=stored is not None)
+    idle_notices = _refuse_idle_settings(config, jobs, is_resumed=stored is not None)
     stage = make_judge_stage(config if asks_judge else judged_config, jobs)
     if stage is not None and asks_judge:
         stage.check()
@@ -276,7 +276,7 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     jobs = make_jobs(config)
     model = _make_task_model(config)
     _check_executor(config, jobs)
-    idle_notices = _idle_settings(config, jobs, is_resumed=stored is not None)
+    idle_notices = _refuse_idle_settings(config, jobs, is_resumed=stored is not None)
     _equip(config, jobs, Path(config.work_dir))
     for job in jobs:
         job.solver.check(model)
@@ -292,7 +292,7 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     file = ManifestFile(folder, config, describe_exams(jobs))
     _make_stopping_rule(config, jobs, file.manifest, stage)
     in_flight = config.at_once if config.endpoints else Limits.of(config, model).concurrency
-    pace = earlier_pace(config, describe_exams(jobs), in_flight)
+    pace = find_earlier_pace(config, describe_exams(jobs), in_flight)
     reused = 0
     if stored is not None:
         reused = _recall_replies(file, JobRequests(jobs), folder / FILE, notices.append).count
@@ -329,7 +329,9 @@ ACTING = ("max_iterations", "max_result_chars", "protocol", "hide_old_env_states
 """Settings of `agent` for a model that acts. The others apply without tools too."""
 
 
-def _idle_settings(config: TaskConfig, jobs: Sequence[Job], *, is_resumed: bool) -> list[Notice]:
+def _refuse_idle_settings(
+    config: TaskConfig, jobs: Sequence[Job], *, is_resumed: bool
+) -> list[Notice]:
     """Raise ConfigError for settings of `agent` that need tools where there are none.
 
     Version 1.0 accepted them, so a resumed run gets a notice instead.
@@ -512,7 +514,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
         assert file.before is not None
         refuse_other_run(folder.name, find_differences(file.before, file.manifest), 0)
         description = msgspec.structs.replace(file.manifest)
-        earlier = _complete_results(folder, file.before)
+        earlier = _load_complete_results(folder, file.before)
         if earlier is not None and file.before is not None:
             _describe_results(file.manifest, file.before)
         run, requests = Run(folder), JobRequests(jobs)
@@ -571,7 +573,7 @@ def _describe_results(manifest: Manifest, source: Manifest) -> None:
     manifest.benchmarks, manifest.graded_by = source.benchmarks, source.graded_by
 
 
-def _complete_results(folder: Path, before: Manifest | None) -> Results | None:
+def _load_complete_results(folder: Path, before: Manifest | None) -> Results | None:
     """Return the results of a run that was graded completely, by rules or by a judge, or None."""
     if before is None or not before.complete or not (folder / RESULTS).is_file():
         return None

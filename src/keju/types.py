@@ -33,7 +33,7 @@ UNSCORED: tuple[Outcome, ...] = (*UNGRADED, "unlabelled")
 """Outcomes that are not in the denominator of any score."""
 
 
-def counted_outcomes(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
+def complete_counts(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
     """Return counts by outcome as results show them: all outcomes that every result counts, with
     zeros."""
     return {

@@ -117,7 +117,7 @@ def test_a_run_in_three_shards_is_the_plain_run(
     assert (again.code, sit.endpoint.stats.requests) == (0, asked), "the merged run is complete"
 
 
-@pytest.mark.parametrize("place", ["write_json", "_finished", "write_outputs"])
+@pytest.mark.parametrize("place", ["write_json", "_finish", "write_outputs"])
 def test_a_merge_that_is_killed_leaves_nothing_and_can_be_repeated(
     place: str, sit: Sit, keju: Keju
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 from keju.benchmarks import registry
 from keju.errors import Notice, did_you_mean
 from keju.messages import catalogue, text_of
-from keju.runs.run import new_run_id
+from keju.runs.run import make_run_id
 from tests.cli.conftest import Keju
 from tests.messages.test_chinese import HALF_WIDTH, PROGRAM
 
@@ -41,8 +41,8 @@ def test_a_run_is_named_by_the_folder_of_its_exam(
 ) -> None:
     (tmp_path / "my quiz").mkdir()
     monkeypatch.chdir(tmp_path / "my quiz")
-    assert new_run_id(model, datasets).split("-", 2)[2] == words
-    assert len(new_run_id("考" * 300, datasets).encode()) <= 200
+    assert make_run_id(model, datasets).split("-", 2)[2] == words
+    assert len(make_run_id("考" * 300, datasets).encode()) <= 200
 
 
 def test_all_settings_that_are_wrong_are_named(keju: Keju) -> None:

@@ -16,7 +16,7 @@ import zstandard
 from keju import bounds
 from keju.bounds import unpack_gzip
 from keju.errors import DataError
-from keju.files import TABLE, json_rows, parse_json
+from keju.files import TABLE, iter_json_rows, parse_json
 from keju.sources.archive import Archive
 
 CENTRAL, LOCAL = b"PK\x01\x02", b"PK\x03\x04"
@@ -135,7 +135,7 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "LONGEST_LINE", 1 << 20)
     lines = io.BytesIO(b'{"a": 1}\n' + b"x" * ((1 << 20) + 1))
     with pytest.raises(DataError, match="data, line 2: longer than 1 MiB"):
-        list(json_rows(lines, "data"))
+        list(iter_json_rows(lines, "data"))
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,10 @@ class Output(NamedTuple):
 
 def print_json(document: Any) -> None:
     """Print exactly one JSON document. Values that JSON does not have become null."""
-    from keju.files import json_pieces
+    from keju.files import iter_json_pieces
 
     document_printed.set()
-    for piece in json_pieces(document, 2):
+    for piece in iter_json_pieces(document, 2):
         text = _DRIVES_TERMINAL.sub(_escape, piece.decode())
         try:
             sys.stdout.write(text)

@@ -52,7 +52,7 @@ def view(
 def _find_folder(name: str | None, work_dir: str | None) -> Path:
     """Return the folder to show: an existing folder, or that of a run, by its id or address."""
     from keju.config.load import runs_folder
-    from keju.runs.run import find_run, near_runs
+    from keju.runs.run import find_run, suggest_runs
 
     work_folder = runs_folder(work_dir)
     place = Path(name) if name is not None else work_folder
@@ -66,5 +66,5 @@ def _find_folder(name: str | None, work_dir: str | None) -> Path:
         if error.code != "run_none":  # other errors, such as those of an address, say more
             raise
         raise UsageError(
-            "view_no_folder", folder=place, hint=near_runs(name, work_folder)
+            "view_no_folder", folder=place, hint=suggest_runs(name, work_folder)
         ) from None

@@ -83,7 +83,7 @@ class Channel(Presence):
         """Requests and tokens of this endpoint, where it is one of several."""
         self.moved_count = 0
         """Units that went from here to another endpoint."""
-        shared_rates = self._share and self._share.rates_at(self.address, model.name)
+        shared_rates = self._share and self._share.find_rates(self.address, model.name)
         self._rates = shared_rates or Rates(limits.rpm, limits.tpm)
         is_limited = self._rates.limited or self.company.rates.limited
         self._is_metered = self.spending.limited or is_limited
@@ -266,7 +266,7 @@ class Channel(Presence):
                         prefer_other=not history.attempts
                         and 2 * attempt_count > self.limits.attempts
                     )
-                    await self._wait_without_slot(self._backoff(fault, attempt_count))
+                    await self._wait_without_slot(self._backoff_seconds(fault, attempt_count))
         except Moved as reroute:
             reroute.history = _extend_history(history, faults, is_outage=not self.usable)
             raise
@@ -294,7 +294,7 @@ class Channel(Presence):
                 sent = Sent()
             else:
                 self._leave_storm()
-                sent = await self.line.turn(place, due)
+                sent = await self.line.wait_turn(place, due)
         if self._is_metered or self.breaker.since is not None or self.stop_reason is not None:
             try:
                 await self._wait_for_clearance()
@@ -427,7 +427,7 @@ class Channel(Presence):
         """Make one attempt. Any exception around its reply is a fault of this attempt alone."""
         try:
             if self.company.several:
-                reply = await self._ask_one_of_several(request, timeout)
+                reply = await self._ask_pool_member(request, timeout)
             else:
                 reply = await self.model.ask(request, timeout=timeout)
             return check(reply) if check is not None and reply.error is None else reply
@@ -437,7 +437,7 @@ class Channel(Presence):
             problem = f"the reply cannot be used ({type(error).__name__})"
             return Reply(error=Fault("malformed", problem))
 
-    async def _ask_one_of_several(self, request: Request, timeout: float) -> Reply:
+    async def _ask_pool_member(self, request: Request, timeout: float) -> Reply:
         """Make one attempt that `take_out` may cancel, and check which model replied."""
         task = asyncio.current_task()
         assert task is not None

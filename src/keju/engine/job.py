@@ -29,8 +29,8 @@ from keju.engine.question_limits import (
     CutCause,
     LimitedSolver,
     QuestionLimits,
-    cut_cause,
-    ignored_limit,
+    find_cut_cause,
+    find_ignored_limit,
 )
 from keju.engine.reply_checks import ReplyChecks
 from keju.engine.solver import Solver
@@ -286,11 +286,11 @@ class Job:
         for cut_units in (self.short_of_limit, self.cuts, self.ignored_limits):
             if unit in cut_units:
                 cut_units.discard(unit) if isinstance(cut_units, set) else cut_units.pop(unit)
-        if (cause := cut_cause(reply, self.limits)) is not None:
+        if (cause := find_cut_cause(reply, self.limits)) is not None:
             self.cuts[unit] = cause
             if cause == "max_tokens" and not self.acts and self._has_tokens_to_spare(reply):
                 self.short_of_limit.add(unit)
-        elif self.limits is not None and (limit := ignored_limit(reply, self.limits)):
+        elif self.limits is not None and (limit := find_ignored_limit(reply, self.limits)):
             self.ignored_limits[unit] = limit
 
     def _has_tokens_to_spare(self, reply: Reply) -> bool:

@@ -240,10 +240,10 @@ class Meter:
 
     def cost(self, price: Price | None) -> float | None:
         """Return the cost, or None where no price is known."""
-        return None if price is None else cost_of(self, price)
+        return None if price is None else compute_cost(self, price)
 
 
-def cost_of(tokens: Usage | Meter, price: Price) -> float:
+def compute_cost(tokens: Usage | Meter, price: Price) -> float:
     """Return the cost of some tokens. Tokens read from or written to a cache are part of the
     input."""
     cached = price.cached if price.cached is not None else price.input
@@ -286,7 +286,9 @@ class Ledger:
 
     def cost(self, unit: int, price: Price) -> float:
         """Return the cost of a unit."""
-        return cost_of(Usage(**{name: int(self.count_of(unit, name)) for name in COUNTED}), price)
+        return compute_cost(
+            Usage(**{name: int(self.count_of(unit, name)) for name in COUNTED}), price
+        )
 
 
 class Amounts(NamedTuple):
@@ -335,7 +337,7 @@ class Spending(Meter):
         highest = self.highest
         highest["tokens"] = max(highest["tokens"], usage.input + usage.output)
         if self.price is not None:
-            highest["cost"] = max(highest["cost"], cost_of(usage, self.price))
+            highest["cost"] = max(highest["cost"], compute_cost(usage, self.price))
 
     @property
     def limited(self) -> bool:

@@ -158,7 +158,7 @@ class Pool(Company):
         channel = self.channels[place]
         return channel.usable or (channel.stop_reason is None and not self.working_places)
 
-    def speed(self, place: int) -> float:
+    def estimate_speed(self, place: int) -> float:
         """Return the replies per second, as far as is known.
 
         All slots are busy, each for the duration of a reply. An endpoint without replies counts as
@@ -415,11 +415,11 @@ class Pool(Company):
         """Return nothing: the endpoints have no further statistics."""
         return {}
 
-    def books(self) -> list[StoredEndpoint]:
+    def make_stored_endpoints(self) -> list[StoredEndpoint]:
         """Return the counts of each endpoint, for the manifest."""
-        return [self._stored(place) for place in range(len(self.channels))]
+        return [self._make_stored_endpoint(place) for place in range(len(self.channels))]
 
-    def _stored(self, place: int) -> StoredEndpoint:
+    def _make_stored_endpoint(self, place: int) -> StoredEndpoint:
         channel = self.channels[place]
         stored = make_stored_endpoint(channel, channel.meter, self._name(channel))
         stored.declared = self.settings[place].declared

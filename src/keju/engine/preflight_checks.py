@@ -39,26 +39,26 @@ def preflight_notices(model: Model, declared: Collection[str] = ()) -> Iterator[
     yield from model.learnt
 
 
-def _other_model(trial: Trial) -> Iterator[Notice]:
+def _check_model_name(trial: Trial) -> Iterator[Notice]:
     """Yield a notice if the endpoint reports another model than the requested one."""
     name = trial.reply.model
     if name and name not in trial.declared and not is_same_model(trial.requested_model, name):
         yield Notice("other_model_at_start", {"asked": trial.requested_model, "reported": name})
 
 
-def _several_choices(trial: Trial) -> Iterator[Notice]:
+def _check_choices(trial: Trial) -> Iterator[Notice]:
     """Yield a notice if the endpoint returns several choices."""
     if trial.reply.choices > 1:
         yield Notice("several_choices_at_start", {"most": trial.reply.choices})
 
 
-def _logprob_issue(trial: Trial) -> Iterator[Notice]:
+def _check_logprobs(trial: Trial) -> Iterator[Notice]:
     """Yield a notice if log-probabilities cannot be right."""
     if trial.reply.logprob_issue:
         yield Notice(f"logprobs_{trial.reply.logprob_issue}_at_start")
 
 
-def _text_elsewhere(trial: Trial) -> Iterator[Notice]:
+def _check_text_field(trial: Trial) -> Iterator[Notice]:
     """Yield a notice if a reply that was not cut off is only in the field for reasoning."""
     reply = trial.reply
     is_empty = reply.label_logprobs is None and not reply.text.strip() and reply.finish != CUT
@@ -66,7 +66,7 @@ def _text_elsewhere(trial: Trial) -> Iterator[Notice]:
         yield Notice("replies_in_reasoning_at_start")
 
 
-def _prompt_tokens(trial: Trial) -> Iterator[Notice]:
+def _check_prompt_tokens(trial: Trial) -> Iterator[Notice]:
     """Yield a notice if the endpoint counts far fewer tokens than the prompt has."""
     usage = trial.reply.usage
     if 0 < usage.input * MAX_BYTES_PER_TOKEN < trial.size and not usage.cached:
@@ -75,9 +75,9 @@ def _prompt_tokens(trial: Trial) -> Iterator[Notice]:
 
 
 TRIAL_CHECKS: tuple[Callable[[Trial], Iterator[Notice]], ...] = (
-    _other_model,
-    _several_choices,
-    _text_elsewhere,
-    _prompt_tokens,
-    _logprob_issue,
+    _check_model_name,
+    _check_choices,
+    _check_text_field,
+    _check_prompt_tokens,
+    _check_logprobs,
 )

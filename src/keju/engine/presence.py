@@ -120,7 +120,7 @@ class Presence(Slots):
             if failures >= KNOCKS:
                 break
             # A damaged reply is not a sign of load, so the wait stays short.
-            await asyncio.sleep(self._backoff(fault, 1 if _is_damaged(fault) else failures))
+            await asyncio.sleep(self._backoff_seconds(fault, 1 if _is_damaged(fault) else failures))
         if is_limited and fault.retry_after and self.requested_wait(fault) is None:
             raise EndpointError("endpoint_asks_to_wait", seconds=fault.retry_after, **values)
         if permanent_error is not None:
@@ -161,7 +161,7 @@ class Presence(Slots):
         self._clearance_changed.set()
         self._clearance_changed = asyncio.Event()
 
-    def _backoff(self, fault: Fault, failures: int) -> float:
+    def _backoff_seconds(self, fault: Fault, failures: int) -> float:
         """Return the wait that the endpoint asked for, else an exponential one. Both vary at
         random, so that retries do not come together."""
         if (requested_seconds := self.requested_wait(fault)) is not None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from keju.config import Agent, Budget, Price
 from keju.engine.channel import FINAL, Channel, Exchange
-from keju.engine.limits import ROUNDING, Spending, cost_of
+from keju.engine.limits import ROUNDING, Spending, compute_cost
 from keju.engine.solver import Solver
 from keju.errors import EndpointError
 from keju.runs.manifest import LIMITS
@@ -61,7 +61,7 @@ class QuestionLimits(NamedTuple):
         if self.tokens is not None:
             used["tokens"] = usage.input + usage.output
         if self.cost is not None and self.price is not None:
-            used["cost"] = cost_of(usage, self.price)
+            used["cost"] = compute_cost(usage, self.price)
         return used
 
     def find_exceeded(self, used: dict[LimitCut, float]) -> LimitCut | None:
@@ -149,7 +149,7 @@ class LimitedSolver(Solver):
         }
 
 
-def cut_cause(reply: Reply, limits: QuestionLimits | None) -> CutCause | None:
+def find_cut_cause(reply: Reply, limits: QuestionLimits | None) -> CutCause | None:
     """Return the cause that cut a reply, or None if it was not cut.
 
     Replies of version 1.0 have only the stop reason of their episode, where a model had tools.
@@ -180,7 +180,7 @@ def find_stop(reply: Reply) -> str | None:
     return {"time": "timeout", "tokens": "budget", "cost": "budget"}.get(reply.cut_by)
 
 
-def ignored_limit(reply: Reply, limits: QuestionLimits) -> LimitCut | None:
+def find_ignored_limit(reply: Reply, limits: QuestionLimits) -> LimitCut | None:
     """Return a limit that a reply exceeds without being cut, as in runs of version 1.0."""
     if reply.fault is not None or reply.finish == CUT:
         return None

@@ -153,9 +153,9 @@ class Queue:
             group_random = random.Random(seed * 1_000_003 + number)
             group_random.shuffle(group.units)
             if expected is not None:
-                group.units = _longest_first(group, expected)
+                group.units = _sort_longest_first(group, expected)
             if len(group.jobs) > 1:
-                group.units = _arms_of_units(
+                group.units = _interleave_arms(
                     group, done_by_job, group_random if draw_arms else None
                 )
             group.preceding_units = preceding_units
@@ -267,7 +267,7 @@ class Queue:
             self._groups.append(group)
         else:
             local_group.units.extend(group.units)
-        self._shift(local_group, group.remaining)
+        self._shift_following(local_group, group.remaining)
         self._wake()
 
     def hand_over(self, limit: int, *, is_preferred: Callable[[Where], bool]) -> Group | None:
@@ -303,7 +303,7 @@ class Queue:
         """Give away up to `limit` units of a group."""
         part = group.split(limit)
         self.remaining -= part.remaining
-        self._shift(group, -part.remaining)
+        self._shift_following(group, -part.remaining)
         if group.remaining:
             return part
         if group in self._open:
@@ -329,7 +329,7 @@ class Queue:
             group.pilot = None
             self._wake()
 
-    def _shift(self, group: Group | None, size: int) -> None:
+    def _shift_following(self, group: Group | None, size: int) -> None:
         """Add `size` to the number of units in `group`, before all groups that come after it."""
         self._total += size
         for later_group in (
@@ -385,7 +385,7 @@ def make_length_estimator(earlier: Mapping[str, float]) -> Expected:
     return estimate
 
 
-def _longest_first(group: Group, expected: Expected) -> array[int]:
+def _sort_longest_first(group: Group, expected: Expected) -> array[int]:
     """Return the units of a group by their expected length, the longest first, after the shortest.
 
     A group that is too large to sort stays as it is.
@@ -397,7 +397,7 @@ def _longest_first(group: Group, expected: Expected) -> array[int]:
     return array(group.units.typecode, ordered[-1:] + ordered[:-1])
 
 
-def _arms_of_units(
+def _interleave_arms(
     group: Group, done_by_job: Mapping[Job, bytearray], arm_random: random.Random | None
 ) -> array[int]:
     """Return the places of a group's units, with the arms of one unit next to each other."""
@@ -439,7 +439,7 @@ def blocks(
     nothing remains to ask, this function sets `Job.stopping`.
     """
     for place, job in enumerate(jobs):
-        order, ends = random_order(job.exam, rule.usable_samples(job), seed)
+        order, ends = draw_random_order(job.exam, rule.usable_samples(job), seed)
         start = 0
         for looks, end in enumerate(ends, 1):
             units = (
@@ -459,7 +459,7 @@ def blocks(
             start = end
 
 
-def random_order(exam: Exam, samples: Sequence[int], seed: int) -> tuple[list[int], list[int]]:
+def draw_random_order(exam: Exam, samples: Sequence[int], seed: int) -> tuple[list[int], list[int]]:
     """Return the samples in a random order, each subset in proportion from the start, and the block
     ends.
 

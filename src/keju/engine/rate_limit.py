@@ -135,7 +135,7 @@ class RateLimit:
             return requested_wait * self._chance.uniform(1.0, 1.25)
         return max(requested_wait or 0.0, backoff * self._chance.uniform(0.5, 1.0))
 
-    def delay(self, now: float) -> float:
+    def delay_seconds(self, now: float) -> float:
         """Return the seconds until the next request may be sent, or infinity while a probe is in
         flight."""
         if not self.is_active:
@@ -166,7 +166,7 @@ class RateLimit:
             self.since = now
         self._refusals += 1
         self._min_rate = REQUESTS_PER_WAIT / requested_wait if requested_wait else MIN_RATE
-        self._look(now, accepted=False)
+        self._count_outcome(now, accepted=False)
         if self.is_closed:
             if sent is self._probe:
                 self._retry_probe(requested_wait, now)
@@ -184,8 +184,8 @@ class RateLimit:
             return
         sent.is_settled = True
         self._recent_refusals *= REFUSAL_DECAY
-        self._count(now)
-        self._look(now, accepted=True)
+        self._count_accepted(now)
+        self._count_outcome(now, accepted=True)
         if not self.is_active or (self.since is not None and sent.at < self.since):
             return  # it was sent before the refusals began
         self._refusals, self.since = 0, None
@@ -240,7 +240,7 @@ class RateLimit:
         lowest_rate = FIRST_LOOK_RATE if self._faster is None else self._faster.rate / MUCH_TOO_FAST
         self.rate = max(self._min_rate, self.rate, 0.0 if self._was_closed else lowest_rate)
 
-    def _look(self, now: float, *, accepted: bool) -> None:
+    def _count_outcome(self, now: float, *, accepted: bool) -> None:
         """Count an outcome. Find out at intervals whether a slower rate helps."""
         if self.is_closed or (accepted and not self.is_active and self._random_share is None):
             return
@@ -268,7 +268,7 @@ class RateLimit:
                 self._random_share, self._faster = look.share, None
                 self.rate, self._learnt_rate = faster.rate, math.inf
 
-    def _count(self, now: float) -> None:
+    def _count_accepted(self, now: float) -> None:
         """Count an accepted request."""
         if not self._first_accepted:
             self._first_accepted = now
@@ -315,7 +315,7 @@ class RateLimitLine:
     def __len__(self) -> int:
         return len(self._waiters)
 
-    async def turn(self, place: int, due: float) -> Sent | None:
+    async def wait_turn(self, place: int, due: float) -> Sent | None:
         """Wait until a request may be sent. Return None where its owner must check the endpoint
         again.
 
@@ -390,7 +390,7 @@ class RateLimitLine:
             self._give_up()
             patience = self._give_up_after
         while self._waiters:
-            wait = limit.delay(now)
+            wait = limit.delay_seconds(now)
             if wait <= 0 and (ready := self._first_due(now)) is not None:
                 self._waiters.remove(ready)
                 if not ready.turn.done():

@@ -412,7 +412,7 @@ class ReplyChecks:
         allow endpoints to report for the model.
         """
         if check_model:
-            yield from _other_model(self._job, declared)
+            yield from _find_other_models(self._job, declared)
         for check in self._checks:
             yield from check.notices()
 
@@ -453,10 +453,10 @@ def is_same_model(requested: str, reported: str) -> bool:
     Folders before a name, dates and tags after it, the file extension and upper case do not count:
     ``openai/gpt-4o`` equals ``gpt-4o-2024-08-06``, but not ``gpt-4o-mini``.
     """
-    return _bare_name(requested) == _bare_name(reported)
+    return _normalize_name(requested) == _normalize_name(reported)
 
 
-def _bare_name(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """Return a name without the parts that may differ between two spellings of it."""
     bare_name = name.strip().rstrip("/").rpartition("/")[2].casefold()
     while (shorter := _SUFFIX.sub("", bare_name)) != bare_name and shorter:
@@ -464,7 +464,7 @@ def _bare_name(name: str) -> str:
     return bare_name
 
 
-def _other_model(job: Job, declared: Collection[str]) -> Iterator[Notice]:
+def _find_other_models(job: Job, declared: Collection[str]) -> Iterator[Notice]:
     """Yield a notice if replies come from another model than the requested one, by its name."""
     if not job.model:
         return

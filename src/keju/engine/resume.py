@@ -145,12 +145,12 @@ def load_requests(run: Run, data_dir: str | None = None) -> JobRequests:
         JobRequests(jobs),
         find_changed_files(run.manifest, describe_exams(jobs)),
     )
-    if changed_names and not _all_fit(run, requests):
+    if changed_names and not _has_all_samples(run, requests):
         raise DataError("run_data_changed", file=changed_names[0])
     return requests
 
 
-def _all_fit(run: Run, requests: JobRequests) -> bool:
+def _has_all_samples(run: Run, requests: JobRequests) -> bool:
     """Whether the exams have the question and the answer of every reply that counts."""
     matching = 0
     for number, _, record in run.counting(requests, match_keys=False):
@@ -268,7 +268,7 @@ def recall(
         requests.fresh = True
         return recalled
     records = Records(path.parent, path.name)
-    metered_records = _meter_records(jobs, records.with_positions(), recalled.spent)
+    metered_records = _meter_records(jobs, records.iter_with_positions(), recalled.spent)
     stored, unmatched = StoredScores(requests, records, trusted_from), _UnmatchedReplies(requests)
     on_other = unmatched.see if find_unused else lambda _: None
     for number, start, record in select_counting(
@@ -342,7 +342,7 @@ def copy_cached(
             recalled.lengths[record.id] = record.reply.usage.output
 
     for number, _, record in select_counting(
-        records.with_positions(), requests.by_hash, on_unmatched=note_length
+        records.iter_with_positions(), requests.by_hash, on_unmatched=note_length
     ):
         position, unit = requests.locate(number)
         error = record.reply.fault

@@ -90,8 +90,8 @@ def run_session(
         if run_share is not None and run_share.purse is not None and journal.path.name != VERDICTS:
             spending.account = run_share.purse.open(run_share.run, spending)
         files = PER_TOOL_SLOT if any(job.acts for job in jobs) else 1
-        slots = reserve_slots(_slots_of(config, model), files)
-        channel, kind = _executor(
+        slots = reserve_slots(_count_slots(config, model), files)
+        channel, kind = _make_executor(
             _limit_slots(config, model, slots, display), model, spending, display
         )
         incomplete_jobs = [
@@ -145,7 +145,7 @@ def run_session(
         display.finish()
 
 
-def _slots_of(config: TaskConfig, model: Model) -> int:
+def _count_slots(config: TaskConfig, model: Model) -> int:
     """Return how many connections the settings allow this process, or 0 for a model inside it."""
     if config.executor == "ray" or not model.facts().get("endpoint"):
         return 0
@@ -156,7 +156,7 @@ def _slots_of(config: TaskConfig, model: Model) -> int:
 
 def _limit_slots(config: TaskConfig, model: Model, slots: int, display: Display) -> TaskConfig:
     """Return the settings with at most `slots` slots. Warn if that is fewer than requested."""
-    requested_slots = _slots_of(config, model)
+    requested_slots = _count_slots(config, model)
     if slots >= requested_slots:
         return config
     display.warn(Notice("few_open_files", {"slots": slots, "wanted": requested_slots}).said)
@@ -175,7 +175,7 @@ def _limit_slots(config: TaskConfig, model: Model, slots: int, display: Display)
     return config.model_copy(update={"eval_batch_size": batch_size, "endpoints": endpoints})
 
 
-def _executor(
+def _make_executor(
     config: TaskConfig, model: Model, spending: Spending, display: Display
 ) -> tuple[Line, type[Engine]]:
     """Return the channel to ask and the engine that uses it: in this process or with actors of a
@@ -243,7 +243,7 @@ class _Session:
         self._display = display
         self._started = format_now()
         self._endpoint = ""
-        self._reported_before = self._reported()
+        self._reported_before = self._count_reported_names()
         self._interrupts = 0
         self._shown_notices: list[Notice] = []
         self._unbounded = unbounded
@@ -360,7 +360,7 @@ class _Session:
         session = StoredSession(
             started=self._started,
             endpoint=self._endpoint,
-            models=dict(self._reported() - self._reported_before),
+            models=dict(self._count_reported_names() - self._reported_before),
             seconds=round(channel.seconds, 3),
             ended=ended,
             in_flight=channel.in_flight,
@@ -374,7 +374,7 @@ class _Session:
         if statistics := channel.statistics():
             session.cluster = statistics
         if isinstance(channel, Pool):
-            session.endpoints = channel.books()
+            session.endpoints = channel.make_stored_endpoints()
         elif isinstance(channel, Channel) and self._endpoint:  # another session may have several
             session.endpoints = [make_stored_endpoint(channel, spending, self._endpoint)]
         if (server := channel.model.server) is not None:
@@ -385,7 +385,7 @@ class _Session:
             session.tools = {arm: solver.statistics() for arm, solver in self._arms.items()}
         self._log.note_session(session)
 
-    def _reported(self) -> Counter[str]:
+    def _count_reported_names(self) -> Counter[str]:
         """Return the model names in the replies that count, including those of earlier sessions."""
         return sum((job.reported_names for job in self._jobs), Counter())
 

@@ -56,10 +56,10 @@ class Homes:
 
     def choose_home(self, where: Where, places: Iterable[int]) -> int:
         """Return which of these endpoints, by their places, a prefix goes to."""
-        return max(places, key=lambda place: self._draw(where, place))
+        return max(places, key=lambda place: self._draw_number(where, place))
 
     @cache  # noqa: B019
-    def _draw(self, where: Where, place: int) -> float:
+    def _draw_number(self, where: Where, place: int) -> float:
         """Return the number that an endpoint draws for a prefix. It grows with the endpoint's
         weight."""
         name = self._names[place].encode()
@@ -173,9 +173,10 @@ class Shares:
             for candidate in pool.working_places
             if candidate == place or not self._too_slow(candidate)
         ]
-        speeds = {worker: pool.speed(worker) for worker in workers}
+        speeds = {worker: pool.estimate_speed(worker) for worker in workers}
         fair_share = (
-            math.ceil(self.remaining * pool.speed(place) / sum(speeds.values())) - queue.remaining
+            math.ceil(self.remaining * pool.estimate_speed(place) / sum(speeds.values()))
+            - queue.remaining
         )
 
         def is_home(where: Where) -> bool:
@@ -225,6 +226,6 @@ class Shares:
         if not latencies:
             return False
         other_seconds = min(latencies) + remaining / sum(
-            pool.speed(other_place) for other_place in other_places
+            pool.estimate_speed(other_place) for other_place in other_places
         )
         return own_latency - other_seconds > SMALL_GAIN * pool.seconds

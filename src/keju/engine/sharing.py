@@ -302,7 +302,7 @@ class Share(NamedTuple):
         gate = self.gates.get(address)
         return None if gate is None else Admission(gate, self.rank, model, slots)
 
-    def rates_at(self, address: str, model: str) -> Rates | None:
+    def find_rates(self, address: str, model: str) -> Rates | None:
         """Return the rates of an endpoint and of the model there, or None where the channel has its
         own."""
         gate = self.gates.get(address)

@@ -127,7 +127,7 @@ class _Order:
         self._by_subset, self._by_target = _Answers(), _Answers()
         self._before, self._after, self._around = _Lag(), _Lag(), _Lag()
         for answer in placed:
-            self._place(answer)
+            self._add_answer(answer)
 
     @property
     def excess(self) -> float:
@@ -136,7 +136,7 @@ class _Order:
         answers = self._by_subset, self._by_target
         return max(lag.excess(*answers) for lag in (self._before, self._after, self._around))
 
-    def _place(self, placed: PlacedAnswer) -> None:
+    def _add_answer(self, placed: PlacedAnswer) -> None:
         """Compare a question with those before it, and count it."""
         for lag, earlier in enumerate(reversed(self._recent)):
             self._around.add(placed, earlier.target)
@@ -200,9 +200,9 @@ def make_placed_answer(
     subset: str, target: str, value: str | None, *, is_right: bool
 ) -> PlacedAnswer:
     """Return an answer in the form used for comparisons."""
-    return PlacedAnswer(subset, _plain(target), _plain(value or ""), is_right)
+    return PlacedAnswer(subset, _normalize(target), _normalize(value or ""), is_right)
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     """Return a text in the form used for comparisons: ``b`` for ``(B)``."""
     return text.strip(" ().").casefold()

@@ -28,7 +28,7 @@ from keju.types import (
     Sign,
     Stop,
     ToolCall,
-    counted_outcomes,
+    complete_counts,
 )
 
 KEPT_ANSWERS = 4096
@@ -195,7 +195,7 @@ class Tally:
 
     def outcome_counts(self) -> dict[Outcome, int]:
         """Return the number of units with each outcome."""
-        return counted_outcomes(dict(zip(ALL_OUTCOMES, self.counts, strict=True)))
+        return complete_counts(dict(zip(ALL_OUTCOMES, self.counts, strict=True)))
 
 
 def restore_label(reading: Reading, sample: Sample, order: Sequence[int]) -> Reading:

@@ -16,7 +16,7 @@ import msgspec
 from keju.benchmarks import registry
 from keju.engine.job import Job, make_jobs
 from keju.errors import KejuError, Notice, UsageError, WriteError, near_hint, quoted
-from keju.files import open_own, whole_file, write_json
+from keju.files import open_for_writing, whole_file, write_json
 from keju.interop.hub import eval_results
 from keju.interop.trackers import log_to_mlflow, log_to_wandb
 from keju.messages import printable
@@ -229,7 +229,7 @@ def _submit(
     }
     entry = {"at": format_now(), "format": SUBMISSION, "file": str(target) if target else None}
     try:
-        fd = open_own(run.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        fd = open_for_writing(run.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(fd, "ab") as log:
             log.write(msgspec.json.encode(entry | facts) + b"\n")
     except (OSError, WriteError) as error:

@@ -29,7 +29,7 @@ from keju.answers.segments import last_line, split_any_thinking
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import EXACT, UNDECIDED
 from keju.engine.job import READER_FAILED
-from keju.engine.question_limits import CutCause, QuestionLimits, cut_cause
+from keju.engine.question_limits import CutCause, QuestionLimits, find_cut_cause
 from keju.models.base import is_error_text
 from keju.results.reply_traits import (
     OWN_FORMS,
@@ -362,16 +362,16 @@ CUT_BY: tuple[CutCause, ...] = ("time", "tokens", "cost", "turns", "context")
 
 
 def _is_cut_by(cause: CutCause) -> Callable[[Case], bool]:
-    return lambda case: cut_cause(case.reply, case.limits) == cause
+    return lambda case: find_cut_cause(case.reply, case.limits) == cause
 
 
 def _is_cut_at_max_tokens(case: Case) -> bool:
-    return cut_cause(case.reply, case.limits) == "max_tokens"
+    return find_cut_cause(case.reply, case.limits) == "max_tokens"
 
 
 def _is_cut_by_other_limit(case: Case) -> bool:
     """Whether a limit other than the reply's token limit has cut it."""
-    return cut_cause(case.reply, case.limits) in CUT_BY
+    return find_cut_cause(case.reply, case.limits) in CUT_BY
 
 
 def _is_at_cap(case: Case) -> bool:

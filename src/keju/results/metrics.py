@@ -27,7 +27,7 @@ from keju.stats.agreement import self_consistency
 from keju.stats.estimate import Bounded, Estimate, Gathered, Stratum, estimate, micro_weights
 from keju.stats.repeats import pass_all_k, pass_at_k, reported_ks, variance_parts
 from keju.stats.votes import majority_vote
-from keju.types import ALL_OUTCOMES, UNGRADED, Outcome, Sample, counted_outcomes
+from keju.types import ALL_OUTCOMES, UNGRADED, Outcome, Sample, complete_counts
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam, Subset
@@ -115,7 +115,7 @@ class Cell:
 
     def outcome_counts(self) -> dict[Outcome, int]:
         """Return the number of units by outcome, including zeros."""
-        return counted_outcomes(self.outcomes)
+        return complete_counts(self.outcomes)
 
     @property
     def is_graded(self) -> bool:

@@ -40,7 +40,7 @@ from keju.engine.job import Job, describe_exams, make_jobs
 from keju.engine.resume import JobRequests, StoredScores
 from keju.engine.tally import PENDING
 from keju.errors import ConfigError, DataError, Notice, UsageError, did_you_mean
-from keju.files import is_there
+from keju.files import file_exists
 from keju.judges import make_judge_stage
 from keju.results.conditions import (
     alike,
@@ -471,7 +471,7 @@ def _is_run(path: Path, folder: Path, *, predictions: bool) -> bool:
     """
     if not path.exists() or (path / MANIFEST).is_file():
         return True
-    if not is_there(folder / path / MANIFEST) or (predictions and path.is_file()):
+    if not file_exists(folder / path / MANIFEST) or (predictions and path.is_file()):
         return False
     return not _is_log(path)
 

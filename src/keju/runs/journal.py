@@ -30,7 +30,7 @@ import msgspec
 
 from keju.bounds import LONGEST_RECORD
 from keju.errors import DataError, RunIncomplete, UsageError
-from keju.files import open_own, open_plain, take_lock
+from keju.files import open_for_writing, open_regular_file, take_lock
 from keju.types import Record
 
 FILE = "records.jsonl"
@@ -61,7 +61,7 @@ class Journal:
         self._buffer = bytearray()
         self._unsynced = 0
         self._syncing = threading.Lock()
-        self._fd = open_own(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self._fd = open_for_writing(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             if not take_lock(self._fd, self.path):
                 raise UsageError("run_in_use", name=folder.name)
@@ -154,7 +154,7 @@ def is_fetched(folder: Path) -> bool:
     return (folder / RECEIPT).is_file()
 
 
-def is_held(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether a process of this machine has locked a file, as far as the system shows it.
 
     It does not try to take the lock, so that it never blocks a process that is about to take it.
@@ -162,12 +162,12 @@ def is_held(path: Path) -> bool:
     try:
         status = path.stat()
         lock_id = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-        return any(lock_id in line.split() for line in _locks())
+        return any(lock_id in line.split() for line in _read_locks())
     except OSError:
         return False
 
 
-def _locks() -> list[str]:
+def _read_locks() -> list[str]:
     return Path("/proc/locks").read_text().splitlines()
 
 
@@ -203,9 +203,9 @@ class Records:
         """Whether the last returned record is as it was written, by its checksum."""
 
     def __iter__(self) -> Iterator[Record]:
-        return (record for _, record in self.with_positions())
+        return (record for _, record in self.iter_with_positions())
 
-    def with_positions(self) -> Iterator[tuple[int, Record]]:
+    def iter_with_positions(self) -> Iterator[tuple[int, Record]]:
         """Yield each record after the position at which its line begins."""
         decode = msgspec.json.Decoder(Record).decode
         self.damaged = end = 0
@@ -251,7 +251,7 @@ def open_journal(path: Path) -> BinaryIO:
     Links are refused, because the lines of another file would count as the replies of this run.
     """
     try:
-        return open_plain(path)
+        return open_regular_file(path)
     except FileNotFoundError:
         raise
     except OSError as error:

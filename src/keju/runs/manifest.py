@@ -296,7 +296,7 @@ class Manifest(msgspec.Struct, kw_only=True):
         """Return the place in the journal from which stored scores are those that `exams` would
         give."""
         stored_readings = {exam.name: _reading_settings(exam) for exam in self.benchmarks}
-        today = {exam.name: _reading_settings(exam) for exam in as_stored(exams)}
+        today = {exam.name: _reading_settings(exam) for exam in to_stored_types(exams)}
         is_unchanged = all(
             reading_settings == stored_readings.get(name, reading_settings)
             for name, reading_settings in today.items()
@@ -304,7 +304,7 @@ class Manifest(msgspec.Struct, kw_only=True):
         return self.read_anew if is_unchanged else NEVER
 
 
-def as_stored(exams: Sequence[StoredExam]) -> list[StoredExam]:
+def to_stored_types(exams: Sequence[StoredExam]) -> list[StoredExam]:
     """Return `exams` with the types that come back from the file, where a tuple becomes a list."""
     return msgspec.json.decode(msgspec.json.encode(exams), type=list[StoredExam])
 
@@ -372,7 +372,7 @@ class ManifestFile(SessionLog):
         self.before = Manifest.read(folder) if self.path.is_file() else None
         """The manifest of earlier sessions."""
         before = self.before or Manifest(created=format_now())
-        stored_exams = as_stored(exams)
+        stored_exams = to_stored_types(exams)
         self.trusted_from = before.find_trusted_start(stored_exams)
         """The place in the journal from which stored scores are trusted."""
         journal = folder / FILE

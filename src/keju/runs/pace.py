@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from keju.config import TaskConfig
 from keju.config.address import strip_credentials
-from keju.runs.manifest import Manifest, StoredExam, StoredSession, as_stored
+from keju.runs.manifest import Manifest, StoredExam, StoredSession, to_stored_types
 from keju.runs.run import list_runs
 
 RELIABLE_REPLIES = 10
@@ -28,7 +28,7 @@ class Pace(NamedTuple):
         return requests * self.seconds / self.replies
 
 
-def earlier_pace(config: TaskConfig, exams: list[StoredExam], in_flight: int) -> Pace | None:
+def find_earlier_pace(config: TaskConfig, exams: list[StoredExam], in_flight: int) -> Pace | None:
     """Return the pace of the newest comparable run in the work folder, or None.
 
     A pace of few replies counts only if no run has more.
@@ -41,7 +41,10 @@ def earlier_pace(config: TaskConfig, exams: list[StoredExam], in_flight: int) ->
     if config.endpoints or config.serve is not None:
         return None
     address = strip_credentials(config.api_url) if config.api_url else ""
-    exam_settings, task_settings = _exam_settings(as_stored(exams)), config.model_dump(mode="json")
+    exam_settings, task_settings = (
+        _exam_settings(to_stored_types(exams)),
+        config.model_dump(mode="json"),
+    )
     rough_pace: Pace | None = None
     for run in reversed(list_runs(config.work_dir)):
         manifest = run.manifest
@@ -55,7 +58,7 @@ def earlier_pace(config: TaskConfig, exams: list[StoredExam], in_flight: int) ->
         for session in manifest.sessions[-1:] if manifest.complete else ():
             replies = session.requests - session.retries
             was_busy = replies >= 2 * in_flight and session.seconds > 0
-            if was_busy and session.ended and _address(session) == address:
+            if was_busy and session.ended and _session_address(session) == address:
                 pace = Pace(manifest.run, replies, session.seconds)
                 if replies >= RELIABLE_REPLIES:
                     return pace
@@ -77,5 +80,5 @@ def _has_same_settings(manifest: Manifest, task_settings: dict[str, Any]) -> boo
     return True
 
 
-def _address(session: StoredSession) -> str:
+def _session_address(session: StoredSession) -> str:
     return strip_credentials(session.endpoint) if session.endpoint else ""

@@ -198,7 +198,7 @@ def join(parts: Sequence[Run], folder: Path) -> Joined:
         with (folder / name).open("wb") as merged_file:
             for records in journals:
                 with open_journal(records.path) as lines:
-                    for start, record in records.with_positions():
+                    for start, record in records.iter_with_positions():
                         lines.seek(start)
                         merged_file.write(restore_line(lines.readline(LONGEST_RECORD)))
                         if name == FILE and record.reply.error is None:

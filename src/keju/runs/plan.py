@@ -16,7 +16,14 @@ from typing import Self
 import msgspec
 
 from keju.errors import DataError, UsageError, WriteError
-from keju.files import explain_shape, is_there, open_own, read_json, take_lock, write_json
+from keju.files import (
+    explain_shape,
+    file_exists,
+    open_for_writing,
+    read_json,
+    take_lock,
+    write_json,
+)
 from keju.runs.manifest import MANIFEST
 
 PLAN = "plan.json"
@@ -61,7 +68,7 @@ class StoredPlan(msgspec.Struct, kw_only=True):
 def find_plan(name: str, work_dir: str) -> Path | None:
     """Return the folder of a plan, given as a path or by its name, or None."""
     folders = (Path(name), Path(work_dir) / name)
-    return next((folder for folder in folders if is_there(folder / PLAN)), None)
+    return next((folder for folder in folders if file_exists(folder / PLAN)), None)
 
 
 @contextmanager
@@ -73,7 +80,7 @@ def open_plan_folder(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError("cli_cannot_write", place=folder, problem=error.strerror) from None
-    fd = open_own(folder / LOCK, os.O_RDWR | os.O_CREAT)
+    fd = open_for_writing(folder / LOCK, os.O_RDWR | os.O_CREAT)
     try:
         if not take_lock(fd, folder / LOCK):
             raise UsageError("plan_in_use", name=folder.name)

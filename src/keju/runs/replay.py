@@ -13,7 +13,7 @@ from keju.models.base import Model
 from keju.models.registry import fit_sampling, kind_of
 from keju.runs.journal import FILE, Records
 from keju.runs.manifest import Manifest
-from keju.runs.run import near_runs, select_counting
+from keju.runs.run import select_counting, suggest_runs
 from keju.types import Fault, Reply, Request, Sampling
 
 
@@ -24,7 +24,7 @@ def make(config: TaskConfig) -> ReplayModel:
     for candidate in (Path(run).expanduser(), Path(config.work_dir) / run) if run else ():
         if (candidate / FILE).is_file() or candidate.is_file():
             return ReplayModel(candidate)
-    hint = near_runs(run, Path(config.work_dir))
+    hint = suggest_runs(run, Path(config.work_dir))
     raise ConfigError("replay_no_run", name=run, work_dir=config.work_dir, hint=hint)
 
 
@@ -67,7 +67,7 @@ class ReplayModel(Model):
         table, path = DigestTable(), self._records.path
         try:
             for number, start, record in select_counting(
-                self._records.with_positions(), table, grow=True
+                self._records.iter_with_positions(), table, grow=True
             ):
                 position = start if record.reply.error is None else -1
                 self._starts[number : number + 1] = array("q", [position])

@@ -45,7 +45,7 @@ from keju.bounds import LONGEST_RECORD
 from keju.config import TaskConfig
 from keju.config.load import load_run_config, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
-from keju.files import is_there, read_json, typed_path, whole_file
+from keju.files import file_exists, read_json, typed_path, whole_file
 from keju.runs.journal import FILE, RECEIPT, Journal, Records, is_fetched, open_journal
 from keju.runs.manifest import MANIFEST, Manifest, StoredExam, current_time
 from keju.types import Reading, Record
@@ -196,13 +196,15 @@ class Run:
         """
         has_match = False
         if requests is not None and not requests.fresh:
-            for counted in select_counting(self.records.with_positions(), requests.by_hash):
+            for counted in select_counting(self.records.iter_with_positions(), requests.by_hash):
                 has_match = True
                 yield counted
         if not has_match and match_keys:
             table = requests.by_key if requests is not None else DigestTable()
             grow = requests is None
-            yield from select_counting(self.records.with_positions(), table, by_key=True, grow=grow)
+            yield from select_counting(
+                self.records.iter_with_positions(), table, by_key=True, grow=grow
+            )
 
     def answers(
         self, requests: Requests | None = None, *, read: Read | None = None
@@ -279,7 +281,7 @@ def _exam_keys(manifest: Manifest) -> list[Any]:
     return [
         (
             exam.name,
-            *_manner(exam),
+            *_asking_settings(exam),
             exam.data.version,
             exam.data.files,
             arms,
@@ -290,7 +292,7 @@ def _exam_keys(manifest: Manifest) -> list[Any]:
     ]
 
 
-def _manner(exam: StoredExam) -> tuple[Any, ...]:
+def _asking_settings(exam: StoredExam) -> tuple[Any, ...]:
     """Return the settings that ask an exam, and the headline's reader."""
     reader = next(iter(exam.readers.items()), None)
     return exam.protocol, exam.settings, reader, exam.filters
@@ -299,11 +301,11 @@ def _manner(exam: StoredExam) -> tuple[Any, ...]:
 # Run folders: where they are and how they are named.
 
 
-def new_run_id(model: str, datasets: list[str]) -> str:
+def make_run_id(model: str, datasets: list[str]) -> str:
     """Return a name that sorts by time and contains the exams:
     ``20260101-120000-quiz-scripted``."""
     stamp = current_time().strftime("%Y%m%d-%H%M%S")
-    words = "-".join(filter(None, map(_plain_name, (*datasets, model))))
+    words = "-".join(filter(None, map(_clean_name, (*datasets, model))))
     run_id = f"{stamp}-{words}"[:_LONGEST_ID].encode()[:_LONGEST_NAME].decode(errors="ignore")
     return run_id.rstrip("-.")
 
@@ -312,7 +314,7 @@ _LONGEST_ID, _LONGEST_NAME = 96, 200
 """Characters of a run's name, and bytes. File systems take 255, and a suffix may follow."""
 
 
-def _plain_name(name: str) -> str:
+def _clean_name(name: str) -> str:
     """Return the name of an exam or model as a part of a file name. Of a path, only its last part.
 
     ``custom:data/quiz`` becomes ``custom-data-quiz``, and ``.`` the name of this folder.
@@ -355,12 +357,14 @@ def make_run_folder(config: TaskConfig) -> RunFolder:
         folder = work_dir / config.run_id
         replaced = _move_aside(folder) if config.replace else None
         existed = folder.exists()
-        return RunFolder(_create(folder, exist_ok=True), is_new=not existed, replaced=replaced)
-    name = new_run_id(config.model, config.datasets)
+        return RunFolder(
+            _create_folder(folder, exist_ok=True), is_new=not existed, replaced=replaced
+        )
+    name = make_run_id(config.model, config.datasets)
     for number in range(1, 1000):  # others may start in the same second
         folder = work_dir / (name if number == 1 else f"{name}-{number}")
         try:
-            return RunFolder(_create(folder, exist_ok=False), is_new=True)
+            return RunFolder(_create_folder(folder, exist_ok=False), is_new=True)
         except FileExistsError:
             continue
     raise UsageError("run_too_many", work_dir=work_dir, name=name)
@@ -386,7 +390,7 @@ def refuse_unknown_run(config: TaskConfig) -> None:
         raise UsageError("run_resume_id")
     work_dir = Path(config.work_dir)
     if not (work_dir / config.run_id / MANIFEST).is_file():
-        hint = near_runs(config.run_id, work_dir)
+        hint = suggest_runs(config.run_id, work_dir)
         raise UsageError(
             "run_none_to_resume", run_id=config.run_id, work_dir=config.work_dir, hint=hint
         )
@@ -413,7 +417,7 @@ def _move_aside(folder: Path) -> Path | None:
     return aside
 
 
-def _create(folder: Path, *, exist_ok: bool) -> Path:
+def _create_folder(folder: Path, *, exist_ok: bool) -> Path:
     """Create a folder. Raise FileExistsError only if it must be new."""
     try:
         folder.mkdir(parents=True, exist_ok=exist_ok)
@@ -436,12 +440,14 @@ def find_run(name: str, work_dir: str = "runs") -> Path:
 
         return fetch_run(name)
     for folder in (Path(name), Path(work_dir) / name):
-        if is_there(folder / MANIFEST):
+        if file_exists(folder / MANIFEST):
             return folder
-    raise UsageError("run_none", name=name, work_dir=work_dir, hint=near_runs(name, Path(work_dir)))
+    raise UsageError(
+        "run_none", name=name, work_dir=work_dir, hint=suggest_runs(name, Path(work_dir))
+    )
 
 
-def near_runs(name: str, work_dir: Path) -> str:
+def suggest_runs(name: str, work_dir: Path) -> str:
     """Return the runs with similar names for a message, or ""."""
     names = [path.parent.name for path in sorted(work_dir.glob(f"*/{MANIFEST}"))]
     return did_you_mean(name, names) if names else ""

@@ -66,7 +66,7 @@ def find_differences(before: Manifest, today: Manifest) -> list[Difference]:
     for exam in today.benchmarks:
         if exam.name in exams:
             compared_names = {"protocol", "reader", "filters", *exam.settings}
-            args = [_args_of(exam.name, manifest, compared_names) for manifest in (before, today)]
+            args = [_exam_args(exam.name, manifest, compared_names) for manifest in (before, today)]
             subsets = [exam_args.get("subset_list") for exam_args in args]
             has_other_subsets = subsets[0] != subsets[1]
             result += _compare_exam(
@@ -84,7 +84,7 @@ def _choosing_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: config.get(name, fields[name].default) for name in CHOOSING}
 
 
-def _args_of(exam: str, manifest: Manifest, compared_names: set[str]) -> dict[str, Any]:
+def _exam_args(exam: str, manifest: Manifest, compared_names: set[str]) -> dict[str, Any]:
     """Return the settings of an exam in a configuration, without those that are compared
     separately.
 
@@ -100,7 +100,9 @@ def _args_of(exam: str, manifest: Manifest, compared_names: set[str]) -> dict[st
 def _compare_arms(before: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Difference]:
     """Yield differences of arms. Arms may be added, but an existing arm and the limits of episodes
     stay."""
-    stored_arms, requested_arms = ({a.name: a for a in _arms(config)} for config in (before, today))
+    stored_arms, requested_arms = (
+        {a.name: a for a in _parse_arms(config)} for config in (before, today)
+    )
     if stored_arms.keys() != requested_arms.keys():
         yield from _compare_values("", {"arms": [*stored_arms]}, {"arms": [*requested_arms]})
     common = [name for name in stored_arms if name in requested_arms]
@@ -130,7 +132,7 @@ def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from _flatten(nested, f"{path}.{key}" if path else str(key))
 
 
-def _arms(config: Mapping[str, Any]) -> list[Arm]:
+def _parse_arms(config: Mapping[str, Any]) -> list[Arm]:
     return [Arm(**arm) for arm in config.get("arms", ())]
 
 

@@ -20,7 +20,7 @@ from keju.config.arms import expand, find_references
 from keju.config.serving import HIDDEN, PORT, find_keys, redact_command, split_command
 from keju.engine.display import Notes
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
-from keju.files import open_own
+from keju.files import open_for_writing
 from keju.messages import printable
 from keju.models.base import Model, Redactor
 from keju.models.registry import make_model
@@ -114,7 +114,7 @@ class Server:
     async def _start_process(self) -> None:
         self._starts += 1
         try:
-            fd = open_own(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            fd = open_for_writing(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             with os.fdopen(fd, "ab") as log:
                 self._process = await self._supervisor.start(
                     self._argv,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from keju import bounds
 from keju.bounds import read_lines, unpack_gzip
 from keju.errors import DataError, MissingExtra
-from keju.files import TABLE, json_rows, parse_json
+from keju.files import TABLE, iter_json_rows, parse_json
 from keju.sources.archive import Archive
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def as_json(raw: bytes, where: str) -> Any:
 
 def jsonl_rows(content: Content, where: str) -> Iterator[dict[str, Any]]:
     """Yield the objects of a JSON Lines file; skip blank lines."""
-    return (row for _, row in json_rows(_stream(content), where))
+    return (row for _, row in iter_json_rows(_stream(content), where))
 
 
 def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:

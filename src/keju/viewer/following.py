@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from keju.errors import KejuError, UsageError
 from keju.report.board import ENDED_STATES, Line, State
-from keju.runs.journal import FILE, is_held
+from keju.runs.journal import FILE, is_locked
 from keju.runs.manifest import MANIFEST, StoredSession
 from keju.runs.plan import LOCK, StoredPlan, find_plan
 from keju.runs.run import find_run
@@ -79,7 +79,7 @@ class Following:
     @property
     def is_continuing(self) -> bool:
         """Whether further runs may start."""
-        return self._plan is not None and is_held(self._plan / LOCK)
+        return self._plan is not None and is_locked(self._plan / LOCK)
 
     def read_lines(self) -> list[Line]:
         """Return the present state of the runs."""
@@ -94,7 +94,7 @@ class Following:
             yield Followed(self._run)
         else:
             for path in sorted(self._folder.glob(f"*/{MANIFEST}")):
-                if self._stored_run(path.parent).state == "running" or is_held(path.parent / FILE):
+                if self._stored_run(path.parent).state == "running" or is_locked(path.parent / FILE):
                     self._seen_running.add(path.parent)
                 if path.parent in self._seen_running:
                     yield Followed(path.parent)
@@ -104,7 +104,7 @@ class Following:
 
     def _lines(self, followed: Followed) -> Iterator[Line]:
         """Yield a line for each exam and arm of a run."""
-        folder, is_locked = followed.folder, is_held(followed.folder / FILE)
+        folder, is_locked = followed.folder, is_locked(followed.folder / FILE)
         base_line = Line(folder.name, followed.model, followed.exam, "waiting")
         stored = self._stored_run(folder)
         try:

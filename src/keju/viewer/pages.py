@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from keju.bounds import whole_number
+from keju.bounds import parse_whole_number
 from keju.errors import KejuError, UsageError
 from keju.messages import Language
 from keju.report import curves
@@ -348,7 +348,7 @@ class Pages:
         part = _part(part_name or query.get("of", "") or query.get("exam", ""), stored)
         epoch = query.get("epoch", "0")
         number = -1
-        if part is not None and (repeat := whole_number(epoch)) is not None:
+        if part is not None and (repeat := parse_whole_number(epoch)) is not None:
             number = stored.index.find(part, query.get("id", ""), repeat)
         if number < 0:
             text = self.labels(request)("view.no_reply", id=query.get("id", ""))

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from keju.engine.job import Job, make_jobs
 from keju.errors import KejuError
 from keju.results.schema import Results, from_document
-from keju.runs.journal import FILE, is_held
+from keju.runs.journal import FILE, is_locked
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.run import RESULTS, Run
 from keju.types import Record, Sample
@@ -179,7 +179,7 @@ class Stored:
 def _is_active(path: Path) -> bool:
     """Return whether a process holds the journal or has written to it recently."""
     with suppress(OSError):
-        return time.time() - path.stat().st_mtime < STILL_FRESH or is_held(path)
+        return time.time() - path.stat().st_mtime < STILL_FRESH or is_locked(path)
     return False
 
 

@@ -14,7 +14,7 @@ from keju.report.meaning import describe_chance
 from keju.results.conditions import settings_summary
 from keju.results.schema import Entry, Metric, Results, Row
 from keju.stats.estimate import Bounded
-from keju.types import ALL_OUTCOMES, UNGRADED, UNSCORED, Outcome, counted_outcomes
+from keju.types import ALL_OUTCOMES, UNGRADED, UNSCORED, Outcome, complete_counts
 from keju.viewer.index import Kind, Part
 from keju.viewer.shelf import State, Stored
 
@@ -191,7 +191,7 @@ def outcomes_of(kinds: Mapping[Kind, int]) -> dict[Outcome, int]:
     outcomes: Counter[Outcome] = Counter()
     for kind, n in kinds.items():
         outcomes[kind.outcome] += n
-    return counted_outcomes(outcomes)
+    return complete_counts(outcomes)
 
 
 def count_correct_truncated(kinds: Mapping[Kind, int]) -> int:

@@ -45,7 +45,7 @@ from keju.benchmarks.kit import (
     make_count_warnings,
 )
 from keju.benchmarks.prepare import prepare
-from keju.bounds import whole_number
+from keju.bounds import parse_whole_number
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError
 from keju.types import Sample
@@ -90,7 +90,7 @@ class CEvalExam(Exam):
         if isinstance(number, str) and number.startswith(f"{self.benchmark}_"):
             return number
         if isinstance(number, str):
-            number = whole_number(number)
+            number = parse_whole_number(number)
         if isinstance(number, bool) or not isinstance(number, int):
             raise DataError("row_key_not_number", key=key)
         name = self.subset_named(subject) or subject
@@ -225,7 +225,7 @@ def read_row(fields: Mapping[str, Any], subject: str, split: Split, where: str) 
     if missing_columns:
         raise DataError("ceval.no_value", where=where, names=missing_columns)
     text = {column: "" if value is None else str(value) for column, value in fields.items()}
-    if whole_number(text["id"]) is None:
+    if parse_whole_number(text["id"]) is None:
         raise DataError("ceval.id_not_whole", where=where, id=text["id"])
     if not text["question"].strip():
         raise DataError("ceval.empty_question", where=where)

@@ -30,7 +30,7 @@ from keju.benchmarks.mmlu_pro.facts import (
 from keju.benchmarks.mmlu_pro.protocols import PROTOCOLS
 from keju.benchmarks.mmlu_pro.readers import make_readers
 from keju.benchmarks.wording import Wording
-from keju.bounds import whole_number
+from keju.bounds import parse_whole_number
 from keju.config import DatasetArgs
 from keju.errors import DataError, Notice, did_you_mean
 from keju.files import parse_json
@@ -119,7 +119,7 @@ def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = 
     for name in ("question_id", "answer_index"):
         value = fields.get(name)
         if isinstance(value, str) and value.isascii() and value.isdigit():
-            fields[name] = whole_number(value)
+            fields[name] = parse_whole_number(value)
     if isinstance(fields.get("options"), str):
         with contextlib.suppress(DataError):  # otherwise rejected below because it is text
             fields["options"] = parse_json(fields["options"].encode())

@@ -155,9 +155,13 @@ class Crew(Channel):
     def _describe_lack(self, nodes: list[dict[str, float]]) -> dict[str, str]:
         """Return the resources that an actor needs and those of the nodes, as text."""
         names = self._need.amounts or {"CPU": 0.0}
-        node_amounts = [_amounts({name: node.get(name, 0.0) for name in names}) for node in nodes]
-        nodes_text = join_hints("joined_by_semicolon", node_amounts or [_amounts({"CPU": 0.0})])
-        return {"need": _amounts(names), "nodes": nodes_text}
+        node_amounts = [
+            _format_amounts({name: node.get(name, 0.0) for name in names}) for node in nodes
+        ]
+        nodes_text = join_hints(
+            "joined_by_semicolon", node_amounts or [_format_amounts({"CPU": 0.0})]
+        )
+        return {"need": _format_amounts(names), "nodes": nodes_text}
 
     # Places
 
@@ -393,7 +397,7 @@ class Crew(Channel):
         await self._nodes.close()
 
 
-def _amounts(amounts: dict[str, float]) -> str:
+def _format_amounts(amounts: dict[str, float]) -> str:
     """Return amounts as text: ``2 CPU, 1 GPU``."""
     return join_hints("joined_by_comma", [f"{amount:g} {name}" for name, amount in amounts.items()])
 

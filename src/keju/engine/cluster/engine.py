@@ -29,7 +29,7 @@ from keju.engine.cluster.wire import (
     decode_answer,
     decode_report,
     encode,
-    question_of,
+    make_question,
 )
 from keju.engine.loop import Engine
 from keju.engine.queue import Held, Queue, Unit
@@ -226,7 +226,7 @@ class ClusterEngine(Engine):
             reserved.append(attempts)
             self._reserved += attempts
             self._outstanding += 1
-            size += question_of(0, entry.request).size
+            size += make_question(0, entry.request).size
         if not entries:
             return None
         self._active += 1
@@ -274,7 +274,7 @@ class ClusterEngine(Engine):
         first_request = block.open_entries[0].request
         questions = []
         for key, entry in block.open_entries.items():
-            question = question_of(key, entry.request)
+            question = make_question(key, entry.request)
             if block.reserved[key] < self.channel.limits.attempts:
                 question.attempts = block.reserved[key]
             questions.append(question)

@@ -124,7 +124,7 @@ class Block(msgspec.Struct, array_like=True):
         ]
 
 
-def question_of(key: int, request: Request) -> Question:
+def make_question(key: int, request: Request) -> Question:
     """Return a request in the form that is sent."""
     prompt = request.prompt
     return Question(key, request.hash, prompt.tail, prompt.cue, request.labels, request.seed)

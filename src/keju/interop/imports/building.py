@@ -25,7 +25,7 @@ from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
-from keju.files import Spool, whole_folder, write_json
+from keju.files import Spool, atomic_folder, write_json
 from keju.interop.imports.comparing import Comparison, Pair
 from keju.interop.imports.detect import is_log as is_log
 from keju.interop.imports.detect import read_log
@@ -257,7 +257,7 @@ def _create_run(
     if not target.is_new and any(target.path.iterdir()):
         raise UsageError("import_run_exists", path=target.path)
     try:
-        with whole_folder(target.path) as folder:
+        with atomic_folder(target.path) as folder:
             return _write_run(folder, target.path, log, exams, unknown_rows, jobs, config, report)
     except BaseException:
         target.undo()

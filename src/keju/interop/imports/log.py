@@ -19,7 +19,7 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import ToolTask
 from keju.config.strict import parse_yaml
 from keju.errors import ConfigError, DataError, UsageError
-from keju.files import LOG, Spool, json_rows, parse_json
+from keju.files import LOG, Spool, iter_json_rows, parse_json
 from keju.models.base import REDACTED, kind_of, one_line
 from keju.models.openai.wire import finish_of
 from keju.types import FILTERED, Fault, FaultKind, Reply, Usage
@@ -115,7 +115,7 @@ class Source:
     def jsonl(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the objects of a JSON Lines file, each with its place."""
         with self.open(name) as lines:
-            for number, row in json_rows(lines, str(self.root / name), LOG):
+            for number, row in iter_json_rows(lines, str(self.root / name), LOG):
                 yield f"{name}, line {number}", row
 
     def start(self, name: str, size: int) -> bytes:
@@ -129,7 +129,7 @@ class Source:
     def first_object(self, name: str) -> dict[str, Any]:
         """Return the first object of a JSON Lines file; an empty one if there is none."""
         with suppress(OSError, DataError), bounds.open_file(self.root / name) as lines:
-            for _, row in json_rows(lines, name, LOG):
+            for _, row in iter_json_rows(lines, name, LOG):
                 return row
         return {}
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from keju.answers.segments import split_thinking
-from keju.bounds import whole_number
+from keju.bounds import parse_whole_number
 from keju.errors import DataError, UsageError
 from keju.interop.imports.log import (
     PREDICTIONS,
@@ -317,7 +317,7 @@ def _read_entries(source: Source, dataset: Dataset) -> list[Entry]:
             rows_by_key = source.mapping(name).items()
             keyed_rows = ((f"{name}, entry {key}", key, row) for key, row in rows_by_key)
         for where, key, row in keyed_rows:
-            number = whole_number(key)
+            number = parse_whole_number(key)
             if number is None or not isinstance(row, dict) or "prediction" not in row:
                 raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
             entries.append(Entry(where, previous_count + number, row))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from keju.engine.display import Notes, Progress
 from keju.engine.job import Job
-from keju.engine.limits import cost_of
+from keju.engine.limits import compute_cost
 from keju.engine.watching import Attempt, Follower, SessionFacts, Watcher
 from keju.errors import KejuError, Notice
 from keju.types import Record
@@ -203,7 +203,7 @@ class _Counted(Follower):
             if tokens := getattr(usage, kind):
                 metrics.add(TOKENS, (*labels, ("type", kind)), tokens)
         if self._session.price is not None:
-            metrics.add(COST, labels, cost_of(usage, self._session.price))
+            metrics.add(COST, labels, compute_cost(usage, self._session.price))
 
     def answered(self, job: Job, unit: int, record: Record) -> None:
         labels, outcome = self._labels_of(job), record.readings[0].score.outcome

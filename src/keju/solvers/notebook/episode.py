@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from keju.benchmarks.facts import NotebookTask
-from keju.bounds import whole_number
+from keju.bounds import parse_whole_number
 from keju.files import make_file_name, write_json
 from keju.solvers.notebook.cells import NAME, Notebook, prepare_source, render_listing, shorten
 from keju.solvers.notebook.workplaces import Bench, Workplaces
@@ -141,7 +141,7 @@ class NotebookBox(Toolbox):
         if not isinstance(contents, str):
             return ToolResult("contents must be the code of the cell, as a string", "bad_arguments")
         if isinstance(index, str):
-            index = whole_number(index) if whole_number(index) is not None else index
+            index = parse_whole_number(index) if parse_whole_number(index) is not None else index
         if index is not None and (type(index) is not int or index < 0):
             return ToolResult("idx must be the index of a cell, or null", "bad_arguments")
         count_before = len(self.notebook.cells)
