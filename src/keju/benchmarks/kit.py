@@ -1,7 +1,7 @@
-"""The kit of which exams are made: Keju's own and those of plug-ins.
+"""The building blocks of exams, for Keju's own exams and for plug-ins.
 
-An exam is a `Benchmark` with a function that makes its questions, protocols that put them into
-words, and readers:
+An exam is a `Benchmark` with a function that makes its questions, protocols that write them as
+prompts, and readers:
 
     @reader
     def last_number(text, sample):
@@ -23,8 +23,8 @@ words, and readers:
         ),
     )
 
-`keju.benchmarks.prepare.prepare` makes such an exam ready out of the steps below. An exam that
-needs other steps calls them in its own order.
+`keju.benchmarks.prepare.prepare` prepares such an exam with the steps below. An exam that needs
+another order calls the steps itself.
 """
 
 from __future__ import annotations

@@ -435,7 +435,7 @@ def resolve_sampling(
 ) -> Sampling:
     """Return the sampling settings: for each key the user's value, else the protocol's, else none.
 
-    If nobody sets a temperature, the kind of model decides.
+    If the temperature is not set, the kind of model decides.
     """
     generation = merge_generation(config, exam_config)
     form = protocol.form

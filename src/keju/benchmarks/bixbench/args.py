@@ -1,4 +1,4 @@
-"""The settings of BixBench: those of the verifiers environment `bixbench`, and Keju's own.
+"""The settings of BixBench: the verifiers environment's settings, and Keju's own.
 
 Keju accepts every argument of the environment. An argument that would have no effect must have its
 default value, so users can pass on full lists of defaults.

@@ -44,7 +44,7 @@ _NUMBER_WORD = re.compile(
     r"|[mb]illions?|dozens?|once|twice|none|nil|half|halves|thirds?|quarters?|infinit[ey]"
     r"|infinity)\b"
 )
-# `no effect, so it is true`: a `no` at the beginning, whatever it denies.
+# `no effect, so it is true`: a `no` at the beginning, even if it does not deny the hypothesis.
 _NO_FIRST = re.compile(r"no\b")
 
 

@@ -120,7 +120,7 @@ class BixBenchProtocol(Protocol):
 class AgenticProtocol(BixBenchProtocol):
     """The authors' notebook agent, whose prompts are assembled from parts."""
 
-    def word(self, args: BixBenchArgs) -> Wording:
+    def make_wording(self, args: BixBenchArgs) -> Wording:
         return agentic.make_wording(args)
 
 

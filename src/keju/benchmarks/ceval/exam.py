@@ -315,7 +315,7 @@ def make_submission(
             missing.append(sample.id)
             rows[sample.index] = fill or ""
         else:
-            # The option's published letter, in whichever order it was shown.
+            # The option's published letter, which does not depend on the displayed order.
             place = sample.labels.index(label)
             rows[sample.index] = OPTIONS[sample.order[place] if sample.order else place]
     document_in_order = {

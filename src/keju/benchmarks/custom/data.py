@@ -178,10 +178,10 @@ class QuestionBank:
         self.samples = SpooledSamples()
         self.parts: dict[str, Part] = {}
         """By subset, in the order of their first question."""
-        self.repeated = 0
+        self.repeat_count = 0
         """The number of questions that repeat an earlier one word for word, with the same answer.
         """
-        self.repeat: Repeat | None = None
+        self.first_repeat: Repeat | None = None
         """The first of them."""
         self.checks = QuestionChecks(exam, ACCEPTED)
         """The faults of the questions."""
@@ -215,8 +215,10 @@ class QuestionBank:
                     sample = _make_sample(exam, subset, len(part.rows), question)
                     is_contrary = self.checks.check(sample, question.where, first_row, find)
                     if first_row != row and not is_contrary:  # otherwise it has a separate notice
-                        self.repeated += 1
-                        self.repeat = self.repeat or Repeat(question.where, place(first_row))
+                        self.repeat_count += 1
+                        self.first_repeat = self.first_repeat or Repeat(
+                            question.where, place(first_row)
+                        )
                     self.samples.append(sample)
                     part.rows.append(row)
                     if not part.columns <= question.fields.keys():

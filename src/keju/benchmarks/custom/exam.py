@@ -141,10 +141,10 @@ def _mixed_answer_notices(exam: str, reader: str, parts: Sequence[data.Part]) ->
 
 def _repeat_notices(exam: str, bank: data.QuestionBank) -> Iterator[Notice]:
     """Yield a notice if questions occur in the files more than once."""
-    if (first_repeat := bank.repeat) is not None:
+    if (first_repeat := bank.first_repeat) is not None:
         values = {
             "exam": exam,
-            "n": bank.repeated,
+            "n": bank.repeat_count,
             "where": first_repeat.where,
             "other": first_repeat.earlier_place,
         }

@@ -35,7 +35,7 @@ class DateShift(NamedTuple):
 
 
 def shift_date(day: date, shift: DateShift) -> date | None:
-    """Return a date some days or months later, or None if there is no such day."""
+    """Return a date some days or months later, or None if the day does not exist."""
     year, month = divmod(day.year * 12 + day.month - 1 + shift.months, 12)
     if day.day > monthrange(year, month + 1)[1]:
         return None

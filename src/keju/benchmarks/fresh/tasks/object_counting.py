@@ -25,7 +25,7 @@ COMMON_ENTRIES = 30
 """Common entries at the beginning of a vocabulary; long lists also use rarer ones."""
 
 EVERYTHING = "household"
-"""The kind that questions call objects, whatever they are."""
+"""The kind whose things, of any sort, questions call objects."""
 KINDS: dict[str, dict[Language, str]] = {
     "animals": {"en": "animals", "zh": "只动物"},
     "clothes": {"en": "pieces of clothing", "zh": "件衣物"},

@@ -85,8 +85,10 @@ class ReasoningAboutColoredObjects(Task):
             published = PUBLISHED_HEAP if kind in IN_A_HEAP else PUBLISHED_ROW
             size = 2 + scale_size(draw.randint(*published) - 2, difficulty, least=0)
             things = _draw_single_things(draw, size)
-        left, by_colour = draw.random() < 0.5, draw.random() < 0.5
-        asked_index = draw.choice(_askable_indexes(kind, things, left=left, by_colour=by_colour))
+        is_left, by_colour = draw.random() < 0.5, draw.random() < 0.5
+        asked_index = draw.choice(
+            _askable_indexes(kind, things, is_left=is_left, by_colour=by_colour)
+        )
         if kind != "remove" and _has_repeated_colour(things, asked_index):
             by_colour = False
         return ColoredScene(
@@ -97,7 +99,7 @@ class ReasoningAboutColoredObjects(Task):
             things=things,
             asked_index=asked_index,
             by_colour=by_colour,
-            is_left=left,
+            is_left=is_left,
             colours=_draw_colours(draw, kind, things, asked_index),
         )
 
@@ -158,12 +160,12 @@ def _draw_groups(draw: random.Random, difficulty: float) -> list[ColoredThing]:
 
 
 def _askable_indexes(
-    kind: Kind, things: list[ColoredThing], *, left: bool, by_colour: bool
+    kind: Kind, things: list[ColoredThing], *, is_left: bool, by_colour: bool
 ) -> list[int]:
     """Return the indexes of things that a question may be about."""
     places = list(range(len(things)))
     if kind == "next":
-        places = places[1:] if left else places[:-1]
+        places = places[1:] if is_left else places[:-1]
     elif kind == "furthest":  # the one in the middle is equally far from both ends
         places = [place for place in places if 2 * place != len(things) - 1]
     if kind == "remove" or not by_colour:

@@ -98,7 +98,7 @@ def polygon_name(corners: int) -> str:
 
 
 def _corners_in_order(strokes: list[Stroke]) -> list[Point] | None:
-    """Return the corners of a closed figure in sequence, whatever the drawing order.
+    """Return the corners of a closed figure in sequence, in any drawing order.
 
     None if it is not closed: a point does not join exactly two strokes, or parts do not meet.
     """

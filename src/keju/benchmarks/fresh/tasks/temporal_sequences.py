@@ -44,7 +44,7 @@ class Day(NamedTuple):
     marks: list[int]
     """Minutes of the day: waking up, the ends of its parts, closing time."""
     free: int
-    """The part in which nobody saw the person."""
+    """The part without a witness."""
     witnesses: list[int]
     sightings: list[int]
     """For each part; the entry of the free part is not used."""
