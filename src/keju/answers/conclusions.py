@@ -30,7 +30,7 @@ from keju.answers.discussions import (
     sentences_of,
     verdicts_of,
 )
-from keju.answers.eliminations import chosen_in, leaves_one, left_over
+from keju.answers.eliminations import chosen_in, leaves_one, left_over, may_leave_one
 from keju.answers.option_mentions import (
     AROUND,
     LOOKED_AT,
@@ -97,6 +97,8 @@ _HEADING = 10
 """Characters at the beginning of a line in which the label of its item is."""
 _LEAST_LINES = 2
 """Line breaks of a list of options."""
+_NEAREST = 2
+"""Sentences at the end that are asked at once whether they leave the answer open."""
 _FARTHEST = 8
 """Sentences from the end in which a conclusion may stand."""
 
@@ -259,6 +261,8 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
             if not place and _answers(sentence, sample):
                 return None, ""  # it answers the question with something that is no option
             if not part.item:
+                if place < _NEAREST and _is_left_open(sentence) and not may_leave_one(parts):
+                    return None, ""
                 silent.append(sentence)
             continue
         if _is_unknown(sentence, sample):
@@ -295,9 +299,9 @@ def _is_left_open(sentence: str) -> bool:
 
 def _is_unknown(sentence: str, sample: Sample) -> bool:
     """Whether a clause says that nothing can be concluded and then names options."""
-    undetermined = UNDETERMINED.search(sentence)
     first = mentions(sentence, sample)[0]
-    if undetermined is None or undetermined.end() > first.start or undetermined[0] in sample.text:
+    undetermined = UNDETERMINED.search(sentence, 0, first.start) if first.start else None
+    if undetermined is None or undetermined[0] in sample.text:
         return False
     between = sentence[undetermined.end() : first.start].partition("(")[0]
     return "," not in between and not concludes(between)

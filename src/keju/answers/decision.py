@@ -379,24 +379,44 @@ def corrections_in(text: str) -> Iterator[re.Match[str]]:
         yield from CORRECTION.finditer(text)
         return
     small = text.lower()
-    start = _first_stem(small)
-    if start >= 0:
-        begin = max(0, start - _LONGEST_CORRECTION) if len(small) == len(text) else 0
-        yield from CORRECTION.finditer(text, begin)
+    places = _stem_places(small)
+    if len(small) != len(text):
+        places = [0, len(text)] if places else []
+    for begin, end in _windows(places):
+        yield from CORRECTION.finditer(text, begin, end)
 
 
 _LONGEST_CORRECTION = 40
 """Characters of a match of `CORRECTION` before its stem."""
+_AFTER_STEM = 120
+"""Characters from the beginning of a stem in which its match ends."""
 
 
-def _first_stem(small: str) -> int:
-    """Where the first stem of a correction is in an English text of small letters; -1 without."""
-    places = [small.find(stem) for stem in _STEMS if stem in small]
+def _windows(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the stretches of a text around stems that are at `places`, in order."""
+    begin = end = 0
+    for place in places:
+        if place - _LONGEST_CORRECTION > end:
+            if end:
+                yield begin, end
+            begin = place - _LONGEST_CORRECTION
+        end = place + _AFTER_STEM
+    if end:
+        yield begin, end
+
+
+def _stem_places(small: str) -> list[int]:
+    """Where stems of corrections are in an English text of small letters, in order."""
+    stems = [stem for stem in _STEMS if stem in small]
     if "orrect" in small:
-        places += [small.find(stem) for stem in _OF_CORRECT if stem in small]
-    if no := _NO.search(small):
-        places.append(no.start())
-    return min(places, default=-1)
+        stems += [stem for stem in _OF_CORRECT if stem in small]
+    places = [no.start() for no in _NO.finditer(small)]
+    for stem in stems:
+        at = small.find(stem)
+        while at >= 0:
+            places.append(at)
+            at = small.find(stem, at + 1)
+    return sorted(places)
 
 
 # Right after an answer's own sentence: `. However, `, `. But since`; `。但是`.

@@ -69,6 +69,11 @@ def _is_doubtful(sentence: str, sample: Sample) -> bool:
     return sentence.rstrip("*_ ").endswith(("?", "？")) or supposes(sentence, sample)
 
 
+def may_leave_one(parts: Sequence[Sentence]) -> bool:
+    """Whether any sentence may say that one option is left."""
+    return any(stem in part.text for part in parts for stem in _ONE_LEFT)
+
+
 def leaves_one(sentence: str, sample: Sample) -> bool:
     """Whether a sentence says that one option is left without naming it."""
     if not any(map(sentence.__contains__, _ONE_LEFT)):

@@ -462,7 +462,10 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
     begin = max(sentence.rfind("="), sentence.rfind("≈"), 0)
     numbers = list(_QUANTITIES.finditer(sentence, begin))
     values: set[tuple[Fraction, str] | None] = set()
-    for written in dict.fromkeys(number[0].casefold().replace(",", "") for number in numbers):
+    spelt = dict.fromkeys(number[0].casefold().replace(",", "") for number in numbers)
+    if len(spelt) > 1 and len(set(map(float, filter(_is_decimal, spelt)))) > 1:
+        return None
+    for written in spelt:
         values.add(_quantity(written))
         if len(values) > 1:
             return None
@@ -473,6 +476,11 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
     if len(fits) != 1:
         return None
     return chr(ord("A") + fits[0]), numbers[-1].start(), numbers[-1].end()
+
+
+def _is_decimal(written: str) -> bool:
+    """Whether a number is written in digits only, with a point and a sign at most."""
+    return written.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
 def _is_number_like(option: str) -> bool:

@@ -434,7 +434,7 @@ LONGEST_PASSAGE = 160
 
 def _may_say_more(text: str) -> bool:
     """Whether a reply with one ``answer is`` may announce something else as well."""
-    if text.count("nswer") > 1 or "NSWER" in text:
+    if text.count("nswer") > 1 or ("R" in text and "NSWER" in text):
         return True
     if "orrect " in text and _CORRECT_OPTION.search(text):
         return True

@@ -150,12 +150,18 @@ FIELD = re.compile(
 
 _STEMS = ("nswer", "NSWER", "orrect ", "ORRECT ", "案")
 """What follows the first letter of every match of `TOLERANT`; quicker to find than a pattern."""
+_SMALL_STEMS = ("nswer", "orrect ")
+
+
+def _stems_for(text: str) -> tuple[str, ...]:
+    """The stems that may be in a text; those in capitals are looked for where it has an R."""
+    return _STEMS if "R" in text or not text.isascii() else _SMALL_STEMS
 
 
 def _found_by_stem(text: str) -> list[tuple[int, int]]:
     """Where `TOLERANT` matches, in order."""
     spans: list[tuple[int, int]] = []
-    for stem in _STEMS:
+    for stem in _stems_for(text):
         at = text.find(stem)
         while at >= 0:
             match = TOLERANT.match(text, at - 1) if at else None
@@ -171,7 +177,7 @@ def may_announce(text: str) -> bool:
     One character is found much more quickly than two, so it is looked for first.
     """
     return (
-        any(map(text.__contains__, _STEMS))
+        any(map(text.__contains__, _stems_for(text)))
         or ("\\" in text and "\\boxed" in text)
         or ('"' in text and '":' in text)
     )
