@@ -94,7 +94,9 @@ class Following:
             yield Followed(self._run)
         else:
             for path in sorted(self._folder.glob(f"*/{MANIFEST}")):
-                if self._stored_run(path.parent).state == "running" or is_locked(path.parent / FILE):
+                if self._stored_run(path.parent).state == "running" or is_locked(
+                    path.parent / FILE
+                ):
                     self._seen_running.add(path.parent)
                 if path.parent in self._seen_running:
                     yield Followed(path.parent)
