@@ -141,7 +141,7 @@ def test_a_pipe_without_a_good_reader_is_said_once(
 ) -> None:
     """Nobody opens it; somebody leaves after a few bytes; somebody opens it and never reads."""
     monkeypatch.setattr(stream, "LAST_WAIT", 0.05)
-    monkeypatch.setattr(stream, "MOST", 1 << 14)
+    monkeypatch.setattr(stream, "MAX_WAITING", 1 << 14)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 

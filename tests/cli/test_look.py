@@ -159,7 +159,7 @@ def test_schema_says_what_every_setting_means(keju: Keju) -> None:
         if not own.get("description")
     ]
     assert bare == []
-    assert schema["properties"]["seed"]["description"] == "The seed of whatever is drawn."
+    assert schema["properties"]["seed"]["description"] == "The seed for everything that is random."
 
 
 def test_schema_holds_every_setting(keju: Keju) -> None:
