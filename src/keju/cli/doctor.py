@@ -369,7 +369,7 @@ def _check_sandboxes() -> Iterator[Check]:
             problem = probe.problem or Notice("doctor_no")
             yield Check(name, False, problem, Remedy(Notice("doctor_without_containers")))
     check_name = Notice("doctor_check_sandboxes")
-    for remnant in leftovers():
+    for remnant in find_leftovers():
         yield Check(
             check_name, False, remnant.what, _command_remedy(remnant.remedy), fault="left over"
         )

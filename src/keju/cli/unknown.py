@@ -82,7 +82,7 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
             )
             return UsageError("cli_unknown_option_set", example=example, **error_values)
     other_flag = "--" + OTHER_NAMES.get(name, "").replace("_", "-")
-    near = nearest(option, long_flags) if option.startswith("--") else None
+    near = find_nearest(option, long_flags) if option.startswith("--") else None
     near = other_flag if other_flag in long_flags else near
     code = "cli_unknown_option_near" if near else "cli_unknown_option"
     return UsageError(code, near=near, **error_values)
@@ -188,7 +188,7 @@ def _find_model_and_exams(
     exam_names = (*registry.names(), *registry.ALIASES)
     # any other word counts as such a model, too
     at_endpoint = {word for word in extra_words if kind_of(word) is ENDPOINT}
-    exams = [w for w in extra_words if is_path(w) or (w in at_endpoint and nearest(w, exam_names))]
+    exams = [w for w in extra_words if is_path(w) or (w in at_endpoint and find_nearest(w, exam_names))]
     models = [word for word in extra_words if word not in exams and not word.endswith(FILES)]
     if len(models) != 1 or len(models) + len(exams) != len(extra_words):
         return None
@@ -244,7 +244,7 @@ def _find_near_setting(option: str, flags: Sequence[str]) -> str | None:
     by_flag = {
         f"--{name.replace('_', '-')}": name for name in setting_names if find_setting_path(name)
     }
-    near = nearest(option, [*by_flag, *flags])
+    near = find_nearest(option, [*by_flag, *flags])
     return find_setting_path(by_flag[near]) if near in by_flag and near not in flags else None
 
 

@@ -117,7 +117,7 @@ def _configure(
     from keju.config.address import find_provider, strip_credentials
     from keju.config.load import load
     from keju.config.strict import parse_mapping
-    from keju.models.registry import idle_settings, is_local
+    from keju.models.registry import settings_without_effect, is_local
 
     benchmark = registry.get(env)
     exam_settings = parse_mapping(text, "-a") if text is not None else {}
@@ -152,7 +152,7 @@ def _configure(
     url = environ.get("KEJU_API_URL") or environ.get(provider.url_variable)
     if "api_url" not in flags and not url and not is_local(model):
         flags["api_url"] = provider.home
-    config = load(flags=flags, environ=environ, idle=idle_settings)
+    config = load(flags=flags, environ=environ, idle=settings_without_effect)
     return config, _check_settings(benchmark.Args, exam_settings)
 
 

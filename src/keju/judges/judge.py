@@ -163,9 +163,9 @@ class Judge(Solver):
         if not path.is_file() or recalled.count == sum(job.units for job in self.jobs):
             return recalled
         requests = JobRequests([self.make_job(exam.with_first_prompt()) for exam in self._exams])
-        records_by_place = Records(path.parent, path.name).placed()
+        records_by_place = Records(path.parent, path.name).iter_with_positions()
         for number, _, record in select_counting(records_by_place, requests.by_hash):
-            place, unit = requests.place(number)
+            place, unit = requests.locate(number)
             if record.reply.error is None and not recalled.done[place][unit]:
                 self.jobs[place].recall(unit, record, trusted=True)
                 recalled.done[place][unit] = 1
@@ -176,7 +176,7 @@ class Judge(Solver):
         """Count the journal's replies without a verdict, by reason, and the doubtful verdicts."""
         if not path.is_file():
             return
-        records_by_place = Records(path.parent, path.name).placed()
+        records_by_place = Records(path.parent, path.name).iter_with_positions()
         answers = {  # a later record of the same request replaces an error
             number: record.readings[0].answer
             for number, _, record in select_counting(records_by_place, self._requests.by_hash)

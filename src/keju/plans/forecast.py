@@ -44,7 +44,7 @@ def forecast(plan: PlanConfig) -> dict[str, Any]:
 def _forecast_pair(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
     rehearsal = rehearse(pair.config)
     requests = sum(job.units for job in rehearsal.jobs)
-    asked_requests = requests - rehearsal.known
+    asked_requests = requests - rehearsal.reused
     size = 0
     for job in rehearsal.jobs:
         for sample in job.exam.samples:
@@ -61,7 +61,7 @@ def _forecast_pair(pair: Pair, outputs: Mapping[str, float]) -> dict[str, Any]:
         "model": pair.model,
         "exam": pair.exam,
         "requests": requests,
-        "known": rehearsal.known,
+        "known": rehearsal.reused,
         "asked": asked_requests,
         "prompt_tokens_estimate": tokens,
         "output_tokens_estimate": None

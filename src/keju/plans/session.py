@@ -340,8 +340,8 @@ def kept(config: TaskConfig) -> int | None:
     versions = stored.environment.get("packages", {}).get("keju")
     requested_config = msgspec.json.decode(msgspec.json.encode(make_storable(config, run.id)))
     complete = stored.complete and run.results_are_current and stored.config == requested_config
-    is_same_version = versions == environment()["packages"].get("keju")
-    return stored.wanted if complete and is_same_version else None
+    is_same_version = versions == describe_environment()["packages"].get("keju")
+    return stored.expected_replies if complete and is_same_version else None
 
 
 def stop_of(session: PlanSession) -> KejuError | None:

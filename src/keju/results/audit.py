@@ -230,8 +230,8 @@ def audit(
         id(job): _Desk(job, name, is_judged, partial(doubts_of, job, stored.manifest))
         for job in jobs
     }
-    replies = stored_replies(stored, JobRequests(jobs), match_keys=not changed)
-    for reply, readings in read_anew(replies, jobs):
+    replies = iter_stored_replies(stored, JobRequests(jobs), match_keys=not changed)
+    for reply, readings in reread_replies(replies, jobs):
         collectors[id(reply.job)].add_reply(reply, readings)
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])

@@ -25,7 +25,7 @@ def doubts_of(job: Job, manifest: Manifest | None = None) -> list[Notice]:
     """Return the notices that follow from all replies of a job; predictions have no manifest."""
     asked_by_keju = manifest is not None and manifest.imported is not True
     declared = declared_names(manifest) if manifest else set()
-    notices = [*job.checks.notices(asked=asked_by_keju, declared=declared)]
+    notices = [*job.checks.notices(check_model=asked_by_keju, declared=declared)]
     if all(notice.code != "other_model" for notice in notices):
         notices += several_models(job, declared)
     return notices

@@ -316,9 +316,9 @@ def chance_levels(exam: Exam, tally: Tally) -> dict[str, Chance]:
     chances: dict[str, Chance] = {}
     for subset in exam.subsets:
         positions: Iterable[int] = range(subset.start, subset.stop)
-        any_answered = any(map(tally.has, positions))
+        any_answered = any(map(tally.has_record, positions))
         if any_answered and tally.done < len(tally.outcomes):
-            positions = (position for position in positions if tally.has(position))
+            positions = (position for position in positions if tally.has_record(position))
         samples = (exam.samples[position] for position in islice(positions, 0, None, stride))
         levels = [level for sample in samples if (level := exam.chance(sample)) is not None]
         if levels:

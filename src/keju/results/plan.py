@@ -484,8 +484,8 @@ def _measure_usage(exam: Exam, job: Job, price: Price | None) -> Taken:
     if not any(map(ledger.tokens, replied)):  # The endpoint does not count tokens.
         guess = _guess_usage(exam, price)
         return guess._replace(seconds=seconds, attempts=attempts, measured=len(replied))
-    inputs = [ledger.of(unit, "input") for unit in replied]
-    outputs = [ledger.of(unit, "output") for unit in replied]
+    inputs = [ledger.count_of(unit, "input") for unit in replied]
+    outputs = [ledger.count_of(unit, "output") for unit in replied]
     lengths = [_count_prompt_bytes(job.exam, unit // job.epochs) for unit in replied]
     # Tokens are proportional to the length of the prompt, which is known for all questions.
     rate, mean_bytes = math.fsum(inputs) / sum(lengths), _average_prompt_bytes(exam)

@@ -206,7 +206,7 @@ def entries_of(
     timing = Timing(round(seconds, 3), *quantiles)
     early = job.stopping is not None and job.stopping.early
     exam = mark_as_drawn(job.exam) if early else job.exam
-    faults = [*job.checks.notices(asked=asked_by_keju, declared=declared)]
+    faults = [*job.checks.notices(check_model=asked_by_keju, declared=declared)]
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)

@@ -106,14 +106,14 @@ class Following:
 
     def _lines(self, followed: Followed) -> Iterator[Line]:
         """Yield a line for each exam and arm of a run."""
-        folder, is_locked = followed.folder, is_locked(followed.folder / FILE)
+        folder, is_running = followed.folder, is_locked(followed.folder / FILE)
         base_line = Line(folder.name, followed.model, followed.exam, "waiting")
         stored = self._stored_run(folder)
         try:
             manifest, state = stored.manifest, stored.state
             stored.index.refresh()
         except (KejuError, OSError):  # the run is about to start
-            yield base_line._replace(state="running" if is_locked else "waiting")
+            yield base_line._replace(state="running" if is_running else "waiting")
             return
         line_state: State = "complete" if state in ("complete", "imported") else "incomplete"
         session = manifest.sessions[-1] if manifest.sessions else StoredSession()

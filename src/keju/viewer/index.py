@@ -211,7 +211,7 @@ class Index:
         else:
             for position, (key, is_failed) in enumerate(zip(keys, failed, strict=True)):
                 number = numbers.add(key)
-                if rule.takes(number, is_failed):
+                if rule.counts_now(number, is_failed):
                     replacements[number] = position
             lines = [lines[position] for position in replacements.values()]
             starts = [starts[position] for position in replacements.values()]

@@ -102,11 +102,11 @@ def read_exam_file(folder: Path) -> tuple[ExamFile, str]:
             except ConfigError as error:
                 raise DataError(str(error)) from None
             except ValidationError as error:
-                raise DataError("custom.in_file", path=path, problem=explain_error(error)) from None
+                raise DataError("custom.in_file", path=path, problem=explain_exam_error(error)) from None
     return ExamFile(), ""
 
 
-def explain_error(error: ValidationError) -> str:
+def explain_exam_error(error: ValidationError) -> str:
     """Explain the error in one line; if several forms are possible, list them."""
     field_name = str(error.errors()[0]["loc"][0])
     for fault in error.errors():

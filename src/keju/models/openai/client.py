@@ -129,7 +129,7 @@ class HttpModel(Model):
 
     def without_model(self, offered: Sequence[str]) -> EndpointError:
         """Return the error of an endpoint that offers other models than the one asked for."""
-        near = nearest(self.name, offered)
+        near = find_nearest(self.name, offered)
         is_cut = len(offered) > LISTED_MODELS + 1
         return endpoint_error(
             "endpoint_without_model",
