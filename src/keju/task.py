@@ -42,6 +42,7 @@ from keju.errors import (
     join_hints,
 )
 from keju.files import read_json, typed_path
+from keju.interop.watchers import watch_runs
 from keju.judges import make_judge_stage
 from keju.messages import said
 from keju.models.registry import is_local, make_model, settings_without_effect
@@ -114,7 +115,7 @@ def run_exams(
     stay valid.
     """
     display = display or Display()
-    with watching(config, display):
+    with watch_runs(config, display):
         return _notify_watcher(_run_exams(config, display, report=report))
 
 
@@ -491,7 +492,7 @@ def judge_run(
     stores only its verdicts.
     """
     display = display or Display()
-    with watching(config, display):
+    with watch_runs(config, display):
         return _notify_watcher(_judge_run(config, folder, display, report=report))
 
 

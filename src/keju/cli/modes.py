@@ -50,7 +50,7 @@ def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
 
 def _document(row: ModesRow) -> dict[str, Any]:
     robust_document = None if row.robust is None else _document(row.robust)
-    return row._asdict() | {"robust": robust_document, "by_format": row.by_format}
+    return row._asdict() | {"robust": robust_document, "by_format": row.is_due_to_format}
 
 
 def _print(kind: str, rows: list[ModesRow]) -> None:
@@ -92,7 +92,7 @@ def _print(kind: str, rows: list[ModesRow]) -> None:
 
 def _describe_difference(row: ModesRow) -> str:
     """Return whether a difference is more than noise, and its likely cause."""
-    if row.by_format:
+    if row.is_due_to_format:
         return said("modes.by_format")
     return said("modes.yes") if row.apart else ""
 

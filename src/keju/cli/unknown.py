@@ -22,7 +22,7 @@ from keju.config.exams import is_path, meant, short_name
 from keju.config.load import OTHER_NAMES, find_setting_path
 from keju.config.strict import find_settings_class, parse_mapping, parse_yaml, union_members
 from keju.config.task import DatasetArgs, TaskConfig
-from keju.errors import ConfigError, UsageError
+from keju.errors import ConfigError, UsageError, find_nearest
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -188,7 +188,9 @@ def _find_model_and_exams(
     exam_names = (*registry.names(), *registry.ALIASES)
     # any other word counts as such a model, too
     at_endpoint = {word for word in extra_words if kind_of(word) is ENDPOINT}
-    exams = [w for w in extra_words if is_path(w) or (w in at_endpoint and find_nearest(w, exam_names))]
+    exams = [
+        w for w in extra_words if is_path(w) or (w in at_endpoint and find_nearest(w, exam_names))
+    ]
     models = [word for word in extra_words if word not in exams and not word.endswith(FILES)]
     if len(models) != 1 or len(models) + len(exams) != len(extra_words):
         return None

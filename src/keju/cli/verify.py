@@ -72,9 +72,9 @@ def _render_lines(verified: Verified, *, show_all: bool) -> list[str]:
         said(
             "verify.line",
             label=label,
-            what=check.what,
+            what=check.label,
             expected=_format_number(check.expected),
-            got=_format_number(check.got),
+            got=_format_number(check.actual),
             verdict=said("verify.ok" if check.ok else "verify.different"),
         )
         for check in displayed_checks

@@ -117,7 +117,7 @@ def _configure(
     from keju.config.address import find_provider, strip_credentials
     from keju.config.load import load
     from keju.config.strict import parse_mapping
-    from keju.models.registry import settings_without_effect, is_local
+    from keju.models.registry import is_local, settings_without_effect
 
     benchmark = registry.get(env)
     exam_settings = parse_mapping(text, "-a") if text is not None else {}

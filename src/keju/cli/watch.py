@@ -32,7 +32,7 @@ def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool)
     from keju.viewer.following import Following
 
     following = Following(followed, str(runs_folder(work_dir)))
-    lines, start_time = following.look(), time.monotonic()
+    lines, start_time = following.read_lines(), time.monotonic()
     watched_runs = {line.run for line in lines if line.state not in ENDED_STATES}
     if once or not (watched_runs or following.is_continuing):
         return Output(_document(lines), lambda: _show(lines))
@@ -43,7 +43,7 @@ def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool)
             line.state in ("running", "judging") for line in lines
         ):
             time.sleep(POLL_SECONDS)
-            lines = following.look()
+            lines = following.read_lines()
             watched_runs |= {line.run for line in lines if line.state not in ENDED_STATES}
             board.update(lines, time.monotonic() - start_time)
     finally:

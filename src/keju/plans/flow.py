@@ -9,6 +9,7 @@ from keju.config.plan import PlanConfig
 from keju.engine.watching import WATCHER
 from keju.errors import KejuError, UsageError
 from keju.files import write_json
+from keju.interop.watchers import watch_runs
 from keju.messages import spoken
 from keju.plans.session import PlanSession, stop_of
 from keju.report.board import Board
@@ -47,7 +48,7 @@ def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = Tru
     folder = Path(plan.task.work_dir) / plan.name
     if plan.resume and not (folder / PLAN).is_file():
         raise UsageError("plan_none", name=plan.name, work_dir=plan.task.work_dir)
-    with open_plan_folder(folder), watching(plan.task, board):
+    with open_plan_folder(folder), watch_runs(plan.task, board):
         stored = _load_or_create_plan(plan, folder)
 
         def note_pace(seconds: float) -> None:

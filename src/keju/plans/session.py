@@ -32,7 +32,7 @@ from keju.messages import said
 from keju.models.registry import endpoint_tasks, is_local, make_model, model_name
 from keju.report.board import Board, Line, State, score_interval
 from keju.report.rates import Rates
-from keju.runs.manifest import MANIFEST, Manifest, make_storable
+from keju.runs.manifest import MANIFEST, Manifest, describe_environment, make_storable
 from keju.runs.run import Run
 from keju.signals import REMOTE, Remote, call_between_steps
 from keju.task import Finished, run_exams

@@ -18,7 +18,7 @@ from keju.benchmarks.grading import GRADED, PASS
 from keju.benchmarks.prepare import available_readers, choose_readers
 from keju.config.load import runs_folder
 from keju.engine.job import Job, describe_exams, make_jobs
-from keju.engine.resume import JobRequests, StoredReply
+from keju.engine.resume import JobRequests, StoredReply, iter_stored_replies, reread_replies
 from keju.errors import DataError, Notice, UsageError
 from keju.judges import make_judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form

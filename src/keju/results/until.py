@@ -71,28 +71,30 @@ class UntilKnown:
         self._half = half_width
         self._seed = seed
 
-    def items(self, job: Job) -> Sequence[int]:
+    def usable_samples(self, job: Job) -> Sequence[int]:
         """Return all samples."""
         return range(len(job.exam.samples))
 
-    def look(self, job: Job, positions: Sequence[int], total: int, look_count: int) -> Stopping:
+    def evaluate(
+        self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
+    ) -> Stopping:
         """Return the state of the rule, which is met if the headline is known precisely enough."""
         exam = mark_as_drawn(job.exam)
-        name, metric = headline_of(exam, job.tallies[0].restrict_to(positions))
-        share = len(positions) / sum(subset.population for subset in exam.subsets)
+        name, metric = headline_of(exam, job.tallies[0].restrict_to(seen_samples))
+        share = len(seen_samples) / sum(subset.population for subset in exam.subsets)
         interval = anytime_interval(metric, self._half, share)
         is_met = (
             interval is not None
             and metric.value is not None
-            and len(positions) >= min(EARLIEST, total)
+            and len(seen_samples) >= min(EARLIEST, total_samples)
             and max(metric.value - interval.low, interval.high - metric.value) <= self._half
         )
         return Stopping(
             rule="until_ci",
             met=is_met,
-            asked=len(positions),
-            whole=total,
-            looks=look_count,
+            asked=len(seen_samples),
+            whole=total_samples,
+            looks=looks,
             seed=self._seed,
             level=LEVEL,
             value=metric.value,
@@ -177,25 +179,29 @@ class UntilDecided:
         self._seed = seed
         self._evidence: dict[Job, list[float]] = {job: [] for job in baselines}
 
-    def items(self, job: Job) -> Sequence[int]:
+    def usable_samples(self, job: Job) -> Sequence[int]:
         """Return the samples that the baseline has a score for."""
         return sorted(self._baselines[job].scores)
 
-    def look(self, job: Job, positions: Sequence[int], total: int, look_count: int) -> Stopping:
+    def evaluate(
+        self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
+    ) -> Stopping:
         """Return the state of the rule, which is met if the recorded pairs decide."""
         baseline = self._baselines[job]
-        score_differences = differences(job, positions, baseline.scores)
+        score_differences = differences(job, seen_samples, baseline.scores)
         evidence = self._evidence[job]
         evidence.append(
-            evidence_of(sum_by_cluster(score_differences, largest_cluster(job, self.items(job))))
+            evidence_of(
+                sum_by_cluster(score_differences, largest_cluster(job, self.usable_samples(job)))
+            )
         )
         value, interval = anytime_difference(score_differences)
         return Stopping(
             rule="until_decided",
             met=evidence[-1] >= 1 / LEVEL,
-            asked=len(positions),
-            whole=total,
-            looks=look_count,
+            asked=len(seen_samples),
+            whole=total_samples,
+            looks=looks,
             seed=self._seed,
             level=LEVEL,
             value=value,
@@ -203,7 +209,7 @@ class UntilDecided:
             baseline=baseline.name,
             wins=sum(difference > 0 for _, difference in score_differences),
             losses=sum(difference < 0 for _, difference in score_differences),
-            left_out=len(positions) - len(score_differences),
+            left_out=len(seen_samples) - len(score_differences),
             e_value=evidence[-1],
             p=always_valid_p(evidence),
         )

@@ -253,7 +253,7 @@ class _Episode:
         request = self._protocol.encode_request(
             self._request, box.tools, tuple(self._sent_turns), choice
         )
-        exchange = await self._channel.ask(request, within=self._meter.seconds_left)
+        exchange = await self._channel.ask(request, time_limit=self._meter.seconds_left)
         self._loop.episodes_begun += not self._meter.replies
         reply, fault = exchange.reply, exchange.reply.error
         self._faults += exchange.faults

@@ -117,7 +117,7 @@ class Following:
             return
         line_state: State = "complete" if state in ("complete", "imported") else "incomplete"
         session = manifest.sessions[-1] if manifest.sessions else StoredSession()
-        if is_locked or state == "running":
+        if is_running or state == "running":
             is_judging = (
                 session.ended and not manifest.complete and len(stored.index) >= stored.total
             )

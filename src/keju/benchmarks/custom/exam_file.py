@@ -102,7 +102,9 @@ def read_exam_file(folder: Path) -> tuple[ExamFile, str]:
             except ConfigError as error:
                 raise DataError(str(error)) from None
             except ValidationError as error:
-                raise DataError("custom.in_file", path=path, problem=explain_exam_error(error)) from None
+                raise DataError(
+                    "custom.in_file", path=path, problem=explain_exam_error(error)
+                ) from None
     return ExamFile(), ""
 
 

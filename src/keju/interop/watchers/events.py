@@ -311,7 +311,7 @@ class _Told(Follower):
         self._pause: Pause | None = None
         self._next_progress = 0.0
         self._last_progress: Progress | None = None
-        self._known_count, self._total = session.known, session.total
+        self._known_count, self._total = session.reused, session.total
         stream.write(
             SessionStarted(
                 at=_now(),

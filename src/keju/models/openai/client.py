@@ -14,7 +14,7 @@ import msgspec
 
 from keju.config import TaskConfig
 from keju.config.address import OPENAI, PATHS, Address, parse_address
-from keju.errors import ConfigError, EndpointError, Hint, Notice
+from keju.errors import ConfigError, EndpointError, Hint, Notice, find_nearest
 from keju.messages import first_of
 from keju.models.base import Model, NotReady, Redactor, fault_text, refusal
 from keju.models.labels import has_spaced_tokens
