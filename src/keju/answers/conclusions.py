@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from keju.answers.decision import corrections_in
@@ -249,32 +250,33 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
     A sentence that names no option can only leave the answer open, which is looked at when another
     sentence names one.
     """
-    passed: list[tuple[Sentence, int, str]] = []
-    silent: list[str] = []
+    passed: list[_Passed] = []
+    alone = len(parts) == 1
     for place, part in enumerate(reversed(parts[-_FARTHEST:])):
         sentence = spoken(part.text.strip())
         if len(sentence) > 3 * SHORT or (place and not form.ended):
             continue
         if leaves_one(sentence, sample):
             return left_over(parts, sample), part.text.strip()
+        may_count = _may_count(part, place, sentence, sample, form, alone=alone)
+        if place >= _NEAREST and not may_count and not _says_more(sentence, sample):
+            passed += [] if part.item else [_Passed(part, place, sentence)]
+            continue
         if not mentions(sentence, sample):
             if not place and _answers(sentence, sample):
                 return None, ""  # it answers the question with something that is no option
             if not part.item:
                 if place < _NEAREST and _is_left_open(sentence) and not may_leave_one(parts):
                     return None, ""
-                silent.append(sentence)
+                passed.append(_Passed(part, place, sentence))
             continue
         if _is_unknown(sentence, sample):
             return None, ""
         if label := chosen_in(sentence, sample):
-            return _unless_open(label, part, silent)
-        if not _may_count(part, place, sentence, sample, form, alone=len(parts) == 1):
-            passed += [] if part.item else [(part, place, sentence)]
-            continue
-        look = _look_at(part, place, sentence, sample)
-        if not _counts(look, form, alone=len(parts) == 1):
-            passed += [] if part.item else [(part, place, sentence)]
+            return _unless_open(label, part, passed, sample)
+        look = _look_at(part, place, sentence, sample) if may_count else None
+        if look is None or not _counts(look, form, alone=alone):
+            passed += [] if part.item else [_Passed(part, place, sentence)]
             continue
         later = {label for each in passed for label in _look_at(*each, sample).labels}
         if look.named.is_open or len(look.labels) > 1 or later - look.labels:
@@ -283,13 +285,31 @@ def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple
         if label and not _is_sure(look, label, parts, form, sample):
             return None, ""
         if label:
-            return _unless_open(label, part, silent)
+            return _unless_open(label, part, passed, sample)
     return "", ""
 
 
-def _unless_open(label: str, part: Sentence, silent: Sequence[str]) -> tuple[str | None, str]:
+class _Passed(NamedTuple):
+    """A sentence that concludes nothing; it is looked at when an earlier one does."""
+
+    part: Sentence
+    place: int
+    sentence: str
+
+
+def _says_more(sentence: str, sample: Sample) -> bool:
+    """Whether a sentence that does not choose may still name what to choose, or leave it open."""
+    return UNDETERMINED.search(sentence) is not None or chosen_in(sentence, sample) != ""
+
+
+def _unless_open(
+    label: str, part: Sentence, passed: Sequence[_Passed], sample: Sample
+) -> tuple[str | None, str]:
     """What a sentence concludes, unless a later one says that nothing can be concluded."""
-    return (None, "") if any(map(_is_left_open, silent)) else (label, part.text.strip())
+    is_open = any(
+        _is_left_open(each.sentence) and not mentions(each.sentence, sample) for each in passed
+    )
+    return (None, "") if is_open else (label, part.text.strip())
 
 
 def _is_left_open(sentence: str) -> bool:
@@ -446,14 +466,19 @@ _LEAST_WORDS = 3
 
 def _answers(sentence: str, sample: Sample) -> bool:
     """Whether a sentence repeats most words of the question that is asked."""
-    text = sample.text
-    end = text.find("\nOptions:")
-    asked = text[: end if end >= 0 else len(text)].rstrip(" ?_\n")
-    asked = asked[max(map(asked.rfind, (". ", "? ", "\n"))) + 1 :]
-    words = set(LONG_WORD.findall(asked.lower())) - ASKING
+    words = _words_asked(sample.text)
     return len(words) >= _LEAST_WORDS and 4 * len(
         words.intersection(LONG_WORD.findall(sentence.lower()))
     ) >= 3 * len(words)
+
+
+@lru_cache(maxsize=8)
+def _words_asked(text: str) -> set[str]:
+    """The long words of the sentence in which a question asks."""
+    end = text.find("\nOptions:")
+    asked = text[: end if end >= 0 else len(text)].rstrip(" ?_\n")
+    asked = asked[max(map(asked.rfind, (". ", "? ", "\n"))) + 1 :]
+    return set(LONG_WORD.findall(asked.lower())) - ASKING
 
 
 def _calls_true(sentence: str, last: Mention, sample: Sample) -> bool | None:

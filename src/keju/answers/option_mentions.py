@@ -522,10 +522,16 @@ _SUPPOSING = (
 
 def supposes(sentence: str, sample: Sample) -> bool:
     """Whether a sentence supposes what it says, other than in the question's own words."""
+    return _supposes(sentence, sample.text)
+
+
+@lru_cache(maxsize=64)
+def _supposes(sentence: str, question: str) -> bool:
+    """The same; several rules ask it of one sentence."""
     if not has_chinese(sentence) and not any(map(sentence.lower().__contains__, _SUPPOSING)):
         return False
     for match in SUPPOSES.finditer(sentence):
         words = sentence[match.start() : match.end() + 6].casefold()
-        if words not in sample.text.casefold() and not CONCLUDES.search(sentence, match.end()):
+        if words not in question.casefold() and not CONCLUDES.search(sentence, match.end()):
             return True
     return False

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -456,8 +456,8 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
     """
     if not choices or not _is_number_like(choices[0]):
         return None
-    quantities = _quantities(tuple(choices))
-    if not all(quantities) or len({each[1] for each in quantities if each}) != 1:
+    places = _places_of_values(tuple(choices))
+    if places is None:
         return None
     begin = max(sentence.rfind("="), sentence.rfind("≈"), 0)
     numbers = list(_QUANTITIES.finditer(sentence, begin))
@@ -472,10 +472,23 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
     value = values.pop() if values else None
     if value is None:
         return None
-    fits = [i for i, other in enumerate(quantities) if other and other[0] == value[0]]
-    if len(fits) != 1:
+    place = places.get(value[0], -1)
+    if place < 0:
         return None
-    return chr(ord("A") + fits[0]), numbers[-1].start(), numbers[-1].end()
+    return chr(ord("A") + place), numbers[-1].start(), numbers[-1].end()
+
+
+@lru_cache(maxsize=1024)
+def _places_of_values(choices: tuple[str, ...]) -> Mapping[Fraction, int] | None:
+    """The places of options that are numbers with one unit, -1 for a value that two share."""
+    places: dict[Fraction, int] = {}
+    units = set()
+    for place, quantity in enumerate(_quantities(choices)):
+        if quantity is None:
+            return None
+        units.add(quantity[1])
+        places[quantity[0]] = -1 if quantity[0] in places else place
+    return places if len(units) == 1 else None
 
 
 def _is_decimal(written: str) -> bool:
@@ -502,7 +515,9 @@ def _own_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _frame(choices: tuple[str, ...]) -> tuple[frozenset[str], tuple[frozenset[str], ...]] | None:
-    """The words that all options share, and those of each; None where options have no frame.
+    """The words that all options share, their place if they name one, and those of each option.
+
+    None where options have no frame.
 
     ``Rob finished first`` and ``Eve finished first`` share ``finished first``.
     """
@@ -513,7 +528,8 @@ def _frame(choices: tuple[str, ...]) -> tuple[frozenset[str], tuple[frozenset[st
     shared = frozenset.intersection(*words)
     rest = tuple(each - shared for each in words)
     is_frame = shared and all(0 < len(each) <= 3 for each in rest) and len(set(rest)) == len(rest)
-    return (shared, rest) if is_frame else None
+    places = frozenset(word for word in shared if _PLACE.fullmatch(word))
+    return (places or shared, rest) if is_frame else None
 
 
 def framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
@@ -525,9 +541,11 @@ def framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int]
     if frame is None:
         return None
     shared, rest = frame
+    small = sentence.lower()
+    if not all(map(small.__contains__, shared)):
+        return None
     words = {word.lower(): word for word in _WORDS.findall(sentence)}
-    places = {word for word in shared if _PLACE.fullmatch(word)}
-    if not (places or shared) <= words.keys():
+    if not shared <= words.keys():
         return None
     fits = [index for index, each in enumerate(rest) if each & words.keys()]
     if len(fits) != 1 or not rest[fits[0]] <= words.keys():

@@ -196,7 +196,7 @@ class RobustReader(Reader):
         if "\n" in line or "<" in line or ":" in line[:4] or ("[" in line and "[THINK]" in line):
             return None
         at = len(line) - _ENDING
-        if line.find("nswer") < at or "NSWER" in line or "orrect " in line:
+        if line.find("nswer") < at or "orrect " in line or ("R" in line and "NSWER" in line):
             return None
         if "\\" in line and "boxed" in line:
             return None

@@ -125,8 +125,9 @@ BEGINS_CONCLUSION = re.compile(
 """A sentence that begins as a conclusion: ``So``, ``Therefore,``, ``Based on``; ``因此``."""
 
 
+@lru_cache(maxsize=64)
 def concludes(sentence: str) -> bool:
-    """Whether a conclusion begins in a sentence."""
+    """Whether a conclusion begins in a sentence; several rules ask it of one sentence."""
     if sentence.isascii() and not any(map(sentence.lower().__contains__, _CONCLUDING)):
         return False
     return CONCLUDES.search(sentence) is not None
@@ -252,7 +253,7 @@ def is_ended(text: str) -> bool:
     """
     end = text[-8:].rstrip()
     is_label = "A" <= end[-1:] <= "Z"
-    if not is_label and not ENDED.search(end):
+    if (not is_label and not ENDED.search(end)) or end.endswith("{~"):  # `\mathrm{~`, a unit
         return False
     line = text[-2 * SHORT :].rpartition("\n")[2].strip()
     if line.count("(") > line.count(")") or (end[-1] == "$" and _OPEN_FORMULA.search(line)):
