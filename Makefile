@@ -118,7 +118,7 @@ test-ray: $(VENV)/.dev $(BRIDGES)/ray/.done
 	KEJU_TEST_RAY=$(BRIDGES)/ray $(BIN)/python -m pytest tests/cluster
 
 docs: $(VENV)/.dev
-	$(BIN)/python -m handbook
+	$(BIN)/python -m tools.docs
 	$(BIN)/python -m mkdocs build --strict
 
 perf: $(VENV)/.dev

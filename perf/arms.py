@@ -31,7 +31,7 @@ from keju.engine import session
 from keju.models.base import Model
 from keju.models.scripted import ScriptedModel
 from keju.runs.journal import Records
-from keju.solvers import workshop
+from keju.solvers import tool_setup
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolSource
 from keju.types import Fault, Record, Reply, Request, Sample, Tool, Usage
 from perf.measure import Row
@@ -141,7 +141,7 @@ def simulated(model: Model) -> Iterator[None]:
                 stack.enter_context(mock.patch.object(module, "monotonic", clock))
         stack.enter_context(mock.patch.object(session, "_new_loop", SimulatedLoop))
         stack.enter_context(mock.patch("keju.task.make_model", return_value=model))
-        stack.enter_context(mock.patch.object(workshop, "arm_sources", return_value=[_Unused()]))
+        stack.enter_context(mock.patch.object(tool_setup, "arm_sources", return_value=[_Unused()]))
         yield
 
 

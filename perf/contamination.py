@@ -17,7 +17,7 @@ from typing import NamedTuple
 from numpy.random import default_rng
 
 from keju.stats.paired import SIGNIFICANT, benjamini_hochberg
-from keju.stats.unpaired import Group, group_difference, stratified_difference
+from keju.stats.unpaired import ScoreGroup, group_difference, stratified_difference
 from perf.pages import write_between
 
 SUBSETS, PUBLISHED = 20, 250
@@ -63,12 +63,12 @@ def simulate(accuracy: float, learnt: float, fresh: int, *, draws: int, seed: in
     return Found(whole / draws, parts / draws / SUBSETS, alarms / draws)
 
 
-def _group(right: int, n: int) -> Group:
-    return Group(n, float(right), float(right))
+def _group(right: int, n: int) -> ScoreGroup:
+    return ScoreGroup(n, float(right), float(right))
 
 
 @cache
-def _p(one: Group, two: Group) -> float:
+def _p(one: ScoreGroup, two: ScoreGroup) -> float:
     found = group_difference(one, two)
     assert found is not None
     return found.p

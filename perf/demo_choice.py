@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import mean
 
 from keju.benchmarks.fresh.making import make_questions
-from keju.benchmarks.fresh.task import Question
+from keju.benchmarks.fresh.task import FreshQuestion
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.config import TaskConfig
 from keju.task import run_exams
@@ -40,7 +40,7 @@ def settings(subset: str) -> dict[str, object]:
     return own | {"protocol": "short", "subset_list": [subset]}
 
 
-def sit(subset: str, work_dir: Path) -> str:
+def evaluate(subset: str, work_dir: Path) -> str:
     """Sit one subset; return its line of the table."""
     started = time.perf_counter()
     config = TaskConfig(
@@ -61,7 +61,7 @@ def sit(subset: str, work_dir: Path) -> str:
     return LINE.format(subset, row.n, *shares, seconds, chosen).rstrip()
 
 
-def _questions(subset: str) -> list[Question]:
+def _questions(subset: str) -> list[FreshQuestion]:
     return list(make_questions(TASKS[subset], N, seed=SEED, difficulty=EASIEST))
 
 
@@ -88,7 +88,7 @@ def main() -> None:
         if length > LONGEST:
             print(f"{subset:<42} left out: {length:.0f} characters", flush=True)
             continue
-        print(sit(subset, asked.work_dir), flush=True)
+        print(evaluate(subset, asked.work_dir), flush=True)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from keju.benchmarks.base import DataFacts, Exam, Protocol, Subset
+from keju.benchmarks.base import DataSource, Exam, Protocol, Subset
 from keju.engine.job import Job
 from keju.engine.queue import draw_random_order
 from keju.engine.tally import Tally
-from keju.results.until import UntilKnown, evidence_of
+from keju.results.stopping_rule import PrecisionRule, evidence_of
 from keju.stats.sequential import LEVEL
 from keju.types import Answer, Reading, Sample, Score
 
@@ -92,7 +92,7 @@ def plain_exam(subsets: Sequence[str]) -> Exam:
         samples=samples,
         subsets=parts,
         readers={},
-        data=DataFacts({}),
+        data=DataSource({}),
     )
 
 
@@ -212,7 +212,7 @@ def missed(exam: Known, seed: int) -> tuple[int, bool]:
         right = chance.random() < tilt[name]
         outcome = Score(float(right), "correct" if right else "incorrect", "rule")
         tally.add(place, Reading("robust", Answer("A"), outcome))
-    truth, rule = tally.total / exam.size, UntilKnown(exam.half, seed)
+    truth, rule = tally.total / exam.size, PrecisionRule(exam.half, seed)
     job = cast(Job, Stand(plain, [tally]))
     order, ends = draw_random_order(plain, rule.usable_samples(job), seed)
     for looks, end in enumerate(ends, 1):

@@ -44,7 +44,7 @@ class Outage(NamedTuple):
 def measure() -> Iterator[Row]:
     """The worst of some calm runs, and a run in which an endpoint dies and returns."""
     exam = bbh()
-    calm = [in_child(sit, settings=exam.settings, stormy=False).value for _ in range(ROUNDS)]
+    calm = [in_child(evaluate, settings=exam.settings, stormy=False).value for _ in range(ROUNDS)]
     affinity = min(each["affinity"] for each in calm)
     yield Row(
         f"endpoints: {exam.title}, questions where most of their prefix went",
@@ -54,7 +54,7 @@ def measure() -> Iterator[Row]:
         affinity >= AFFINITY if calm[0]["prefixes"] >= MANY else None,
     )
     yield _time("four, calm", max(calm, key=lambda each: each["seconds"] / each["ideal"]))
-    storm = in_child(sit, settings=exam.settings, stormy=True).value
+    storm = in_child(evaluate, settings=exam.settings, stormy=True).value
     yield _time(f"one dies for {storm['dead']:.1f} s", storm)
     done, errors = storm["records"], storm["errors"]
     yield Row(
@@ -133,7 +133,7 @@ def running() -> Iterator[Endpoints]:
         endpoints.end()
 
 
-def sit(settings: dict[str, Any], stormy: bool) -> dict[str, float]:
+def evaluate(settings: dict[str, Any], stormy: bool) -> dict[str, float]:
     """One run, and what became of it."""
     from keju.config import TaskConfig
     from keju.runs.journal import FILE, Records

@@ -23,10 +23,10 @@ from typing import NamedTuple
 from tests.benchmarks.fresh.grid import bare, cell_faults
 from tests.benchmarks.fresh.measures import length, mean_gap, share_gap
 
-from keju.benchmarks.bbh.facts import SUBSETS
+from keju.benchmarks.bbh.metadata import SUBSETS
 from keju.benchmarks.fresh import making
 from keju.benchmarks.fresh.making import make_questions, question_digest
-from keju.benchmarks.fresh.task import Question, Task, split_options
+from keju.benchmarks.fresh.task import FreshQuestion, FreshTask, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 from perf.measure import ROOT, NotMeasured, Row, cpu, in_child, peak_mb, within
 from perf.pages import write_between
@@ -38,7 +38,7 @@ SECONDS, FLAT = 60, 1.5
 """What so many questions may take on one core, and their memory beside that of a few."""
 
 
-def published(subset: str) -> list[Question]:
+def published(subset: str) -> list[FreshQuestion]:
     """The published questions of a subset."""
     named = os.environ.get("KEJU_DATA_DIR")
     folder = Path(named) if named else ROOT.parent / "shared" / "data"
@@ -46,7 +46,7 @@ def published(subset: str) -> list[Question]:
     if not path.is_file():
         raise NotMeasured(f"no published questions at {path}: set KEJU_DATA_DIR")
     rows = json.loads(path.read_text("utf-8"))["examples"]
-    return [Question(row["input"], row["target"]) for row in rows]
+    return [FreshQuestion(row["input"], row["target"]) for row in rows]
 
 
 # --- solvers -----------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def solvers() -> Iterator[str]:
     yield from exceptions
 
 
-def _exceptions(task: Task, wrong: list[int]) -> Iterator[str]:
+def _exceptions(task: FreshTask, wrong: list[int]) -> Iterator[str]:
     """The rows that are not answered as published, those of one reason together."""
     reasons: dict[str, list[int]] = {}
     for row in wrong:
@@ -130,7 +130,7 @@ def grid(n: int) -> Iterator[str]:
     yield f"| {len(TASKS)} subsets | " + " | ".join(map(str, whole)) + " | | | |"
 
 
-def _cells(task: Task, n: int) -> Cells:
+def _cells(task: FreshTask, n: int) -> Cells:
     known = {bare(question.text) for question in published(task.subset)}
     questions = overlap = 0
     faults: list[str] = []
@@ -146,7 +146,7 @@ def _cells(task: Task, n: int) -> Cells:
     return Cells(questions, faults, overlap)
 
 
-def _answers_gap(rows: list[Question], fresh: list[Question]) -> float | None:
+def _answers_gap(rows: list[FreshQuestion], fresh: list[FreshQuestion]) -> float | None:
     """The largest gap between shares of answers; None where labels are dealt out evenly.
 
     An answer that is written out counts by its number of parts: ``] ) >`` has three.
@@ -154,7 +154,7 @@ def _answers_gap(rows: list[Question], fresh: list[Question]) -> float | None:
     if split_options(rows[0].text)[1]:
         return None
 
-    def answer(question: Question) -> str:
+    def answer(question: FreshQuestion) -> str:
         return question.target if question.target.isalpha() else f"{len(question.target.split())}"
 
     return share_gap(answer, rows, fresh)

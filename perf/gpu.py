@@ -26,15 +26,15 @@ from typing import Any
 
 import torch
 
-from keju.models.hf.encode import Encoder, Item
+from keju.models.hf.encode import EncodedRequest, RequestEncoder
 from keju.models.hf.forms import supports_row_attention
+from keju.models.hf.generation import TextGenerator
 from keju.models.hf.load import Checkpoint
 from keju.models.hf.model import HFModel
-from keju.models.hf.replica import Replica
+from keju.models.hf.replica import DeviceReplica
 from keju.models.hf.scoring import LabelScorer, PrefixStore, group_by_prefix
 from keju.models.hf.settings import HFSettings, Reuse
-from keju.models.hf.worker import GPU_ROWS, TREE_ROWS, Size, tokens_per_pass
-from keju.models.hf.writing import Writer
+from keju.models.hf.worker import GPU_ROWS, TREE_ROWS, PassSize, tokens_per_pass
 from keju.types import Reply, Request, Sampling
 from perf import gpu_peer
 from perf.gpu_exams import EXAMS, SHAPES, build, load_exams, train_tokenizer
@@ -115,9 +115,9 @@ def measure_shape(
         f"\n== {shape}: {parameters / 1e9:.2f} B parameters, random weights, bfloat16", flush=True
     )
     report: dict[str, Any] = {"parameters": parameters}
-    encoder = Encoder(checkpoint)
+    encoder = RequestEncoder(checkpoint)
     for name, requests in exams.items():
-        items = [item for item in encoder.encode(requests) if isinstance(item, Item)]
+        items = [item for item in encoder.encode(requests) if isinstance(item, EncodedRequest)]
         describe(name, items)
         ways = measure_ways(checkpoint, items, requests)
         report[name] = show(ways, items, checkpoint.net, ceilings)
@@ -129,7 +129,7 @@ def measure_shape(
     return report
 
 
-def describe(name: str, items: Sequence[Item]) -> None:
+def describe(name: str, items: Sequence[EncodedRequest]) -> None:
     groups = group_by_prefix(items)
     prefix = statistics.mean(min(i.shared for i in group) for group in groups)
     own = statistics.mean(len(i.tokens) - i.shared for i in items)
@@ -142,7 +142,7 @@ def describe(name: str, items: Sequence[Item]) -> None:
 
 
 def measure_ways(
-    checkpoint: Checkpoint, items: Sequence[Item], requests: Sequence[Request]
+    checkpoint: Checkpoint, items: Sequence[EncodedRequest], requests: Sequence[Request]
 ) -> list[Measured]:
     """The fastest peer, the others, and the three forms; each after a warm-up."""
     peers = gpu_peer.peers(checkpoint, items, requests)
@@ -185,14 +185,14 @@ def _time_peer(peer: gpu_peer.Peer, size: int) -> Measured:
     return Measured(name, seconds, peer.tokens, values, every_head=True)
 
 
-def measure_form(checkpoint: Checkpoint, items: Sequence[Item], form: Reuse) -> Measured:
+def measure_form(checkpoint: Checkpoint, items: Sequence[EncodedRequest], form: Reuse) -> Measured:
     """One form of Keju's scorer, passes chosen as in a run, tokens already there."""
-    replica = Replica(checkpoint.net, checkpoint.devices[0])
+    replica = DeviceReplica(checkpoint.net, checkpoint.devices[0])
     rows = TREE_ROWS if form == "tree" else GPU_ROWS
     tokens = tokens_per_pass(checkpoint.net.config, replica)
-    size = Size(rows, tokens, form)
+    size = PassSize(rows, tokens, form)
 
-    def answer(asked: Sequence[Item]) -> list[Reply]:
+    def answer(asked: Sequence[EncodedRequest]) -> list[Reply]:
         return answer_all(LabelScorer(replica, form, rows, PrefixStore(replica)), asked, size)
 
     answer(items[: len(items) // 4])
@@ -235,18 +235,18 @@ def measure_whole_path(checkpoint: Checkpoint, requests: Sequence[Request]) -> M
 
 
 def measure_generation(
-    checkpoint: Checkpoint, requests: Sequence[Request], encoder: Encoder
+    checkpoint: Checkpoint, requests: Sequence[Request], encoder: RequestEncoder
 ) -> dict[str, float]:
     """Greedy tokens a second over one prefix's questions after another."""
     sampling = Sampling(form="completion", max_tokens=GENERATED)
     asked = [Request(r.prompt, sampling, r.hash) for r in requests[: 2 * GPU_ROWS]]
-    items = [item for item in encoder.encode(asked) if isinstance(item, Item)]
-    replica = Replica(checkpoint.net, checkpoint.devices[0])
+    items = [item for item in encoder.encode(asked) if isinstance(item, EncodedRequest)]
+    replica = DeviceReplica(checkpoint.net, checkpoint.devices[0])
     replica.uses_row_attention = supports_row_attention(replica)
     done: list[Reply] = []
 
     def write(count: int) -> None:
-        writer = Writer(
+        writer = TextGenerator(
             replica,
             dataclasses.replace(checkpoint, eos=frozenset()),
             PrefixStore(replica),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from keju.models.hf.encode import Item
+from keju.models.hf.encode import EncodedRequest
 from keju.models.hf.load import Checkpoint
 from keju.types import Request
 from perf.gpu_report import Values
@@ -28,7 +28,9 @@ class Peer(NamedTuple):
     """With a batch size, for the first so many questions (None: all)."""
 
 
-def peers(checkpoint: Checkpoint, items: Sequence[Item], requests: Sequence[Request]) -> list[Peer]:
+def peers(
+    checkpoint: Checkpoint, items: Sequence[EncodedRequest], requests: Sequence[Request]
+) -> list[Peer]:
     """The real tool where it is installed, and its method where tokens are already there."""
     tokens = sum(len(item.tokens) for item in items)
     net = checkpoint.net
@@ -79,7 +81,7 @@ def write_by_lm_eval(
     return tokens * len(texts)
 
 
-def by_method(net: Any, items: Sequence[Item], batch_size: int) -> Values:
+def by_method(net: Any, items: Sequence[EncodedRequest], batch_size: int) -> Values:
     """Its method, written down anew: the label values of every item, in their order.
 
     One forward pass a question with its whole prompt, batches of equal size after sorting by

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from keju.models.hf.encode import Item
+from keju.models.hf.encode import EncodedRequest
 from keju.types import Reply
 
 NEAR_TIE = 0.25
@@ -34,7 +34,7 @@ def values_of(replies: Sequence[Reply]) -> Values:
     return [reply.label_logprobs or {} for reply in replies]
 
 
-def flop(config: Any, items: Sequence[Item], tokens: int, heads: int) -> float:
+def flop(config: Any, items: Sequence[EncodedRequest], tokens: int, heads: int) -> float:
     """Operations of the products: projections for every token, attention over what it sees."""
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     attention = config.num_attention_heads * head_dim
@@ -46,7 +46,7 @@ def flop(config: Any, items: Sequence[Item], tokens: int, heads: int) -> float:
 
 
 def show(
-    ways: Sequence[Measured], items: Sequence[Item], net: Any, ceilings: dict[str, float]
+    ways: Sequence[Measured], items: Sequence[EncodedRequest], net: Any, ceilings: dict[str, float]
 ) -> dict[str, Any]:
     """Print one line a way, against the first of them; return the figures.
 

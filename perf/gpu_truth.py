@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from keju.models.hf.encode import Encoder, Item
+from keju.models.hf.encode import EncodedRequest, RequestEncoder
 from keju.models.hf.load import Checkpoint, load
-from keju.models.hf.replica import Replica
+from keju.models.hf.replica import DeviceReplica
 from keju.models.hf.scoring import LabelScorer, PrefixStore
 from keju.models.hf.settings import HFSettings, Reuse
-from keju.models.hf.worker import TREE_ROWS, Size, choose_batch
+from keju.models.hf.worker import TREE_ROWS, PassSize, choose_batch
 from keju.types import Reply, Request
 from perf import gpu_peer
 from perf.gpu_report import Measured, Values, agreement, values_of
@@ -27,7 +27,7 @@ REAL_BATCH = 16
 """Questions at once for the peers with real weights: in float32 a whole softmax is large."""
 
 
-def answer_all(scorer: LabelScorer, asked: Sequence[Item], size: Size) -> list[Reply]:
+def answer_all(scorer: LabelScorer, asked: Sequence[EncodedRequest], size: PassSize) -> list[Reply]:
     """Answer everything, in the passes that a run would choose."""
     waiting = list(asked)
     replies: dict[int, Reply] = {}
@@ -38,19 +38,19 @@ def answer_all(scorer: LabelScorer, asked: Sequence[Item], size: Size) -> list[R
     return [replies[id(item)] for item in asked]
 
 
-def _answer(scorer: LabelScorer, items: Sequence[Item], form: Reuse) -> Values:
-    size = Size(TREE_ROWS, FLOAT32_TOKENS, form)
+def _answer(scorer: LabelScorer, items: Sequence[EncodedRequest], form: Reuse) -> Values:
+    size = PassSize(TREE_ROWS, FLOAT32_TOKENS, form)
     return values_of(answer_all(scorer, items, size))
 
 
 def against_float32(
-    checkpoint: Checkpoint, items: Sequence[Item], ways: Sequence[Measured]
+    checkpoint: Checkpoint, items: Sequence[EncodedRequest], ways: Sequence[Measured]
 ) -> dict[str, Any]:
     """Which way is nearer to the answers of full precision, on some of the questions."""
     step = max(1, len(items) // REFERENCE_ROWS)
     chosen = items[::step]
     checkpoint.net.float()
-    replica = Replica(checkpoint.net, checkpoint.devices[0])
+    replica = DeviceReplica(checkpoint.net, checkpoint.devices[0])
     store = PrefixStore(replica)
     truth = _answer(LabelScorer(replica, "off", 8, store), chosen, "off")
     forms: tuple[Reuse, ...] = ("tree", "cache")
@@ -85,11 +85,13 @@ def with_real_weights(file: Path, requests: Sequence[Request]) -> dict[str, Any]
         settings = HFSettings(name=str(file.parent), gguf_file=file.name, dtype=dtype)
         checkpoint = load(settings)
         checkpoint.net.to(checkpoint.devices[0])
-        items = [i for i in Encoder(checkpoint).encode(requests) if isinstance(i, Item)]
+        items = [
+            i for i in RequestEncoder(checkpoint).encode(requests) if isinstance(i, EncodedRequest)
+        ]
         print(f"\n== {file.name} in {dtype}: {len(items)} questions", flush=True)
         peers = gpu_peer.peers(checkpoint, items, requests)
         answers = {peer.name: peer.answer(REAL_BATCH, None) for peer in peers}
-        replica = Replica(checkpoint.net, checkpoint.devices[0])
+        replica = DeviceReplica(checkpoint.net, checkpoint.devices[0])
         forms: tuple[Reuse, ...] = ("off", "cache", "tree")
         for form in forms:
             scorer = LabelScorer(replica, form, REAL_BATCH, PrefixStore(replica))

@@ -51,8 +51,8 @@ def main() -> int:
     requests = questions(given.data_dir, given.subjects, given.each)
     checkpoint = load(settings_of(given.model))
     print(f"{len(requests)} questions of {given.subjects} subjects, {checkpoint.dtype}")
-    shared = sit(checkpoint, requests, "cache")
-    whole = sit(checkpoint, requests, "off")
+    shared = evaluate(checkpoint, requests, "cache")
+    whole = evaluate(checkpoint, requests, "off")
     return compare(shared, whole)
 
 
@@ -75,7 +75,7 @@ def settings_of(model: str | None) -> HFSettings:
     return HFSettings(name=str(place), device="cpu")
 
 
-def sit(checkpoint: Checkpoint, requests: Sequence[Request], form: Reuse) -> Sat:
+def evaluate(checkpoint: Checkpoint, requests: Sequence[Request], form: Reuse) -> Sat:
     """Ask everything through the model as a run does; only the asking is timed."""
 
     async def work() -> tuple[float, list[Reply]]:

@@ -107,8 +107,8 @@ def commands(
     folder.mkdir()
     exam, runs, run = folder / "questions.jsonl", folder / "runs", folder / "runs" / "large"
     write_questions(exam, questions)
-    sit = f"eval --model scripted --datasets {exam} --work-dir {runs} --json"
-    first = f"{sit} --run-id large"
+    evaluate = f"eval --model scripted --datasets {exam} --work-dir {runs} --json"
+    first = f"{evaluate} --run-id large"
     yield "eval", take(first)
     halve(run / "records.jsonl")
     yield "eval --resume, half of it answered", take(f"{first} --resume")
@@ -131,7 +131,7 @@ def commands(
     )
     if not has("compare", source):
         return
-    take(f"{sit} --run-id other --generation-config temperature=0.7")
+    take(f"{evaluate} --run-id other --generation-config temperature=0.7")
     compare = f"compare large other --work-dir {runs}"
     yield "compare", take(compare)
     yield "compare, as a page", take(f"{compare} -o {folder}/compare.html")

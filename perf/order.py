@@ -135,10 +135,10 @@ def tokens(text: str) -> int:
 
 def queue_rate(job: Any, prompts: Sequence[Prompted], slots: int, *, at_once: bool) -> float:
     """The hit rate of the queue of the engine."""
-    from keju.engine.queue import Held, Queue, Unit, make_length_estimator
+    from keju.engine.queue import Unit, UnitQueue, WaitForPrefix, make_length_estimator
 
     clock = [0.0]
-    queue = Queue(
+    queue = UnitQueue(
         [job],
         [bytearray(job.units)],
         seed=42,
@@ -151,7 +151,7 @@ def queue_rate(job: Any, prompts: Sequence[Prompted], slots: int, *, at_once: bo
     def take(now: float) -> int | float | None:
         clock[0] = now
         unit = queue.take(0)
-        if isinstance(unit, Held):
+        if isinstance(unit, WaitForPrefix):
             return now + unit.seconds
         return None if unit is None else unit.number
 

@@ -48,19 +48,19 @@ def pick_up(settings: dict[str, Any]) -> dict[str, float]:
     """Resume; note the processor time at which the queue is there."""
     from keju.config import TaskConfig
     from keju.engine import session
-    from keju.engine.queue import Queue
+    from keju.engine.queue import UnitQueue
     from keju.task import run_exams
 
     ready: list[float] = []
 
-    def made(*arguments: Any, **named: Any) -> Queue:
-        queue = Queue(*arguments, **named)
+    def made(*arguments: Any, **named: Any) -> UnitQueue:
+        queue = UnitQueue(*arguments, **named)
         ready.append(cpu())
         return queue
 
     config = TaskConfig(**settings, resume=True)
     before = cpu()
-    with mock.patch.object(session, "Queue", made):
+    with mock.patch.object(session, "UnitQueue", made):
         finished = run_exams(config, report=False)
     assert finished.document["complete"]
     (entry,) = finished.document["benchmarks"]

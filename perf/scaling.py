@@ -85,14 +85,16 @@ def best(python: Path, url: str, in_flight: int, *, actors: int = 0, drivers: in
     """The best of some rounds; rates of several drivers are added up."""
     rounds = []
     for _ in range(ROUNDS):
-        paces = sit(python, url, in_flight // drivers, actors=actors, drivers=drivers)
+        paces = evaluate(python, url, in_flight // drivers, actors=actors, drivers=drivers)
         cost = statistics.mean(pace.driver for pace in paces)
         rounds.append(Pace(sum(pace.rate for pace in paces), cost, paces[0].actors))
     rates, costs, others = zip(*rounds, strict=True)
     return Pace(max(rates), min(costs), min(others))
 
 
-def sit(python: Path, url: str, in_flight: int, *, actors: int = 0, drivers: int = 1) -> list[Pace]:
+def evaluate(
+    python: Path, url: str, in_flight: int, *, actors: int = 0, drivers: int = 1
+) -> list[Pace]:
     """Sit the exam in one process or in several at once, each with its part."""
     with tempfile.TemporaryDirectory(prefix="ks-", dir="/tmp") as folder:
         children = []

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from numpy.random import Generator, default_rng
 
 from keju.stats.agreement import JudgeQuality, rogan_gladen
-from keju.stats.estimate import BORROWED, Gathered, estimate
+from keju.stats.estimate import BORROWED, ItemValues, estimate
 from keju.stats.intervals import (
     FEARED_CORRELATION,
     TELLING,
@@ -202,8 +202,8 @@ def coverage(exam: Exam | Judged, *, draws: int, seed: int = SEED) -> Coverage:
     return Coverage(exam, at)
 
 
-def _share_of(draws: int, sit: Callable[[], bool]) -> float:
-    return sum(sit() for _ in range(draws)) / draws
+def _share_of(draws: int, evaluate: Callable[[], bool]) -> float:
+    return sum(evaluate() for _ in range(draws)) / draws
 
 
 def _exact(n: int) -> list[float]:
@@ -276,7 +276,7 @@ def _sizes(n: int, parts: int) -> Ints:
 def _own_ends(exam: Exam, parts: Sequence[Sequence[float]]) -> tuple[float, float]:
     """Keju's own interval of the scores of each part."""
     population = POPULATION if exam.drawn_from else 0
-    gathered = [Gathered(clustered=bool(exam.clusters)) for _ in range(exam.strata)]
+    gathered = [ItemValues(clustered=bool(exam.clusters)) for _ in range(exam.strata)]
     for place, values in enumerate(parts):
         for value in values:
             gathered[0 if exam.clusters else place].add(value, str(place), draws=exam.repeats)

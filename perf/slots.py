@@ -74,10 +74,10 @@ def mixed_load(seed: int, number: int, cached: int) -> dict[str, float]:
     """Run an exam with a model that sleeps; the clock runs around the engine."""
     from keju.benchmarks.demo.questions import KINDS
     from keju.config import TaskConfig
-    from keju.engine.channel import Channel, Limits
+    from keju.engine.channel import Channel, ChannelLimits
     from keju.engine.job import make_jobs
     from keju.engine.loop import Engine
-    from keju.engine.queue import Queue
+    from keju.engine.queue import UnitQueue
     from keju.models.base import Model
     from keju.runs.journal import Journal
     from keju.types import Reply, Request, Usage
@@ -100,9 +100,9 @@ def mixed_load(seed: int, number: int, cached: int) -> dict[str, float]:
     config = TaskConfig(model="scripted", datasets=["demo"], dataset_args={"demo": parts})
     jobs = make_jobs(config)
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder)) as journal:
-        limits = Limits(concurrency=load.slots, timeout=30, attempts=1, give_up_after=30)
+        limits = ChannelLimits(concurrency=load.slots, timeout=30, attempts=1, give_up_after=30)
         channel = Channel(Sleeper(), limits)
-        queue = Queue(
+        queue = UnitQueue(
             jobs,
             [bytearray(job.units) for job in jobs],
             seed=seed,

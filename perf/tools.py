@@ -56,7 +56,7 @@ def plain_session(settings: dict[str, Any]) -> dict[str, float]:
 
 def session(settings: dict[str, Any]) -> dict[str, float]:
     """Episodes of a model that calls a tool in every turn; the tool itself costs nothing."""
-    from keju.solvers import workshop
+    from keju.solvers import tool_setup
     from keju.solvers.toolbox import Toolbox, ToolResult, ToolSource
     from keju.types import Sample, Tool
 
@@ -75,7 +75,7 @@ def session(settings: dict[str, Any]) -> dict[str, float]:
             yield Box()
 
     Source.tools = tools
-    with mock.patch.object(workshop, "arm_sources", return_value=[Source()]):
+    with mock.patch.object(tool_setup, "arm_sources", return_value=[Source()]):
         acting = {"arms": [{"name": "acts", "tools": ["python"]}], "total": SAMPLES}
         return _run(settings | acting | {"agent": {"max_iterations": TURNS}})
 

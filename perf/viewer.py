@@ -67,8 +67,8 @@ def look(folder: str) -> dict[str, float]:
     from starlette.requests import Request
 
     from keju.types import Record
-    from keju.viewer.pages import Pages
-    from keju.viewer.shelf import Shelf
+    from keju.viewer.pages import ViewerPages
+    from keju.viewer.run_index import RunIndex
 
     decode = msgspec.json.Decoder(Record).decode
     started = cpu()
@@ -76,7 +76,7 @@ def look(folder: str) -> dict[str, float]:
         for line in lines:
             decode(line)
     taken = {"bare": cpu() - started}
-    pages = Pages(Shelf(Path(folder).parent))
+    pages = ViewerPages(RunIndex(Path(folder).parent))
     for name, query in (
         ("page", ""),
         ("details", "least=1"),  # what filters need is read behind the first page
@@ -96,9 +96,9 @@ def look(folder: str) -> dict[str, float]:
 
 def report(folder: str) -> float:
     """Seconds of CPU that the page of a large run takes."""
-    from tests.report.documents import MANIFEST, document, record, results
+    from tests.reporting.documents import MANIFEST, document, record, results
 
-    from keju.report.html import write_report
+    from keju.reporting.html import write_report
 
     answers = (
         (None, record(number, "incorrect" if number % 3 else "correct", text="So it goes. " * 100))

@@ -28,7 +28,7 @@ SLOW = (
     "cli/test_agentic.py", "cli/test_endpoint.py", "cli/test_init.py", "cli/test_look.py",
     "cli/test_main.py", "cli/test_mcp_check.py", "cli/test_process.py", "cli/test_python_tool.py",
     "cli/test_unsafe.py", "cli/test_vf_eval.py", "cli/test_watch.py", "models/openai/test_client.py",
-    "models/test_embedded.py", "models/test_weights.py", "plans/test_kill_plan.py",
+    "models/test_embedded.py", "models/test_weights.py", "matrix/test_kill_plan.py",
     "solvers/mcp/test_crashes.py", "solvers/mcp/test_tools.py", "solvers/sandbox/test_attempts.py",
     "solvers/sandbox/test_kernel.py", "solvers/sandbox/test_supervisor.py",
     "solvers/test_killed.py", "sources/test_data_command.py", "sources/test_pull.py",
@@ -43,7 +43,7 @@ SLOW = (
     "cli/test_plan.py", "cli/test_plot.py", "cli/test_remote.py", "cli/test_stored_runs.py",
     "cli/test_telemetry.py", "cli/test_until.py", "cli/test_words.py", "engine/test_cluster.py",
     "judges/test_injections.py", "judges/test_runs.py", "judges/test_stage.py",
-    "plans/test_plans.py", "report/test_comparison.py", "solvers/test_arms.py", "test_api.py",
+    "matrix/test_plans.py", "reporting/test_comparison.py", "solvers/test_arms.py", "test_api.py",
     "test_examples.py",
     "test_runs01.py", "test_runs10.py", "test_task.py",
 )  # fmt: skip

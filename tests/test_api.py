@@ -18,9 +18,9 @@ import pytest
 import keju
 from keju import Progress, RunResults, SampleRow
 from keju.benchmarks import registry
-from keju.report.live import display_for
+from keju.reporting.live import display_for
 from keju.runs.journal import Records
-from tests.report.documents import results as document
+from tests.reporting.documents import results as document
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import both
 from tests.support.judged import config as judged_config
@@ -163,7 +163,9 @@ def test_rows_of_a_run_whose_data_is_gone(run: RunResults) -> None:
 
 
 def test_the_function_is_there_whichever_rooms_were_imported() -> None:
-    code = "import keju; from keju import RunResults; import keju.report.html; keju.report('gone')"
+    code = (
+        "import keju; from keju import RunResults; import keju.reporting.html; keju.report('gone')"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "no run 'gone'" in ran.stderr
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keju import bounds
-from keju.benchmarks.bixbench.capsules import Capsules
+from keju.benchmarks.bixbench.capsules import CapsuleFolder
 from keju.errors import DataError
 from keju.files import LONGEST_NAME, make_file_name
 from keju.sources.files import csv_rows, table_rows
@@ -104,7 +104,7 @@ def test_a_tar_file_that_unpacks_without_an_end_is_refused(tmp_path: Path) -> No
         metadata={"capsule_uuid": "u", "short_id": "bix-1"},
     )
     with at_most(32 * MIB), pytest.raises(DataError, match=r"more.tar.xz.*250 times"):
-        Capsules(tmp_path / "capsules").prepare(sample, tmp_path / "work")
+        CapsuleFolder(tmp_path / "capsules").prepare(sample, tmp_path / "work")
 
 
 @pytest.mark.parametrize("form", ["", "gz", "bz2", "xz"])
@@ -138,15 +138,15 @@ def test_tar_files_with_huge_headers_or_dictionaries_are_refused(
 def test_a_zip_file_with_an_endless_list_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keju.sources.archive import Archive
+    from keju.sources.archive import ZipEntries
 
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         for number in range(2000):
             archive.writestr(f"{number}", b"")
-    assert len(Archive(tmp_path / "a.zip").entries) == 2000
+    assert len(ZipEntries(tmp_path / "a.zip").entries) == 2000
     monkeypatch.setattr(bounds, "LONGEST_DIRECTORY", 10_000)
     with at_most(2 * MIB), pytest.raises(DataError, match="more than 200000 entries"):
-        Archive(tmp_path / "a.zip")
+        ZipEntries(tmp_path / "a.zip")
 
 
 def test_pipes_are_read_but_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,14 +14,14 @@ import pytest
 from keju.benchmarks import registry
 from keju.cli import COMMANDS
 from keju.cli.command import COMMANDS as DECLARED
-from keju.config import Budget, DatasetArgs, Filters, GenerationConfig, Price, TaskConfig
+from keju.config import Budget, DatasetArgs, GenerationConfig, Price, ReplyFilters, TaskConfig
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
 @pytest.mark.parametrize(
-    "settings", [TaskConfig, GenerationConfig, DatasetArgs, Filters, Budget, Price]
+    "settings", [TaskConfig, GenerationConfig, DatasetArgs, ReplyFilters, Budget, Price]
 )
 def test_every_setting_is_documented(settings: type[TaskConfig]) -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()

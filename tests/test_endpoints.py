@@ -22,7 +22,7 @@ from keju.errors import ConfigError, EndpointError
 from keju.results.score import score_run
 from keju.runs.journal import FILE, Records
 from keju.runs.run import Run
-from keju.task import Finished, run_exams
+from keju.task import FinishedTask, run_exams
 from tests.cli.conftest import Keju, keju  # noqa: F401
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan, Raw, draw
@@ -46,7 +46,7 @@ def running(*plans: Plan) -> Iterator[list[FaultyEndpoint]]:
         yield [stack.enter_context(FaultyEndpoint(plan)) for plan in plans]
 
 
-def sit(fleet: Sequence[FaultyEndpoint], folder: Path, **more: Any) -> Finished:
+def evaluate(fleet: Sequence[FaultyEndpoint], folder: Path, **more: Any) -> FinishedTask:
     settings: dict[str, Any] = {
         "model": "m",
         "datasets": ["demo"],
@@ -72,7 +72,7 @@ def meanwhile(endpoints: Sequence[FaultyEndpoint], answers: int, act: Callable[[
     threading.Thread(target=wait, daemon=True).start()
 
 
-def check_whole(finished: Finished) -> dict[str, Any]:
+def check_whole(finished: FinishedTask) -> dict[str, Any]:
     """All is answered, once, and nothing is an error; the results as a document."""
     assert finished.error is None
     (entry,) = finished.document["benchmarks"]
@@ -94,7 +94,7 @@ def scores(folder: Path) -> dict[str, Any]:
 def test_four_endpoints_share_the_work_and_the_numbers_are_those_of_one(tmp_path: Path) -> None:
     plans = [Plan(answers=answer, latency=seconds) for seconds in (0.005, 0.01, 0.02, 0.04)]
     with running(*plans) as endpoints:
-        document = check_whole(sit(endpoints, tmp_path / "four"))
+        document = check_whole(evaluate(endpoints, tmp_path / "four"))
         told = {use["address"]: use for use in document["endpoints"]}
         assert sum(use["replies"] for use in told.values()) == WHOLE
         for endpoint in endpoints:
@@ -104,7 +104,7 @@ def test_four_endpoints_share_the_work_and_the_numbers_are_those_of_one(tmp_path
             assert "moved" not in own
         session = json.loads((tmp_path / "four/r/manifest.json").read_text())["sessions"][0]
         assert [each["address"] for each in session["endpoints"]] == list(told)
-        one = sit(endpoints[:1], tmp_path / "one").document
+        one = evaluate(endpoints[:1], tmp_path / "one").document
     assert scores(tmp_path / "four/r") == scores(tmp_path / "one/r")
     assert "endpoints" not in one
     by_subset: dict[str, Counter[str]] = defaultdict(Counter)
@@ -126,7 +126,7 @@ def test_one_endpoint_dies_and_returns(tmp_path: Path) -> None:
             second.up()
 
         meanwhile(endpoints, 40, act)
-        document = check_whole(sit(endpoints, tmp_path))
+        document = check_whole(evaluate(endpoints, tmp_path))
     own = next(use for use in document["endpoints"] if use["address"] == second.url)
     assert own["outages"] == 1
     assert own["moved"] >= 1
@@ -143,7 +143,7 @@ def test_all_die_and_return(tmp_path: Path) -> None:
                 endpoint.up()
 
         meanwhile(endpoints, 40, act)
-        check_whole(sit(endpoints, tmp_path))
+        check_whole(evaluate(endpoints, tmp_path))
 
 
 def test_all_stay_down_and_the_run_can_be_resumed_with_one(tmp_path: Path) -> None:
@@ -154,14 +154,14 @@ def test_all_stay_down_and_the_run_can_be_resumed_with_one(tmp_path: Path) -> No
                 endpoint.down()
 
         meanwhile(endpoints, 40, act)
-        finished = sit(endpoints, tmp_path, give_up_after=0.5)
+        finished = evaluate(endpoints, tmp_path, give_up_after=0.5)
         assert finished.exit_code == 4
         assert finished.error is not None
         assert finished.error.code == "endpoints_stayed_down"
         known = len(list(Records(tmp_path / "r")))
         assert 0 < known < WHOLE
     with running(GOOD) as endpoints:
-        document = check_whole(sit(endpoints, tmp_path))
+        document = check_whole(evaluate(endpoints, tmp_path))
         assert endpoints[0].stats.answered <= WHOLE - known + 2
     uses = document["endpoints"]
     assert [use["address"] for use in uses[2:]] == [endpoints[0].url]
@@ -171,7 +171,7 @@ def test_all_stay_down_and_the_run_can_be_resumed_with_one(tmp_path: Path) -> No
 
 def test_a_run_with_one_endpoint_at_a_time_has_no_table_of_them(tmp_path: Path) -> None:
     with running(GOOD) as endpoints:
-        assert "endpoints" not in check_whole(sit(endpoints, tmp_path))
+        assert "endpoints" not in check_whole(evaluate(endpoints, tmp_path))
 
 
 def test_where_none_answers_each_address_is_named_with_its_reason(keju: Keju) -> None:  # noqa: F811
@@ -198,13 +198,13 @@ def test_one_that_always_fails_is_taken_out(tmp_path: Path) -> None:
     later = Plan(answers=answer, faults={"500": 1.0})
     with running(GOOD, GOOD) as endpoints:
         meanwhile(endpoints, 30, lambda: setattr(endpoints[1], "plan", later))
-        document = check_whole(sit(endpoints, tmp_path))
+        document = check_whole(evaluate(endpoints, tmp_path))
     assert next(use for use in document["endpoints"] if use["address"] == endpoints[1].url)["moved"]
 
 
 def test_one_that_fails_from_the_start_is_not_used(tmp_path: Path) -> None:
     with running(GOOD, Plan(faults={"500": 1.0})) as endpoints:
-        document = check_whole(sit(endpoints, tmp_path))
+        document = check_whole(evaluate(endpoints, tmp_path))
     replies = [use["replies"] for use in document["endpoints"]]
     assert replies == [WHOLE, 0]
 
@@ -213,7 +213,7 @@ def test_one_that_is_not_there_may_come_later(tmp_path: Path) -> None:
     with running(USUAL, USUAL) as endpoints:
         endpoints[1].down()
         meanwhile(endpoints, 20, endpoints[1].up)
-        document = check_whole(sit(endpoints, tmp_path, dataset_args={"demo": {"size": SIZE}}))
+        document = check_whole(evaluate(endpoints, tmp_path, dataset_args={"demo": {"size": SIZE}}))
     assert document["endpoints"][1]["outages"] == 1
 
 
@@ -230,7 +230,7 @@ def test_a_request_that_fails_at_one_endpoint_has_its_last_attempts_at_another(
         return broken if asked.key in failing else None
 
     with running(GOOD, Plan(answers=answer, latency=0.01, raw=two)) as endpoints:
-        document = check_whole(sit(endpoints, tmp_path))
+        document = check_whole(evaluate(endpoints, tmp_path))
     moved = [record for record in Records(tmp_path / "r") if record.faults]
     assert len(moved) == len(failing) > 0
     assert {len(record.faults) for record in moved} == {3}
@@ -242,13 +242,13 @@ def test_a_request_that_fails_at_one_endpoint_has_its_last_attempts_at_another(
 def test_one_with_another_model_is_not_used_and_that_is_said(tmp_path: Path) -> None:
     other = Plan(answers=answer, model_name="another")
     with running(GOOD, other, GOOD) as endpoints:
-        document = check_whole(sit(endpoints, tmp_path / "a"))
+        document = check_whole(evaluate(endpoints, tmp_path / "a"))
         assert "endpoint_other_model" in codes(document)
         assert document["endpoints"][1]["replies"] == 0
         assert document["endpoints"][1]["other_models"] == {"another": 0}
         settings: list[dict[str, Any]] = [{"url": each.url} for each in endpoints]
         settings[1]["reports"] = "another"
-        document = check_whole(sit(endpoints, tmp_path / "b", endpoints=settings))
+        document = check_whole(evaluate(endpoints, tmp_path / "b", endpoints=settings))
     assert not {"endpoint_other_model", "reported_models"} & {*codes(document)}
     assert document["endpoints"][1]["replies"] > 0
     again = score_run(Run(tmp_path / "b" / "r"))
@@ -258,7 +258,7 @@ def test_one_with_another_model_is_not_used_and_that_is_said(tmp_path: Path) -> 
 def test_the_name_that_an_endpoint_is_asked_for_need_not_be_declared_again(tmp_path: Path) -> None:
     with running(GOOD, Plan(answers=answer, latency=0.01, model_name="m2")) as endpoints:
         settings = [{"url": endpoints[0].url}, {"url": endpoints[1].url, "model": "m2"}]
-        document = check_whole(sit(endpoints, tmp_path, endpoints=settings))
+        document = check_whole(evaluate(endpoints, tmp_path, endpoints=settings))
     assert not {"endpoint_other_model", "reported_models"} & {*codes(document)}
     assert document["endpoints"][1]["replies"] > 0
     assert {record.reply.model for record in Records(tmp_path / "r")} == {"m", "m2"}
@@ -270,7 +270,7 @@ def test_one_that_changes_its_model_is_taken_out_and_its_replies_do_not_count(
     other = Plan(answers="wrong", latency=0.02, model_name="another")
     with running(USUAL, USUAL) as endpoints:
         meanwhile(endpoints, 40, lambda: setattr(endpoints[1], "plan", other))
-        document = check_whole(sit(endpoints, tmp_path))
+        document = check_whole(evaluate(endpoints, tmp_path))
     assert document["endpoints"][1]["other_models"]["another"] >= 1
     assert "endpoint_other_model" in codes(document)
     assert not any(record.reply.text == "wrong" for record in Records(tmp_path / "r"))
@@ -282,24 +282,24 @@ def test_one_with_another_key_is_left_out_and_that_is_said(
     monkeypatch.setenv("SECOND_KEY", "sk-second-endpoint")
     locked = Plan(answers=answer, latency=0.01, key="sk-second-endpoint")
     with running(GOOD, locked) as endpoints:
-        document = check_whole(sit(endpoints, tmp_path / "a", api_key="sk-wrong"))
+        document = check_whole(evaluate(endpoints, tmp_path / "a", api_key="sk-wrong"))
         assert "endpoint_given_up" in codes(document)
         assert document["endpoints"][1]["lost"]["code"] == "endpoint_refused_key"
         settings: list[dict[str, Any]] = [{"url": each.url} for each in endpoints]
         settings[1]["api_key_var"] = "SECOND_KEY"
-        document = check_whole(sit(endpoints, tmp_path / "b", endpoints=settings))
+        document = check_whole(evaluate(endpoints, tmp_path / "b", endpoints=settings))
         assert document["endpoints"][1]["replies"] > 0
         manifest = (tmp_path / "b/r/manifest.json").read_text()
         assert "SECOND_KEY" in manifest
         assert "sk-second" not in manifest
         with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
-            sit(
+            evaluate(
                 endpoints,
                 tmp_path,
                 endpoints=[settings[0], settings[1] | {"api_key_var": "NO_SUCH_KEY"}],
             )
     with running(locked, locked) as endpoints, pytest.raises(EndpointError) as raised:
-        sit(endpoints, tmp_path / "c", api_key="sk-wrong")
+        evaluate(endpoints, tmp_path / "c", api_key="sk-wrong")
     assert raised.value.exit_code == 5
     assert not (tmp_path / "c" / "r").exists()
 
@@ -310,7 +310,7 @@ def test_one_that_stalls_is_taken_out(tmp_path: Path, monkeypatch: pytest.Monkey
     stalled = Plan(answers=answer, faults={"stall": 1.0}, stall=30)
     with running(USUAL, USUAL) as endpoints:
         meanwhile(endpoints, 40, lambda: setattr(endpoints[1], "plan", stalled))
-        document = check_whole(sit(endpoints, tmp_path, timeout=2))
+        document = check_whole(evaluate(endpoints, tmp_path, timeout=2))
     assert document["endpoints"][1]["moved"] >= 1
     assert document["endpoints"][1]["outages"] == 1
 
@@ -318,7 +318,7 @@ def test_one_that_stalls_is_taken_out(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_budget_and_a_rate_are_those_of_all_endpoints(tmp_path: Path) -> None:
     with running(GOOD, GOOD, GOOD) as endpoints:
         before = sum(each.stats.requests for each in endpoints)
-        finished = sit(endpoints, tmp_path, budget={"requests": 50})
+        finished = evaluate(endpoints, tmp_path, budget={"requests": 50})
         asked = sum(each.stats.requests for each in endpoints) - before
     assert finished.exit_code == 4
     assert len(list(Records(tmp_path / "r"))) == 50
@@ -356,7 +356,7 @@ def test_a_run_that_was_broken_off_goes_on_with_fewer_endpoints(
         assert child.wait(20) == code
         known = len(list(Records(tmp_path / "r")))
         assert 40 <= known < WHOLE
-        document = check_whole(sit(endpoints[:2], tmp_path))
+        document = check_whole(evaluate(endpoints[:2], tmp_path))
     assert len(document["endpoints"]) in (2, 3)  # a kill in the first second leaves no books
     asked = sum(sum(each.stats.attempts.values()) for each in endpoints)
     assert asked <= WHOLE + 3 * 4 + 5  # what was in flight, and the cheap calls

@@ -35,7 +35,7 @@ def test_an_exam_is_short(path: Path) -> None:
     assert len(path.read_text("utf-8").splitlines()) <= LONGEST[path]
 
 
-def sit(
+def evaluate(
     path: Path,
     answer: Callable[[Request], str],
     tmp_path: Path,
@@ -71,7 +71,7 @@ def test_gsm8k_is_read_in_two_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return "no idea"
 
     args = {str(GSM8K): {"reader": ["strict", "flexible"]}}
-    strict, flexible = sit(GSM8K, answer, tmp_path, monkeypatch, dataset_args=args)
+    strict, flexible = evaluate(GSM8K, answer, tmp_path, monkeypatch, dataset_args=args)
     assert (strict["name"], strict["protocol"], strict["n"]) == ("gsm8k", "cot", 4)
     assert (strict["reader"], strict["outcomes"]["correct"]) == ("strict", 1)
     assert (flexible["reader"], flexible["outcomes"]["correct"]) == ("flexible", 2)
@@ -82,7 +82,7 @@ def test_a_grader_gives_several_numbers(tmp_path: Path, monkeypatch: pytest.Monk
     def answer(request: Request) -> str:
         return "Vell: storm on Monday" if "harbour" in request.prompt.text else "Orsk " * 50
 
-    (entry,) = sit(SUMMARIES, answer, tmp_path, monkeypatch)
+    (entry,) = evaluate(SUMMARIES, answer, tmp_path, monkeypatch)
     metrics = entry["metrics"]
     assert metrics["facts"]["value"] == pytest.approx((3 / 4 + 1 / 4) / 2)
     assert metrics["brevity"]["value"] == pytest.approx((1 + 25 / 50) / 2)
@@ -94,8 +94,8 @@ def test_a_grader_gives_several_numbers(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_several_numbers_survive_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = sit(SUMMARIES, lambda _: "Vell, May", tmp_path, monkeypatch)
-    again = sit(SUMMARIES, lambda _: pytest.fail("asked again"), tmp_path, monkeypatch)
+    first = evaluate(SUMMARIES, lambda _: "Vell, May", tmp_path, monkeypatch)
+    again = evaluate(SUMMARIES, lambda _: pytest.fail("asked again"), tmp_path, monkeypatch)
     assert first[0]["metrics"] == again[0]["metrics"]
 
 
@@ -176,7 +176,7 @@ def test_the_folder_is_an_exam(here: Path, monkeypatch: pytest.MonkeyPatch) -> N
         right = dict(re.findall(r"([A-D])\) (Paris|Lisbon|Canberra|Wellington|Lima|Ottawa)", text))
         return f"ANSWER: {next(iter(right))}"
 
-    (entry,) = sit(EXAMPLES / "capitals", answer, here, monkeypatch)
+    (entry,) = evaluate(EXAMPLES / "capitals", answer, here, monkeypatch)
     assert (entry["name"], entry["n"], entry["outcomes"]["correct"]) == ("capitals", 6, 6)
     assert [subset["name"] for subset in entry["subsets"]] == ["europe", "oceania", "america"]
 

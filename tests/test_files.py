@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keju.files import LONGEST_WRITING, Spool, iter_json_pieces, whole_file
+from keju.files import LONGEST_WRITING, SpooledSequence, iter_json_pieces, whole_file
 
 KILLED = """
 import os, sys
@@ -68,11 +68,11 @@ def test_what_is_stored_comes_back_in_its_order(
 ) -> None:
     monkeypatch.setattr("keju.files.IN_MEMORY", in_memory)
     rows = [{"number": number, "text": "é" * number} for number in range(9)]
-    stored: Spool[dict[str, Any]] = Spool(dict)
+    stored: SpooledSequence[dict[str, Any]] = SpooledSequence(dict)
     for row in rows[:4]:
         stored.append(row)
     assert list(stored) == rows[:4]
-    others: Spool[dict[str, Any]] = Spool(dict)
+    others: SpooledSequence[dict[str, Any]] = SpooledSequence(dict)
     for row in rows[4:]:
         others.append(row)
     stored.extend(others)
@@ -84,10 +84,10 @@ def test_what_is_stored_comes_back_in_its_order(
 @pytest.mark.parametrize("indent", [1, 2])
 def test_a_document_whose_lists_are_stored_is_written_like_any_other(indent: int) -> None:
     rows: list[Any] = [{"a": ["line\nend", []]}, 5, "é", {}]
-    stored: Spool[Any] = Spool(Any)
+    stored: SpooledSequence[Any] = SpooledSequence(Any)
     for row in rows:
         stored.append(row)
-    empty: Spool[Any] = Spool(Any)
+    empty: SpooledSequence[Any] = SpooledSequence(Any)
 
     def document(long: Any, none: Any) -> Any:
         return {"x": [{"long": long, "none": none, "n": None}, [1, 2]], "y": {"none": none}}

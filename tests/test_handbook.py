@@ -13,10 +13,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from handbook.markdown import untranslated
-from handbook.names import GROUPS
-from handbook.navigation import configuration, lines_of_index, pages
-from handbook.pages import written
+from tools.docs.markdown import untranslated
+from tools.docs.names import GROUPS
+from tools.docs.navigation import configuration, lines_of_index, pages
+from tools.docs.pages import written
 
 import keju
 from keju.messages import store
@@ -27,7 +27,7 @@ FILES = written()
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_what_the_code_makes_is_in_step(path: Path) -> None:
-    assert path.read_text("utf-8") == FILES[path], "to mend it: python -m handbook"
+    assert path.read_text("utf-8") == FILES[path], "to mend it: python -m tools.docs"
 
 
 def test_every_public_name_has_its_place() -> None:

@@ -12,7 +12,7 @@ from perf.__main__ import NAMES
 from perf.measure import NotMeasured, alternate, in_child, run, within
 from perf.million import LIMIT, commands, row, taken_by, write_questions
 from perf.resume import pick_up, store
-from perf.scaling import sit, slow_endpoint
+from perf.scaling import evaluate, slow_endpoint
 from perf.slots import LOADS, ideal_seconds, latencies
 from perf.tools import CALL, TURNS, plain_session, session
 
@@ -52,7 +52,7 @@ def test_the_pace_of_two_drivers_with_a_part_each(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("perf.scaling.QUESTIONS", 600)
     in_flight = 16
     with slow_endpoint() as url:
-        paces = sit(Path(sys.executable), url, in_flight, drivers=2)
+        paces = evaluate(Path(sys.executable), url, in_flight, drivers=2)
     assert len(paces) == 2
     for pace in paces:
         assert pace.rate > 0

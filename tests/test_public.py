@@ -6,6 +6,8 @@ import subprocess
 import sys
 import typing
 
+import pytest
+
 import keju
 
 
@@ -39,3 +41,10 @@ def test_document_example_imports() -> None:
 
     assert callable(run_task)
     assert TaskConfig is keju.TaskConfig
+
+
+def test_names_of_version_1_0_still_work_and_warn() -> None:
+    with pytest.warns(DeprecationWarning, match="use keju.run_matrix"):
+        assert keju.run_plan is keju.run_matrix
+    with pytest.warns(DeprecationWarning, match="use KejuError.message"):
+        assert keju.UsageError("No such run.").said == "No such run."

@@ -16,7 +16,7 @@ from perf.soak.witness import FAULTY, answer
 
 from keju.config import TaskConfig
 from keju.runs.journal import Journal, Records
-from keju.task import Finished, run_exams
+from keju.task import FinishedTask, run_exams
 from keju.types import Fault, Record
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
@@ -44,7 +44,7 @@ def test_no_fault_loses_doubles_or_scores_anything(kind: str, seed: str, place: 
 
 
 @pytest.fixture(scope="module")
-def sat(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+def sat(tmp_path_factory: pytest.TempPathFactory) -> FinishedTask:
     """A small run that nobody disturbed."""
     with FaultyEndpoint(Plan(answers=lambda asked: answer(asked.key))) as endpoint:
         settings: dict[str, Any] = {
@@ -106,7 +106,9 @@ def with_text(records: list[Record], text: str) -> list[Record]:
     ],
     ids=["calm", "lost", "doubled", "swapped", "fault", "empty", "score", "error", "scored error"],
 )
-def test_the_ledger_sees_it(change: Change, seen: list[str], sat: Finished, tmp_path: Path) -> None:
+def test_the_ledger_sees_it(
+    change: Change, seen: list[str], sat: FinishedTask, tmp_path: Path
+) -> None:
     records = list(Records(sat.folder))
     ledger = tmp_path / "ledger"
     given = [
@@ -125,7 +127,7 @@ def test_the_ledger_sees_it(change: Change, seen: list[str], sat: Finished, tmp_
 
 
 @pytest.mark.slow
-def test_the_ledger_sees_other_numbers(sat: Finished, tmp_path: Path) -> None:
+def test_the_ledger_sees_other_numbers(sat: FinishedTask, tmp_path: Path) -> None:
     calm = Calm.of(sat.folder, sat.document)
     (entry,) = sat.document["benchmarks"]
     other = {"benchmarks": [entry | {"n": entry["n"] - 1}]}

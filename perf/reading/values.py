@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from keju.benchmarks.bbh.facts import SUBSETS
+from keju.benchmarks.bbh.metadata import SUBSETS
 from keju.types import Sample
 
 AMBIGUOUS = "ambiguous"

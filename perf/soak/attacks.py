@@ -26,13 +26,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keju.config.arms import Sandbox as Settings
+from keju.config.arms import SandboxSettings as Settings
 from keju.solvers.notebook.cells import render_listing
-from keju.solvers.notebook.episode import PythonBox
-from keju.solvers.notebook.workplaces import Bench, Workplaces
+from keju.solvers.notebook.episode import PythonToolbox
+from keju.solvers.notebook.workspaces import Workspace, Workspaces
 from keju.solvers.sandbox.output import CellResult
 from keju.solvers.sandbox.sandbox import Sandbox
-from keju.solvers.sandbox.supervise import read_processes
+from keju.solvers.sandbox.supervisor_process import read_processes
 from keju.solvers.toolbox import ToolsLost
 
 LIST = Path(__file__).with_name("attacks_sandbox.txt")
@@ -143,10 +143,10 @@ def _address() -> str:
     return "127.0.0.1"
 
 
-class _Seen(PythonBox):
+class _Seen(PythonToolbox):
     """The tool, and the results of its cells as Keju has them."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Workspace) -> None:
         super().__init__(bench)
         self.results: list[CellResult] = []
         run = bench.run
@@ -158,14 +158,14 @@ class _Seen(PythonBox):
         bench.run = kept  # type: ignore[method-assign]
 
 
-async def attempt(attack: Attack, workplaces: Workplaces, target: Host) -> list[str]:
+async def attempt(attack: Attack, workspaces: Workspaces, target: Host) -> list[str]:
     """Run one attempt as an episode; return what went wrong."""
     wrong: list[str] = []
     texts: list[str] = []
     began = time.monotonic()
     visits = len(target.visits)
     try:
-        async with workplaces.episode() as bench:
+        async with workspaces.episode() as bench:
             box = _Seen(bench)
             for cell in (PRELUDE, *attack.cells):
                 for name, value in target.words.items():
@@ -234,14 +234,14 @@ async def rounds(
     found: dict[str, list[str]] = {each.name: [] for each in chosen}
     end = time.monotonic() + 60 * minutes
     with host(folder) as target:
-        workplaces = Workplaces(Sandbox(settings, concurrency=2))
-        await workplaces.open()
+        workspaces = Workspaces(Sandbox(settings, concurrency=2))
+        await workspaces.open()
         grown = _peak()
         try:
             while True:
                 for attack in order.sample(chosen, len(chosen)):
                     began = time.monotonic()
-                    wrong = await attempt(attack, workplaces, target)
+                    wrong = await attempt(attack, workspaces, target)
                     found[attack.name] += wrong
                     word = "; ".join(wrong) or "held"
                     print(f"{attack.name} {time.monotonic() - began:.1f} s: {word}", flush=True)
@@ -250,10 +250,10 @@ async def rounds(
                 if once or time.monotonic() > end:
                     return found
         finally:
-            await workplaces.close()
+            await workspaces.close()
             if (more := _peak() - grown) > GROWTH:
                 found["keju"] = [f"Keju grew by {more} MiB"]
-            roots = [str(root) for root in workplaces.sandbox.supervisor._roots if root.exists()]
+            roots = [str(root) for root in workspaces.sandbox.supervisor._roots if root.exists()]
             if roots:
                 found["folders"] = [f"left: {roots}"]
 

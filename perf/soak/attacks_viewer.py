@@ -28,7 +28,7 @@ from urllib.parse import quote, urlencode
 
 from tests.viewer.runs import HOSTILE, acting, mixed, record, write
 
-from keju.solvers.sandbox.supervise import descendants, read_processes
+from keju.solvers.sandbox.supervisor_process import descendants, read_processes
 
 MIB = 1 << 20
 MOST_MEMORY = 4600
@@ -59,12 +59,12 @@ class Viewer:
                 limited, stdout=subprocess.PIPE, stderr=errors, text=True
             )
         assert self.process.stdout is not None
-        self.said, self.seen = "", 0
-        while not (found := re.search(r"http://[^/\s]+:(\d+)/(\S*)", self.said)):
+        self.message, self.seen = "", 0
+        while not (found := re.search(r"http://[^/\s]+:(\d+)/(\S*)", self.message)):
             line = self.process.stdout.readline()
             if not line:
                 raise AssertionError(f"the viewer did not start: {self.errors.read_text()}")
-            self.said += line
+            self.message += line
         self.port, self.token = int(found[1]), found[2]
 
     def raw(self, data: bytes, limit: float = 60.0) -> Answer:

@@ -235,23 +235,23 @@ def rows() -> Iterator[Input]:
             yield Input(f"{exam} without {key}", words, {"p.jsonl": line}, codes=PERHAPS)
         for name, content in _damages(json.dumps(good).encode() + b"\n", draw, 12):
             yield Input(f"{exam} {name}", words, {"p.jsonl": content}, codes=PERHAPS)
-    sit = ("eval", "--model", "scripted", "--datasets", "./quiz", "--quiet", "--dry-run")
+    evaluate = ("eval", "--model", "scripted", "--datasets", "./quiz", "--quiet", "--dry-run")
     for key in QUESTION_FIELDS:
         for value in draw.sample(ODD, 8):
             line = json.dumps(QUESTION | {key: value}).encode()
             files = {"quiz/q.jsonl": line}
-            yield Input(f"question {key} {value!r:.30}", sit, files, codes=PERHAPS)
+            yield Input(f"question {key} {value!r:.30}", evaluate, files, codes=PERHAPS)
     keys = ("name", "kind", "questions", "few_shot", "template", "shot_template", "reader")
     table = json.dumps(QUESTION).encode()
     for key in (*keys, "system_prompt", "language", "max_tokens", "nonsense"):
         for value in draw.sample(ODD, 5):
             text = json.dumps({key: value}).encode()
             files = {"quiz/q.jsonl": table, "quiz/exam.yaml": text}
-            yield Input(f"exam.yaml {key} {value!r:.30}", sit, files, codes=PERHAPS)
+            yield Input(f"exam.yaml {key} {value!r:.30}", evaluate, files, codes=PERHAPS)
     for name, content in _damages(b"question,A,B,answer\nq?,x,y,A\n", draw, 20):
         for suffix in ("csv", "json", "yaml", "parquet", "jsonl.gz", "csv.gz"):
             files = {f"quiz/q.{suffix}": content}
-            yield Input(f"q.{suffix} {name}", sit, files, codes=PERHAPS)
+            yield Input(f"q.{suffix} {name}", evaluate, files, codes=PERHAPS)
 
 
 def _damages(good: bytes, draw: random.Random, count: int) -> Iterator[tuple[str, bytes]]:

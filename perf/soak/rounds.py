@@ -170,7 +170,7 @@ class Round:
             *("--give-up-after", str(self.give_up_after)),
         ]
 
-    def sit(
+    def evaluate(
         self,
         run: str,
         words: Sequence[str] | Callable[[int], Sequence[str]],

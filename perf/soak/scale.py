@@ -65,7 +65,7 @@ def play_pool(it: Round) -> None:
         many = chance.randrange(len(others) + 1) if start else len(others)
         return it.words("r", *urls_of([it.posts[0], *chance.sample(others, many)]))
 
-    sitting = it.sit("r", words, kills)
+    sitting = it.evaluate("r", words, kills)
     it.play()
     it.check("r", sitting.document)
 
@@ -80,7 +80,7 @@ def play_parts(it: Round) -> None:
     for number in range(1, many + 1):
         run, kills = f"part-{number}", it.some_kills(part, it.chance.randrange(1, 3))
         words = it.words(run, *urls_of(it.posts), "--shard", f"{number}/{many}")
-        sitting = it.sit(run, words, kills)
+        sitting = it.evaluate(run, words, kills)
         sitting.abandoned = early and number == many
     it.play()
     if it.report.violations:
@@ -95,7 +95,7 @@ def play_parts(it: Round) -> None:
     document = json.loads(merged.out)
     if missing:
         kill = Kill(it.size - missing + it.chance.randrange(1, missing + 1), signal.SIGKILL)
-        rest = it.sit("whole", it.words("whole", *urls_of(it.posts)), [kill])
+        rest = it.evaluate("whole", it.words("whole", *urls_of(it.posts)), [kill])
         it.play()
         document = rest.document
     return it.check("whole", document)
@@ -142,7 +142,7 @@ def play_served(it: Round) -> None:
         it.at(it.chance.randrange(1, it.size * 9 // 10), kill_server)
     it.some_weather(6, (*ATTEMPT_FAULTS, "refuse"), deaths=False)
     kills = it.some_kills(it.size, it.chance.randrange(1, 4))
-    sitting = it.sit("r", it.words("r", "--serve", command), kills)
+    sitting = it.evaluate("r", it.words("r", "--serve", command), kills)
     it.play()
     it.check("r", sitting.document)
 
@@ -181,7 +181,7 @@ def play_ray(it: Round) -> None:
         return it.words("r", *urls_of(it.posts), *more, python=python)
 
     around = raylets.around | {"PYTHONPATH": environment()["PYTHONPATH"]}
-    sitting = it.sit("r", words, it.some_kills(it.size, 2), around, raylets.actors)
+    sitting = it.evaluate("r", words, it.some_kills(it.size, 2), around, raylets.actors)
     it.play()
     lost = it.report.signals["actor"] + it.report.signals["node"] + 3 * sitting.hard_kills
     it.allowed = TOLD_BY_ACTOR * lost

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         open_run,
         plot,
         report,
-        run_plan,
+        run_matrix,
         run_task,
         score,
     )
@@ -136,7 +136,7 @@ __all__ = [
     "prepare_exam",
     "reader",
     "report",
-    "run_plan",
+    "run_matrix",
     "run_task",
     "score",
     "words",
@@ -189,7 +189,7 @@ _HOMES = {
         "open_run",
         "plot",
         "report",
-        "run_plan",
+        "run_matrix",
         "run_task",
         "score",
     ),
@@ -212,9 +212,19 @@ _HOMES = {
     ),
 }
 
+_OLD_NAMES = {"run_plan": "run_matrix"}
+"""Names of Keju 1.0, which still work."""
+
 
 def __getattr__(name: str) -> Any:
     import importlib
+
+    if name in _OLD_NAMES:
+        import warnings
+
+        text = f"keju.{name} is deprecated: use keju.{_OLD_NAMES[name]}"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(__name__), _OLD_NAMES[name])
 
     if name == "__version__":
         from importlib.metadata import version

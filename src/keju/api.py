@@ -9,33 +9,32 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.load import load, runs_folder
-from keju.config.plan import load_plan
+from keju.config.matrix import load_matrix
 from keju.errors import Interrupted, UsageError
 from keju.interop.export import FORMS, export_run, form_of
+from keju.matrix.flow import run_matrix as finish_plan
 from keju.messages import Language
 from keju.models.registry import settings_without_effect
-from keju.plans.flow import run_plan as finish_plan
-from keju.report import runs as stored_runs
-from keju.report.board import Board, make_board
-from keju.report.charts import Kind, draw
-from keju.report.comparison import report_comparison
-from keju.report.figure import Figure as Figure
-from keju.report.figure import check_suffix
-from keju.report.html import report_run
-from keju.report.live import Posted, Shown, display_for
-from keju.report.runs import RunResults as RunResults
-from keju.report.runs import StoredRun as StoredRun
+from keju.reporting import runs as stored_runs
+from keju.reporting.board import Board, make_board
+from keju.reporting.charts import Kind, draw
+from keju.reporting.comparison import report_comparison
+from keju.reporting.figure import Figure as Figure
+from keju.reporting.figure import check_suffix
+from keju.reporting.html import report_run
+from keju.reporting.live import LoopDisplay, Shown, display_for
+from keju.reporting.runs import RunResults as RunResults
+from keju.reporting.runs import StoredRun as StoredRun
 from keju.results.matrix import Matrix as Matrix
 from keju.results.score import score_run
 from keju.runs.run import Run
-from keju.signals import REMOTE, Remote
-from keju.task import Finished, judge_stored, run_exams
+from keju.signals import REMOTE, ThreadInterrupter
+from keju.task import FinishedTask, judge_stored, run_exams
 
 TaskSource = TaskConfig | dict[str, Any] | str | Path
 """Settings: a TaskConfig, a mapping of its fields, or the path of a YAML or JSON file."""
@@ -62,8 +61,8 @@ async def arun_task(task_cfg: TaskSource, *, progress: Shown = None) -> RunResul
     The run works in another thread. `progress` is called on the loop. If this call is cancelled,
     the run stops as with Ctrl-C: its answers are saved, and it can be resumed.
     """
-    config, remote = _load_task(task_cfg), Remote()
-    display = Posted(display_for(progress), asyncio.get_running_loop())
+    config, remote = _load_task(task_cfg), ThreadInterrupter()
+    display = LoopDisplay(display_for(progress), asyncio.get_running_loop())
 
     def work() -> RunResults:
         REMOTE.set(remote)
@@ -97,7 +96,7 @@ def _load_task(task_cfg: TaskSource) -> TaskConfig:
     return load(file=Path(task_cfg), idle=settings_without_effect)
 
 
-def _raise_or_return(finished: Finished) -> RunResults:
+def _raise_or_return(finished: FinishedTask) -> RunResults:
     """Return the results of a finished task. Raise the error that ended it early, if there is
     one."""
     if finished.error is not None:
@@ -105,7 +104,7 @@ def _raise_or_return(finished: Finished) -> RunResults:
     return RunResults(finished.results, finished.folder)
 
 
-def run_plan(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = None) -> Matrix:
+def run_matrix(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = None) -> Matrix:
     """Run every model of a plan on every exam and return the combined results.
 
     `plan` is the path of a YAML or JSON file, or a mapping with its keys. An error that ends one
@@ -113,7 +112,7 @@ def run_plan(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = No
     same call continues incomplete runs. `progress` shows a table of the runs; the default is a
     table on a terminal. Ctrl-C raises Interrupted.
     """
-    config = load_plan(
+    config = load_matrix(
         plan, exam_name=lambda name: registry.get(name).name, idle=settings_without_effect
     )
     quiet = progress is None and not sys.stderr.isatty()
@@ -236,12 +235,3 @@ def plot(
     if path is not None:
         figure.save(path)
     return figure
-
-
-class _ReportRoom(ModuleType):
-    """The package of this name. It replaces the function of this name when it is imported."""
-
-    __call__ = staticmethod(report)
-
-
-sys.modules["keju.report"].__class__ = _ReportRoom

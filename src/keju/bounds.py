@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from keju.errors import DataError, Hint
+from keju.errors import DataError, TranslatableText
 
 MIB: Final = 1 << 20
 
@@ -99,11 +99,11 @@ MOST_DIGITS: Final = 4000
 """Digits of a whole number in data; Python itself refuses to read more than 4,300."""
 
 
-class TooLong(Exception):
+class UnpackedTooLong(Exception):
     """Packed bytes unpack to more than the limit."""
 
 
-class Damaged(Exception):
+class UnpackError(Exception):
     """Packed bytes cannot be unpacked."""
 
 
@@ -120,7 +120,7 @@ def parse_encodings(header: str) -> list[str]:
     names = [name.strip().lower() for name in header.split(",")]
     packed = [name for name in names if name not in ("", "identity")]
     if any(name not in _PACKED for name in packed):
-        raise Damaged("the reply is packed in a way that was not asked for")
+        raise UnpackError("the reply is packed in a way that was not asked for")
     return packed[::-1]
 
 
@@ -145,7 +145,7 @@ class Unpacker:
                 self._members += 1
             unpacked += self._unpack_piece(data, limit - len(unpacked) + 1)
             if len(unpacked) > limit:
-                raise TooLong
+                raise UnpackedTooLong
             data = self._unpack.unused_data
         return bytes(unpacked)
 
@@ -154,20 +154,20 @@ class Unpacker:
             unpacked = self._unpack.decompress(data, limit)
         except zlib.error:
             if self._started or self._is_gzip:
-                raise Damaged("the reply cannot be unpacked") from None
+                raise UnpackError("the reply cannot be unpacked") from None
             # Data called deflate comes with a zlib header or, from some servers, without one.
             self._unpack = zlib.decompressobj(-15)
             try:
                 unpacked = self._unpack.decompress(data, limit)
             except zlib.error:
-                raise Damaged("the reply cannot be unpacked") from None
+                raise UnpackError("the reply cannot be unpacked") from None
         self._started = True
         return unpacked
 
     def close(self) -> None:
         """Raise Damaged if the body ended too early."""
         if self._started and not self._unpack.eof:
-            raise Damaged("the reply cannot be unpacked")
+            raise UnpackError("the reply cannot be unpacked")
 
 
 def unpack_body(body: bytes, header: str) -> bytes:
@@ -199,9 +199,9 @@ def open_file(path: Path | str, *, follow: bool = True) -> BinaryIO:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode) or os.isatty(fd):
-            raise OSError(errno.EINVAL, Hint("not_a_file"), str(path))
+            raise OSError(errno.EINVAL, TranslatableText("not_a_file"), str(path))
         if stat.S_ISFIFO(mode):
-            return io.BufferedReader(_Pipe(fd, path), _CHUNK)
+            return io.BufferedReader(_PipeReader(fd, path), _CHUNK)
         os.set_blocking(fd, True)
         return os.fdopen(fd, "rb", buffering=MIB)
     except OSError:
@@ -209,7 +209,7 @@ def open_file(path: Path | str, *, follow: bool = True) -> BinaryIO:
         raise
 
 
-class _Pipe(io.RawIOBase):
+class _PipeReader(io.RawIOBase):
     """The reading end of a pipe, with limits on the waiting time."""
 
     def __init__(self, fd: int, path: Path | str) -> None:
@@ -236,7 +236,7 @@ class _Pipe(io.RawIOBase):
 
     def _wait(self, seconds: float) -> None:
         if not self._poll.poll(seconds * 1000):
-            raise OSError(errno.ETIMEDOUT, Hint("pipe_silent"), str(self._path))
+            raise OSError(errno.ETIMEDOUT, TranslatableText("pipe_silent"), str(self._path))
         self._has_writer = True
 
     def close(self) -> None:
@@ -264,7 +264,9 @@ def read_whole(stream: Any, where: object, max_bytes: int = LONGEST_DOCUMENT) ->
     while piece := stream.read(min(MIB, max_bytes + 1 - len(content))):
         content += piece
         if len(content) > max_bytes:
-            raise OSError(errno.EFBIG, Hint("file_larger", most=max_bytes // MIB), str(where))
+            raise OSError(
+                errno.EFBIG, TranslatableText("file_larger", most=max_bytes // MIB), str(where)
+            )
     return bytes(content)
 
 
@@ -298,10 +300,10 @@ def read_lines(stream: io.BufferedIOBase | BinaryIO, where: str) -> Iterator[byt
 def unpack_gzip(packed: io.BufferedIOBase | BinaryIO, where: str) -> io.BufferedIOBase:
     """Return a stream of the unpacked content of a gzip file. It raises DataError for damage and
     bombs."""
-    return io.BufferedReader(_Unpacked(packed, where), _CHUNK)
+    return io.BufferedReader(_UnpackedStream(packed, where), _CHUNK)
 
 
-class _Counted(io.RawIOBase):
+class _CountingStream(io.RawIOBase):
     """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: io.BufferedIOBase | BinaryIO) -> None:
@@ -314,9 +316,9 @@ class _Counted(io.RawIOBase):
         return data
 
 
-class _Unpacked(io.RawIOBase):
+class _UnpackedStream(io.RawIOBase):
     def __init__(self, packed: io.BufferedIOBase | BinaryIO, where: str) -> None:
-        self._packed = _Counted(packed)
+        self._packed = _CountingStream(packed)
         self._gzip = gzip.GzipFile(fileobj=self._packed)
         self._unpacked = 0
         self._where = where

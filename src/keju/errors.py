@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from keju.messages import Language, spoken, text_of
+from keju.messages import Language, current_language, text_of
 
 if TYPE_CHECKING:
     from keju.types import Notice as Notice
@@ -53,9 +53,18 @@ class KejuError(Exception):
         return text_of(self.code, self.values, language)
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """The sentence in the language of the terminal."""
-        return self.text(spoken())
+        return self.text(current_language())
+
+    @property
+    def said(self) -> str:  # The name of 1.0
+        """The name of `message` in Keju 1.0; it still works, with a DeprecationWarning."""
+        import warnings
+
+        text = "KejuError.said is deprecated: use KejuError.message"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return self.message
 
     @property
     def notice(self) -> Notice:
@@ -138,13 +147,13 @@ def find_nearest(name: str, valid: Iterable[str]) -> str | None:
     return folded[close_matches[0]] if close_matches else None
 
 
-class Hint(str):
+class TranslatableText(str):
     """A part of a sentence that can be shown in other languages too."""
 
     code: str
     values: dict[str, Any]
 
-    def __new__(cls, code: str, /, **values: Any) -> Hint:
+    def __new__(cls, code: str, /, **values: Any) -> TranslatableText:
         """Return the English text. `code` is one of the catalogues."""
         hint = super().__new__(cls, text_of(code, values))
         hint.code, hint.values = code, values
@@ -155,32 +164,35 @@ class Hint(str):
         return text_of(self.code, self.values, language)
 
 
-class Place(Hint):
+class FileLine(TranslatableText):
     """A line of a file. It is created without a catalogue, since every row of a file may have
     one."""
 
-    def __new__(cls, where: object, line: int | None) -> Place:
+    def __new__(cls, where: object, line: int | None) -> FileLine:
         """Return the English text."""
         place = str.__new__(cls, f"{where}, line {line}")
         place.code, place.values = "file_place", {"where": where, "line": line}
         return place
 
 
-def quoted(names: Iterable[str]) -> list[Hint]:
+def quoted(names: Iterable[str]) -> list[TranslatableText]:
     """Return names for a list in a sentence, each in the quotation marks of its language."""
-    return [Hint("quoted", name=name) for name in names]
+    return [TranslatableText("quoted", name=name) for name in names]
 
 
 def join_hints(code: str, parts: Iterable[str]) -> str:
     """Return parts of a sentence as one. The code ``joined_…`` has the separator of each
     language."""
-    return reduce(lambda left_part, right_part: Hint(code, first=left_part, rest=right_part), parts)
+    return reduce(
+        lambda left_part, right_part: TranslatableText(code, first=left_part, rest=right_part),
+        parts,
+    )
 
 
 def near_hint(name: str, valid: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the nearest valid name, or "" if none is near."""
     near_name = find_nearest(name, valid)
-    return Hint("did_you_mean", name=near_name) if near_name else ""
+    return TranslatableText("did_you_mean", name=near_name) if near_name else ""
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
@@ -188,4 +200,4 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
     names = sorted(valid) if isinstance(valid, set | frozenset) else list(valid)
     if hint := near_hint(name, names):
         return hint
-    return Hint("valid_names", names=names) if len(names) <= 30 else ""
+    return TranslatableText("valid_names", names=names) if len(names) <= 30 else ""

@@ -39,7 +39,7 @@ from keju.bounds import (
     read_lines,
     unpack_gzip,
 )
-from keju.errors import DataError, Hint, WriteError
+from keju.errors import DataError, TranslatableText, WriteError
 
 PART: Final = ".part"
 """The suffix of a file that is being written."""
@@ -135,7 +135,7 @@ def open_for_writing(path: Path, flags: int) -> int:
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, Hint("not_a_file"))
+            raise OSError(errno.EINVAL, TranslatableText("not_a_file"))
     except OSError as error:
         if fd >= 0:
             os.close(fd)
@@ -154,13 +154,13 @@ def open_regular_file(path: Path) -> BinaryIO:
         raise
     if not stat.S_ISREG(path.lstat().st_mode):
         stream.close()
-        raise OSError(errno.EINVAL, Hint("not_a_file"), str(path))
+        raise OSError(errno.EINVAL, TranslatableText("not_a_file"), str(path))
     return stream
 
 
 def _link_hint(error: OSError, path: Path) -> str:
     if error.errno == errno.ELOOP and path.is_symlink():
-        return Hint("file_is_link")
+        return TranslatableText("file_is_link")
     return error.strerror or str(error)
 
 
@@ -298,7 +298,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return document
 
 
-class Written(float):
+class WrittenNumber(float):
     """A number that is shown as it was written: ``1.10`` keeps its 0."""
 
     _text: str
@@ -349,7 +349,7 @@ def _make_decoder(
 
 
 DOCUMENT: Final = _make_decoder(_parse_finite, _refuse_constant)
-TABLE: Final = _make_decoder(Written, _refuse_constant)
+TABLE: Final = _make_decoder(WrittenNumber, _refuse_constant)
 """For files that people write."""
 LOG: Final = _make_decoder(float, float)
 """For files that programs in Python write, including ``NaN`` and ``Infinity``."""
@@ -369,19 +369,25 @@ def explain_shape(error: msgspec.ValidationError) -> str:
     """Return why a document does not have the expected structure, in words of every language."""
     parts = _AT.fullmatch(str(error))
     assert parts is not None
-    place = Hint("shape_place", path=parts["path"]) if parts["path"] else ""
+    place = TranslatableText("shape_place", path=parts["path"]) if parts["path"] else ""
     if match := _MISSING.fullmatch(parts["told"]):
-        return Hint("shape_missing", name=match["name"], place=place)
+        return TranslatableText("shape_missing", name=match["name"], place=place)
     if match := _KIND.fullmatch(parts["told"]):
         expected_kinds, actual_kinds = (
-            [Hint(f"shape_{kind}") for kind in match[key].split(" | ") if kind in _KINDS]
+            [
+                TranslatableText(f"shape_{kind}")
+                for kind in match[key].split(" | ")
+                if kind in _KINDS
+            ]
             for key in ("wanted", "given")
         )
         if expected_kinds:
-            actual_kinds = actual_kinds or [Hint("shape_null")]
-            return Hint("shape_kind", wanted=expected_kinds, given=actual_kinds, place=place)
+            actual_kinds = actual_kinds or [TranslatableText("shape_null")]
+            return TranslatableText(
+                "shape_kind", wanted=expected_kinds, given=actual_kinds, place=place
+            )
     if match := _VALUE.fullmatch(parts["told"]):
-        return Hint("shape_value", value=match["value"], place=place)
+        return TranslatableText("shape_value", value=match["value"], place=place)
     return str(error)
 
 
@@ -472,7 +478,7 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, 0, part) if number is None else (1, number, "") for part, number in numbers)
 
 
-class Made(Sequence[Stored], Generic[Stored]):
+class MappedSequence(Sequence[Stored], Generic[Stored]):
     """A sequence of the results of a function on the items of another. Each is computed on
     access."""
 
@@ -493,7 +499,7 @@ class Made(Sequence[Stored], Generic[Stored]):
         return self._make(self._items[index])
 
 
-class Spool(Sequence[Stored], Generic[Stored]):
+class SpooledSequence(Sequence[Stored], Generic[Stored]):
     """A sequence of objects of one type in a temporary file. Each takes eight bytes of memory.
 
     The file is mapped, so the system keeps the used parts in memory and may drop the rest. It has
@@ -513,7 +519,7 @@ class Spool(Sequence[Stored], Generic[Stored]):
         """Add one object at the end."""
         self._append_bytes(self._encode(value))
 
-    def extend(self, spool: Spool[Stored]) -> None:
+    def extend(self, spool: SpooledSequence[Stored]) -> None:
         """Add all objects of another spool of the same type."""
         for index in range(len(spool)):
             self._append_bytes(spool._stored_bytes(index))

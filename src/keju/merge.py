@@ -12,19 +12,19 @@ from keju.engine.resume import JobRequests, recall
 from keju.errors import KejuError, Notice, UsageError
 from keju.files import atomic_folder, write_json
 from keju.judges import make_judge_stage
-from keju.report.html import write_outputs
+from keju.reporting.html import write_outputs
 from keju.results.schema import Results
 from keju.results.summarise import build_results
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, ManifestFile
 from keju.runs.parts import join, lock_parts, merge_manifests, part_notices
 from keju.runs.run import Run, damage_notices, write_grades
-from keju.task import Finished, count_missing, find_shortfall, resume_command
+from keju.task import FinishedTask, count_missing, find_shortfall, resume_command
 
 
 def merge_runs(
     parts: Sequence[Run], folder: Path, *, data_dir: str | None = None, report: bool = True
-) -> Finished:
+) -> FinishedTask:
     """Merge parts of a run into a new folder. The parts stay unchanged.
 
     The folder appears when everything is written, so a command that was killed can be repeated.
@@ -53,7 +53,7 @@ def merge_runs(
                 stage_arguments = judged_config, jobs, file, joined.damaged, notices
                 results, stop = _finish(*stage_arguments, report=report)
     # The command is different before the folder exists.
-    return Finished(results, folder, resume_command(judged_config, folder, stop), stop)
+    return FinishedTask(results, folder, resume_command(judged_config, folder, stop), stop)
 
 
 def _finish(

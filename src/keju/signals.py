@@ -2,7 +2,7 @@
 
 They raise KeyboardInterrupt, unless a function asks to be called instead. Files are always written
 whole, so a signal may come at any moment. Only the main thread receives signals. Work in another
-thread is interrupted through its `Remote`.
+thread is interrupted through its `ThreadInterrupter`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def call_between_steps(handler: Callable[[], None]) -> Iterator[None]:
                 signal.signal(number, old_handler)
 
 
-class Remote:
+class ThreadInterrupter:
     """Interrupts work in another thread, as a signal does in the main one."""
 
     def __init__(self) -> None:
@@ -150,5 +150,5 @@ async def run_in_thread(work: Callable[[], T]) -> T:
     return await wrap_future(future)
 
 
-REMOTE: ContextVar[Remote | None] = ContextVar("keju_remote", default=None)
+REMOTE: ContextVar[ThreadInterrupter | None] = ContextVar("keju_remote", default=None)
 """The remote that may interrupt the work of this context."""

@@ -15,43 +15,42 @@ import msgspec
 from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.address import key_flag
-from keju.config.arms import Agent
+from keju.config.arms import AgentLimits
 from keju.config.load import load, merge
-from keju.engine.channel import Limits
+from keju.engine.channel import ChannelLimits
 from keju.engine.display import Display
 from keju.engine.job import Job, collect_hints, describe_exams, make_jobs
 from keju.engine.resume import (
     KEPT_FAULTS,
     JobRequests,
-    Recalled,
+    ReusedUnits,
     copy_cached,
     iter_stored_replies,
     recall,
     reread_replies,
 )
 from keju.engine.session import run_session
-from keju.engine.watching import WATCHER, Headline
+from keju.engine.watching import WATCHER, HeadlineScore
 from keju.errors import (
     ConfigError,
-    Hint,
     Interrupted,
     KejuError,
     Notice,
     RunIncomplete,
+    TranslatableText,
     WriteError,
     join_hints,
 )
 from keju.files import read_json, typed_path
 from keju.interop.watchers import watch_runs
 from keju.judges import make_judge_stage
-from keju.messages import said
+from keju.messages import label_text
 from keju.models.registry import is_local, make_model, settings_without_effect
-from keju.report.html import write_outputs
+from keju.reporting.html import write_outputs
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
-from keju.runs.pace import Pace, find_earlier_pace
 from keju.runs.run import (
     GRADES,
     RESULTS,
@@ -64,15 +63,16 @@ from keju.runs.run import (
     refuse_unknown_run,
     write_grades,
 )
+from keju.runs.throughput import SessionThroughput, find_earlier_pace
 
 if TYPE_CHECKING:
-    from keju.engine.queue import Rule
+    from keju.engine.queue import StoppingRule
     from keju.judges.stage import JudgeStage
     from keju.models.base import Model
-    from keju.runs.sameness import Difference
+    from keju.runs.resume_compat import ResumeDifference
 
 
-class Finished(NamedTuple):
+class FinishedTask(NamedTuple):
     """The result of a task."""
 
     results: Results
@@ -103,12 +103,12 @@ class Finished(NamedTuple):
         if self.error is None:
             return ""
         resume = self.resume_command
-        return self.error.said + (said("resume_with", command=resume) if resume else "")
+        return self.error.message + (label_text("resume_with", command=resume) if resume else "")
 
 
 def run_exams(
     config: TaskConfig, *, display: Display | None = None, report: bool = True
-) -> Finished:
+) -> FinishedTask:
     """Run the exams of `config`. Continue the run with the same id if it is the same run.
 
     A judge grades only if `config` names it. The verdicts of another judge, from ``keju judge``,
@@ -119,11 +119,11 @@ def run_exams(
         return _notify_watcher(_run_exams(config, display, report=report))
 
 
-def _notify_watcher(finished: Finished) -> Finished:
+def _notify_watcher(finished: FinishedTask) -> FinishedTask:
     """Notify the watcher of the results and return `finished`."""
     if (watcher := WATCHER.get()) is not None:
         headlines = [
-            Headline(
+            HeadlineScore(
                 entry.name,
                 entry.arm,
                 entry.reader,
@@ -140,7 +140,7 @@ def _notify_watcher(finished: Finished) -> Finished:
     return finished
 
 
-def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finished:
+def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> FinishedTask:
     config, stored = _resume_config(select_failed(config))
     jobs, earlier = make_jobs(config), _find_earlier_judge(stored, config)
     judged_config = config.model_copy(update={"judge": earlier})
@@ -158,7 +158,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     folder = run_place.path
 
     def say(notice: Notice) -> None:
-        display.note(notice.said)
+        display.note(notice.message)
 
     if model.server is not None:
         model.server.folder = folder
@@ -216,7 +216,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     except KejuError as error:
         run_place.undo()
         raise (error.incomplete() if isinstance(error, WriteError) else error) from None
-    return Finished(results, folder, resume_command(config, folder, stop), stop)
+    return FinishedTask(results, folder, resume_command(config, folder, stop), stop)
 
 
 def _run_stage(work: Callable[[], KejuError | None]) -> KejuError | None:
@@ -256,7 +256,7 @@ def select_failed(config: TaskConfig) -> TaskConfig:
     return config.model_copy(update={"ids": list(dict.fromkeys(ids))})
 
 
-class Rehearsal(NamedTuple):
+class DryRun(NamedTuple):
     """A preview of a task, made without calling a model or writing a file."""
 
     jobs: list[Job]
@@ -265,11 +265,11 @@ class Rehearsal(NamedTuple):
     notices: list[Notice]
     at_once: int
     """The most requests in flight, as the model allows it."""
-    pace: Pace | None
+    pace: SessionThroughput | None
     """The throughput of an earlier run of the same exams."""
 
 
-def rehearse(config: TaskConfig) -> Rehearsal:
+def make_dry_run(config: TaskConfig) -> DryRun:
     """Prepare a task as `run_exams` does, and raise the same errors."""
     config = select_failed(config)
     refuse_unknown_run(config)
@@ -292,12 +292,12 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     folder = Path(config.work_dir, stored.run if stored is not None else "")
     file = ManifestFile(folder, config, describe_exams(jobs))
     _make_stopping_rule(config, jobs, file.manifest, stage)
-    in_flight = config.at_once if config.endpoints else Limits.of(config, model).concurrency
+    in_flight = config.at_once if config.endpoints else ChannelLimits.of(config, model).concurrency
     pace = find_earlier_pace(config, describe_exams(jobs), in_flight)
     reused = 0
     if stored is not None:
         reused = _recall_replies(file, JobRequests(jobs), folder / FILE, notices.append).count
-    return Rehearsal(jobs, reused, notices, in_flight, pace)
+    return DryRun(jobs, reused, notices, in_flight, pace)
 
 
 def _make_task_model(config: TaskConfig, display: Display | None = None) -> Model:
@@ -312,7 +312,7 @@ def _make_task_model(config: TaskConfig, display: Display | None = None) -> Mode
 def _check_executor(config: TaskConfig, jobs: Sequence[Job]) -> None:
     """Raise an error if a cluster should work on the task and cannot."""
     if config.executor != "local":
-        from keju.engine.cluster.crew import check_executor
+        from keju.engine.cluster.executor import check_executor
 
         check_executor(config, jobs)
 
@@ -321,9 +321,9 @@ def _equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice
     """Give the jobs that act their tools. Return notices about them."""
     if not any(job.acts for job in jobs):
         return []
-    from keju.solvers.workshop import equip
+    from keju.solvers.tool_setup import attach_tools
 
-    return equip(config, jobs, folder)
+    return attach_tools(config, jobs, folder)
 
 
 ACTING = ("max_iterations", "max_result_chars", "protocol", "hide_old_env_states", "arm_order")
@@ -339,7 +339,7 @@ def _refuse_idle_settings(
     """
     if config.arms or any(job.acts for job in jobs):
         return []
-    defaults = Agent()
+    defaults = AgentLimits()
     names = [name for name in ACTING if getattr(config.agent, name) != getattr(defaults, name)]
     if not names:
         return []
@@ -354,34 +354,34 @@ def _version_notices(file: ManifestFile) -> list[Notice]:
     with."""
     if file.before is None:
         return []
-    from keju.runs.sameness import version_notices
+    from keju.runs.resume_compat import version_notices
 
     return version_notices(file.before, file.manifest.benchmarks)
 
 
 def _make_stopping_rule(
     config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
-) -> Rule | None:
+) -> StoppingRule | None:
     """Return the stopping rule of the task, or None."""
     if not config.stops_early:
         return None
-    from keju.results.until import make_rule
+    from keju.results.stopping_rule import make_rule
 
     return make_rule(config, jobs, manifest, stage)
 
 
 def _recall_replies(
     file: ManifestFile, requests: JobRequests, path: Path, say: Callable[[Notice], None]
-) -> Recalled:
+) -> ReusedUnits:
     """Return the replies that the run already has. Raise UsageError if it is another run.
 
     If the run grows, a notice with the counts comes before the first question. `path` is its
     journal.
     """
     before, run = file.before, file.manifest.run
-    found_differences: list[Difference] = []
+    found_differences: list[ResumeDifference] = []
     if before is not None and path.is_file() and path.stat().st_size:
-        from keju.runs.sameness import find_differences, refuse_other_run
+        from keju.runs.resume_compat import find_differences, refuse_other_run
 
         found_differences = find_differences(before, file.manifest)
         refuse_other_run(run, found_differences, 0)
@@ -418,7 +418,7 @@ def _resume_config(config: TaskConfig) -> tuple[TaskConfig, Manifest | None]:
     folder = Path(config.work_dir, config.run_id or "")
     if config.run_id is None or config.replace or not (folder / MANIFEST).is_file():
         return config, None
-    from keju.runs.sameness import refuse_imported
+    from keju.runs.resume_compat import refuse_imported
 
     stored = Manifest.read(folder)
     refuse_imported(config.run_id, stored)
@@ -441,7 +441,7 @@ def _find_earlier_judge(stored: Manifest | None, config: TaskConfig) -> JudgeCon
 
 def resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> str:
     """Return the command that continues a run, or "" if that would change nothing."""
-    if isinstance(stop, FinalErrors) or not (folder / MANIFEST).is_file():
+    if isinstance(stop, TooManyErrors) or not (folder / MANIFEST).is_file():
         return ""
     key = key_flag(config.model, has_key=config.api_key is not None)
     executor_flags = ""
@@ -453,7 +453,7 @@ def resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> 
     return f"keju eval --config {manifest} --resume{executor_flags}{key}"
 
 
-class FinalErrors(RunIncomplete):
+class TooManyErrors(RunIncomplete):
     """Too many samples ended in an error that asking again cannot fix."""
 
 
@@ -472,19 +472,19 @@ def find_shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
         return None
     kinds, examples = Counter(fault.kind for fault in faults), examples_of(faults)
     hints = [
-        Hint("failed_kind", n=count, kind=kind, problem=examples[kind])
+        TranslatableText("failed_kind", n=count, kind=kind, problem=examples[kind])
         for kind, count in kinds.most_common()
     ]
     reasons = join_hints("joined_by_semicolon", hints)
     values = {"part": len(faults), "whole": total, "limit": limit, "reasons": reasons}
     if all(fault.kind in KEPT_FAULTS for fault in faults):
-        return FinalErrors("samples_failed_for_good", **values)
+        return TooManyErrors("samples_failed_for_good", **values)
     return RunIncomplete("samples_failed", **values)
 
 
 def judge_run(
     config: TaskConfig, folder: Path, *, display: Display | None = None, report: bool = True
-) -> Finished:
+) -> FinishedTask:
     """Grade the answers of the run in `folder` with ``config.judge`` and write its results again.
 
     A judge whose endpoint is not ready raises EndpointError and changes nothing. If the run had
@@ -496,8 +496,8 @@ def judge_run(
         return _notify_watcher(_judge_run(config, folder, display, report=report))
 
 
-def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bool) -> Finished:
-    from keju.runs.sameness import find_differences, refuse_other_run
+def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bool) -> FinishedTask:
+    from keju.runs.resume_compat import find_differences, refuse_other_run
 
     jobs = make_jobs(config)
     stage = make_judge_stage(config, jobs)
@@ -525,7 +525,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
             job.stopping = (file.manifest.stopped or {}).get(job.exam.benchmark)
         notices = damage_notices(run.damaged, count_missing(jobs))
         for notice in notices:
-            display.note(notice.said)
+            display.note(notice.message)
         stop = None
         if stage is not None:
             stop = _run_stage(partial(stage.grade, folder, file, display=display, strict=True))
@@ -543,7 +543,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
 
         save_stop = _run_stage(save)
         stop = stop or save_stop
-    return Finished(results, folder, f"keju judge {folder}", stop)
+    return FinishedTask(results, folder, f"keju judge {folder}", stop)
 
 
 def judge_stored(
@@ -553,7 +553,7 @@ def judge_stored(
     *,
     display: Display | None = None,
     report: bool = True,
-) -> Finished:
+) -> FinishedTask:
     """Grade a stored run as its judge did, overridden by `judge_settings` and then by `flags`."""
     from keju.judges.judge import complete_settings, fill_defaults
 
@@ -585,8 +585,8 @@ def _load_complete_results(folder: Path, before: Manifest | None) -> Results | N
 
 def _keep_earlier_results(
     folder: Path, results: Results, stop: KejuError, judge: dict[str, Any] | None
-) -> Finished:
+) -> FinishedTask:
     command = f"keju judge {command_name(folder)}"
     if judge:
         command += f" --judge {shlex.quote(json.dumps(judge))}"
-    return Finished(results, folder, command, type(stop)("earlier_results_stay", problem=stop))
+    return FinishedTask(results, folder, command, type(stop)("earlier_results_stay", problem=stop))

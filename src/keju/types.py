@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
-from keju.messages import Language, spoken, text_of
+from keju.messages import Language, current_language, text_of
 
 Outcome = Literal[
     "correct", "incorrect", "unparsed", "truncated", "refused", "ungraded", "error", "unlabelled",
@@ -499,6 +499,6 @@ class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
         return text_of(self.code, self.values, language)
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """The sentence in the language of the terminal."""
-        return self.text(spoken())
+        return self.text(current_language())

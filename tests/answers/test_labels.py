@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keju.answers.labels import bare_label, read_label
 from keju.answers.options import flatten_options, option_by_text
-from keju.answers.segments import AMBIGUOUS, NO_LABEL, Statement
+from keju.answers.segments import AMBIGUOUS, NO_LABEL, AnswerStatement
 
 LABELS = "ABCDE"
 CHOICES = ("6pm to 9pm", "7am to 11am", "Bernoulli", "The owl", "$20")
@@ -82,7 +82,7 @@ CHOICES = ("6pm to 9pm", "7am to 11am", "Bernoulli", "The owl", "$20")
     ],
 )
 def test_a_label_is_read(segment: str, label: str) -> None:
-    assert read_label(segment, LABELS, CHOICES) == Statement(label)
+    assert read_label(segment, LABELS, CHOICES) == AnswerStatement(label)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_two_labels_are_ambiguous(segment: str) -> None:
 
 @pytest.mark.parametrize("segment", ["(B) 6pm to 9pm", "B. Bernoulli.", "B: the owl, since it is"])
 def test_the_letter_counts_where_the_caller_says_so(segment: str) -> None:
-    assert read_label(segment, LABELS, CHOICES, letter_counts=True) == Statement("B")
+    assert read_label(segment, LABELS, CHOICES, letter_counts=True) == AnswerStatement("B")
 
 
 @pytest.mark.parametrize("segment", ["(R)", "R", "F.", "(z)", "Z"])

@@ -6,27 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.answers.segments import Thought, split_thinking
+from keju.answers.segments import SplitReply, split_thinking
 
 
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("The answer is B.", Thought("", "The answer is B.", False)),
-        ("<think>A?</think>\n\nB", Thought("A?", "B", False)),
-        ("<think>A?</think>B<think>C?</think>", Thought("A?\nC?", "B", False)),
-        ("no beginning</think>B", Thought("no beginning", "B", False)),
-        ("one</think>two</think>B", Thought("one\ntwo", "B", False)),
-        ("B <think>or C", Thought("or C", "B", True)),
-        ("<think>never ends", Thought("never ends", "", True)),
-        ("<think>a<think>b</think>c</think>D", Thought("c\na<think>b", "D", False)),
-        ("late</think> B <think>more", Thought("late\nmore", "B", True)),
-        ("<think></think>B", Thought("", "B", False)),
-        ("I think> so", Thought("", "I think> so", False)),
-        ("", Thought("", "", False)),
+        ("The answer is B.", SplitReply("", "The answer is B.", False)),
+        ("<think>A?</think>\n\nB", SplitReply("A?", "B", False)),
+        ("<think>A?</think>B<think>C?</think>", SplitReply("A?\nC?", "B", False)),
+        ("no beginning</think>B", SplitReply("no beginning", "B", False)),
+        ("one</think>two</think>B", SplitReply("one\ntwo", "B", False)),
+        ("B <think>or C", SplitReply("or C", "B", True)),
+        ("<think>never ends", SplitReply("never ends", "", True)),
+        ("<think>a<think>b</think>c</think>D", SplitReply("c\na<think>b", "D", False)),
+        ("late</think> B <think>more", SplitReply("late\nmore", "B", True)),
+        ("<think></think>B", SplitReply("", "B", False)),
+        ("I think> so", SplitReply("", "I think> so", False)),
+        ("", SplitReply("", "", False)),
     ],
 )
-def test_reasoning_is_split_off(reply: str, expected: Thought) -> None:
+def test_reasoning_is_split_off(reply: str, expected: SplitReply) -> None:
     assert split_thinking(reply) == expected
 
 

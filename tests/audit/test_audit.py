@@ -15,7 +15,7 @@ import pytest
 
 from keju import Reply, audit, prepare_exam
 from keju.messages import Language, labels
-from keju.report.audit import SHARED_FAILURES_SHOWN
+from keju.reporting.audit import SHARED_FAILURES_SHOWN
 from keju.results.causes import CODES
 from tests.audit.make import HERE, RUNS, laid
 from tests.audit.replies import WRITTEN

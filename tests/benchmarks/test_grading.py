@@ -11,7 +11,7 @@ from keju import run_task
 from keju.answers.segments import as_reply
 from keju.benchmarks.base import Reader
 from keju.benchmarks.grading import grade
-from keju.benchmarks.mmlu_pro.readers import Level1
+from keju.benchmarks.mmlu_pro.readers import Level1Reader
 from keju.runs.journal import Records
 from keju.types import Answer, Fault, Reply, Sample
 from tests.support.endpoint import FaultyEndpoint
@@ -92,7 +92,7 @@ def test_a_published_rule_may_read_the_think_block() -> None:
     """As the script of its authors does, which knows nothing of ``<think>``."""
     reply = as_reply("<think>At first the answer is (A).</think>So the answer is (B).")
     sample = Sample(id="x", subset="s", index=0, text="?", target="A", choices=("one", "two"))
-    rule = Level1()
+    rule = Level1Reader()
     assert grade(reply, sample, rule).answer.value == "B"
     raw = rule.with_thinking()
     assert (raw.name, grade(reply, sample, raw).answer.value) == ("l1@raw", "A")

@@ -8,8 +8,8 @@ from keju.benchmarks.base import Reader
 from keju.benchmarks.grading import grade
 from keju.benchmarks.kit import (
     MOST_SHOWN,
-    Count,
     Question,
+    RowCount,
     arrange,
     choose_subsets,
     fingerprint,
@@ -22,10 +22,10 @@ from keju.types import Reply, Sample, Score
 
 
 def test_differing_counts_make_one_warning() -> None:
-    assert make_count_warnings([Count("a", 3, 3)]) == ()
-    (warning,) = make_count_warnings([Count("a", 3, 3), Count("b", 1, 2)])
+    assert make_count_warnings([RowCount("a", 3, 3)]) == ()
+    (warning,) = make_count_warnings([RowCount("a", 3, 3), RowCount("b", 1, 2)])
     assert warning.text().endswith(": b has 1 of 2")
-    many = [Count(f"s{i}", 1, 2) for i in range(MOST_SHOWN + 3)]
+    many = [RowCount(f"s{i}", 1, 2) for i in range(MOST_SHOWN + 3)]
     assert make_count_warnings(many)[0].text().endswith("s4 has 1 of 2 and 3 more")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from keju.cli import main
-from keju.config.arms import Scope, Server
+from keju.config.arms import Scope, ServerSettings
 from keju.errors import ConfigError
 from keju.solvers.mcp.tools import ServerTools
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost
@@ -48,7 +48,7 @@ def program(name: str) -> str:
     return str(path)
 
 
-def calls(server: Server, *wanted: tuple[str, dict[str, Any]]) -> list[ToolResult]:
+def calls(server: ServerSettings, *wanted: tuple[str, dict[str, Any]]) -> list[ToolResult]:
     """The results of calls of one server, one after the other."""
 
     async def work(source: ServerTools, box: Toolbox) -> list[ToolResult]:
@@ -60,7 +60,7 @@ def calls(server: Server, *wanted: tuple[str, dict[str, Any]]) -> list[ToolResul
 
 def test_everything() -> None:
     echo, total, image, structured, wrong = calls(
-        Server(name="everything", command=program("everything")),
+        ServerSettings(name="everything", command=program("everything")),
         ("echo", {"message": "hi"}),
         ("get-sum", {"a": 2, "b": 3}),
         ("get-tiny-image", {}),
@@ -75,7 +75,7 @@ def test_everything() -> None:
 
 
 def test_a_long_call_of_everything_times_out() -> None:
-    server = Server(name="everything", command=program("everything"), tool_timeout_ms=3000)
+    server = ServerSettings(name="everything", command=program("everything"), tool_timeout_ms=3000)
     slow, echo = calls(
         server,
         ("trigger-long-running-operation", {"duration": 60, "steps": 3}),
@@ -85,7 +85,7 @@ def test_a_long_call_of_everything_times_out() -> None:
 
 
 def test_filesystem() -> None:
-    server = Server(name="filesystem", command=program("filesystem"), args=["{workdir}"])
+    server = ServerSettings(name="filesystem", command=program("filesystem"), args=["{workdir}"])
 
     async def work(_: ServerTools, box: Toolbox) -> None:
         allowed = await box.call("filesystem__list_allowed_directories", {})
@@ -103,7 +103,7 @@ def test_filesystem() -> None:
 def test_memory_is_shared_by_the_run_or_the_question_s_own() -> None:
     async def entities(scope: Scope) -> list[int]:
         env: dict[str, str | None] = {"MEMORY_FILE_PATH": "{workdir}/memory.json"}
-        server = Server(name="memory", command=program("memory"), scope=scope, env=env)
+        server = ServerSettings(name="memory", command=program("memory"), scope=scope, env=env)
         entity = {"name": "it", "entityType": "thing", "observations": []}
         counts = []
         async with opened(server) as source:
@@ -120,13 +120,13 @@ def test_memory_is_shared_by_the_run_or_the_question_s_own() -> None:
 
 def test_sequential_thinking() -> None:
     thought = {"thought": "a", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
-    server = Server(name="sequential-thinking", command=program("sequential-thinking"))
+    server = ServerSettings(name="sequential-thinking", command=program("sequential-thinking"))
     (result,) = calls(server, ("sequentialthinking", thought))
     assert '"thoughtHistoryLength": 1' in result.text
 
 
 def test_calculator() -> None:
-    server = Server(name="calculator", command=program("calculator"))
+    server = ServerSettings(name="calculator", command=program("calculator"))
     expression = "((-5 + 9 * -4 - 0) * (4 + -7 + 0 * -5))"
     value, wrong = calls(server, ("calculate", {"expression": expression}), ("calculate", {}))
     assert (value.kind, value.text) == ("ok", "123")
@@ -136,7 +136,7 @@ def test_calculator() -> None:
 def test_time() -> None:
     convert = {"source_timezone": "UTC", "time": "16:30", "target_timezone": "Asia/Tokyo"}
     converted, wrong = calls(
-        Server(name="time", command=program("time")),
+        ServerSettings(name="time", command=program("time")),
         ("convert_time", convert),
         ("get_current_time", {"timezone": "Nowhere"}),
     )
@@ -257,7 +257,9 @@ def everything_over_http(port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_server_over_http(port: int, everything_over_http: subprocess.Popen[bytes]) -> None:
-    server = Server(name="everything", url=f"http://127.0.0.1:{port}/mcp", tool_timeout_ms=60000)
+    server = ServerSettings(
+        name="everything", url=f"http://127.0.0.1:{port}/mcp", tool_timeout_ms=60000
+    )
 
     async def work(source: ServerTools, box: Toolbox) -> None:
         texts = await asyncio.gather(
@@ -280,4 +282,4 @@ def test_nobody_at_the_address(port: int) -> None:
         raise AssertionError("it started")
 
     with pytest.raises(ConfigError, match=f"cannot be reached at http://127.0.0.1:{port}/mcp"):
-        run(work, Server(name="everything", url=f"http://127.0.0.1:{port}/mcp"))
+        run(work, ServerSettings(name="everything", url=f"http://127.0.0.1:{port}/mcp"))

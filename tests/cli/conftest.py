@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from keju.cli import main
-from keju.config.arms import Sandbox as Settings
+from keju.config.arms import SandboxSettings as Settings
 from keju.solvers.sandbox.sandbox import Sandbox
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from keju.config.arms import Sandbox as Settings
+from keju.config.arms import SandboxSettings as Settings
 from keju.solvers.sandbox import memory
 from keju.solvers.sandbox import sandbox as sandbox_module
 from keju.solvers.sandbox.sandbox import Sandbox
@@ -118,7 +118,7 @@ def env(
         yield keju
 
 
-def sit(env: Keju, *more: str, rollouts: int = 1, **settings: Any) -> Ran:
+def evaluate(env: Keju, *more: str, rollouts: int = 1, **settings: Any) -> Ran:
     args = json.dumps({"mode": "agentic", **settings})
     numbers = ("-n", "-1", "-r", str(rollouts))
     return env("vf-eval", "bixbench", "-a", args, *numbers, "--json", *more)
@@ -169,7 +169,7 @@ def test_every_command_of_the_environment_s_page(
 def test_the_id_of_a_question_cannot_lead_out_of_the_run(env: Keju, tmp_path: Path) -> None:
     rows = [ROWS[0] | {"question_id": "../../../../out"}]
     write(tmp_path / "data" / "bixbench" / "BixBench_v1.5.jsonl", rows)
-    ran = sit(env)
+    ran = evaluate(env)
     assert ran.code == 0, ran.err
     (notebook,) = tmp_path.rglob("notebook.ipynb")
     assert notebook.parents[1] == Path(ran.json["folder"]).absolute() / "episodes"
@@ -189,7 +189,7 @@ def test_a_model_that_analyses_is_right(env: Keju, settings: dict[str, Any], n: 
     if "question_source" in settings:
         rows = [row | {"answer": False} for row in ROWS]
         write(Path("data/bixbench/BixBench_v1.5.jsonl"), rows)
-    ran = sit(env, **settings)
+    ran = evaluate(env, **settings)
     assert entry(ran)["outcomes"]["correct"] == n
     assert stops(ran) == ["submitted"] * n
 
@@ -208,7 +208,7 @@ def test_a_majority_of_rollouts_is_right_where_one_is_not(env: Keju, model: Mode
         return said
 
     model.script = wavers
-    ran = sit(env, "-c", "1", rollouts=3, max_episodes=2)
+    ran = evaluate(env, "-c", "1", rollouts=3, max_episodes=2)
     metrics = entry(ran)["metrics"]
     assert metrics["accuracy"]["value"] == pytest.approx(2 / 3)
     assert (metrics["majority_vote"]["value"], metrics["majority_vote"]["n"]) == (1.0, 2)
@@ -220,13 +220,13 @@ def test_an_episode_that_the_endpoint_ended_is_worked_on_again_later(
     env: Keju, model: Model
 ) -> None:
     model.refuses = lambda question, results: "mean" in question and len(results) == 2
-    broken = sit(env, "--run-id", "r")
+    broken = evaluate(env, "--run-id", "r")
     assert broken.code == 4
     outcomes = json.loads(broken.out)["benchmarks"][0]["outcomes"]
     assert (outcomes["correct"], outcomes["error"]) == (2, 1)
     assert Counter(stops(broken)) == {"submitted": 2, "provider_error": 1}
     model.refuses, before = None, len(model.bodies)
-    resumed = sit(env, "--run-id", "r")
+    resumed = evaluate(env, "--run-id", "r")
     assert entry(resumed)["outcomes"]["correct"] == 3
     asked = [
         body for body in model.bodies[before:] if "tools" in body and len(body["messages"]) > 1
@@ -240,7 +240,7 @@ def test_capsules_may_be_zip_files(env: Keju) -> None:
     for short in ("bix-1", "bix-2"):
         shutil.make_archive(str(place / short), "zip", place / short)
         shutil.rmtree(place / short)
-    ran = sit(env, answer_mode="open")
+    ran = evaluate(env, answer_mode="open")
     assert entry(ran)["outcomes"]["correct"] == 3
     left_out = [record["reply"]["episode"]["facts"]["data"]["left_out"] for record in records(ran)]
     assert left_out == [["Notebook/solution.ipynb"]] * 3
@@ -255,7 +255,7 @@ def test_pictures_are_shown_where_the_settings_say_so(env: Keju, model: Model, s
         return done if results else calling(("edit_cell", {"contents": draw}))
 
     model.script = draws
-    ran = sit(env, max_episodes=1, answer_mode="open", images=shown)
+    ran = evaluate(env, max_episodes=1, answer_mode="open", images=shown)
     parts = [part for message in model.bodies[-1]["messages"] for part in message["content"] or ()]
     urls = [
         part["image_url"]["url"] for part in parts if isinstance(part, dict) and "image_url" in part
@@ -266,7 +266,7 @@ def test_pictures_are_shown_where_the_settings_say_so(env: Keju, model: Model, s
 
 
 def test_the_episode_is_kept_with_its_notebook_and_its_facts(env: Keju) -> None:
-    ran = sit(env, max_episodes=1)
+    ran = evaluate(env, max_episodes=1)
     (record,) = records(ran)
     episode = record["reply"]["episode"]
     assert [turn["role"] for turn in episode["turns"]][:4] == [
@@ -315,7 +315,7 @@ def test_a_model_works_in_r(env: Keju, model: Model) -> None:
     if not asyncio.run(_speaks_r()):
         pytest.skip("no R with IRkernel here")
     model.script = statistician
-    ran = sit(env, language="r", answer_mode="open")
+    ran = evaluate(env, language="r", answer_mode="open")
     assert entry(ran)["outcomes"]["correct"] == 3
     record, *_ = records(ran)
     episode = record["reply"]["episode"]
@@ -333,7 +333,7 @@ def test_r_that_is_not_there_is_refused_before_anything_is_asked(
     env: Keju, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox_module, "R_TRIAL", "library(NoSuchPackage)")
-    ran = sit(env, language="r")
+    ran = evaluate(env, language="r")
     assert ran.code == 2
     assert "kernels of R cannot be started in the sandbox bwrap" in ran.json["error"]["message"]
     assert model.bodies == []
@@ -341,7 +341,7 @@ def test_r_that_is_not_there_is_refused_before_anything_is_asked(
 
 def test_few_episodes_share_the_whole_memory(env: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_memory", lambda: 10 * memory.GIB)
-    ran = sit(env, max_episodes=2)
+    ran = evaluate(env, max_episodes=2)
     assert "2 of 3 examples x 1 rollout = 2 episodes, at most 2 at once" in ran.err
     manifest = json.loads(Path(ran.json["folder"], "manifest.json").read_text())
     (arm,) = manifest["arms"].values()
@@ -352,7 +352,7 @@ def test_few_episodes_share_the_whole_memory(env: Keju, monkeypatch: pytest.Monk
 def test_the_notebook_is_shown_after_each_turn_and_nothing_of_the_gold(
     env: Keju, model: Model
 ) -> None:
-    sit(env, max_episodes=1, answer_mode="open")
+    evaluate(env, max_episodes=1, answer_mode="open")
     last = json.dumps(model.bodies[-1])
     assert "### Cell 2:" in last
     assert "### Output 2:" in last
@@ -367,7 +367,7 @@ def test_at_the_limit_of_turns_the_answer_is_asked_for_in_text(env: Keju, model:
         return calling(("edit_cell", {"contents": "1"}))
 
     model.script = never
-    ran = sit(env, max_turns=2, max_episodes=1, answer_mode="open")
+    ran = evaluate(env, max_turns=2, max_episodes=1, answer_mode="open")
     assert stops(ran) == ["forced_answer"]
     assert entry(ran)["outcomes"]["correct"] == 1
     last = model.bodies[-1]
@@ -379,7 +379,7 @@ def test_a_model_that_calls_no_tool_is_reminded_and_then_done(env: Keju, model: 
         return "The answer is 42."
 
     model.script = talker
-    ran = sit(env, max_episodes=1, answer_mode="open")
+    ran = evaluate(env, max_episodes=1, answer_mode="open")
     assert stops(ran) == ["no_tool_call"]
     assert 1 < len(model.bodies) < 10
 
@@ -395,7 +395,7 @@ def test_a_wrong_tool_and_a_wrong_answer_are_sent_back(env: Keju, model: Model) 
         return turns[len(results)]
 
     model.script = clumsy
-    ran = sit(env, max_episodes=1)
+    ran = evaluate(env, max_episodes=1)
     turns = records(ran)[0]["reply"]["episode"]["turns"]
     kinds = [turn.get("kind", "ok") for turn in turns if turn["role"] == "tool"]
     assert kinds == ["unknown_tool", "bad_arguments", "bad_arguments", "ok"]
@@ -416,7 +416,7 @@ def test_a_cell_that_takes_too_long_is_interrupted_and_the_episode_goes_on(
         return calling(("submit_answer", {"answer": results[-1].splitlines()[-1]}))
 
     model.script = slow
-    ran = sit(env, max_episodes=1, docker_timeout=3, answer_mode="open")
+    ran = evaluate(env, max_episodes=1, docker_timeout=3, answer_mode="open")
     assert entry(ran)["outcomes"]["correct"] == 1
     assert records(ran)[0]["reply"]["episode"]["facts"]["kernel"]["timeouts"] == 1
 
@@ -433,7 +433,7 @@ def test_the_time_of_a_cell_is_the_exam_s_or_the_sandbox_s_and_is_recorded(
     limit = ("--sandbox", "cell_timeout=2")
     given: list[dict[str, Any]] = [{}, {"docker_timeout": 1}]
     for settings, seconds in zip(given, (2, 1), strict=True):
-        ran = sit(env, *limit, max_episodes=1, answer_mode="open", **settings)
+        ran = evaluate(env, *limit, max_episodes=1, answer_mode="open", **settings)
         (record,) = records(ran)
         assert f"[the cell ran for {seconds} s and was interrupted]" in json.dumps(record)
         manifest = json.loads(Path(ran.json["folder"], "manifest.json").read_text())
@@ -456,7 +456,7 @@ def test_the_time_of_a_cell_is_the_exam_s_or_the_sandbox_s_and_is_recorded(
 def test_settings_of_containers_that_contradict_each_other_are_refused(
     env: Keju, model: Model, settings: dict[str, Any], flags: list[str], problem: str
 ) -> None:
-    ran = sit(env, *flags, enable_agentic_docker=True, **settings)
+    ran = evaluate(env, *flags, enable_agentic_docker=True, **settings)
     assert (ran.code, problem in ran.err, model.bodies) == (2, True, []), ran.err
 
 
@@ -467,7 +467,7 @@ def test_code_that_kills_its_kernel_is_no_error_of_the_exam(env: Keju, model: Mo
         return calling(("submit_answer", {"answer": "42"}))
 
     model.script = suicidal
-    ran = sit(env, max_episodes=1, answer_mode="open")
+    ran = evaluate(env, max_episodes=1, answer_mode="open")
     assert entry(ran)["outcomes"]["correct"] == 1
     assert "not started again" in json.dumps(model.bodies[-1])
     # The kernel is started once more; the third cell finds it gone and is not run.
@@ -495,7 +495,7 @@ def test_a_model_cannot_choose_to_be_ungraded(env: Keju, model: Model, how: str)
         return calling(("submit_answer", {"answer": "41"}))
 
     model.script = saboteur
-    ran = sit(env, max_episodes=1, answer_mode="open")
+    ran = evaluate(env, max_episodes=1, answer_mode="open")
     outcomes = entry(ran)["outcomes"]
     assert (outcomes["incorrect"], outcomes["error"]) == (1, 0)
     assert stops(ran) == ["submitted"]
@@ -504,22 +504,22 @@ def test_a_model_cannot_choose_to_be_ungraded(env: Keju, model: Model, how: str)
 def test_a_capsule_may_hold_files_named_like_modules(env: Keju) -> None:
     for name in ("random", "signal", "zmq"):
         Path(f"data/bixbench/capsules/bix-1/Data/{name}.py").write_text("raise SystemExit\n")
-    assert entry(sit(env, max_episodes=1))["outcomes"]["correct"] == 1
+    assert entry(evaluate(env, max_episodes=1))["outcomes"]["correct"] == 1
 
 
 def test_missing_capsules_are_one_line_with_the_command_that_gets_them(env: Keju) -> None:
     Path("data/bixbench/capsules").rename("elsewhere")
-    ran = sit(env)
+    ran = evaluate(env)
     assert ran.code == 2
     assert "keju data pull bixbench --capsules" in ran.err
     assert not list(Path().glob("runs/*"))
-    ran = sit(env, "--capsules", "elsewhere")
+    ran = evaluate(env, "--capsules", "elsewhere")
     assert entry(ran)["outcomes"]["correct"] == 3
 
 
 def test_a_broken_capsule_is_an_error_of_its_questions_alone(env: Keju) -> None:
     Path("data/bixbench/capsules/bix-2/Data/link").symlink_to("/etc")
-    ran = sit(env)
+    ran = evaluate(env)
     document = json.loads(ran.out)["benchmarks"][0]
     assert ran.code == 4
     assert document["outcomes"]["error"] == 1

@@ -22,7 +22,7 @@ from keju.runs.journal import FILE
 from keju.types import Request
 from tests.cli.conftest import Keju
 
-Sit = Callable[..., None]
+Evaluate = Callable[..., None]
 SUBSETS = (
     "--dataset-args",
     '{"bbh": {"few_shot_num": 0, "subset_list": ["boolean_expressions", "date_understanding"]}}',
@@ -31,7 +31,7 @@ LOGS = Path(__file__).parents[1] / "interop" / "imports" / "fixtures"
 
 
 @pytest.fixture
-def sit(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Sit:
+def evaluate(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Evaluate:
     """Sit the built-in exam, or two subsets of another; `salt` decides what is answered."""
 
     def run(
@@ -62,10 +62,12 @@ def scores_of(keju: Keju, run: str) -> dict[str, float]:
     return {row["id"]: row["score"] for row in rows}
 
 
-def test_a_tie_and_its_columns_are_told_so_that_they_can_be_followed(keju: Keju, sit: Sit) -> None:
+def test_a_tie_and_its_columns_are_told_so_that_they_can_be_followed(
+    keju: Keju, evaluate: Evaluate
+) -> None:
     """What these questions cannot show, how many show what is seen; a column's meaning once."""
-    sit("one", "1", exams=("demo", "bbh"))
-    sit("two", "2", exams=("demo", "bbh"))
+    evaluate("one", "1", exams=("demo", "bbh"))
+    evaluate("two", "2", exams=("demo", "bbh"))
     ran = keju("compare", "one", "two", "--json").json
     (tie,) = [pair for pair in ran["comparisons"] if pair["exam"] == "demo"]
     assert tie["verdict"] == "tie"
@@ -81,9 +83,9 @@ def test_a_tie_and_its_columns_are_told_so_that_they_can_be_followed(keju: Keju,
     assert audited.count("\nalso: replies that are listed under another cause") == 1
 
 
-def test_two_runs_are_paired_question_by_question(keju: Keju, sit: Sit) -> None:
-    sit("one", "1")
-    sit("two", "2")
+def test_two_runs_are_paired_question_by_question(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1")
+    evaluate("two", "2")
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 0, ran.err
     (found,) = ran.json["comparisons"]
@@ -104,10 +106,12 @@ def test_two_runs_are_paired_question_by_question(keju: Keju, sit: Sit) -> None:
     assert shown.splitlines()[-1] == found["conclusion"]
 
 
-def test_the_table_of_pairs_names_the_reader_that_they_are_by(keju: Keju, sit: Sit) -> None:
+def test_the_table_of_pairs_names_the_reader_that_they_are_by(
+    keju: Keju, evaluate: Evaluate
+) -> None:
     """One pair has it above its table, several have a column; both where that is what differs."""
     for name, reader in (("one", "marker"), ("two", "marker"), ("three", "robust")):
-        sit(name, name, "--reader", reader)
+        evaluate(name, name, "--reader", reader)
     assert "demo · two against one · reader marker\n" in keju("compare", "one", "two").out
     again = keju("compare", "one", "two", "--reader", "robust", "--language", "zh").out
     assert "demo · two 对 one · 读取器 robust\n" in again
@@ -121,10 +125,10 @@ def test_the_table_of_pairs_names_the_reader_that_they_are_by(keju: Keju, sit: S
     assert overview.count("<td>robust</td>") == 3
 
 
-def test_equal_runs_are_alike_and_close_ones_a_tie(keju: Keju, sit: Sit) -> None:
-    sit("one", "1")
-    sit("same", "1")
-    sit("two", "2")
+def test_equal_runs_are_alike_and_close_ones_a_tie(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1")
+    evaluate("same", "1")
+    evaluate("two", "2")
     (found,) = keju("compare", "one", "same", "--json").json["comparisons"]
     assert (found["verdict"], found["arm_only"], found["base_only"]) == ("tie", 0, 0)
     assert "score the same on every one" in found["conclusion"]
@@ -137,9 +141,9 @@ def test_equal_runs_are_alike_and_close_ones_a_tie(keju: Keju, sit: Sit) -> None
     assert itself["difference"] == 0
 
 
-def test_a_clear_difference_is_ranked_with_what_it_needs(keju: Keju, sit: Sit) -> None:
-    sit("wrong", form="So the answer is (Z)")
-    sit("one", "1")
+def test_a_clear_difference_is_ranked_with_what_it_needs(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("wrong", form="So the answer is (Z)")
+    evaluate("one", "1")
     (found,) = keju("compare", "wrong", "one", "--json").json["comparisons"]
     assert found["verdict"] == "above"
     assert found["needed"] < found["n"]
@@ -148,9 +152,9 @@ def test_a_clear_difference_is_ranked_with_what_it_needs(keju: Keju, sit: Sit) -
     assert found["verdict"] == "below"
 
 
-def test_three_runs_are_compared_in_pairs_with_holm(keju: Keju, sit: Sit) -> None:
+def test_three_runs_are_compared_in_pairs_with_holm(keju: Keju, evaluate: Evaluate) -> None:
     for name, form in (("a", "So the answer is ({})"), ("b", "So the answer is (Z)"), ("c", "?")):
-        sit(name, "1", form=form)
+        evaluate(name, "1", form=form)
     pairs = keju("compare", "a", "b", "c", "--json").json["comparisons"]
     assert [(pair["base"], pair["arm"]) for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert pairs[0]["p_holm"] == pytest.approx(3 * pairs[0]["p"])
@@ -166,10 +170,10 @@ def test_three_runs_are_compared_in_pairs_with_holm(keju: Keju, sit: Sit) -> Non
     ],
 )
 def test_unlike_runs_are_named_and_not_ranked(
-    keju: Keju, sit: Sit, more: tuple[str, ...], field: str, first: Any, second: Any
+    keju: Keju, evaluate: Evaluate, more: tuple[str, ...], field: str, first: Any, second: Any
 ) -> None:
-    sit("one", "1")
-    sit("two", "2", *more)
+    evaluate("one", "1")
+    evaluate("two", "2", *more)
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 3
     (found,) = ran.json["comparisons"]
@@ -190,10 +194,10 @@ def test_unlike_runs_are_named_and_not_ranked(
 
 
 def test_what_differs_is_headed_by_the_runs_and_told_in_the_language_of_the_terminal(
-    keju: Keju, sit: Sit
+    keju: Keju, evaluate: Evaluate
 ) -> None:
-    sit("second", "1")
-    sit("later", "1", exams=("bbh",))
+    evaluate("second", "1")
+    evaluate("later", "1", exams=("bbh",))
     head = keju("diff", "second", "later").out.splitlines()[1]
     assert head.split() == ["field", "second", "later", "comparable"]
     chinese = keju("diff", "second", "later", "--language", "zh").out
@@ -209,16 +213,18 @@ def test_what_differs_is_headed_by_the_runs_and_told_in_the_language_of_the_term
     assert "并非都考了" not in ran.out
 
 
-def test_an_exam_beside_those_that_are_compared_is_told_once(keju: Keju, sit: Sit) -> None:
-    sit("one", "1", exams=("demo", "bbh"))
-    sit("two", "2")
+def test_an_exam_beside_those_that_are_compared_is_told_once(
+    keju: Keju, evaluate: Evaluate
+) -> None:
+    evaluate("one", "1", exams=("demo", "bbh"))
+    evaluate("two", "2")
     told = keju("compare", "one", "two").out
     assert told.count("do not both include all of bbh") == 1
 
 
-def test_a_reader_for_all_makes_runs_comparable(keju: Keju, sit: Sit) -> None:
-    sit("one", "1", exams=("bbh",))
-    sit("two", "2", "--reader", "robust", exams=("bbh",))
+def test_a_reader_for_all_makes_runs_comparable(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1", exams=("bbh",))
+    evaluate("two", "2", "--reader", "robust", exams=("bbh",))
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 3
     assert ran.json["comparisons"][0]["unlike"][0]["field"] == "reader"
@@ -229,9 +235,9 @@ def test_a_reader_for_all_makes_runs_comparable(keju: Keju, sit: Sit) -> None:
     assert "has no reader 'rob'" in keju("compare", "one", "two", "--reader", "rob").err
 
 
-def test_other_settings_are_told_and_compared(keju: Keju, sit: Sit) -> None:
-    sit("one", "1")
-    sit("two", "2", "--generation-config", '{"temperature": 0.7}')
+def test_other_settings_are_told_and_compared(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1")
+    evaluate("two", "2", "--generation-config", '{"temperature": 0.7}')
     ran = keju("compare", "one", "two")
     assert ran.code == 0, ran.err
     assert "temperature (0.0, 0.7)" in ran.out
@@ -245,10 +251,10 @@ def note_facts(run: str, **facts: object) -> None:
     path.write_text(json.dumps(manifest), "utf-8")
 
 
-def test_facts_of_a_model_are_told_in_words(keju: Keju, sit: Sit) -> None:
+def test_facts_of_a_model_are_told_in_words(keju: Keju, evaluate: Evaluate) -> None:
     """Hashes and names of keys say nothing to people; programs find them in ``unlike``."""
-    sit("one", "1")
-    sit("two", "2")
+    evaluate("one", "1")
+    evaluate("two", "2")
     note_facts("one", sha256="a" * 64, chat_template_hash="b" * 16, dtype="float32")
     note_facts("two", sha256="c" * 64, chat_template_hash="d" * 16, dtype="bfloat16")
     (line,) = [
@@ -269,9 +275,9 @@ def test_facts_of_a_model_are_told_in_words(keju: Keju, sit: Sit) -> None:
     assert "only one of them says: the chat template" in keju("compare", "one", "two").out
 
 
-def test_other_data_is_named_by_its_file(keju: Keju, sit: Sit) -> None:
-    sit("one", exams=("bbh",))
-    sit("two", exams=("bbh",))
+def test_other_data_is_named_by_its_file(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", exams=("bbh",))
+    evaluate("two", exams=("bbh",))
     path = Path("runs/two/manifest.json")
     manifest = json.loads(path.read_text("utf-8"))
     files = manifest["benchmarks"][0]["data"]["files"]
@@ -286,33 +292,33 @@ def test_other_data_is_named_by_its_file(keju: Keju, sit: Sit) -> None:
     assert f"not comparable: they differ in the data file {name}" in ran.err
 
 
-def test_nothing_is_said_twice_of_several_pairs(keju: Keju, sit: Sit) -> None:
+def test_nothing_is_said_twice_of_several_pairs(keju: Keju, evaluate: Evaluate) -> None:
     for name in ("one", "two", "three"):
-        sit(name, name, form="So it is ({})" if name == "one" else "So the answer is ({})")
+        evaluate(name, name, form="So it is ({})" if name == "one" else "So the answer is ({})")
     lines = keju("compare", "one", "two", "three").out.splitlines()
     said = [line for line in lines if line.startswith("warning") or "not ranked" in line]
     assert len(said) == len(set(said))
     assert sum("hold no answer" in line for line in lines) == 3, "one for each run, not each pair"
-    sit("four", "four")
+    evaluate("four", "four")
     lines = keju("compare", "two", "three", "four").out.splitlines()
     assert sum("not ranked" in line for line in lines if not line.startswith("demo")) == 1
     assert "two is compared with itself" in keju("compare", "two", "two").out
 
 
-def test_runs_that_overlap_are_compared_where_they_do(keju: Keju, sit: Sit) -> None:
-    sit("one", "1", "--limit", "3")
-    sit("two", "2", "--limit", "5")
+def test_runs_that_overlap_are_compared_where_they_do(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1", "--limit", "3")
+    evaluate("two", "2", "--limit", "5")
     (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
     kinds = len(found["subsets"])
     assert (found["n"], found["only_in_arm"]) == (3 * kinds, 2 * kinds)
     assert "only_in_base" not in found
 
 
-def test_nothing_shared_and_one_question_show_nothing(keju: Keju, sit: Sit) -> None:
-    sit("whole", "1")
+def test_nothing_shared_and_one_question_show_nothing(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("whole", "1")
     names = list(scores_of(keju, "whole"))
-    sit("first", "1", "--ids", names[0])
-    sit("second", "2", "--ids", names[1])
+    evaluate("first", "1", "--ids", names[0])
+    evaluate("second", "2", "--ids", names[1])
     (found,) = keju("compare", "first", "second", "--json").json["comparisons"]
     assert (found["n"], found["verdict"]) == (0, "nothing")
     ran = keju("compare", "first", "second")
@@ -324,17 +330,17 @@ def test_nothing_shared_and_one_question_show_nothing(keju: Keju, sit: Sit) -> N
     assert "one question shows nothing" in found["conclusion"]
 
 
-def test_repeats_are_averaged_first(keju: Keju, sit: Sit) -> None:
-    sit("one", "1", "--repeats", "3", "--generation-config", '{"temperature": 1}')
-    sit("two", "2")
+def test_repeats_are_averaged_first(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1", "--repeats", "3", "--generation-config", '{"temperature": 1}')
+    evaluate("two", "2")
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["comparisons"][0]["n"] == len(scores_of(keju, "two"))
 
 
-def test_a_killed_run_is_compared_on_what_it_has(keju: Keju, sit: Sit) -> None:
-    sit("one", "1")
-    sit("two", "2")
+def test_a_killed_run_is_compared_on_what_it_has(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1")
+    evaluate("two", "2")
     journal = Path("runs", "two", FILE)
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:10]) + lines[10][:20])
@@ -342,33 +348,33 @@ def test_a_killed_run_is_compared_on_what_it_has(keju: Keju, sit: Sit) -> None:
     assert (found["n"], found["only_in_base"]) == (10, len(lines) - 10)
 
 
-def test_the_arms_of_one_run_are_compared(keju: Keju, sit: Sit) -> None:
-    sit("arms", "1", "--arms", '[{"name": "plain"}, {"name": "other"}]')
+def test_the_arms_of_one_run_are_compared(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("arms", "1", "--arms", '[{"name": "plain"}, {"name": "other"}]')
     (found,) = keju("compare", "arms", "--json").json["comparisons"]
     assert (found["base"], found["arm"]) == ("plain", "other")
-    sit("more", "2", "--arms", '[{"name": "plain"}, {"name": "other"}]')
+    evaluate("more", "2", "--arms", '[{"name": "plain"}, {"name": "other"}]')
     pairs = keju("compare", "arms", "more", "--json").json["comparisons"]
     assert [pair["arm"] for pair in pairs] == ["more · plain", "more · other"]
-    sit("one")
+    evaluate("one")
     assert "has no arms to compare" in keju("compare", "one").err
 
 
-def test_two_exams_are_two_comparisons(keju: Keju, sit: Sit) -> None:
-    sit("one", "1", exams=("demo", "bbh"))
-    sit("two", "2", exams=("demo", "bbh"))
+def test_two_exams_are_two_comparisons(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1", exams=("demo", "bbh"))
+    evaluate("two", "2", exams=("demo", "bbh"))
     ran = keju("compare", "one", "two", "--json")
     assert [pair["exam"] for pair in ran.json["comparisons"]] == ["demo", "bbh"]
     ran = keju("compare", "one", "two", "--datasets", "bbh", "--json")
     assert [pair["exam"] for pair in ran.json["comparisons"]] == ["bbh"]
 
 
-def test_a_log_of_another_tool_is_read_directly(keju: Keju, sit: Sit) -> None:
+def test_a_log_of_another_tool_is_read_directly(keju: Keju, evaluate: Evaluate) -> None:
     log, data = str(LOGS / "evalscope"), str(LOGS / "data")
     ran = keju("compare", log, log, "--data-dir", data, "--json")
     assert ran.code == 0, ran.err
     assert len(ran.json["comparisons"]) > 1
     assert all(pair["difference"] == 0 for pair in ran.json["comparisons"])
-    sit("one", exams=("bbh",))
+    evaluate("one", exams=("bbh",))
     ran = keju("compare", "one", log, "--data-dir", data, "--datasets", "bbh", "--json")
     assert ran.code == 0, ran.err
     (found,) = ran.json["comparisons"]
@@ -376,7 +382,7 @@ def test_a_log_of_another_tool_is_read_directly(keju: Keju, sit: Sit) -> None:
     assert any("not known in full" in line for line in found["warnings"])
     ran = keju("compare", log, str(LOGS / "inspect" / "bbh.eval"), "--data-dir", data, "--json")
     assert ran.code == 3
-    sit("other")
+    evaluate("other")
     ran = keju("compare", "other", log, "--data-dir", data, "--json")
     assert ran.code == 3
     assert ran.json["comparisons"][0]["unlike"][0]["field"] == "exam"
@@ -397,9 +403,9 @@ def test_a_log_of_another_tool_is_read_directly(keju: Keju, sit: Sit) -> None:
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(
-    keju: Keju, sit: Sit, words: tuple[str, ...], told: str
+    keju: Keju, evaluate: Evaluate, words: tuple[str, ...], told: str
 ) -> None:
-    sit("one")
+    evaluate("one")
     Path("empty.jsonl").write_text("")
     Path("two.jsonl").write_text('{"id": "x", "output": "A"}\n')
     Path("strange.jsonl").write_text('{"id": "x", "output": "A"}\n')
@@ -410,8 +416,8 @@ def test_what_cannot_be_compared_is_refused_in_one_line(
     assert ran.err.count("\n") == 1
 
 
-def test_predictions_are_compared_with_a_run(keju: Keju, sit: Sit) -> None:
-    sit("one", "1")
+def test_predictions_are_compared_with_a_run(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1")
     names = list(scores_of(keju, "one"))
     lines = [json.dumps({"id": name, "output": "So the answer is (A)"}) for name in names]
     Path("p.jsonl").write_text("\n".join(lines))
@@ -423,8 +429,8 @@ def test_predictions_are_compared_with_a_run(keju: Keju, sit: Sit) -> None:
     assert any("not known in full" in line for line in found["warnings"])
 
 
-def test_settings_of_predictions_are_taken_or_refused(keju: Keju, sit: Sit) -> None:
-    sit("one", "1", "--dataset-args", '{"demo": {"size": 9}}')
+def test_settings_of_predictions_are_taken_or_refused(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1", "--dataset-args", '{"demo": {"size": 9}}')
     names = list(scores_of(keju, "one"))
     lines = [json.dumps({"id": name, "output": "So the answer is (A)"}) for name in names]
     Path("some_predictions.jsonl").write_text("\n".join(lines))
@@ -440,21 +446,23 @@ def test_settings_of_predictions_are_taken_or_refused(keju: Keju, sit: Sit) -> N
     assert "needs --datasets" in ran.err
 
 
-def test_one_exam_of_several_has_a_reader_that_the_others_lack(keju: Keju, sit: Sit) -> None:
+def test_one_exam_of_several_has_a_reader_that_the_others_lack(
+    keju: Keju, evaluate: Evaluate
+) -> None:
     for name in ("one", "two"):
-        sit(name, name, exams=("demo", "bbh"))
+        evaluate(name, name, exams=("demo", "bbh"))
     ran = keju("compare", "one", "two", "--datasets", "bbh", "--reader", "paper", "--json")
     assert ran.code == 0, ran.err
     assert [pair["reader"] for pair in ran.json["comparisons"]] == ["paper"]
-    sit("alone")
+    evaluate("alone")
     ran = keju("gate", "alone", "--at-least", "0.1", "--datasets", "bbh", "--reader", "paper")
     assert "alone does not include bbh" in ran.err
 
 
-def test_questions_without_labels_say_nothing(keju: Keju, sit: Sit) -> None:
+def test_questions_without_labels_say_nothing(keju: Keju, evaluate: Evaluate) -> None:
     args = '{"ceval": {"split": "test", "subset_list": ["law"]}}'
     for name in ("one", "two"):
-        sit(name, name, "--dataset-args", args, "--limit", "3", exams=("ceval",))
+        evaluate(name, name, "--dataset-args", args, "--limit", "3", exams=("ceval",))
     ran = keju("compare", "one", "two", "--json")
     (found,) = ran.json["comparisons"]
     assert (found["n"], found["verdict"]) == (0, "nothing")
@@ -462,9 +470,9 @@ def test_questions_without_labels_say_nothing(keju: Keju, sit: Sit) -> None:
     assert "bounds" not in found
 
 
-def test_errors_leave_the_pair_and_bound_the_difference(keju: Keju, sit: Sit) -> None:
-    sit("one", "1")
-    sit("two", "2")
+def test_errors_leave_the_pair_and_bound_the_difference(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1")
+    evaluate("two", "2")
     journal = Path("runs", "two", FILE)
     lines = journal.read_text("utf-8").splitlines()
     for place, line in enumerate(lines[:4]):
@@ -545,8 +553,8 @@ def test_recorded_models_give_what_an_independent_computation_gives(
     assert python.comparisons[0].p == pair["p"]
 
 
-def test_the_same_name_in_two_folders_is_told_apart(keju: Keju, sit: Sit) -> None:
-    sit("one", "1")
+def test_the_same_name_in_two_folders_is_told_apart(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1")
     shutil.copytree("runs", "elsewhere")
     (found,) = keju("compare", "runs/one", "elsewhere/one", "--json").json["comparisons"]
     assert (found["base"], found["arm"]) == ("runs/one", "elsewhere/one")

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from keju import contamination, task
-from keju.benchmarks.bbh.facts import ERRATA
+from keju.benchmarks.bbh.metadata import ERRATA
 from keju.benchmarks.kit import Erratum, fingerprint
 from keju.benchmarks.prepare import prepare_exams
 from keju.config import TaskConfig
 from keju.models.scripted import ScriptedModel
-from keju.task import Finished
+from keju.task import FinishedTask
 from keju.types import Request
 from tests.cli.conftest import Keju
 
@@ -32,7 +32,7 @@ def published(keju: Keju) -> Path:
     return Path("data")
 
 
-def sit(
+def evaluate(
     monkeypatch: pytest.MonkeyPatch,
     run_id: str,
     dataset: str,
@@ -41,7 +41,7 @@ def sit(
     learnt: float = 0.0,
     args: dict[str, Any] | None = None,
     **own: Any,
-) -> Finished:
+) -> FinishedTask:
     """A model of this accuracy that knows a share of the questions by heart."""
     settings = {"few_shot_num": 0, "subset_list": SUBSETS} | (args or {})
     config = TaskConfig(
@@ -70,8 +70,8 @@ FRESH = {"seed": 7, "n": 200}
 
 
 def test_a_memory_is_found(keju: Keju, published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sit(monkeypatch, "old", "bbh", accuracy=0.5, learnt=LEARNT, data_dir=str(published))
-    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, learnt=0.0, args=FRESH)
+    evaluate(monkeypatch, "old", "bbh", accuracy=0.5, learnt=LEARNT, data_dir=str(published))
+    evaluate(monkeypatch, "new", "fresh_bbh", accuracy=0.5, learnt=0.0, args=FRESH)
     ran = keju("compare", "--contamination", "old", "new", "--json")
     assert ran.code == 0, ran.err
     found = ran.json
@@ -98,8 +98,8 @@ def test_a_memory_is_found(keju: Keju, published: Path, monkeypatch: pytest.Monk
 def test_no_memory_is_no_alarm_and_that_is_not_called_innocence(
     keju: Keju, published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sit(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
-    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH)
+    evaluate(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
+    evaluate(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH)
     assert keju("compare", "--contamination", "old", "new", "--json").json["verdict"] == "not shown"
     monkeypatch.setenv("KEJU_LANGUAGE", "zh")
     shown = keju("compare", "--contamination", "old", "new").out
@@ -112,8 +112,8 @@ def test_a_folder_of_fresh_questions_serves_as_well(
 ) -> None:
     words = [word for subset in SUBSETS for word in ("--subset", subset)]
     assert keju("fresh", *words, "--seed", "7", "-n", "90", "-o", "newdata").code == 0
-    sit(monkeypatch, "old", "bbh", accuracy=0.5, learnt=LEARNT, data_dir=str(published))
-    sit(monkeypatch, "new", "bbh", accuracy=0.5, data_dir="newdata")
+    evaluate(monkeypatch, "old", "bbh", accuracy=0.5, learnt=LEARNT, data_dir=str(published))
+    evaluate(monkeypatch, "new", "bbh", accuracy=0.5, data_dir="newdata")
     found = keju("compare", "--contamination", "old", "new", "--json").json
     assert found["verdict"] == "higher"
     turned = keju("compare", "--contamination", "new", "old")
@@ -124,11 +124,11 @@ def test_a_folder_of_fresh_questions_serves_as_well(
 def test_of_several_difficulties_the_published_one_counts(
     keju: Keju, published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sit(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
-    sit(monkeypatch, "levels", "fresh_bbh", accuracy=0.5, args=FRESH | {"difficulty": [1, 2]})
+    evaluate(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
+    evaluate(monkeypatch, "levels", "fresh_bbh", accuracy=0.5, args=FRESH | {"difficulty": [1, 2]})
     found = keju("compare", "--contamination", "old", "levels", "--json").json
     assert [row["fresh_n"] for row in found["subsets"]] == [200, 200, 200]
-    sit(monkeypatch, "hard", "fresh_bbh", accuracy=0.5, args=FRESH | {"difficulty": 2})
+    evaluate(monkeypatch, "hard", "fresh_bbh", accuracy=0.5, args=FRESH | {"difficulty": 2})
     refused = keju("compare", "--contamination", "old", "hard")
     assert refused.code == 2
     assert "difficulty 1" in refused.err
@@ -151,9 +151,9 @@ def test_what_is_put_otherwise_is_not_compared(
     own: dict[str, Any],
     field: str,
 ) -> None:
-    sit(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
+    evaluate(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
     args = {"n": 20, "seed": 7} | own.get("args", {})
-    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, **own | {"args": args})
+    evaluate(monkeypatch, "new", "fresh_bbh", accuracy=0.5, **own | {"args": args})
     ran = keju("compare", "--contamination", "old", "new", "--json")
     assert ran.code == 3
     assert ran.json["verdict"] == "not comparable"
@@ -164,12 +164,14 @@ def test_only_subsets_of_both_are_compared_and_the_others_named(
     keju: Keju, published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     args = {"subset_list": SUBSETS[:2]}
-    sit(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published), args=args)
-    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH)
+    evaluate(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published), args=args)
+    evaluate(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH)
     found = keju("compare", "--contamination", "old", "new", "--json").json
     assert len(found["subsets"]) == 2
     assert found["uncompared"] == ["object_counting"]
-    sit(monkeypatch, "other", "fresh_bbh", accuracy=0.5, args={"n": 5, "subset_list": SUBSETS[2:]})
+    evaluate(
+        monkeypatch, "other", "fresh_bbh", accuracy=0.5, args={"n": 5, "subset_list": SUBSETS[2:]}
+    )
     ran = keju("compare", "--contamination", "old", "other", "--json")
     assert (ran.code, ran.json["verdict"]) == (3, "nothing")
     assert "no subset has scores on both sides" in ran.err
@@ -183,8 +185,10 @@ def test_faulty_questions_are_left_out_and_counted_where_subsets_are_compared(
         for place in (3, 4):
             known = Erratum(fingerprint(rows[place]["input"], rows[place]["target"]), "wrong")
             monkeypatch.setitem(ERRATA, f"bbh_{subset}_{place}", known)
-    sit(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
-    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH | {"subset_list": SUBSETS[1:]})
+    evaluate(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
+    evaluate(
+        monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH | {"subset_list": SUBSETS[1:]}
+    )
     found = keju("compare", "--contamination", "old", "new", "--json").json
     counts = {row["name"]: row["published_n"] for row in found["subsets"]}
     assert counts == {"temporal_sequences": 78, "object_counting": 80}
@@ -192,7 +196,7 @@ def test_faulty_questions_are_left_out_and_counted_where_subsets_are_compared(
 
 
 def test_wrong_uses_are_refused(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
-    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args={"n": 5})
+    evaluate(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args={"n": 5})
     for words in (("new",), ("new", "new", "new"), ("new", "new")):
         ran = keju("compare", "--contamination", *words)
         assert ran.code == 2

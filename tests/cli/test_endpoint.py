@@ -111,7 +111,7 @@ def test_a_long_reply_that_nothing_bounds_is_told_with_the_setting_that_bounds_i
     keju: Keju, monkeypatch: pytest.MonkeyPatch, data_dir: Path, several: bool
 ) -> None:
     monkeypatch.setattr("keju.engine.session.LONG_REPLY", 0.0)
-    monkeypatch.setattr("keju.report.live.SLOW_SECONDS", 0.0)
+    monkeypatch.setattr("keju.reporting.live.SLOW_SECONDS", 0.0)
     told = "no max_tokens is set for bbh"
     with FaultyEndpoint(Plan()) as one, FaultyEndpoint(Plan()) as two:
         places = [word for each in (one, two)[: 1 + several] for word in ("--api-url", each.url)]

@@ -63,7 +63,7 @@ def half_right(asked: Asked) -> str:
     return letter if int(asked.key, 16) % 2 else LABELS[LABELS.index(letter) - 1]
 
 
-def sit(keju: Keju, plan: Plan, exam: Path | str, *more: str, run: str = "r") -> Ran:
+def evaluate(keju: Keju, plan: Plan, exam: Path | str, *more: str, run: str = "r") -> Ran:
     with FaultyEndpoint(plan) as endpoint:
         words = ("--model", "m", "--api-url", endpoint.url, "--datasets", str(exam))
         return keju("eval", *words, "--run-id", run, "--quiet", "--no-report", *more)
@@ -125,7 +125,7 @@ SAMPLED = ("--repeats", "3", "--generation-config", "temperature=0.8")
 def test_a_fault_is_on_the_result(
     plan: Plan, more: tuple[str, ...], code: str, keju: Keju, exam: Path, tmp_path: Path
 ) -> None:
-    ran = sit(keju, plan, exam, *more)
+    ran = evaluate(keju, plan, exam, *more)
     assert ran.code == 0, ran.err
     document = stored(tmp_path)
     assert codes(document) == {code}
@@ -151,7 +151,7 @@ def test_a_constant_count_of_tokens_is_reported_where_prompts_differ_by_little(
         for number in range(SIZE)
     ]
     exam = write_exam(tmp_path / "exam", rows)
-    assert sit(keju, Plan(answers=well_reasoned, usage=usage), exam).code == 0
+    assert evaluate(keju, Plan(answers=well_reasoned, usage=usage), exam).code == 0
     assert codes(stored(tmp_path)) == expected
 
 
@@ -159,9 +159,9 @@ def test_a_run_that_was_resumed_or_merged_has_the_notice_of_all_its_replies(
     keju: Keju, exam: Path, tmp_path: Path
 ) -> None:
     plan = Plan(answers="The sky is blue, so the answer is B.", choices=2)
-    halved = sit(keju, plan, exam, "--budget", "requests=20")
+    halved = evaluate(keju, plan, exam, "--budget", "requests=20")
     assert halved.code == 4
-    assert sit(keju, plan, exam).code == 0
+    assert evaluate(keju, plan, exam).code == 0
     parts = []
     with FaultyEndpoint(plan) as endpoint:
         for shard in ("1/2", "2/2"):
@@ -189,8 +189,8 @@ def test_a_run_that_was_resumed_or_merged_has_the_notice_of_all_its_replies(
 def test_commands_that_use_the_number_of_a_run_repeat_its_faults(
     plan: Plan, code: str, keju: Keju, exam: Path, tmp_path: Path
 ) -> None:
-    assert sit(keju, plan, exam).code == 0
-    assert sit(keju, Plan(answers=well_reasoned), exam, run="sound").code == 0
+    assert evaluate(keju, plan, exam).code == 0
+    assert evaluate(keju, Plan(answers=well_reasoned), exam, run="sound").code == 0
     (fault,) = [n for n in stored(tmp_path)["benchmarks"][0]["notices"] if n["code"] == code]
     repeated = {"run": "r", "exam": "exam", "notice": fault}
     gates = (
@@ -243,7 +243,7 @@ def test_log_probabilities_that_cannot_be_right(
     def differing(asked: Asked) -> dict[str, float]:
         return tokens | {"D": -3.0 - int(asked.key, 16) % 1000 / 1000}
 
-    ran = sit(keju, Plan(tokens=differing), exam, "--protocol", "letters")
+    ran = evaluate(keju, Plan(tokens=differing), exam, "--protocol", "letters")
     assert ran.code == 0, ran.err
     assert codes(stored(tmp_path)) == {code}
     assert codes(keju("score", "r", "--json").json) == {code}
@@ -262,7 +262,7 @@ def test_log_probabilities_that_cannot_be_right(
 def test_a_sound_endpoint_gets_no_notice(
     plan: Plan, more: tuple[str, ...], keju: Keju, exam: Path, tmp_path: Path
 ) -> None:
-    ran = sit(keju, plan, exam, *more)
+    ran = evaluate(keju, plan, exam, *more)
     assert (ran.code, codes(stored(tmp_path)), ran.err) == (0, set(), "")
 
 
@@ -372,7 +372,7 @@ def test_free_answers_that_share_a_right_one_do_not_contradict(keju: Keju, tmp_p
         {"question": "How many more?", "answer": "5"},
         {"question": "How many more?", "answer": "six"},
     ]
-    sit(keju, Plan(answers="5"), write_exam(tmp_path / "free", rows))
+    evaluate(keju, Plan(answers="5"), write_exam(tmp_path / "free", rows))
     (notice,) = [
         each
         for each in stored(tmp_path)["benchmarks"][0]["notices"]

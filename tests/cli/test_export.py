@@ -13,7 +13,7 @@ import pytest
 from keju.files import natural_key
 from keju.models.scripted import ScriptedModel
 from keju.runs.journal import Journal, Records
-from keju.runs.run import Grade, write_grades
+from keju.runs.run import JudgedReadings, write_grades
 from keju.types import Answer, Fault, Reading, Reply, Request, Score
 from tests.cli.conftest import Keju
 
@@ -153,7 +153,9 @@ def test_judged_scores_are_the_ones_exported(keju: Keju, run: str, tmp_path: Pat
     folder = tmp_path / "runs" / run
     record = next(iter(Records(folder)))
     judged = Reading("marker", Answer("free text"), Score(0.5, "correct", "judge"))
-    write_grades(folder, [Grade(record.bench, record.id, record.hash, (judged,), record.epoch)])
+    write_grades(
+        folder, [JudgedReadings(record.bench, record.id, record.hash, (judged,), record.epoch)]
+    )
     rows = {(row["id"], int(row["epoch"])): row for row in rows_of(keju("export", run).out)}
     row = rows[record.id, record.epoch]
     assert (row["answer"], row["score"], row["grader"]) == ("free text", "0.5", "judge")
@@ -172,7 +174,7 @@ def sit_ceval(keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> An
     def answer(request: Request) -> str:
         return "我不知道" if "注册会计师" in request.prompt.text[:200] else "答案：B"
 
-    def sit(*more: str) -> None:
+    def evaluate(*more: str) -> None:
         monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
         ran = keju(
             "eval", "-m", "scripted", "--datasets", "ceval", "-q", "--no-report", "--run-id", "c",
@@ -181,7 +183,7 @@ def sit_ceval(keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> An
         )  # fmt: skip
         assert ran.code == 0, ran.err
 
-    return sit
+    return evaluate
 
 
 def test_a_submission_is_the_official_json(keju: Keju, sit_ceval: Any, tmp_path: Path) -> None:

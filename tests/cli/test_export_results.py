@@ -17,11 +17,11 @@ import yaml
 from keju.errors import KejuError, UsageError
 from keju.interop.hub import eval_results
 from keju.interop.trackers import metrics_of
-from keju.report.tables import latex, markdown
+from keju.reporting.tables import latex, markdown
 from keju.results.schema import Results
 from keju.runs.manifest import Manifest
 from tests.cli.conftest import Keju
-from tests.report.documents import entry, results
+from tests.reporting.documents import entry, results
 from tests.runs10.cases import RUNS
 
 EVIL = "a|b`c`</td><script>\n# \\input{/etc/passwd} $x^2$ [y](javascript:z) _*~% & {}\x1b[2J=1+1"

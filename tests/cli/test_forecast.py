@@ -46,14 +46,14 @@ def test_time_is_forecast_from_an_earlier_run_that_asked_the_same(keju: Keju) ->
 def test_few_replies_tell_a_pace_where_no_run_has_more(keju: Keju) -> None:
     """Later runs that were stopped early do not hide them."""
     one = ("eval", "-m", "scripted", "--datasets", "demo", "--eval-batch-size", "1")
-    sit = (*one, "-q", "--no-report", "--run-id")
+    evaluate = (*one, "-q", "--no-report", "--run-id")
     forecast = (*one, "--dry-run", "--json")
-    assert keju(*sit, "a", "--total", "4").code == 0
-    assert keju(*sit, "b", "--budget", "requests=1").code == 4
+    assert keju(*evaluate, "a", "--total", "4").code == 0
+    assert keju(*evaluate, "b", "--budget", "requests=1").code == 4
     pace = keju(*forecast).json["pace"]
     assert (pace["run"], pace["replies"]) == ("a", 4)
-    keju(*sit, "c")
-    keju(*sit, "d", "--total", "4")
+    keju(*evaluate, "c")
+    keju(*evaluate, "d", "--total", "4")
     assert keju(*forecast).json["pace"]["run"] == "c"
 
 

@@ -11,21 +11,21 @@ import pytest
 
 from keju import gate
 from tests.cli.conftest import Keju
-from tests.cli.test_compare import Sit, sit
+from tests.cli.test_compare import Evaluate, evaluate
 from tests.runs01.cases import HERE
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
-__all__ = ["sit"]
+__all__ = ["evaluate"]
 
 
 def test_a_copy_passes_a_worse_run_fails_and_few_questions_decide_nothing(
-    keju: Keju, sit: Sit
+    keju: Keju, evaluate: Evaluate
 ) -> None:
-    sit("base", "1")
-    sit("same", "1")
-    sit("wrong", form="So the answer is (Z)")
-    sit("few", "1", "--limit", "1")
+    evaluate("base", "1")
+    evaluate("same", "1")
+    evaluate("wrong", form="So the answer is (Z)")
+    evaluate("few", "1", "--limit", "1")
     files = ("--junit", "g.xml", "--markdown", "g.md", "--badge", "g.svg")
     for run, code, verdict in (
         ("same", 0, "pass"),
@@ -49,9 +49,9 @@ def test_a_copy_passes_a_worse_run_fails_and_few_questions_decide_nothing(
     assert gate("same", baseline="base", margin=0.05).verdict == "pass"
 
 
-def test_the_next_command_is_told_and_works(keju: Keju, sit: Sit) -> None:
-    sit("base", "1")
-    sit("few", "1", "--limit", "1")
+def test_the_next_command_is_told_and_works(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("base", "1")
+    evaluate("few", "1", "--limit", "1")
     ran = keju("gate", "few", "--baseline", "base", "--margin", "0.05")
     lines = ran.out.splitlines()
     told = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
@@ -62,21 +62,23 @@ def test_the_next_command_is_told_and_works(keju: Keju, sit: Sit) -> None:
     assert "keju audit few" in alone
 
 
-def test_runs_that_do_not_differ_are_told_how_many_questions_decide(keju: Keju, sit: Sit) -> None:
+def test_runs_that_do_not_differ_are_told_how_many_questions_decide(
+    keju: Keju, evaluate: Evaluate
+) -> None:
     """So many that pass, and no fewer: 0.95^59 is below 0.05, 0.95^58 is above."""
-    sit("base", "1")
-    sit("few", "1", "--limit", "1")
+    evaluate("base", "1")
+    evaluate("few", "1", "--limit", "1")
     (row,) = keju("gate", "few", "--baseline", "base", "--margin", "0.05", "--json").json["gates"]
     assert (row["n"], row["needed"]) == (6, 59)
     assert "about 59 questions would decide" in row["conclusion"]
     for n, code in ((58, 3), (59, 0)):
-        sit(f"of-{n}", "1", "--total", str(n))
+        evaluate(f"of-{n}", "1", "--total", str(n))
         ran = keju("gate", f"of-{n}", "--baseline", "base", "--margin", "0.05")
         assert ran.code == code, ran.out
 
 
-def test_a_run_that_is_its_own_baseline_is_said_to_be(keju: Keju, sit: Sit) -> None:
-    sit("one", "1")
+def test_a_run_that_is_its_own_baseline_is_said_to_be(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1")
     ran = keju("gate", "runs/one", "--baseline", "one", "--margin", "0.05")
     assert "warning: one is its own baseline" in " ".join(ran.out.split())
     ran = keju("gate", "runs/one", "--baseline", "one", "--margin", "0.01", "--json")
@@ -84,8 +86,8 @@ def test_a_run_that_is_its_own_baseline_is_said_to_be(keju: Keju, sit: Sit) -> N
     assert ran.json["next"] == []
 
 
-def test_a_score_is_gated_alone(keju: Keju, sit: Sit) -> None:
-    sit("one", "1")
+def test_a_score_is_gated_alone(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("one", "1")
     (entry,) = keju("score", "one", "--json").json["benchmarks"]
     score = entry["metrics"]["accuracy"]["value"]
     for least, code in ((score / 3, 0), (0.99, 1), (score - 0.01, 3)):
@@ -106,10 +108,12 @@ def interrupted(name: str, left: float) -> None:
     (folder / "results.json").unlink()
 
 
-def test_a_part_that_is_no_lot_decides_nothing_and_a_gap_is_told(keju: Keju, sit: Sit) -> None:
-    sit("base", "1")
+def test_a_part_that_is_no_lot_decides_nothing_and_a_gap_is_told(
+    keju: Keju, evaluate: Evaluate
+) -> None:
+    evaluate("base", "1")
     for name, left, code in (("half", 0.5, 3), ("most", 0.95, 0)):
-        sit(name, "1")
+        evaluate(name, "1")
         interrupted(name, left)
         for asked in (("--baseline", "base", "--margin", "0.1"), ("--at-least", "0.01")):
             ran = keju("gate", name, *asked, "--json")
@@ -122,9 +126,11 @@ def test_a_part_that_is_no_lot_decides_nothing_and_a_gap_is_told(keju: Keju, sit
     assert any("is not finished" in text for text in told)
 
 
-def test_a_run_that_a_rule_has_stopped_is_gated_and_warned_about(keju: Keju, sit: Sit) -> None:
-    sit("base", "1")
-    sit("early", "1", "--until-ci", "0.2")
+def test_a_run_that_a_rule_has_stopped_is_gated_and_warned_about(
+    keju: Keju, evaluate: Evaluate
+) -> None:
+    evaluate("base", "1")
+    evaluate("early", "1", "--until-ci", "0.2")
     (entry,) = keju("score", "early", "--json").json["benchmarks"]
     assert entry["stopping"]["met"]
     assert entry["n"] < keju("score", "base", "--json").json["benchmarks"][0]["n"]
@@ -136,15 +142,17 @@ def test_a_run_that_a_rule_has_stopped_is_gated_and_warned_about(keju: Keju, sit
     assert "compare_stopped" in {each["code"] for each in told}
 
 
-def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(keju: Keju, sit: Sit) -> None:
-    sit("base", "1", exams=("demo", "bbh"))
-    sit("copy", "1", exams=("demo", "bbh"))
+def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(
+    keju: Keju, evaluate: Evaluate
+) -> None:
+    evaluate("base", "1", exams=("demo", "bbh"))
+    evaluate("copy", "1", exams=("demo", "bbh"))
     ran = keju("gate", "copy", "--baseline", "base", "--margin", "0.05", "--json")
     demo, bbh = ran.json["gates"]
     assert ran.code == 3
     assert (demo["verdict"], bbh["verdict"]) == ("pass", "inconclusive")
     assert demo["p_holm"] == pytest.approx(2 * demo["p"])
-    sit("half", "1")
+    evaluate("half", "1")
     ran = keju("gate", "half", "--baseline", "base", "--margin", "0.05")
     assert (ran.code, "does not include bbh" in ran.err) == (2, True)
 
@@ -163,21 +171,21 @@ def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(keju: Keju
     ],
 )
 def test_what_cannot_be_gated_is_refused(
-    keju: Keju, sit: Sit, words: tuple[str, ...], told: str
+    keju: Keju, evaluate: Evaluate, words: tuple[str, ...], told: str
 ) -> None:
-    sit("one", "1", "--limit", "1")
+    evaluate("one", "1", "--limit", "1")
     if words[0] == "two":
-        sit("two", "1", "--limit", "1", "--seed", "7")
+        evaluate("two", "1", "--limit", "1", "--seed", "7")
     ran = keju("gate", *words)
     assert (ran.code, told in ran.err) == (2, True), ran
 
 
 @pytest.mark.parametrize(("language", "points"), [("en", " points"), ("zh", " 个百分点")])
 def test_a_score_and_its_limit_are_told_in_one_form(
-    keju: Keju, sit: Sit, language: str, points: str
+    keju: Keju, evaluate: Evaluate, language: str, points: str
 ) -> None:
-    sit("base", "1")
-    sit("wrong", form="So the answer is (Z)")
+    evaluate("base", "1")
+    evaluate("wrong", form="So the answer is (Z)")
     ran = keju("gate", "wrong", "--at-least", "0.7", "--language", language)
     row = next(line for line in ran.out.splitlines() if "70.00" in line)
     amounts = re.findall(r"[\d.]+ %", row)
@@ -195,9 +203,9 @@ def test_a_score_and_its_limit_are_told_in_one_form(
 
 @pytest.mark.parametrize("flag", ["--limit", "--total"])
 def test_a_score_that_is_undecided_is_told_how_the_run_grows(
-    keju: Keju, sit: Sit, flag: str
+    keju: Keju, evaluate: Evaluate, flag: str
 ) -> None:
-    sit("c1", "1", flag, "4")
+    evaluate("c1", "1", flag, "4")
     levels = [str(percent / 100) for percent in range(2, 90, 2)]
     found = {least: keju("gate", "c1", "--at-least", least, "--json") for least in levels}
     undecided = {least: ran for least, ran in found.items() if ran.code == 3}
@@ -219,15 +227,15 @@ def test_a_score_that_is_undecided_is_told_how_the_run_grows(
 )
 def test_an_undecided_gate_against_a_baseline_is_told_how_the_runs_grow(
     keju: Keju,
-    sit: Sit,
+    evaluate: Evaluate,
     flag: str,
     each: int,
     asked: int,
     baseline: int | None,
     grown: list[str],
 ) -> None:
-    sit("base", "1", *(() if baseline is None else (flag, str(baseline * each))))
-    sit("few", "1", flag, str(asked * each))
+    evaluate("base", "1", *(() if baseline is None else (flag, str(baseline * each))))
+    evaluate("few", "1", flag, str(asked * each))
     gate = ("gate", "few", "--baseline", "base", "--margin", "0.05")
     ran = keju(*gate, "--json")
     (row,) = ran.json["gates"]
@@ -247,12 +255,12 @@ def test_an_undecided_gate_against_a_baseline_is_told_how_the_runs_grow(
     ("flag", "each", "grown"), [("--limit", 2, (30, 30)), ("--total", 12, (59, 177))]
 )
 def test_runs_that_share_some_subsets_grow_until_these_decide(
-    keju: Keju, sit: Sit, flag: str, each: int, grown: tuple[int, int]
+    keju: Keju, evaluate: Evaluate, flag: str, each: int, grown: tuple[int, int]
 ) -> None:
     """Questions of a subset that only one of the runs asks decide nothing."""
-    sit("all", "1", "--dataset-args", '{"demo": {"size": 40}}', flag, str(each))
+    evaluate("all", "1", "--dataset-args", '{"demo": {"size": 40}}', flag, str(each))
     some = '{"demo": {"size": 40, "subset_list": ["object_counting", "word_sorting"]}}'
-    sit("some", "1", "--dataset-args", some, flag, "10")
+    evaluate("some", "1", "--dataset-args", some, flag, "10")
     gate = ("gate", "some", "--baseline", "all", "--margin", "0.05", "--json")
     ran = keju(*gate)
     (row,) = ran.json["gates"]
@@ -264,7 +272,7 @@ def test_runs_that_share_some_subsets_grow_until_these_decide(
     decided = keju(*gate)
     assert (decided.code, decided.json["gates"][0]["n"] >= 59) == (0, True), decided
     less = '{"demo": {"size": 40, "subset_list": ["object_counting", "dyck_languages"]}}'
-    sit("less", "1", "--dataset-args", less, flag, "4")
+    evaluate("less", "1", "--dataset-args", less, flag, "4")
     ran = keju("gate", "some", "--baseline", "less", "--margin", "0.05", "--json")
     (row,) = ran.json["gates"]
     assert (row["needed"] > row["whole"] == 40, "--resume" in str(ran.json["next"])) == (
@@ -274,10 +282,10 @@ def test_runs_that_share_some_subsets_grow_until_these_decide(
 
 
 def test_runs_with_a_limit_in_their_exams_settings_grow_by_that_setting(
-    keju: Keju, sit: Sit
+    keju: Keju, evaluate: Evaluate
 ) -> None:
-    sit("base", "1", "--dataset-args", '{"demo": {"limit": 2}}')
-    sit("few", "1", "--limit", "9", "--dataset-args", '{"demo": {"limit": 1}}')
+    evaluate("base", "1", "--dataset-args", '{"demo": {"limit": 2}}')
+    evaluate("few", "1", "--limit", "9", "--dataset-args", '{"demo": {"limit": 1}}')
     gate = ("gate", "few", "--baseline", "base", "--margin", "0.05")
     ran = keju(*gate, "--json")
     assert (ran.code, ran.json["gates"][0]["needed"]) == (3, 59)
@@ -288,28 +296,28 @@ def test_runs_with_a_limit_in_their_exams_settings_grow_by_that_setting(
     assert keju(*gate).code == 0
 
 
-def test_runs_that_draw_otherwise_are_not_told_to_grow(keju: Keju, sit: Sit) -> None:
-    sit("base", "1", "--limit", "2")
+def test_runs_that_draw_otherwise_are_not_told_to_grow(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("base", "1", "--limit", "2")
     for name, more in (
         ("total", ("--total", "12")),
         ("drawn", ("--limit", "2", "--sample", "random")),
     ):
-        sit(name, "1", *more)
+        evaluate(name, "1", *more)
         ran = keju("gate", name, "--baseline", "base", "--margin", "0.05", "--json")
         assert (ran.code, ran.json["gates"][0]["needed"]) == (3, 59)
         assert [command.split()[1] for command in ran.json["next"]] == ["compare", "plan"]
 
 
-def test_a_run_that_cannot_grow_is_not_told_to(keju: Keju, sit: Sit) -> None:
-    sit("few", "1", "--limit", "8")
+def test_a_run_that_cannot_grow_is_not_told_to(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("few", "1", "--limit", "8")
     assert keju("gate", "few", "--at-least", "0.3", "--json").json["gates"][0]["needed"] > 120
     ran = keju("gate", "few", "--at-least", "0.3", "--json")
     assert not any("--resume" in command for command in ran.json["next"]), ran.json
 
 
-def test_a_run_that_is_not_finished_is_told_how_to_go_on(keju: Keju, sit: Sit) -> None:
-    sit("base", "1")
-    sit("half", "1")
+def test_a_run_that_is_not_finished_is_told_how_to_go_on(keju: Keju, evaluate: Evaluate) -> None:
+    evaluate("base", "1")
+    evaluate("half", "1")
     interrupted("half", 0.5)
     go_on = "keju eval --config runs/half/manifest.json --resume"
     for asked in (("--at-least", "0.01"), ("--baseline", "base", "--margin", "0.1")):
@@ -349,13 +357,15 @@ def test_a_run_with_a_key_is_told_to_give_it_again(
     assert keju("gate", "half", "--at-least", "0.01", "--json").json["next"][0] == go_on
 
 
-def test_runs_with_other_seeds_grow_only_where_they_draw_the_same(keju: Keju, sit: Sit) -> None:
+def test_runs_with_other_seeds_grow_only_where_they_draw_the_same(
+    keju: Keju, evaluate: Evaluate
+) -> None:
     """Those that draw at random share few questions, which is said; the first ones are shared."""
     gate = ("--margin", "0.3", "--json")
     for seed in ("1", "2"):
         part = ("--limit", "4", "--seed", seed)
-        sit(f"first{seed}", "1", *part, exams=("bbh",))
-        sit(f"drawn{seed}", "1", *part, "--sample", "random", exams=("bbh",))
+        evaluate(f"first{seed}", "1", *part, exams=("bbh",))
+        evaluate(f"drawn{seed}", "1", *part, "--sample", "random", exams=("bbh",))
     first = keju("gate", "first1", "--baseline", "first2", *gate)
     assert (first.code, "--resume --limit" in first.json["next"][0]) == (3, True), first
     assert "gate_other_draw" not in {each["code"] for each in first.json["notices"]}
@@ -365,9 +375,11 @@ def test_runs_with_other_seeds_grow_only_where_they_draw_the_same(keju: Keju, si
     assert not any("--resume" in command for command in drawn.json["next"])
 
 
-def test_an_exam_without_more_questions_is_said_to_have_none(keju: Keju, sit: Sit) -> None:
+def test_an_exam_without_more_questions_is_said_to_have_none(
+    keju: Keju, evaluate: Evaluate
+) -> None:
     for name, salt in (("base", "1"), ("other", "2")):
-        sit(name, salt, exams=("bbh",))
+        evaluate(name, salt, exams=("bbh",))
     gate = ("gate", "other", "--baseline", "base", "--margin", "0.02")
     ran = keju(*gate, "--json")
     (row,) = ran.json["gates"]
@@ -377,10 +389,12 @@ def test_an_exam_without_more_questions_is_said_to_have_none(keju: Keju, sit: Si
     assert f"bbh has {row['n']} questions in the subsets that these runs ask" in keju(*gate).out
 
 
-def test_an_exam_that_is_generated_is_told_how_to_be_sat_with_more(keju: Keju, sit: Sit) -> None:
+def test_an_exam_that_is_generated_is_told_how_to_be_sat_with_more(
+    keju: Keju, evaluate: Evaluate
+) -> None:
     """By commands that work as they stand: both runs anew, and their gate."""
-    sit("base", "1")
-    sit("same", "1")
+    evaluate("base", "1")
+    evaluate("same", "1")
     ran = keju("gate", "same", "--baseline", "base", "--margin", "0.02", "--json")
     (row,) = ran.json["gates"]
     assert (ran.code, row["needed"]) == (3, 149)
@@ -400,11 +414,11 @@ def test_an_exam_that_is_generated_is_told_how_to_be_sat_with_more(keju: Keju, s
 
 
 def test_a_part_of_an_exam_that_is_generated_and_several_are_sat_with_more(
-    keju: Keju, sit: Sit
+    keju: Keju, evaluate: Evaluate
 ) -> None:
     """By commands that ask all the questions that are made."""
     for name, more in (("base", ("--limit", "18")), ("same", ("--total", "100"))):
-        sit(name, "1", *more)
+        evaluate(name, "1", *more)
     ran = keju("gate", "same", "--baseline", "base", "--margin", "0.02", "--json")
     own, base, gate, *_ = ran.json["next"]
     assert "--dataset-args demo.size=25 --total 150 --run-id same-25" in own
@@ -415,8 +429,8 @@ def test_a_part_of_an_exam_that_is_generated_and_several_are_sat_with_more(
         assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
     assert keju(*shlex.split(gate)[1:], "--json").json["gates"][0]["n"] == 150
     made = ("--dataset-args", '{"fresh_bbh": {"n": 2}}')
-    sit("two", "1", *made, exams=("demo", "fresh_bbh"))
-    sit("two-base", "1", *made, exams=("demo", "fresh_bbh"))
+    evaluate("two", "1", *made, exams=("demo", "fresh_bbh"))
+    evaluate("two-base", "1", *made, exams=("demo", "fresh_bbh"))
     both = keju("gate", "two", "--baseline", "two-base", "--margin", "0.02", "--json")
     own, base, gate, *_ = both.json["next"]
     for command in (own, base):
@@ -436,10 +450,10 @@ def test_a_part_of_an_exam_that_is_generated_and_several_are_sat_with_more(
     ],
 )
 def test_a_limit_that_lets_all_through_does_not_hold_back_what_is_made_beside(
-    keju: Keju, sit: Sit, exams: tuple[str, ...], more: tuple[str, ...], asked: str
+    keju: Keju, evaluate: Evaluate, exams: tuple[str, ...], more: tuple[str, ...], asked: str
 ) -> None:
     for name in ("base", "same"):
-        sit(name, "1", *more, exams=exams)
+        evaluate(name, "1", *more, exams=exams)
     gated = ("gate", "same", "--baseline", "base", "--margin", "0.02", "--json", "--datasets")
     ran = keju(*gated, "demo")
     (row,) = ran.json["gates"]
@@ -452,10 +466,12 @@ def test_a_limit_that_lets_all_through_does_not_hold_back_what_is_made_beside(
     assert (decided.code, decided.json["gates"][0]["n"]) == (0, 150)
 
 
-def test_the_plan_that_a_gate_names_has_the_number_of_the_gate(keju: Keju, sit: Sit) -> None:
+def test_the_plan_that_a_gate_names_has_the_number_of_the_gate(
+    keju: Keju, evaluate: Evaluate
+) -> None:
     """And its sentence, for the two runs at hand."""
-    sit("base", "1", "--limit", "4")
-    sit("other", "2", "--limit", "4")
+    evaluate("base", "1", "--limit", "4")
+    evaluate("other", "2", "--limit", "4")
     margins = [f"{percent / 100:g}" for percent in range(2, 60, 2)]
     gates = (keju("gate", "other", "--baseline", "base", "--margin", m, "--json") for m in margins)
     ran = next(ran for ran in gates if ran.code == 3 and ran.json["gates"][0]["planned"] <= 120)
@@ -476,13 +492,13 @@ def test_the_plan_that_a_gate_names_has_the_number_of_the_gate(keju: Keju, sit: 
     ("run", "verdict", "code"), [("same", "pass", 0), ("wrong", "fail", 1), ("few", "", 3)]
 )
 def test_a_plan_decides_as_the_gate_does(
-    keju: Keju, sit: Sit, run: str, verdict: str, code: int
+    keju: Keju, evaluate: Evaluate, run: str, verdict: str, code: int
 ) -> None:
     """Of a decided gate no sentence says that more questions would decide it."""
-    sit("base", "1")
-    sit("same", "1")
-    sit("wrong", form="So the answer is (Z)")
-    sit("few", "1", "--limit", "1")
+    evaluate("base", "1")
+    evaluate("same", "1")
+    evaluate("wrong", form="So the answer is (Z)")
+    evaluate("few", "1", "--limit", "1")
     gated = keju("gate", run, "--baseline", "base", "--margin", "0.05", "--json")
     (row,) = gated.json["gates"]
     made = keju(
@@ -494,9 +510,9 @@ def test_a_plan_decides_as_the_gate_does(
     assert any("would decide" in text for text in made.json["warnings"]) is (not verdict)
 
 
-def test_several_exams_are_gated_with_holms_p(keju: Keju, sit: Sit) -> None:
+def test_several_exams_are_gated_with_holms_p(keju: Keju, evaluate: Evaluate) -> None:
     """A score that passes alone by little does not pass as one of two that are tried."""
-    sit("r", "1", exams=("bbh", "demo"))
+    evaluate("r", "1", exams=("bbh", "demo"))
     rows = keju("gate", "r", "--at-least", "0.5", "--json").json["gates"]
     first = max(rows, key=lambda row: row["low"])
     least = f"{first['low'] - 1e-4:.6f}"
@@ -509,18 +525,22 @@ def test_several_exams_are_gated_with_holms_p(keju: Keju, sit: Sit) -> None:
     assert row["needed"] > row["n"]
 
 
-def test_replies_without_an_answer_are_told_of_with_a_least_score_too(keju: Keju, sit: Sit) -> None:
-    sit("mute", form="I do not know.")
+def test_replies_without_an_answer_are_told_of_with_a_least_score_too(
+    keju: Keju, evaluate: Evaluate
+) -> None:
+    evaluate("mute", form="I do not know.")
     ran = keju("gate", "mute", "--at-least", "0.5")
     assert "keju audit mute shows which, and why" in ran.out
-    sit("base")
+    evaluate("base")
     both = keju("gate", "mute", "--baseline", "base", "--margin", "0.05", "--at-least", "0.5")
     assert both.out.count("keju audit mute shows which, and why") == 1
 
 
-def test_an_undecided_score_says_how_many_questions_there_are(keju: Keju, sit: Sit) -> None:
+def test_an_undecided_score_says_how_many_questions_there_are(
+    keju: Keju, evaluate: Evaluate
+) -> None:
     """Thousands are separated, and what an exam has not is not told as a next step."""
-    sit("base", "1")
+    evaluate("base", "1")
     row = keju("gate", "base", "--at-least", "0.28", "--json").json["gates"][0]
     ran = keju("gate", "base", "--at-least", "0.28")
     assert row["needed"] > 1000 > row["whole"]
@@ -531,10 +551,10 @@ def test_an_undecided_score_says_how_many_questions_there_are(keju: Keju, sit: S
 
 
 def test_runs_that_are_not_comparable_are_told_the_command_that_shows_all_that_differs(
-    keju: Keju, sit: Sit
+    keju: Keju, evaluate: Evaluate
 ) -> None:
-    sit("one", "1", "--limit", "1")
-    sit("two", "1", "--limit", "1", "--seed", "7")
+    evaluate("one", "1", "--limit", "1")
+    evaluate("two", "1", "--limit", "1", "--seed", "7")
     refused = keju("gate", "two", "--baseline", "one", "--margin", "0.1").err
     assert "; keju diff one two shows all that differs" in refused
     shown = keju("compare", "one", "two").out

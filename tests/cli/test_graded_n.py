@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from keju.report.format import Labels
-from keju.viewer.shelf import Shelf
-from keju.viewer.summary import glances
+from keju.reporting.format import Labels
+from keju.viewer.run_index import RunIndex
+from keju.viewer.summary import run_summaries
 from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
@@ -48,7 +48,7 @@ def test_n_is_what_was_graded_in_results_tables_and_pages(keju: Keju, stored: Pa
     assert f"n {SHOWN}" in shown
     assert SHOWN in keju("export", "r", "--format", "markdown").out.replace("\\", "")
     assert SHOWN in (stored / "report.html").read_text("utf-8")
-    shelf = Shelf(stored.parent)
-    shelf.refresh()
-    (glance,) = glances(next(iter(shelf)), Labels())
-    assert (glance.row.n, glance.row.ungraded) == (1, 2)
+    run_index = RunIndex(stored.parent)
+    run_index.refresh()
+    (run_summary,) = run_summaries(next(iter(run_index)), Labels())
+    assert (run_summary.row.n, run_summary.row.ungraded) == (1, 2)

@@ -273,10 +273,10 @@ def test_no_runs_yet_says_how_to_make_one(keju: Keju) -> None:
 
 
 def test_listed_runs_name_their_arms_and_the_newest_is_the_next_step(keju: Keju) -> None:
-    sit = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--run-id")
+    evaluate = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--run-id")
     arms = '[{"name": "plain"}, {"name": "other"}]'
-    assert keju(*sit, "a-older", "--arms", arms, "--limit", "1").code == 0
-    assert keju(*sit, "b-newer", "--dataset-args", "demo.size=200").code == 0
+    assert keju(*evaluate, "a-older", "--arms", arms, "--limit", "1").code == 0
+    assert keju(*evaluate, "b-newer", "--dataset-args", "demo.size=200").code == 0
     ran = keju("list", "runs")
     assert re.search(r"plain \d+\.\d\d %, other \d+\.\d\d %", ran.out)
     assert " 1,200 " in ran.out

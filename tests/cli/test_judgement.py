@@ -18,7 +18,7 @@ from keju.models.base import Redactor
 from keju.models.openai.wire import normalise
 from keju.types import Record, Reply
 from keju.viewer.app import make_app
-from keju.viewer.shelf import Shelf
+from keju.viewer.run_index import RunIndex
 from tests.cli.conftest import Keju
 from tests.models.helpers import request_of
 from tests.results.fake_exam import entry_of, make_exam, make_tally
@@ -167,7 +167,9 @@ def test_counts_add_up_to_the_score_where_a_cut_reply_is_right(
     report = Path("runs/r/report.html").read_text("utf-8")
     for page in (shown, keju("show", "r").out, report):
         assert line.format(n, right) in " ".join(page.split())
-    with TestClient(make_app(Shelf(Path("runs")), language=language), "http://127.0.0.1") as client:
+    with TestClient(
+        make_app(RunIndex(Path("runs")), language=language), "http://127.0.0.1"
+    ) as client:
         viewed = client.get("/runs/r").text
     assert cell.format(n, right) in viewed
     for page in (shown, report, viewed):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from keju.cli.stats import Lengths
-from keju.models.registry import Extra
+from keju.cli.stats import LengthStats
+from keju.models.registry import OptionalExtra
 from keju.solvers.sandbox.sandbox import NO_KERNEL
 from keju.solvers.sandbox.supervisor import PREFIX
 from tests.cli.conftest import Keju
@@ -22,7 +22,7 @@ SHAPE = {"n", "mean", "min", "max"}
 
 
 def test_lengths() -> None:
-    lengths = Lengths()
+    lengths = LengthStats()
     for length in (3, 1, 2, 2):
         lengths.add(length)
     assert lengths.to_document() == {"n": 4, "mean": 2.0, "min": 1, "max": 3}
@@ -136,8 +136,8 @@ def test_list_models_says_what_is_missing(keju: Keju) -> None:
     for row in rows:
         assert row["ready"] == (row["needs"] == "")
     assert rows[0]["ready"]
-    assert not Extra("x", ("no_such_module",)).installed
-    assert Extra("x", ("no_such_module",)).remedy == "pip install 'keju[x]'"
+    assert not OptionalExtra("x", ("no_such_module",)).installed
+    assert OptionalExtra("x", ("no_such_module",)).remedy == "pip install 'keju[x]'"
 
 
 def test_list_runs(keju: Keju) -> None:

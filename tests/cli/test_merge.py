@@ -40,7 +40,7 @@ def endpoint() -> Iterator[FaultyEndpoint]:
         yield running
 
 
-class Sit:
+class Evaluate:
     """``keju eval`` of the same exam, under a run id and with more flags each time."""
 
     def __init__(self, keju: Keju, endpoint: FaultyEndpoint) -> None:
@@ -63,8 +63,8 @@ class Sit:
 
 
 @pytest.fixture
-def sit(keju: Keju, endpoint: FaultyEndpoint) -> Sit:
-    return Sit(keju, endpoint)
+def evaluate(keju: Keju, endpoint: FaultyEndpoint) -> Evaluate:
+    return Evaluate(keju, endpoint)
 
 
 def numbers(document: dict[str, Any]) -> Any:
@@ -93,15 +93,15 @@ def contents(folder: Path) -> dict[str, bytes]:
     ids=["whole", "repeats", "random", "rotations"],
 )
 def test_a_run_in_three_shards_is_the_plain_run(
-    sit: Sit, keju: Keju, flags: tuple[str, ...]
+    evaluate: Evaluate, keju: Keju, flags: tuple[str, ...]
 ) -> None:
-    plain = sit("plain", *flags)
-    parts = sit.parts("1/3", "2/3", "3/3", flags=flags)
+    plain = evaluate("plain", *flags)
+    parts = evaluate.parts("1/3", "2/3", "3/3", flags=flags)
     sizes = [len(list(Records(RUNS / part))) for part in parts]
-    asked, before = sit.endpoint.stats.requests, [contents(RUNS / part) for part in parts]
+    asked, before = evaluate.endpoint.stats.requests, [contents(RUNS / part) for part in parts]
     merged = keju("merge", *parts, "-o", "whole", "--json", "--no-report")
     assert (merged.code, merged.err) == (0, "")
-    assert sit.endpoint.stats.requests == asked, "nobody is asked"
+    assert evaluate.endpoint.stats.requests == asked, "nobody is asked"
     assert [contents(RUNS / part) for part in parts] == before, "the parts stay as they are"
     assert merged.json["complete"] is True
     assert numbers(merged.json) == numbers(plain.json)
@@ -113,15 +113,17 @@ def test_a_run_in_three_shards_is_the_plain_run(
     assert numbers(scored.json) == numbers(keju("score", "plain", "--json").json)
     compared = keju("compare", "plain", "whole", "--json")
     assert compared.code == 0
-    again = sit("whole", *flags)
-    assert (again.code, sit.endpoint.stats.requests) == (0, asked), "the merged run is complete"
+    again = evaluate("whole", *flags)
+    assert (again.code, evaluate.endpoint.stats.requests) == (0, asked), (
+        "the merged run is complete"
+    )
 
 
 @pytest.mark.parametrize("place", ["write_json", "_finish", "write_outputs"])
 def test_a_merge_that_is_killed_leaves_nothing_and_can_be_repeated(
-    place: str, sit: Sit, keju: Keju
+    place: str, evaluate: Evaluate, keju: Keju
 ) -> None:
-    parts = sit.parts("1/2", "2/2")
+    parts = evaluate.parts("1/2", "2/2")
     words = ("merge", *parts, "-o", "whole", "--json", "--no-report")
     assert killed_in("keju.merge", place, *words) == 9
     assert not (RUNS / "whole").exists()
@@ -132,43 +134,43 @@ def test_a_merge_that_is_killed_leaves_nothing_and_can_be_repeated(
     assert sorted(path.name for path in RUNS.iterdir()) == sorted([*parts, "whole"])
 
 
-def test_several_exams_and_more_parts_than_questions_of_one(sit: Sit, keju: Keju) -> None:
+def test_several_exams_and_more_parts_than_questions_of_one(evaluate: Evaluate, keju: Keju) -> None:
     args = json.dumps({"demo": {"size": 8}, "fresh_bbh": {"subset_list": ["navigate"]}})
     flags = ("--datasets", "demo", "fresh_bbh", "--limit", "2", "--dataset-args", args)
-    plain = sit("plain", *flags)
+    plain = evaluate("plain", *flags)
     assert plain.code == 0, plain.err
     asked = len(plain.json["benchmarks"])
     assert asked == 2
-    parts = sit.parts("1/3", "2/3", "3/3", flags=flags)
+    parts = evaluate.parts("1/3", "2/3", "3/3", flags=flags)
     merged = keju("merge", *reversed(parts), "-o", "whole", "--json", "--no-report")
     assert (merged.code, merged.err) == (0, "")
     ordered = {entry["name"]: entry for entry in numbers(merged.json)}
     assert ordered == {entry["name"]: entry for entry in numbers(plain.json)}
 
 
-def test_a_missing_shard_is_named_and_can_be_asked(sit: Sit, keju: Keju) -> None:
-    plain = sit("plain")
-    parts = sit.parts("1/3", "3/3")
+def test_a_missing_shard_is_named_and_can_be_asked(evaluate: Evaluate, keju: Keju) -> None:
+    plain = evaluate("plain")
+    parts = evaluate.parts("1/3", "3/3")
     merged = keju("merge", *parts, "-o", "whole", "--json", "--no-report")
     assert merged.code == 4
     assert merged.json["complete"] is False
     assert "1 of 3 parts is not among the runs: 2" in warnings(merged)
     assert len(merged.err.splitlines()) == 2  # the second is the command that goes on
-    asked = sit.endpoint.stats.requests
+    asked = evaluate.endpoint.stats.requests
     before, _, command = merged.err.strip().partition("resume with:\n  keju ")
     assert command.startswith("eval --config runs/whole/manifest.json --resume"), before
     resumed = keju(*shlex.split(command), "--json", "--no-report")
     assert resumed.code == 0, resumed.err
     preflight = 1
-    assert sit.endpoint.stats.requests - asked - preflight == SIZE * SUBSETS - sum(
+    assert evaluate.endpoint.stats.requests - asked - preflight == SIZE * SUBSETS - sum(
         len(list(Records(RUNS / part))) for part in parts
     )
     assert numbers(resumed.json) == numbers(plain.json)
 
 
-def test_duplicates_count_once_and_are_told(sit: Sit, keju: Keju) -> None:
-    plain = sit("plain")
-    parts = sit.parts("1/2", "2/2")
+def test_duplicates_count_once_and_are_told(evaluate: Evaluate, keju: Keju) -> None:
+    plain = evaluate("plain")
+    parts = evaluate.parts("1/2", "2/2")
     shutil.copytree(RUNS / parts[0], RUNS / "copy")
     merged = keju("merge", *parts, "copy", "-o", "whole", "--json", "--no-report")
     assert merged.code == 0
@@ -196,10 +198,10 @@ def test_duplicates_count_once_and_are_told(sit: Sit, keju: Keju) -> None:
     ids=["model", "sampling", "limit", "seed", "data"],
 )
 def test_a_foreign_run_is_refused_in_one_line(
-    sit: Sit, keju: Keju, flags: tuple[str, ...], more: dict[str, Any], named: str
+    evaluate: Evaluate, keju: Keju, flags: tuple[str, ...], more: dict[str, Any], named: str
 ) -> None:
-    (part,) = sit.parts("1/2")
-    assert sit("foreign", "--shard", "2/2", *flags, **more).code == 0
+    (part,) = evaluate.parts("1/2")
+    assert evaluate("foreign", "--shard", "2/2", *flags, **more).code == 0
     refused = keju("merge", part, "foreign", "-o", "whole")
     assert (refused.code, len(refused.err.splitlines())) == (2, 1)
     assert "'foreign' is not a part of the same run" in refused.err
@@ -207,9 +209,11 @@ def test_a_foreign_run_is_refused_in_one_line(
     assert not (RUNS / "whole").exists()
 
 
-def test_a_damaged_journal_is_told_and_its_questions_are_asked_again(sit: Sit, keju: Keju) -> None:
-    plain = sit("plain")
-    parts = sit.parts("1/2", "2/2")
+def test_a_damaged_journal_is_told_and_its_questions_are_asked_again(
+    evaluate: Evaluate, keju: Keju
+) -> None:
+    plain = evaluate("plain")
+    parts = evaluate.parts("1/2", "2/2")
     path = RUNS / parts[1] / FILE
     lines = path.read_bytes().splitlines(keepends=True)
     lines[2] = lines[2].replace(b'"text":"So', b'"text":"No')  # its checksum is another now
@@ -220,7 +224,7 @@ def test_a_damaged_journal_is_told_and_its_questions_are_asked_again(sit: Sit, k
     told = [line for line in warnings(merged) if "2 lines" in line]
     assert len(told) == 1, warnings(merged)
     assert len(list(Records(RUNS / "whole"))) == SIZE * SUBSETS - 2
-    resumed = sit("whole")
+    resumed = evaluate("whole")
     assert resumed.code == 0
     assert numbers(resumed.json) == numbers(plain.json)
     (RUNS / parts[0] / "manifest.json").write_text("{")
@@ -232,11 +236,11 @@ def test_a_damaged_journal_is_told_and_its_questions_are_asked_again(sit: Sit, k
 
 def test_errors_of_a_part_are_errors_of_the_whole(keju: Keju) -> None:
     with FaultyEndpoint(Plan(answers=answer)) as endpoint:
-        sit = Sit(keju, endpoint)
-        (first,) = sit.parts("1/2")
+        evaluate = Evaluate(keju, endpoint)
+        (first,) = evaluate.parts("1/2")
     with FaultyEndpoint(Plan(answers=answer, faults={"400": 0.5})) as endpoint:
-        sit = Sit(keju, endpoint)
-        ended = sit("2of2", "--shard", "2/2")
+        evaluate = Evaluate(keju, endpoint)
+        ended = evaluate("2of2", "--shard", "2/2")
         assert ended.code != 0
     merged = keju("merge", first, "2of2", "-o", "whole", "--json", "--no-report")
     assert (merged.code, len(merged.err.splitlines())) == (4, 2)
@@ -244,15 +248,15 @@ def test_errors_of_a_part_are_errors_of_the_whole(keju: Keju) -> None:
     assert entry["outcomes"]["error"] == part["outcomes"]["error"] > 0
     assert sum(entry["outcomes"].values()) == SIZE * SUBSETS
     with FaultyEndpoint(Plan(answers=answer)) as endpoint:
-        resumed = Sit(keju, endpoint)("whole")
+        resumed = Evaluate(keju, endpoint)("whole")
         asked, preflight = endpoint.stats.requests, 1
     assert resumed.code == 0
     assert asked - preflight == part["outcomes"]["error"], "only the errors are asked again"
 
 
-def test_what_cannot_be_merged_is_one_line(sit: Sit, keju: Keju) -> None:
-    parts = sit.parts("1/2", "2/2")
-    assert sit("ruled", "--until-ci", "0.4").code == 0
+def test_what_cannot_be_merged_is_one_line(evaluate: Evaluate, keju: Keju) -> None:
+    parts = evaluate.parts("1/2", "2/2")
+    assert evaluate("ruled", "--until-ci", "0.4").code == 0
     for argv, words in (
         (("merge", *parts), "-o RUN"),
         (("merge", parts[0], "-o", "whole"), "at least two"),
@@ -280,19 +284,19 @@ def test_what_cannot_be_merged_is_one_line(sit: Sit, keju: Keju) -> None:
         (("--shard", "900/1000"), "part 900/1000 has no question"),
     ],
 )
-def test_shards_that_cannot_be(sit: Sit, flags: tuple[str, ...], words: str) -> None:
-    ran = sit("r", *flags)
+def test_shards_that_cannot_be(evaluate: Evaluate, flags: tuple[str, ...], words: str) -> None:
+    ran = evaluate("r", *flags)
     assert (ran.code, len(ran.err.splitlines())) == (2, 1), ran.err
     assert words in ran.err
     assert not RUNS.exists() or not (RUNS / "r").exists()
 
 
-def test_a_shard_says_that_it_is_one_and_is_no_other(sit: Sit) -> None:
-    first = sit("r", "--shard", "1/3")
+def test_a_shard_says_that_it_is_one_and_is_no_other(evaluate: Evaluate) -> None:
+    first = evaluate("r", "--shard", "1/3")
     assert any("part 1 of 3: " in line for line in warnings(first)), warnings(first)
-    other = sit("r", "--shard", "2/3")
+    other = evaluate("r", "--shard", "2/3")
     assert (other.code, len(other.err.splitlines())) == (2, 1)
-    whole = sit("r")
+    whole = evaluate("r")
     assert whole.code == 0, "a part may grow to the whole"
     assert whole.json["benchmarks"][0]["n"] == SIZE * SUBSETS
 
@@ -309,10 +313,12 @@ echo 4711
 """
 
 
-def test_the_array_of_jobs_in_the_documentation_works(sit: Sit, keju: Keju, tmp_path: Path) -> None:
+def test_the_array_of_jobs_in_the_documentation_works(
+    evaluate: Evaluate, keju: Keju, tmp_path: Path
+) -> None:
     page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
     script, submit, _ = re.findall(r"```bash\n(.*?)```", page.partition("### Slurm")[2], re.DOTALL)
-    task = {"model": "m", "api_url": sit.endpoint.url, "datasets": ["demo"]}
+    task = {"model": "m", "api_url": evaluate.endpoint.url, "datasets": ["demo"]}
     Path("task.yaml").write_text(json.dumps(task))
     Path("part.sbatch").write_text(script)
     programs = {"sbatch": SBATCH, "keju": f'#!/bin/bash\nexec {sys.executable} -m keju "$@"\n'}

@@ -16,7 +16,7 @@ STEM = '["computer_network", "operating_system"]'
 
 
 @pytest.fixture
-def sit(keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+def evaluate(keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     """Sit two subjects of C-Eval; with a chain of thought everything is answered C, else A."""
 
     def run(mode: str, *more: str, subjects: str = STEM, name: str = "", extra: str = "") -> Ran:
@@ -34,12 +34,12 @@ def sit(keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     return run
 
 
-def test_both_modes_stand_side_by_side(keju: Keju, sit: object) -> None:
-    assert callable(sit)
-    first = sit("answer-only")
+def test_both_modes_stand_side_by_side(keju: Keju, evaluate: object) -> None:
+    assert callable(evaluate)
+    first = evaluate("answer-only")
     assert first.code == 0, first.err
     assert "keju modes" not in first.out
-    second = sit("cot")
+    second = evaluate("cot")
     assert second.code == 0, second.err
     assert second.out.splitlines()[-1] == "  keju modes answer-only cot"
     ran = keju("modes", "answer-only", "cot", "--json")
@@ -58,10 +58,10 @@ def test_both_modes_stand_side_by_side(keju: Keju, sit: object) -> None:
     assert "chain of thought" in text
 
 
-def test_categories_are_compared_where_both_runs_have_them(keju: Keju, sit: object) -> None:
-    assert callable(sit)
+def test_categories_are_compared_where_both_runs_have_them(keju: Keju, evaluate: object) -> None:
+    assert callable(evaluate)
     for mode in ("answer-only", "cot"):
-        assert sit(mode, "--limit", "1", subjects="null").code == 0
+        assert evaluate(mode, "--limit", "1", subjects="null").code == 0
     ran = keju("modes", "answer-only", "cot", "--json")
     assert len(ran.json["subjects"]) == 52
     names = [row["subject"] for row in ran.json["categories"]]
@@ -69,9 +69,9 @@ def test_categories_are_compared_where_both_runs_have_them(keju: Keju, sit: obje
     assert "category" in keju("modes", "answer-only", "cot").out
 
 
-def test_runs_that_do_not_fit_are_refused(keju: Keju, sit: object) -> None:
-    assert callable(sit)
-    sit("answer-only")
+def test_runs_that_do_not_fit_are_refused(keju: Keju, evaluate: object) -> None:
+    assert callable(evaluate)
+    evaluate("answer-only")
     told = keju("modes", "answer-only", "answer-only").err
     assert "sat ceval in mode answer-only, not cot" in told
     keju("eval", "-m", "scripted", "--datasets", "demo", "-q", "--run-id", "d")
@@ -90,22 +90,22 @@ def test_runs_that_do_not_fit_are_refused(keju: Keju, sit: object) -> None:
     ],
 )
 def test_unlike_runs_are_neither_compared_nor_proposed(
-    keju: Keju, sit: object, extra: str, field: str
+    keju: Keju, evaluate: object, extra: str, field: str
 ) -> None:
-    assert callable(sit)
-    sit("answer-only")
-    second = sit("cot", extra=extra)
+    assert callable(evaluate)
+    evaluate("answer-only")
+    second = evaluate("cot", extra=extra)
     assert second.code == 0, second.err
     assert "keju modes" not in second.out
     ran = keju("modes", "answer-only", "cot")
     assert (ran.code, field in ran.err) == (2, True), ran.err
 
 
-def test_scores_are_those_that_score_gives(keju: Keju, sit: object) -> None:
+def test_scores_are_those_that_score_gives(keju: Keju, evaluate: object) -> None:
     """Lines as version 0.1 wrote them, whose replies say otherwise than their scores."""
-    assert callable(sit)
+    assert callable(evaluate)
     for mode in ("answer-only", "cot"):
-        assert sit(mode).code == 0
+        assert evaluate(mode).code == 0
     before = keju("modes", "answer-only", "cot", "--json").json["overall"]["answer_only"]
     journal = Path("runs", "answer-only", FILE)
     lines = [line.rpartition(b',"crc":')[0] for line in journal.read_bytes().splitlines()]
@@ -119,10 +119,10 @@ def test_scores_are_those_that_score_gives(keju: Keju, sit: object) -> None:
     assert now != before
 
 
-def test_only_shared_questions_are_compared(keju: Keju, sit: object) -> None:
-    assert callable(sit)
-    sit("answer-only", "--limit", "3")
-    second = sit("cot", "--limit", "2")
+def test_only_shared_questions_are_compared(keju: Keju, evaluate: object) -> None:
+    assert callable(evaluate)
+    evaluate("answer-only", "--limit", "3")
+    second = evaluate("cot", "--limit", "2")
     assert "keju modes" in second.out
     found = keju("modes", "answer-only", "cot", "--json").json
     assert [row["n"] for row in found["subjects"]] == [2, 2]

@@ -143,7 +143,7 @@ def unwell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     Sandboxes that a killed run left on the machine of the test are not listed.
     """
-    monkeypatch.setattr("keju.solvers.sandbox.leftovers.find_leftovers", lambda: iter(()))
+    monkeypatch.setattr("keju.solvers.sandbox.orphan_cleanup.find_leftovers", lambda: iter(()))
     for hub in ("HF_ENDPOINT", "MODELSCOPE_ENDPOINT"):
         monkeypatch.setenv(hub, "http://127.0.0.1:9")
     tools = tmp_path / "tools"

@@ -25,7 +25,7 @@ KEY = "sk-echoed-5f0c9a"
 EXAM = {"demo": {"size": 4, "subset_list": ["boolean_expressions"]}}
 
 
-def sit(keju: Keju, endpoint: FaultyEndpoint, *words: str, run: str = "r") -> Ran:
+def evaluate(keju: Keju, endpoint: FaultyEndpoint, *words: str, run: str = "r") -> Ran:
     place = ("--model", "m", "--api-url", endpoint.url, "--work-dir", ".", "--run-id", run)
     exam = ("--datasets", "demo", "--dataset-args", json.dumps(EXAM))
     return keju("eval", *place, *exam, "--retry-interval", "0.01", "--quiet", *words)
@@ -53,7 +53,7 @@ def test_an_odd_reply_costs_an_attempt_and_nothing_else(keju: Keju, data: bytes)
     """The preflight's first call meets it too."""
     first = Plan(answers=TEXT, raw=lambda _, attempt: None if attempt else Raw(data=data))
     with FaultyEndpoint(first) as endpoint:
-        ran = sit(keju, endpoint, "--json")
+        ran = evaluate(keju, endpoint, "--json")
     assert ran.code == 0, ran.err
     assert [record["reply"]["text"] for record in records()] == [TEXT] * 4
     assert all(len(record["faults"]) == 1 for record in records())
@@ -62,7 +62,7 @@ def test_an_odd_reply_costs_an_attempt_and_nothing_else(keju: Keju, data: bytes)
 def test_a_redirect_to_nowhere_ends_the_run_in_one_line(keju: Keju) -> None:
     lost = Raw(data=message(307, b"", "Location: http://[::1"))
     with FaultyEndpoint(Plan(raw=lambda *_: lost)) as endpoint:
-        ran = sit(keju, endpoint)
+        ran = evaluate(keju, endpoint)
     assert ran.code == 5
     assert "the address redirects elsewhere" in ran.err
     assert len(ran.err.splitlines()) == 1
@@ -71,14 +71,14 @@ def test_a_redirect_to_nowhere_ends_the_run_in_one_line(keju: Keju) -> None:
 @pytest.mark.parametrize("fault", ["malformed", "html", "empty"])
 def test_the_preflight_is_as_patient_as_the_run(keju: Keju, fault: str) -> None:
     with FaultyEndpoint(Plan(answers=TEXT, first_faults=(fault,) * 4)) as endpoint:
-        ran = sit(keju, endpoint)
+        ran = evaluate(keju, endpoint)
     assert ran.code == 0, ran.err
 
 
 @pytest.mark.parametrize("status", ["409", "423", "425"])
 def test_a_status_that_passes_is_met_with_another_attempt(keju: Keju, status: str) -> None:
     with FaultyEndpoint(Plan(answers=TEXT, first_faults=(status,))) as endpoint:
-        ran = sit(keju, endpoint, "--json")
+        ran = evaluate(keju, endpoint, "--json")
     assert ran.code == 0, ran.err
     assert all(record["faults"][0]["status"] == int(status) for record in records())
 
@@ -89,7 +89,7 @@ def test_reading_an_endless_reply_stops(keju: Keju) -> None:
         return None if asked.text.startswith(PREFLIGHT) else Raw(data=head, rest=b"a" * (1 << 20))
 
     with FaultyEndpoint(Plan(raw=endless)) as endpoint:
-        ran = sit(keju, endpoint, "--attempts", "1", "--eval-batch-size", "2")
+        ran = evaluate(keju, endpoint, "--attempts", "1", "--eval-batch-size", "2")
     assert ran.code == 4
     assert "the reply is longer than 16 MiB" in ran.err
     assert {record["reply"]["error"]["kind"] for record in records()} == {"malformed"}
@@ -103,9 +103,9 @@ def test_terminal_escapes_of_an_endpoint_are_shown_inert(keju: Keju) -> None:
         model_name=f"m{ESCAPES}",
     )
     with FaultyEndpoint(spared) as endpoint:
-        during = sit(keju, endpoint)
+        during = evaluate(keju, endpoint)
     with FaultyEndpoint(Plan(raw=lambda *_: refused)) as endpoint:
-        before = sit(keju, endpoint, run="other")
+        before = evaluate(keju, endpoint, run="other")
     assert "go" in during.err
     assert "go" in before.err
     for text in (during.err, during.out, before.err, before.out):
@@ -121,7 +121,7 @@ def test_a_key_that_a_reply_echoes_is_masked_everywhere(keju: Keju, tmp_path: Pa
         }
 
     with FaultyEndpoint(Plan(answers=echo, key=KEY, model_name=f"m-{KEY}")) as endpoint:
-        ran = sit(keju, endpoint, "--api-key", KEY, "--json")
+        ran = evaluate(keju, endpoint, "--api-key", KEY, "--json")
     assert ran.code == 0, ran.err
     assert records()[0]["reply"]["text"] == f"Your key is [redacted]. {TEXT}"
     assert KEY not in ran.out + ran.err
@@ -279,6 +279,6 @@ def test_what_is_no_key_stays_in_the_reply(keju: Keju) -> None:
     config = {"headers": {"x-api-version": "2023-06-01"}}
     Path("c.json").write_text(json.dumps(config))
     with FaultyEndpoint(Plan(answers=said, key="EMPTY")) as endpoint:
-        ran = sit(keju, endpoint, "--api-key", "EMPTY", "--config", "c.json")
+        ran = evaluate(keju, endpoint, "--api-key", "EMPTY", "--config", "c.json")
     assert ran.code == 0, ran.err
     assert records()[0]["reply"]["text"] == said

@@ -34,7 +34,7 @@ def endpoint() -> Iterator[FaultyEndpoint]:
         yield running
 
 
-class Sit:
+class Evaluate:
     """``keju eval`` of the same run, with more or other flags each time."""
 
     def __init__(self, keju: Keju, endpoint: FaultyEndpoint) -> None:
@@ -50,8 +50,8 @@ class Sit:
 
 
 @pytest.fixture
-def sit(keju: Keju, endpoint: FaultyEndpoint) -> Sit:
-    return Sit(keju, endpoint)
+def evaluate(keju: Keju, endpoint: FaultyEndpoint) -> Evaluate:
+    return Evaluate(keju, endpoint)
 
 
 def contents() -> dict[str, bytes]:
@@ -70,45 +70,45 @@ def contents() -> dict[str, bytes]:
     ],
 )
 def test_a_run_that_would_become_another_is_refused_with_the_differences(
-    sit: Sit, flags: tuple[str, ...], told: str
+    evaluate: Evaluate, flags: tuple[str, ...], told: str
 ) -> None:
-    assert sit("--limit", "5", subset_list=["object_counting", "word_sorting"]).code == 0
-    before, requests = contents(), sit.endpoint.stats.requests
+    assert evaluate("--limit", "5", subset_list=["object_counting", "word_sorting"]).code == 0
+    before, requests = contents(), evaluate.endpoint.stats.requests
     more = () if "--limit" in flags else ("--limit", "5")
-    refused = sit(*flags, *more, subset_list=["object_counting", "word_sorting"])
+    refused = evaluate(*flags, *more, subset_list=["object_counting", "word_sorting"])
     assert refused.code == 2
     assert told in refused.err
     assert "--replace" in refused.err
     assert refused.err.count("\n") == 1
-    assert sit.endpoint.stats.requests == requests
+    assert evaluate.endpoint.stats.requests == requests
     assert contents() == before
 
 
-def test_another_model_is_refused(sit: Sit) -> None:
-    assert sit("--limit", "5").code == 0
-    refused = sit("--limit", "5", model="n")
+def test_another_model_is_refused(evaluate: Evaluate) -> None:
+    assert evaluate("--limit", "5").code == 0
+    refused = evaluate("--limit", "5", model="n")
     assert (refused.code, "model: stored m, asked n" in refused.err) == (2, True)
 
 
-def test_a_subset_or_an_exam_that_is_left_out_is_refused(keju: Keju, sit: Sit) -> None:
+def test_a_subset_or_an_exam_that_is_left_out_is_refused(keju: Keju, evaluate: Evaluate) -> None:
     both_kinds = ["object_counting", "word_sorting"]
-    assert sit("--limit", "5", subset_list=both_kinds).code == 0
-    refused = sit("--limit", "5")
+    assert evaluate("--limit", "5", subset_list=both_kinds).code == 0
+    refused = evaluate("--limit", "5")
     assert refused.code == 2
     assert "5 stored replies of run 'r' would not count any more" in refused.err
     assert 'subset_list: stored ["object_counting","word_sorting"]' in refused.err
     Path("quiz").mkdir()
     Path("quiz", "quiz_val.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n')
-    again = sit("--limit", "5", "--datasets", "demo", "custom:quiz", subset_list=both_kinds)
+    again = evaluate("--limit", "5", "--datasets", "demo", "custom:quiz", subset_list=both_kinds)
     assert again.code == 0, again.err
-    refused = sit("--limit", "5", subset_list=both_kinds)
+    refused = evaluate("--limit", "5", subset_list=both_kinds)
     assert refused.code == 2
     assert "datasets: stored [" in refused.err
 
 
-def test_a_run_that_grows_says_so_and_counts_before_it_asks(sit: Sit) -> None:
-    assert sit("--limit", "5").code == 0
-    sit.endpoint.plan = Plan(answers=answer, faults={"401": 1.0})
+def test_a_run_that_grows_says_so_and_counts_before_it_asks(evaluate: Evaluate) -> None:
+    assert evaluate("--limit", "5").code == 0
+    evaluate.endpoint.plan = Plan(answers=answer, faults={"401": 1.0})
     growths: list[tuple[tuple[str, ...], dict[str, Any], str, str]] = [
         (("--limit", "8"), {}, "limit: stored 5, asked 8", "5 of 8 replies are there, 3 will be"),
         (("--limit", "5", "--repeats", "2"), {}, "repeats: stored 1, asked 2", "5 of 10 replies"),
@@ -120,34 +120,34 @@ def test_a_run_that_grows_says_so_and_counts_before_it_asks(sit: Sit) -> None:
         ),
     ]
     for flags, args, difference, counts in growths:
-        grown = sit(*flags, **args)
+        grown = evaluate(*flags, **args)
         assert grown.code == 5, "nobody answered"
         assert difference in grown.err
         assert counts in grown.err
-    sit.endpoint.plan = Plan(answers=answer)
-    asked = sit.endpoint.stats.requests
-    last = sit("--limit", "8", "--repeats", "2")
+    evaluate.endpoint.plan = Plan(answers=answer)
+    asked = evaluate.endpoint.stats.requests
+    last = evaluate("--limit", "8", "--repeats", "2")
     assert last.code == 0, last.err
-    assert sit.endpoint.stats.requests == asked + 11 + 1  # the preflight
+    assert evaluate.endpoint.stats.requests == asked + 11 + 1  # the preflight
     assert last.json["benchmarks"][0]["n"] == 8
 
 
-def test_a_run_without_any_reply_may_begin_otherwise(sit: Sit) -> None:
-    sit.endpoint.plan = Plan(answers=answer, max_requests=1)
-    stopped = sit("--limit", "5", "--attempts", "1", "--give-up-after", "0.1")
+def test_a_run_without_any_reply_may_begin_otherwise(evaluate: Evaluate) -> None:
+    evaluate.endpoint.plan = Plan(answers=answer, max_requests=1)
+    stopped = evaluate("--limit", "5", "--attempts", "1", "--give-up-after", "0.1")
     assert stopped.code == 4
     assert not [record for record in Records(RUN) if record.reply.error is None]
     (RUN / FILE).write_bytes(b"")
-    sit.endpoint.plan = Plan(answers=answer)
-    assert sit("--limit", "3", "--generation-config", "temperature=0.7").code == 0
+    evaluate.endpoint.plan = Plan(answers=answer)
+    assert evaluate("--limit", "3", "--generation-config", "temperature=0.7").code == 0
 
 
-def test_replace_starts_over_and_keeps_the_earlier_run(sit: Sit, keju: Keju) -> None:
-    assert sit("--limit", "5").code == 0
+def test_replace_starts_over_and_keeps_the_earlier_run(evaluate: Evaluate, keju: Keju) -> None:
+    assert evaluate("--limit", "5").code == 0
     before = contents()
     warm = ("--limit", "3", "--generation-config", "temperature=0.7", "--replace")
     for number in (1, 2):
-        replaced = sit(*warm)
+        replaced = evaluate(*warm)
         assert replaced.code == 0, replaced.err
         aside = Path("runs", f"r.replaced-{number}")
         assert str(aside) in replaced.err
@@ -160,24 +160,24 @@ def test_replace_starts_over_and_keeps_the_earlier_run(sit: Sit, keju: Keju) -> 
     assert not Path("runs", "r.replaced-3").exists()
 
 
-def test_a_run_is_put_back_where_its_replacement_never_began(sit: Sit) -> None:
-    assert sit("--limit", "5").code == 0
+def test_a_run_is_put_back_where_its_replacement_never_began(evaluate: Evaluate) -> None:
+    assert evaluate("--limit", "5").code == 0
     before = contents()
-    sit.endpoint.plan = Plan(answers=answer, faults={"401": 1.0})
-    assert sit("--limit", "3", "--replace").code == 5
+    evaluate.endpoint.plan = Plan(answers=answer, faults={"401": 1.0})
+    assert evaluate("--limit", "3", "--replace").code == 5
     assert contents() == before
     assert [path.name for path in Path("runs").iterdir()] == ["r"]
 
 
-def test_replace_has_no_place_beside_resume(sit: Sit) -> None:
-    refused = sit("--resume", "--replace")
+def test_replace_has_no_place_beside_resume(evaluate: Evaluate) -> None:
+    refused = evaluate("--resume", "--replace")
     assert (refused.code, "replace needs the run_id" in refused.err) == (2, True)
 
 
-def test_replace_moves_no_folder_that_is_no_run(sit: Sit) -> None:
+def test_replace_moves_no_folder_that_is_no_run(evaluate: Evaluate) -> None:
     RUN.mkdir(parents=True)
     (RUN / "thesis.tex").write_text("years of work")
-    refused = sit("--limit", "1", "--replace")
+    refused = evaluate("--limit", "1", "--replace")
     assert (refused.code, "holds files and no run" in refused.err) == (2, True)
     assert (RUN / "thesis.tex").is_file()
 
@@ -218,12 +218,14 @@ def test_an_imported_runs_manifest_holds_no_setting_that_was_not_in_force(keju: 
     assert judged["config"] == manifest["config"]
 
 
-def test_two_models_behind_one_name_are_told_on_every_result(sit: Sit, keju: Keju) -> None:
-    sit.endpoint.plan = Plan(answers=answer, model_name="m-2024", max_requests=4)
-    stopped = sit("--limit", "6", "--attempts", "1", "--give-up-after", "0.1")
+def test_two_models_behind_one_name_are_told_on_every_result(
+    evaluate: Evaluate, keju: Keju
+) -> None:
+    evaluate.endpoint.plan = Plan(answers=answer, model_name="m-2024", max_requests=4)
+    stopped = evaluate("--limit", "6", "--attempts", "1", "--give-up-after", "0.1")
     assert stopped.code == 4
     with FaultyEndpoint(Plan(answers=answer, model_name="m-2025")) as other:
-        ran = sit("--limit", "6", url=other.url)
+        ran = evaluate("--limit", "6", url=other.url)
         second = other.url
     assert ran.code == 0, ran.err
     sentence = "2 models by what the endpoint called them: m-2024 (3), m-2025 (3)"
@@ -233,32 +235,32 @@ def test_two_models_behind_one_name_are_told_on_every_result(sit: Sit, keju: Kej
         assert any(sentence in warning for warning in entry["warnings"])
         assert {"code": "reported_models", "values": notice} in entry["notices"]
     first, last = json.loads((RUN / "manifest.json").read_text())["sessions"]
-    assert (first["endpoint"], first["models"]) == (sit.endpoint.url, {"m-2024": 3})
+    assert (first["endpoint"], first["models"]) == (evaluate.endpoint.url, {"m-2024": 3})
     assert (last["endpoint"], last["models"]) == (second, {"m-2025": 3})
 
 
-def test_one_model_under_one_name_is_no_news(sit: Sit) -> None:
-    codes = [notice["code"] for notice in sit("--limit", "3").json["benchmarks"][0]["notices"]]
+def test_one_model_under_one_name_is_no_news(evaluate: Evaluate) -> None:
+    codes = [notice["code"] for notice in evaluate("--limit", "3").json["benchmarks"][0]["notices"]]
     assert "reported_models" not in codes
     assert "replies_missing" not in codes
 
 
 def test_resume_keeps_the_protocol_and_says_with_which_version_it_reads(
-    sit: Sit, keju: Keju, monkeypatch: pytest.MonkeyPatch
+    evaluate: Evaluate, keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keju.benchmarks.demo import MarkerReader
 
-    assert sit("--limit", "3").code == 0
+    assert evaluate("--limit", "3").code == 0
     version = MarkerReader.version
     monkeypatch.setattr(MarkerReader, "version", 99)
-    ran = sit("--limit", "3", "--resume")
+    ran = evaluate("--limit", "3", "--resume")
     assert ran.code == 0
     told = f"@99 (stored: @{version})"
     assert told in ran.err
     assert any(told in warning for warning in ran.json["benchmarks"][0]["warnings"])
 
 
-def test_resume_goes_on_under_the_protocol_of_the_run(sit: Sit, keju: Keju) -> None:
+def test_resume_goes_on_under_the_protocol_of_the_run(evaluate: Evaluate, keju: Keju) -> None:
     base = ("eval", "-m", "scripted", "--run-id", "r", "--datasets", "demo", "--limit", "1", "-q")
     assert keju(*base, "--protocol", "letters").code == 0
     assert keju(*base).code == 2
@@ -327,8 +329,8 @@ def accuracy(results: Any) -> float:
     return value
 
 
-def test_edited_replies_are_found_out_and_asked_again(sit: Sit, keju: Keju) -> None:
-    honest = accuracy(sit("--limit", "20").json)
+def test_edited_replies_are_found_out_and_asked_again(evaluate: Evaluate, keju: Keju) -> None:
+    honest = accuracy(evaluate("--limit", "20").json)
     lines = (RUN / FILE).read_bytes().splitlines(keepends=True)
     (RUN / FILE).write_bytes(b"".join(edited(lines, 8)))
     scored = keju("score", "r", "--json")
@@ -337,29 +339,29 @@ def test_edited_replies_are_found_out_and_asked_again(sit: Sit, keju: Keju) -> N
     values = {"part": 12, "whole": 20}
     assert {"code": "damaged_lines", "values": {"lines": 8}} in entry["notices"]
     assert {"code": "replies_missing", "values": values} in entry["notices"]
-    asked = sit.endpoint.stats.requests
-    resumed = sit("--limit", "20")
-    assert sit.endpoint.stats.requests == asked + 8 + 1
+    asked = evaluate.endpoint.stats.requests
+    resumed = evaluate("--limit", "20")
+    assert evaluate.endpoint.stats.requests == asked + 8 + 1
     assert accuracy(resumed.json) == honest
-    for ran in (resumed, keju("score", "r", "--json"), sit("--limit", "20")):
+    for ran in (resumed, keju("score", "r", "--json"), evaluate("--limit", "20")):
         (entry,) = ran.json["benchmarks"]
         told = {notice["code"] for notice in entry["notices"]}
         assert not told & {"damaged_lines", "replies_missing"}, "what was asked again is there"
     assert "cannot be read" not in keju("export", "r", "-o", "r.csv").err
 
 
-def test_a_dry_run_says_that_a_run_would_be_refused_or_grow(sit: Sit) -> None:
-    assert sit("--limit", "5").code == 0
-    before, asked = contents(), sit.endpoint.stats.requests
-    refused = sit("--generation-config", "temperature=0.7", "--limit", "5", "--dry-run")
+def test_a_dry_run_says_that_a_run_would_be_refused_or_grow(evaluate: Evaluate) -> None:
+    assert evaluate("--limit", "5").code == 0
+    before, asked = contents(), evaluate.endpoint.stats.requests
+    refused = evaluate("--generation-config", "temperature=0.7", "--limit", "5", "--dry-run")
     assert refused.code == 2
     assert "demo temperature: stored 0.0, asked 0.7" in refused.err
-    grown = sit("--limit", "8", "--dry-run")
+    grown = evaluate("--limit", "8", "--dry-run")
     assert (grown.code, grown.json["known"], grown.json["requests"]) == (0, 5, 8)
     assert grown.json["notices"][0]["code"] == "run_grows"
     assert "5 of 8 replies are there, 3 will be asked" in grown.json["warnings"][0]
-    assert sit("--run-id", "absent", "--resume", "--dry-run").code == 2
-    assert (contents(), sit.endpoint.stats.requests) == (before, asked)
+    assert evaluate("--run-id", "absent", "--resume", "--dry-run").code == 2
+    assert (contents(), evaluate.endpoint.stats.requests) == (before, asked)
 
 
 @pytest.mark.parametrize(
@@ -371,47 +373,47 @@ def test_a_dry_run_says_that_a_run_would_be_refused_or_grow(sit: Sit) -> None:
     ],
 )
 def test_growth_by_total_and_ids_is_said(
-    sit: Sit, first: tuple[str, ...], more: tuple[str, ...], told: str
+    evaluate: Evaluate, first: tuple[str, ...], more: tuple[str, ...], told: str
 ) -> None:
-    assert sit(*first).code == 0
-    grown = sit(*more)
+    assert evaluate(*first).code == 0
+    grown = evaluate(*more)
     assert grown.code == 0, grown.err
     assert f"the run goes on ({told}" in grown.err
 
 
-def test_scores_of_0_1_are_never_believed(sit: Sit, keju: Keju) -> None:
+def test_scores_of_0_1_are_never_believed(evaluate: Evaluate, keju: Keju) -> None:
     """Lines without a checksum, whose texts say otherwise than their scores."""
-    honest = accuracy(sit("--limit", "20").json)
+    honest = accuracy(evaluate("--limit", "20").json)
     lines = without_checksums((RUN / FILE).read_bytes().splitlines(keepends=True))
     lines = [re.sub(rb"So the answer is .[A-D].", b"I do not know", line) for line in lines]
     (RUN / FILE).write_bytes(b"".join(lines))
     scored = accuracy(keju("score", "r", "--json").json)
     assert scored < honest
-    resumed = sit("--limit", "20")
+    resumed = evaluate("--limit", "20")
     assert accuracy(resumed.json) == scored
     rows = keju("export", "r", "--format", "jsonl").out.splitlines()
     assert sum(json.loads(row)["score"] for row in rows) / len(rows) == pytest.approx(scored)
 
 
 def test_scores_that_earlier_readers_made_are_not_believed_later(
-    sit: Sit, keju: Keju, monkeypatch: pytest.MonkeyPatch
+    evaluate: Evaluate, keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second session reads with a new version; the third must not take the first's scores."""
     from keju.benchmarks.demo import MarkerReader
 
     with monkeypatch.context() as broken:
         broken.setattr(MarkerReader, "read", lambda *_: Answer(reason="no_marker"))
-        wrong = accuracy(sit("--limit", "20").json)
+        wrong = accuracy(evaluate("--limit", "20").json)
     assert wrong == 0.0
     monkeypatch.setattr(MarkerReader, "version", 99)
-    second, third = sit("--limit", "20"), sit("--limit", "20")
+    second, third = evaluate("--limit", "20"), evaluate("--limit", "20")
     assert accuracy(second.json) == accuracy(third.json) > 0
     rows = keju("export", "r", "--format", "jsonl").out.splitlines()
     assert sum(json.loads(row)["score"] for row in rows) / 20 == accuracy(third.json)
 
 
-def test_an_unfinished_run_is_told_by_every_command(sit: Sit, keju: Keju) -> None:
-    assert sit("--limit", "20").code == 0
+def test_an_unfinished_run_is_told_by_every_command(evaluate: Evaluate, keju: Keju) -> None:
+    assert evaluate("--limit", "20").code == 0
     lines = (RUN / FILE).read_bytes().splitlines(keepends=True)
     (RUN / FILE).write_bytes(b"".join(lines[:9]))
     (RUN / "results.json").unlink()

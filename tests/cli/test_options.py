@@ -13,10 +13,10 @@ from pydantic_core.core_schema import ErrorType
 
 from keju.cli import COMMANDS as ENTRIES
 from keju.cli.command import COMMANDS, Command, collect, parse, repeat_flags
-from keju.cli.options import MAPPING, OPTIONS, Option
+from keju.cli.options import MAPPING, OPTIONS, OptionRow
 from keju.config import GenerationConfig, JudgeConfig, TaskConfig
-from keju.config.arms import Sandbox
-from keju.config.cluster import Ray
+from keju.config.arms import SandboxSettings
+from keju.config.cluster import RaySettings
 from keju.config.task import DatasetArgs
 from keju.errors import UsageError
 from keju.messages import catalogue
@@ -34,7 +34,7 @@ VALUED = [
 """Every flag of every command that takes a value."""
 
 
-def value_of(row: Option) -> str:
+def value_of(row: OptionRow) -> str:
     """A value that the row takes."""
     return row.kind[0] if isinstance(row.kind, tuple) else "1"
 
@@ -73,8 +73,8 @@ def test_every_setting_is_a_field_of_the_configuration() -> None:
             field, _, below = row.field.partition(".")
             models: dict[str, type[BaseModel]] = {
                 "judge": JudgeConfig,
-                "sandbox": Sandbox,
-                "ray": Ray,
+                "sandbox": SandboxSettings,
+                "ray": RaySettings,
                 "dataset_args": DatasetArgs,
             }
             below = below.removeprefix("NAME.")  # an exam's

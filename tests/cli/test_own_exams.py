@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from keju.models.scripted import ScriptedModel
-from keju.report.format import Labels
+from keju.reporting.format import Labels
 from keju.results.schema import from_document
 from keju.types import Request
 from keju.viewer.leaderboard import leaderboards
-from keju.viewer.shelf import Shelf
-from keju.viewer.summary import glances
+from keju.viewer.run_index import RunIndex
+from keju.viewer.summary import run_summaries
 from tests.cli.conftest import Keju
 
 ROWS = """\
@@ -42,7 +42,7 @@ def cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def sit(keju: Keju, run: str, *more: str) -> None:
+def evaluate(keju: Keju, run: str, *more: str) -> None:
     ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "-q", "--run-id", run, *more)
     assert ran.code == 0, ran.err
 
@@ -56,8 +56,8 @@ def test_a_part_of_the_subsets_is_compared_with_the_whole(
 ) -> None:
     if shots:
         (cap / "few_shot.csv").write_text(shots)
-    sit(keju, "whole")
-    sit(keju, "part", *EUROPE)
+    evaluate(keju, "whole")
+    evaluate(keju, "part", *EUROPE)
     found = json.loads(keju("compare", "whole", "part", "--json").out)
     assert found["comparable"]
     assert found["comparisons"][0]["n"] == 2
@@ -70,15 +70,15 @@ def test_other_worked_examples_on_the_subsets_of_both_are_not_comparable(
     keju: Keju, cap: Path
 ) -> None:
     (cap / "few_shot.csv").write_text(SHOTS)
-    sit(keju, "whole")
-    sit(keju, "part", *EUROPE, "--set", "dataset_args.cap.few_shot_num=1")
+    evaluate(keju, "whole")
+    evaluate(keju, "part", *EUROPE, "--set", "dataset_args.cap.few_shot_num=1")
     ran = keju("compare", "whole", "part", "--json")
     assert not json.loads(ran.out)["comparable"]
     assert "few_shot_num" in ran.err
 
 
 def test_a_run_that_would_shrink_names_the_subsets_that_it_lacks(keju: Keju, cap: Path) -> None:
-    sit(keju, "r")
+    evaluate(keju, "r")
     ran = keju("eval", "-m", "scripted", "--datasets", "./cap", "--run-id", "r", *EUROPE)
     assert ran.code != 0
     assert "subset_list" in ran.err
@@ -86,11 +86,11 @@ def test_a_run_that_would_shrink_names_the_subsets_that_it_lacks(keju: Keju, cap
 
 
 def test_the_tables_of_the_viewer_name_other_subsets_alone(keju: Keju, cap: Path) -> None:
-    sit(keju, "whole")
-    sit(keju, "part", *EUROPE)
-    shelf, labels = Shelf(Path("runs")), Labels("en")
-    shelf.refresh()
-    shown = [glance for stored in shelf for glance in glances(stored, labels)]
+    evaluate(keju, "whole")
+    evaluate(keju, "part", *EUROPE)
+    run_index, labels = RunIndex(Path("runs")), Labels("en")
+    run_index.refresh()
+    shown = [run_summary for stored in run_index for run_summary in run_summaries(stored, labels)]
     ((_, tables),) = leaderboards(shown, labels)
     assert len(tables) == 2
     named = [name for name, _ in tables[0].differing]
@@ -112,8 +112,8 @@ def test_the_subsets_of_a_folder_are_listed_with_a_command_that_works(
 
 
 def test_a_gate_on_an_exam_at_a_path_is_planned(keju: Keju, cap: Path) -> None:
-    sit(keju, "p1")
-    sit(keju, "p3")
+    evaluate(keju, "p1")
+    evaluate(keju, "p3")
     gate = ("--pilot", "p3", "--baseline", "p1", "--margin", "0.05")
     ran = keju("plan", "./cap", *gate, "--json")
     assert ran.code == 0, ran.err
@@ -138,7 +138,7 @@ def test_settings_go_by_the_name_of_the_folder_or_of_the_exam(
 ) -> None:
     (cap / "exam.yaml").write_text("name: capitals\n")
     chosen = ("--dataset-args", f"{key}.subset_list=[america]")
-    sit(keju, "r", *chosen)
+    evaluate(keju, "r", *chosen)
     assert from_document(json.loads(Path("runs/r/results.json").read_text())).benchmarks[0].n == 2
     assert "Chile" in keju("show", "./cap", *chosen).out
 
@@ -365,7 +365,7 @@ def test_a_free_answer_that_another_reader_finds_right_is_listed(
 
 
 def test_a_prompt_that_was_never_sent_is_not_shown(keju: Keju, cap: Path) -> None:
-    sit(keju, "old", "--repeats", "2")
+    evaluate(keju, "old", "--repeats", "2")
     (cap / "q.csv").write_text(ROWS.replace("Capital of Spain?", "Capital of Austria?"))
     edited, same = "cap_europe_1", "cap_europe_0"
     stored = ("show", "old", "--sample")
@@ -386,14 +386,14 @@ def test_a_prompt_that_was_never_sent_is_not_shown(keju: Keju, cap: Path) -> Non
 
 
 def test_a_question_that_is_gone_is_told_so(keju: Keju, cap: Path) -> None:
-    sit(keju, "old")
+    evaluate(keju, "old")
     (cap / "q.csv").write_text("".join(ROWS.splitlines(keepends=True)[:-1]))
     shown = keju("show", "old", "--sample", "cap_america_1")
     assert (shown.code, "the data has changed since the run" in shown.err) == (0, True), shown.err
 
 
 def test_a_prompt_of_another_version_is_that_of_the_same_data(keju: Keju, cap: Path) -> None:
-    sit(keju, "old")
+    evaluate(keju, "old")
     journal = Path("runs", "old", "records.jsonl")
     rows = [json.loads(line) for line in journal.read_text().splitlines()]
     for number, row in enumerate(rows):
@@ -405,8 +405,8 @@ def test_a_prompt_of_another_version_is_that_of_the_same_data(keju: Keju, cap: P
 
 
 def test_a_folder_does_not_hide_the_run_of_its_name(keju: Keju, cap: Path) -> None:
-    sit(keju, "cap")
-    sit(keju, "other", "--seed", "7")
+    evaluate(keju, "cap")
+    evaluate(keju, "other", "--seed", "7")
     for words in (
         ("compare", "cap", "other"),
         ("compare", "other", "cap", "--datasets", "cap"),
@@ -418,7 +418,7 @@ def test_a_folder_does_not_hide_the_run_of_its_name(keju: Keju, cap: Path) -> No
         assert ran.code == 0, (words, ran.err)
     gate = keju("gate", "cap", "--at-least", "0.1", "--json")
     assert gate.json["run"] == "cap", gate.err
-    sit(keju, "until", "--until-decided", "cap")
+    evaluate(keju, "until", "--until-decided", "cap")
     manifest = Path("runs", "until", "manifest.json")
     assert json.loads(manifest.read_text())["config"]["until_decided"] == "cap"
     resumed = keju("eval", "-c", str(manifest))
@@ -426,8 +426,8 @@ def test_a_folder_does_not_hide_the_run_of_its_name(keju: Keju, cap: Path) -> No
 
 
 def test_a_source_at_a_path_goes_before_the_run_of_its_name(keju: Keju, cap: Path) -> None:
-    sit(keju, "cap")
-    sit(keju, "preds")
+    evaluate(keju, "cap")
+    evaluate(keju, "preds")
     Path("preds").write_text('{"id": "cap_europe_0", "output": "ANSWER: Paris"}\n')
     found = keju("compare", "cap", "preds", "--datasets", "./cap", "--json").json
     assert found["comparisons"][0]["n"] == 1, "the file was read, as its exam is named"

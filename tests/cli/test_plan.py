@@ -14,8 +14,8 @@ import pytest
 import keju as public
 from keju.stats.power import items_needed_exactly, minimal_detectable_effect
 from tests.cli.conftest import Keju, Ran
-from tests.cli.test_compare import LOGS, SUBSETS, Sit
-from tests.cli.test_compare import sit as sit_exam
+from tests.cli.test_compare import LOGS, SUBSETS, Evaluate
+from tests.cli.test_compare import evaluate as sit_exam
 from tests.cli.test_until import write_exam
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan, draw
@@ -36,7 +36,7 @@ def endpoint() -> Iterator[FaultyEndpoint]:
         yield running
 
 
-def sit(keju: Keju, endpoint: FaultyEndpoint, *flags: str, run: str = "r") -> Ran:
+def evaluate(keju: Keju, endpoint: FaultyEndpoint, *flags: str, run: str = "r") -> Ran:
     url = ("-m", "m", "--api-url", endpoint.url, "--run-id", run, "--datasets", QUIZ)
     return keju("eval", *url, "--no-report", "--json", *flags)
 
@@ -100,11 +100,11 @@ def test_contexts_raise_the_number_of_questions(keju: Keju) -> None:
 def test_a_pilot_tells_what_the_whole_exam_takes(keju: Keju, endpoint: FaultyEndpoint) -> None:
     write_exam()
     price = ("--price", "input=1,output=4")
-    assert sit(keju, endpoint, "--total", "30", "--sample", "random", *price).code == 0
+    assert evaluate(keju, endpoint, "--total", "30", "--sample", "random", *price).code == 0
     document = planned(keju, "--pilot", "r")
     assert (document["pilot"], document["measured"]) == ("r", 30)
     assert document["notices"] == []
-    (entry,) = sit(keju, endpoint, *price, run="whole").json["benchmarks"]
+    (entry,) = evaluate(keju, endpoint, *price, run="whole").json["benchmarks"]
     usage = entry["usage"]
     for name, actual in (
         ("input_tokens", usage["input_tokens"]),
@@ -159,7 +159,7 @@ def test_a_pilot_of_few_or_first_questions_is_warned_about(
     keju: Keju, endpoint: FaultyEndpoint
 ) -> None:
     write_exam()
-    assert sit(keju, endpoint, "--limit", "4").code == 0
+    assert evaluate(keju, endpoint, "--limit", "4").code == 0
     document = planned(keju, "--pilot", "r")
     assert [notice["code"] for notice in document["notices"]] == ["plan_few", "plan_first"]
     shown = keju("plan", QUIZ, "--pilot", "r")
@@ -199,7 +199,7 @@ def test_what_cannot_be_is_refused_in_one_line(
 def test_a_pilot_of_another_exam_is_refused(keju: Keju, endpoint: FaultyEndpoint) -> None:
     write_exam()
     write_exam(Path("other"), sizes={"one": 20})
-    assert sit(keju, endpoint, "--limit", "4").code == 0
+    assert evaluate(keju, endpoint, "--limit", "4").code == 0
     refused = keju("plan", "custom:other", "--pilot", "r")
     assert refused.code == 2
     assert "did not sit 'other'" in refused.err
@@ -218,7 +218,7 @@ def test_the_protocol_of_the_pilot_counts_where_none_is_named(keju: Keju) -> Non
     assert "protocol letters in place of text" in other["warnings"][-1]
 
 
-def test_the_data_of_the_pilot_count_where_none_are_named(keju: Keju, sit_exam: Sit) -> None:
+def test_the_data_of_the_pilot_count_where_none_are_named(keju: Keju, sit_exam: Evaluate) -> None:
     """The command that a gate names works as it stands, as do others with this pilot."""
     for name, salt in (("base", "1"), ("other", "2")):
         sit_exam(name, salt, "--limit", "2", exams=("bbh",))
@@ -244,7 +244,7 @@ def test_the_settings_of_a_pilot_count_however_the_path_of_its_exam_is_written(
     Path("down").mkdir()
     for run in ("r", "base"):
         only = ("--dataset-args", "quiz.subset_list=[one]")
-        assert sit(keju, endpoint, *only, run=run).code == 0
+        assert evaluate(keju, endpoint, *only, run=run).code == 0
     name = f"custom:{Path('quiz').absolute() if spelling == 'whole' else spelling}"
     gated = ("--pilot", "r", "--baseline", "base", "--margin", "0.05")
     planned_ = keju("plan", name, *gated, "--json")

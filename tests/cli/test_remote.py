@@ -23,7 +23,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keju: Keju) -> None:
         store.rm("/bucket", recursive=True)
 
 
-def sit(keju: Keju, run: str, size: int = 3, flags: tuple[str, ...] = ()) -> None:
+def evaluate(keju: Keju, run: str, size: int = 3, flags: tuple[str, ...] = ()) -> None:
     args = json.dumps({"demo": {"size": size}})
     words = ("eval", "-m", "scripted", "--datasets", "demo", "--dataset-args", args, "-q")
     assert keju(*words, "--run-id", run, "--no-report", *flags).code == 0
@@ -43,8 +43,8 @@ def copies() -> list[Path]:
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
 def test_commands_that_read_a_run_take_an_address(keju: Keju, tmp_path: Path, kind: str) -> None:
-    sit(keju, "tuesday")
-    sit(keju, "monday")
+    evaluate(keju, "tuesday")
+    evaluate(keju, "monday")
     address = ADDRESS if kind == "memory" else f"file://{tmp_path}/bucket/tuesday"
     upload("tuesday", address)
     here = keju("score", "tuesday", "--json")
@@ -64,19 +64,19 @@ def test_commands_that_read_a_run_take_an_address(keju: Keju, tmp_path: Path, ki
 
 
 def test_parts_that_lie_elsewhere_are_merged(keju: Keju) -> None:
-    sit(keju, "whole")
+    evaluate(keju, "whole")
     for part in "12":
-        sit(keju, part, flags=("--shard", f"{part}/2"))
+        evaluate(keju, part, flags=("--shard", f"{part}/2"))
         upload(part, f"memory://bucket/{part}")
     merged = keju("merge", "memory://bucket/1", "memory://bucket/2", "-o", "merged", "--json")
     assert merged.code == 0, merged.err
     whole = keju("score", "whole", "--json").json["benchmarks"]
     assert [e["metrics"] for e in merged.json["benchmarks"]] == [e["metrics"] for e in whole]
-    sit(keju, "merged")  # it is a run of its own, and may go on
+    evaluate(keju, "merged")  # it is a run of its own, and may go on
 
 
 def test_only_what_changed_is_fetched_again(keju: Keju) -> None:
-    sit(keju, "tuesday")
+    evaluate(keju, "tuesday")
     upload("tuesday")
     assert keju("score", ADDRESS, "--json").json["benchmarks"][0]["n"] == 18
     (journal,) = copies()
@@ -84,13 +84,13 @@ def test_only_what_changed_is_fetched_again(keju: Keju) -> None:
     before = journal.stat().st_ino, manifest.stat().st_ino
     keju("score", ADDRESS)
     assert (journal.stat().st_ino, manifest.stat().st_ino) == before
-    sit(keju, "tuesday", size=5)
+    evaluate(keju, "tuesday", size=5)
     upload("tuesday")
     assert keju("score", ADDRESS, "--json").json["benchmarks"][0]["n"] == 30
 
 
 def test_results_of_a_run_that_was_killed_are_not_taken_for_its_own(keju: Keju) -> None:
-    sit(keju, "tuesday")
+    evaluate(keju, "tuesday")
     manifest = json.loads(Path("runs/tuesday/manifest.json").read_text())
     Path("runs/tuesday/manifest.json").write_text(json.dumps(manifest | {"complete": False}))
     results = Path("runs/tuesday/results.json")
@@ -101,7 +101,7 @@ def test_results_of_a_run_that_was_killed_are_not_taken_for_its_own(keju: Keju) 
 
 
 def test_a_copy_is_not_written_to(keju: Keju) -> None:
-    sit(keju, "tuesday")
+    evaluate(keju, "tuesday")
     store = upload("tuesday")
     before = {path: store.cat(path) for path in store.find("/bucket")}
     for argv, words in (
@@ -136,7 +136,7 @@ def test_what_is_not_there_is_one_line(keju: Keju, address: str, words: str) -> 
 def test_names_that_would_leave_the_folder_are_refused(
     keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sit(keju, "tuesday")
+    evaluate(keju, "tuesday")
     store = upload("tuesday")
     listed = store.find("/bucket/runs/tuesday")
     bad = "/bucket/runs/tuesday/../../../escaped"

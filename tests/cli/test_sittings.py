@@ -9,13 +9,13 @@ import pytest
 
 from keju.errors import UsageError
 from keju.models.scripted import ScriptedModel
-from keju.results.sittings import sittings_of, unlikes
+from keju.results.scored_exam import mismatches, sittings_of
 from keju.types import Request
 from tests.cli.conftest import Keju
 
 
 @pytest.fixture
-def sit(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> object:
+def evaluate(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> object:
     """Sit the built-in exam; every answer is `letter`."""
 
     def run(name: str, letter: str = "A", *more: str) -> None:
@@ -32,9 +32,9 @@ def sit(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> object:
     return run
 
 
-def test_a_run_is_what_its_results_say(keju: Keju, sit: object) -> None:
-    assert callable(sit)
-    sit("one")
+def test_a_run_is_what_its_results_say(keju: Keju, evaluate: object) -> None:
+    assert callable(evaluate)
+    evaluate("one")
     (sitting,) = sittings_of("one")
     (entry,) = keju("score", "one", "--json").json["benchmarks"]
     scores = [item.score for item in sitting]
@@ -47,22 +47,22 @@ def test_a_run_is_what_its_results_say(keju: Keju, sit: object) -> None:
     assert (sitting.name, sitting.model, sitting.arm) == ("one", "scripted", "")
 
 
-def test_conditions_are_told_from_circumstances(sit: object) -> None:
-    assert callable(sit)
-    sit("one")
-    sit("two", "B", "--generation-config", '{"temperature": 0.5}', "--limit", "3")
-    sit("three", "A", "--seed", "7")
+def test_conditions_are_told_from_circumstances(evaluate: object) -> None:
+    assert callable(evaluate)
+    evaluate("one")
+    evaluate("two", "B", "--generation-config", '{"temperature": 0.5}', "--limit", "3")
+    evaluate("three", "A", "--seed", "7")
     (one,), (two,), (three,) = sittings_of("one"), sittings_of("two"), sittings_of("three")
-    assert not any(own.decisive for own in unlikes(one, two))
-    assert {"temperature", "limit"} <= {own.field for own in unlikes(one, two)}
-    found = unlikes(one, three)[0]
+    assert not any(own.decisive for own in mismatches(one, two))
+    assert {"temperature", "limit"} <= {own.field for own in mismatches(one, two)}
+    found = mismatches(one, three)[0]
     assert found.decisive
     assert (found.field, found.first, found.second) == ("seed", 42, 7)
 
 
-def test_strange_sources_are_refused_by_name(sit: object) -> None:
-    assert callable(sit)
-    sit("one")
+def test_strange_sources_are_refused_by_name(evaluate: object) -> None:
+    assert callable(evaluate)
+    evaluate("one")
     Path("folder").mkdir()
     Path("p.jsonl").write_text(json.dumps({"id": "x", "output": "A"}))
     for source, exam, told in (

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from keju.models.scripted import ScriptedModel
 from keju.types import Request
 from keju.viewer.app import make_app
-from keju.viewer.shelf import Shelf
+from keju.viewer.run_index import RunIndex
 from tests.cli.conftest import Keju
 
 EACH = 520
@@ -96,7 +96,7 @@ def test_no_p_is_0(keju: Keju, runs: Path, tmp_path: Path) -> None:
     assert keju("compare", "right", "wrong", "-o", "c.html").code == 0
     assert keju("report", "wrong", "-o", "r.html").code == 0
     pages += [(tmp_path / name).read_text("utf-8") for name in ("c.html", "r.html")]
-    app = make_app(Shelf(runs))
+    app = make_app(RunIndex(runs))
     with TestClient(app, base_url="http://127.0.0.1:8000") as client:
         response = client.get("/compare", params={"run": ["right", "wrong"]})
         assert response.status_code == 200

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from keju.benchmarks.ceval.facts import SUBJECTS
+from keju.benchmarks.ceval.metadata import SUBJECTS
 from keju.models.scripted import ScriptedModel
-from keju.report.format import UNKNOWN
+from keju.reporting.format import UNKNOWN
 from keju.runs.journal import FILE
 from keju.runs.run import REPORT, RESULTS
 from tests.cli.conftest import Keju

@@ -51,7 +51,7 @@ def case_of(asked: Asked) -> str:
     return found[-1] if found else "?"
 
 
-class Sit:
+class Evaluate:
     """``keju eval`` of the exam, with further flags."""
 
     def __init__(self, keju: Keju, endpoint: FaultyEndpoint) -> None:
@@ -68,10 +68,10 @@ class Sit:
 
 
 @pytest.fixture
-def sit(keju: Keju) -> Iterator[Sit]:
+def evaluate(keju: Keju) -> Iterator[Evaluate]:
     with FaultyEndpoint(Plan(answers=right_with(0.7))) as endpoint:
         write_exam()
-        yield Sit(keju, endpoint)
+        yield Evaluate(keju, endpoint)
 
 
 def entry_of(ran: Ran) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def ids(run: str = "r") -> list[str]:
     return [record.id for record in Records(Path("runs", run))]
 
 
-def test_until_ci_stops_when_the_score_is_known_and_says_so(sit: Sit, keju: Keju) -> None:
-    ran = sit("--until-ci", "0.05")
+def test_until_ci_stops_when_the_score_is_known_and_says_so(evaluate: Evaluate, keju: Keju) -> None:
+    ran = evaluate("--until-ci", "0.05")
     assert ran.code == 0, ran.err
     entry = entry_of(ran)
     stopping = entry["stopping"]
@@ -119,85 +119,89 @@ def test_until_ci_stops_when_the_score_is_known_and_says_so(sit: Sit, keju: Keju
     assert exported.json["notices"] == []
 
 
-def test_every_look_has_each_subset_in_proportion_and_the_order_is_seeded(sit: Sit) -> None:
-    entry = entry_of(sit("--until-ci", "0.06"))
+def test_every_look_has_each_subset_in_proportion_and_the_order_is_seeded(
+    evaluate: Evaluate,
+) -> None:
+    entry = entry_of(evaluate("--until-ci", "0.06"))
     counts = Counter("easy" if int(own[1:]) < 600 else "hard" for own in ids())
     assert counts["easy"] == pytest.approx(3 * counts["hard"], abs=6)
-    again = entry_of(sit("--until-ci", "0.06", run="again"))
+    again = entry_of(evaluate("--until-ci", "0.06", run="again"))
     assert again["stopping"] == entry["stopping"]
     assert set(ids("again")) == set(ids())
-    sit("--until-ci", "0.06", "--seed", "7", run="other")
+    evaluate("--until-ci", "0.06", "--seed", "7", run="other")
     assert set(ids("other")) != set(ids())
 
 
-def test_a_narrow_goal_asks_everything(sit: Sit) -> None:
-    ran = sit("--until-ci", "0.001")
+def test_a_narrow_goal_asks_everything(evaluate: Evaluate) -> None:
+    ran = evaluate("--until-ci", "0.001")
     stopping = entry_of(ran)["stopping"]
     assert ran.code == 0
     assert (stopping["met"], stopping["asked"], len(ids())) == (False, 800, 800)
     assert "all 800 questions were asked" in " ".join(entry_of(ran)["warnings"])
 
 
-def test_a_stopped_run_asks_nothing_more_and_without_the_rule_all_the_rest(sit: Sit) -> None:
-    first = entry_of(sit("--until-ci", "0.05"))
-    requests = sit.endpoint.stats.requests
-    assert entry_of(sit("--until-ci", "0.05"))["stopping"] == first["stopping"]
-    assert sit.endpoint.stats.requests == requests
-    stricter = entry_of(sit("--until-ci", "0.04"))
+def test_a_stopped_run_asks_nothing_more_and_without_the_rule_all_the_rest(
+    evaluate: Evaluate,
+) -> None:
+    first = entry_of(evaluate("--until-ci", "0.05"))
+    requests = evaluate.endpoint.stats.requests
+    assert entry_of(evaluate("--until-ci", "0.05"))["stopping"] == first["stopping"]
+    assert evaluate.endpoint.stats.requests == requests
+    stricter = entry_of(evaluate("--until-ci", "0.04"))
     assert first["n"] < stricter["n"] < 800
-    whole = entry_of(sit())
+    whole = entry_of(evaluate())
     assert whole["n"] == 800
     assert "stopping" not in whole
     assert len(ids()) == len(set(ids())) == 800
 
 
-def test_a_killed_run_goes_on_by_the_same_rule(sit: Sit) -> None:
-    whole = entry_of(sit("--until-ci", "0.05", run="whole"))
-    sit.endpoint.plan = Plan(answers=right_with(0.7), latency=0.01)
-    command = [sys.executable, "-m", "keju", *sit.argv("--until-ci", "0.05", "--quiet")]
+def test_a_killed_run_goes_on_by_the_same_rule(evaluate: Evaluate) -> None:
+    whole = entry_of(evaluate("--until-ci", "0.05", run="whole"))
+    evaluate.endpoint.plan = Plan(answers=right_with(0.7), latency=0.01)
+    command = [sys.executable, "-m", "keju", *evaluate.argv("--until-ci", "0.05", "--quiet")]
     journal = Path("runs", "r", FILE)
     for lines in (60, 130):
         child = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
         wait_for_records(journal, lines, child)
         child.send_signal(signal.SIGKILL)
         child.wait()
-    resumed = sit("--config", "runs/r/manifest.json", "--resume")
+    resumed = evaluate("--config", "runs/r/manifest.json", "--resume")
     assert resumed.code == 0, resumed.err
     assert entry_of(resumed)["stopping"] == whole["stopping"]
     assert entry_of(resumed)["metrics"] == whole["metrics"]
     assert len(ids()) == len(set(ids())) == whole["n"]
 
 
-def test_errors_of_the_endpoint_leave_the_look_and_are_asked_again(sit: Sit) -> None:
-    sit.endpoint.plan = Plan(answers=right_with(0.7), faults={"500": 0.3})
-    ran = sit("--until-ci", "0.05", "--attempts", "1", "--error-limit", "0.9")
+def test_errors_of_the_endpoint_leave_the_look_and_are_asked_again(evaluate: Evaluate) -> None:
+    evaluate.endpoint.plan = Plan(answers=right_with(0.7), faults={"500": 0.3})
+    ran = evaluate("--until-ci", "0.05", "--attempts", "1", "--error-limit", "0.9")
     entry = entry_of(ran)
     assert ran.code == 0
     assert entry["outcomes"]["error"] > 10
-    sit.endpoint.plan = Plan(answers=right_with(0.7))
-    assert entry_of(sit("--until-ci", "0.05"))["outcomes"]["error"] == 0
+    evaluate.endpoint.plan = Plan(answers=right_with(0.7))
+    assert entry_of(evaluate("--until-ci", "0.05"))["outcomes"]["error"] == 0
 
 
-def test_a_budget_that_is_spent_first_leaves_the_run_incomplete(sit: Sit) -> None:
-    ran = sit("--until-ci", "0.05", "--budget", "requests=60")
+def test_a_budget_that_is_spent_first_leaves_the_run_incomplete(evaluate: Evaluate) -> None:
+    ran = evaluate("--until-ci", "0.05", "--budget", "requests=60")
     assert ran.code == 4
     assert "stopping" not in entry_of(ran)
     assert "replies_missing" in {notice["code"] for notice in entry_of(ran)["notices"]}
 
 
-def test_repeats_and_limits_go_with_a_rule(sit: Sit) -> None:
+def test_repeats_and_limits_go_with_a_rule(evaluate: Evaluate) -> None:
     repeats = ("--repeats", "3", "--generation-config", "temperature=1")
-    entry = entry_of(sit("--until-ci", "0.06", *repeats))
+    entry = entry_of(evaluate("--until-ci", "0.06", *repeats))
     assert entry["stopping"]["met"] is True
     assert len(ids()) == 3 * entry["n"] == 3 * entry["stopping"]["asked"]
-    limited = entry_of(sit("--until-ci", "0.06", "--limit", "150", run="limited"))
+    limited = entry_of(evaluate("--until-ci", "0.06", "--limit", "150", run="limited"))
     assert limited["stopping"]["whole"] == 300
     assert limited["n"] <= 300
 
 
-def test_several_exams_stop_each_by_itself(sit: Sit) -> None:
+def test_several_exams_stop_each_by_itself(evaluate: Evaluate) -> None:
     write_exam(Path("small"), sizes={"one": 60})
-    ran = sit("--until-ci", "0.05", "--datasets", "custom:small")
+    ran = evaluate("--until-ci", "0.05", "--datasets", "custom:small")
     assert ran.code == 0
     small, large = sorted(ran.json["benchmarks"], key=lambda entry: int(entry["n"]))
     assert (small["stopping"]["whole"], large["stopping"]["whole"]) == (60, 800)
@@ -207,17 +211,19 @@ def test_several_exams_stop_each_by_itself(sit: Sit) -> None:
 def test_contexts_are_asked_together(keju: Keju) -> None:
     write_exam(sizes={"one": 400}, group=lambda number: f"c{number // 4}")
     with FaultyEndpoint(Plan(answers=right_with(0.8))) as endpoint:
-        entry = entry_of(Sit(keju, endpoint)("--until-ci", "0.08"))
+        entry = entry_of(Evaluate(keju, endpoint)("--until-ci", "0.08"))
     assert entry["stopping"]["met"]
     groups = Counter(int(own[1:]) // 4 for own in ids())
     assert set(groups.values()) == {4}
 
 
 @pytest.mark.parametrize(("chance", "code"), [(0.75, "until_better"), (0.25, "until_worse")])
-def test_until_decided_stops_when_better_or_worse(sit: Sit, chance: float, code: str) -> None:
-    sit.endpoint.plan = Plan(answers=right_with(0.5, "other"))
-    assert sit(run="base").code == 0
-    ran = sit("--until-decided", "base", chance=chance)
+def test_until_decided_stops_when_better_or_worse(
+    evaluate: Evaluate, chance: float, code: str
+) -> None:
+    evaluate.endpoint.plan = Plan(answers=right_with(0.5, "other"))
+    assert evaluate(run="base").code == 0
+    ran = evaluate("--until-decided", "base", chance=chance)
     assert ran.code == 0, ran.err
     stopping, entry = entry_of(ran)["stopping"], entry_of(ran)
     assert stopping["met"] is True
@@ -229,63 +235,65 @@ def test_until_decided_stops_when_better_or_worse(sit: Sit, chance: float, code:
     low, high = stopping["interval"]
     assert low < chance - 0.5 < high
     assert (stopping["value"] > 0) == (stopping["wins"] > stopping["losses"]) == (chance > 0.5)
-    requests = sit.endpoint.stats.requests
-    again = sit("--config", "runs/r/manifest.json", "--resume")
+    requests = evaluate.endpoint.stats.requests
+    again = evaluate("--config", "runs/r/manifest.json", "--resume")
     assert entry_of(again)["stopping"] == stopping
-    assert sit.endpoint.stats.requests == requests
+    assert evaluate.endpoint.stats.requests == requests
 
 
-def test_equal_models_are_asked_everything_and_nothing_is_decided(sit: Sit) -> None:
-    sit.endpoint.plan = Plan(answers=right_with(0.7, "other"))
-    assert sit(run="base").code == 0
-    ran = sit("--until-decided", "base", chance=0.7)
+def test_equal_models_are_asked_everything_and_nothing_is_decided(evaluate: Evaluate) -> None:
+    evaluate.endpoint.plan = Plan(answers=right_with(0.7, "other"))
+    assert evaluate(run="base").code == 0
+    ran = evaluate("--until-decided", "base", chance=0.7)
     stopping = entry_of(ran)["stopping"]
     assert ran.code == 0
     assert (stopping["met"], stopping["asked"]) == (False, 800)
     assert "nothing is decided" in " ".join(entry_of(ran)["warnings"])
 
 
-def test_a_file_of_predictions_is_a_baseline_and_its_questions_alone_are_asked(sit: Sit) -> None:
+def test_a_file_of_predictions_is_a_baseline_and_its_questions_alone_are_asked(
+    evaluate: Evaluate,
+) -> None:
     rows = [{"id": f"q{number}", "output": "Answer: B"} for number in range(0, 800, 4)]
     Path("base.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    stopping = entry_of(sit("--until-decided", "base.jsonl"))["stopping"]
+    stopping = entry_of(evaluate("--until-decided", "base.jsonl"))["stopping"]
     assert (stopping["met"], stopping["whole"], stopping["losses"]) == (True, 200, 0)
     assert all(int(own[1:]) % 4 == 0 for own in ids())
 
 
-def test_graded_scores_of_repeats_decide_too(sit: Sit) -> None:
+def test_graded_scores_of_repeats_decide_too(evaluate: Evaluate) -> None:
     repeats = ("--repeats", "2", "--generation-config", "temperature=1")
-    sit.endpoint.plan = Plan(answers=right_with(0.4, "other"))
-    assert sit(*repeats, run="base").code == 0
-    stopping = entry_of(sit("--until-decided", "base", *repeats, chance=0.8))["stopping"]
+    evaluate.endpoint.plan = Plan(answers=right_with(0.4, "other"))
+    assert evaluate(*repeats, run="base").code == 0
+    stopping = entry_of(evaluate("--until-decided", "base", *repeats, chance=0.8))["stopping"]
     assert stopping["met"] is True
     assert len(ids()) == 2 * stopping["asked"]
 
 
-def test_errors_leave_the_pairs_and_are_counted(sit: Sit) -> None:
-    sit.endpoint.plan = Plan(answers=right_with(0.3, "other"))
-    assert sit(run="base").code == 0
-    sit.endpoint.plan = Plan(answers=right_with(0.8), faults={"500": 0.2})
-    ran = sit("--until-decided", "base", "--attempts", "1", "--error-limit", "0.9")
+def test_errors_leave_the_pairs_and_are_counted(evaluate: Evaluate) -> None:
+    evaluate.endpoint.plan = Plan(answers=right_with(0.3, "other"))
+    assert evaluate(run="base").code == 0
+    evaluate.endpoint.plan = Plan(answers=right_with(0.8), faults={"500": 0.2})
+    ran = evaluate("--until-decided", "base", "--attempts", "1", "--error-limit", "0.9")
     stopping = entry_of(ran)["stopping"]
     assert stopping["met"] is True
     assert stopping["left_out"] == entry_of(ran)["outcomes"]["error"] > 0
 
 
-def test_a_baseline_that_is_not_comparable_is_refused(sit: Sit, keju: Keju) -> None:
+def test_a_baseline_that_is_not_comparable_is_refused(evaluate: Evaluate, keju: Keju) -> None:
     few = ("--dataset-args", '{"custom:quiz": {"system_prompt": "Be brief."}}')
-    assert sit(*few, run="base").code == 0
-    requests = sit.endpoint.stats.requests
-    refused = sit("--until-decided", "base")
+    assert evaluate(*few, run="base").code == 0
+    requests = evaluate.endpoint.stats.requests
+    refused = evaluate("--until-decided", "base")
     assert refused.code == 2
     assert "'base' cannot be compared with this run: system_prompt" in refused.err
     assert refused.err.count("\n") == 1
     Path("quiz").rename("quiz2")
     write_exam(sizes={"one": 5})
-    refused = sit("--until-decided", "base")
+    refused = evaluate("--until-decided", "base")
     assert refused.code == 2
     assert refused.err.count("\n") == 1
-    assert sit.endpoint.stats.requests == requests
+    assert evaluate.endpoint.stats.requests == requests
 
 
 @pytest.mark.parametrize(
@@ -302,13 +310,15 @@ def test_a_baseline_that_is_not_comparable_is_refused(sit: Sit, keju: Keju) -> N
         (("--until-decided", ""), "needs a value"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(sit: Sit, flags: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_is_refused_in_one_line(
+    evaluate: Evaluate, flags: tuple[str, ...], told: str
+) -> None:
     for more in ((), ("--dry-run",)):
-        refused = sit(*flags, *more)
+        refused = evaluate(*flags, *more)
         assert refused.code == 2, refused.err
         assert told in refused.err
         assert refused.err.count("\n") == 1
-    assert sit.endpoint.stats.requests == 0
+    assert evaluate.endpoint.stats.requests == 0
     assert not Path("runs", "r").exists()
 
 
@@ -317,12 +327,12 @@ def test_questions_without_an_answer_are_refused(keju: Keju) -> None:
     rows = [{"question": f"case {n}?", "choices": ["a", "b"], "answer": ""} for n in range(9)]
     Path("quiz", "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
     with FaultyEndpoint(Plan(answers="Answer: A")) as endpoint:
-        refused = Sit(keju, endpoint)("--until-ci", "0.1")
+        refused = Evaluate(keju, endpoint)("--until-ci", "0.1")
     assert refused.code == 2
     assert "no published answer" in refused.err
 
 
-def test_a_dry_run_says_that_its_figures_are_the_most(sit: Sit) -> None:
-    ran = sit("--until-ci", "0.05", "--dry-run")
+def test_a_dry_run_says_that_its_figures_are_the_most(evaluate: Evaluate) -> None:
+    ran = evaluate("--until-ci", "0.05", "--dry-run")
     assert ran.code == 0
     assert "the most that can be" in " ".join(ran.json["warnings"])

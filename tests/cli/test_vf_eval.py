@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from keju.cli.vf_eval import Rewards, reward_lines
+from keju.cli.vf_eval import RewardSummary, reward_lines
 from tests.benchmarks.bixbench.conftest import CANARY, FLAT, write
 from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
@@ -265,8 +265,8 @@ def test_mistakes_are_one_line(env: Keju, argv: tuple[str, ...], said: str) -> N
 
 
 def test_lines_of_the_reward() -> None:
-    assert reward_lines(Rewards(0.2, 0.4, 5, 0, 0)) == ["reward/avg=0.20 std=0.40"]
-    assert reward_lines(Rewards(None, None, 0, 2, 1)) == [
+    assert reward_lines(RewardSummary(0.2, 0.4, 5, 0, 0)) == ["reward/avg=0.20 std=0.40"]
+    assert reward_lines(RewardSummary(None, None, 0, 2, 1)) == [
         "reward/avg=null std=null",
         "without a reward: 2 ungraded, 1 error (the mean is over 0)",
     ]

@@ -24,14 +24,14 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return folders
 
 
-def sit(keju: Keju, *more: str) -> None:
+def evaluate(keju: Keju, *more: str) -> None:
     words = ("-m", "scripted", "--datasets", "demo", "--limit", "1", "-q", "--no-report")
     assert keju("eval", *words, "--run-id", "tuesday", *more).code == 0
 
 
 def test_a_run_is_named_by_its_id_or_its_folder(keju: Keju, served: list[Path]) -> None:
-    sit(keju)
-    sit(keju, "--work-dir", "other")
+    evaluate(keju)
+    evaluate(keju, "--work-dir", "other")
     for words in ((), ("tuesday",), ("runs/tuesday",), ("tuesday", "--work-dir", "other")):
         assert keju("view", *words).code == 0
     assert [*map(str, served)] == ["runs", "runs/tuesday", "runs/tuesday", "other/tuesday"]
@@ -40,7 +40,7 @@ def test_a_run_is_named_by_its_id_or_its_folder(keju: Keju, served: list[Path]) 
 def test_what_is_no_folder_and_no_run_is_told_the_run_that_is_near(
     keju: Keju, served: list[Path]
 ) -> None:
-    sit(keju)
+    evaluate(keju)
     ran = keju("view", "tuesdy")
     assert (ran.code, served) == (2, [])
     assert "no run tuesdy (did you mean 'tuesday'?)" in ran.err

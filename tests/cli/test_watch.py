@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Keju
-from tests.plans.conftest import Asking
-from tests.plans.conftest import asking as asking
-from tests.plans.conftest import exams as exams
-from tests.plans.conftest import write_plan as write_plan
+from tests.matrix.conftest import Asking
+from tests.matrix.conftest import asking as asking
+from tests.matrix.conftest import exams as exams
+from tests.matrix.conftest import write_plan as write_plan
 from tests.support.endpoint import FaultyEndpoint
 from tests.test_kill import environment
 
@@ -87,7 +87,7 @@ def test_a_run_with_several_exams_that_is_killed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("keju.viewer.shelf.STILL_FRESH", 0.0)
+    monkeypatch.setattr("keju.viewer.run_index.STILL_FRESH", 0.0)
     with FaultyEndpoint(asking.plan(latency=0.1)) as endpoint:
         words = ["eval", "-m", "good", "--api-url", endpoint.url, "--run-id", "r", "-q"]
         words += ["--eval-batch-size", "2", "--datasets", *exams[:2]]

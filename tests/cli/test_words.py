@@ -359,9 +359,9 @@ def test_a_run_that_is_resumed_is_named_as_at_first(keju: Keju) -> None:
 
 
 def test_lines_in_chinese_have_its_punctuation(keju: Keju) -> None:
-    sit = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "6", "--language", "zh")
+    evaluate = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "6", "--language", "zh")
     one, two = (
-        keju(*sit, "--run-id", run, "--seed", seed) for run, seed in (("a", "1"), ("b", "2"))
+        keju(*evaluate, "--run-id", run, "--seed", seed) for run, seed in (("a", "1"), ("b", "2"))
     )
     assert "36/36（100 %），准确率 " in one.err
     assert re.search(r"（微平均）：[\d.]+ %（95 % 置信区间 [\d.–]+），n 36；区间方法：", one.out)
@@ -384,8 +384,8 @@ LATIN_UNITS = re.compile(r"\d (?:s|min|h)\b")
 def test_times_in_chinese_have_its_units(keju: Keju, tmp_path: Path) -> None:
     """Progress, summary, forecast, plan and page."""
     chinese = ("--language", "zh")
-    sit = ("eval", "-m", "scripted", "--datasets", "demo", *chinese)
-    ran = [keju(*sit, "--run-id", "a"), keju(*sit, "--seed", "2", "--dry-run")]
+    evaluate = ("eval", "-m", "scripted", "--datasets", "demo", *chinese)
+    ran = [keju(*evaluate, "--run-id", "a"), keju(*evaluate, "--seed", "2", "--dry-run")]
     journal = tmp_path / "runs" / "a" / "records.jsonl"
     lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
     for line in lines:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keju.config.arms import Server, expand
+from keju.config.arms import ServerSettings, expand
 from keju.errors import ConfigError
 
 
@@ -21,14 +21,14 @@ def test_references_are_filled_in_as_in_a_shell() -> None:
 
 def test_values_of_variables_and_headers_are_never_stored() -> None:
     env = {"A": "literal-secret", "B": "${SECRET}", "C": "${SECRET:-fallback-secret}", "D": None}
-    started = Server(name="s", command="x", args=["--key", "${SECRET}"], env=env)
+    started = ServerSettings(name="s", command="x", args=["--key", "${SECRET}"], env=env)
     stored = json.dumps(started.model_dump(mode="json", exclude_defaults=True))
     assert "literal-secret" not in stored
     assert "fallback-secret" not in stored
     assert '"env": {"A": null, "B": "${SECRET}", "C": null, "D": null}' in stored
     assert '"--key", "${SECRET}"' in stored
     url = "https://me:secret@host/mcp?key=secret"
-    reached = Server(name="w", url=url, headers={"Authorization": "secret"})
+    reached = ServerSettings(name="w", url=url, headers={"Authorization": "secret"})
     assert "secret" not in json.dumps(reached.model_dump(mode="json"))
 
 
@@ -49,9 +49,9 @@ def test_values_of_variables_and_headers_are_never_stored() -> None:
 )
 def test_what_cannot_be_carried_out_is_refused(settings: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
-        Server(**settings)
+        ServerSettings(**settings)
 
 
 def test_a_server_that_is_told_its_question_serves_that_one_alone() -> None:
-    assert Server(command="x", args=["{instance_id}"]).scope == "sample"
-    assert Server(command="x", args=["{workdir}"]).scope == "run"
+    assert ServerSettings(command="x", args=["{instance_id}"]).scope == "sample"
+    assert ServerSettings(command="x", args=["{workdir}"]).scope == "run"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from keju.config import Budget, Price
-from keju.engine.limits import Ledger, Meter, Spending
+from keju.engine.limits import SpendingMeter, UnitTokens, UsageMeter
 from keju.types import Usage
 
 
-def spent(requests: int, tokens: int, budget: Budget, price: Price | None = None) -> Spending:
-    spending = Spending(budget, price)
+def spent(requests: int, tokens: int, budget: Budget, price: Price | None = None) -> SpendingMeter:
+    spending = SpendingMeter(budget, price)
     for _ in range(requests):
         spending.requests += 1
         spending.add(Usage(input=tokens, output=0))
@@ -35,7 +35,7 @@ def test_what_is_in_flight_counts_against_tokens() -> None:
 def test_the_dearest_reply_counts_and_not_the_last_one() -> None:
     price = Price(input=1.0, output=1.0)
     for budget in (Budget(tokens=200), Budget(cost=200 / 1e6)):
-        spending = Spending(budget, price)
+        spending = SpendingMeter(budget, price)
         for tokens in (90, 5):  # 95 are spent; the next reply may take 90 again
             spending.requests += 1
             spending.add(Usage(input=tokens, output=0))
@@ -44,9 +44,9 @@ def test_the_dearest_reply_counts_and_not_the_last_one() -> None:
 
 
 def test_what_earlier_sessions_spent_counts() -> None:
-    already = Meter()
+    already = UsageMeter()
     already.requests = 7
-    spending = Spending(Budget(requests=10), None, already)
+    spending = SpendingMeter(Budget(requests=10), None, already)
     spending.requests = 2
     assert not spending.exhausted(0, 0)
     spending.requests = 3
@@ -54,7 +54,7 @@ def test_what_earlier_sessions_spent_counts() -> None:
 
 
 def test_cached_tokens_have_their_own_price() -> None:
-    meter = Meter()
+    meter = UsageMeter()
     meter.add(Usage(input=1_000_000, output=500_000, cached=400_000))
     assert meter.cost(Price(input=2, output=8, cached=0.5)) == pytest.approx(1.2 + 0.2 + 4)
     assert meter.cost(Price(input=2, output=8)) == pytest.approx(2 + 4)
@@ -64,7 +64,7 @@ def test_cached_tokens_have_their_own_price() -> None:
 def test_what_a_cache_keeps_and_gives_has_prices_of_its_own() -> None:
     usage = Usage(input=11_100, output=10, cached=10_000, written=1000)
     price = Price(input=10, output=100, cached=1, written=12.5)
-    meter, ledger = Meter(), Ledger(1)
+    meter, ledger = UsageMeter(), UnitTokens(1)
     meter.add(usage)
     ledger.enter(0, usage)
     money = (100 * 10 + 10_000 * 1 + 1000 * 12.5 + 10 * 100) / 1e6

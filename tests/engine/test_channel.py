@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from keju.engine.channel import Channel, Exchange, Limits
-from keju.engine.limits import Breaker, Concurrency, Rate
+from keju.engine.channel import Channel, ChannelLimits, ReplyWithAttempts
+from keju.engine.limits import CircuitBreaker, ConcurrencyLimit, MinuteRate
 from keju.errors import EndpointError, Interrupted
 from keju.models.base import Model
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
@@ -20,13 +20,13 @@ BUSY = Fault("rate_limit", "busy", 429, retry_after=0.02)
 BROKEN = Fault("server", "broken", 500)
 
 
-def feed(limit: Concurrency, replies: int, overloads: int) -> None:
+def feed(limit: ConcurrencyLimit, replies: int, overloads: int) -> None:
     for number in range(replies):
         limit.record_reply(overload=number < overloads)
 
 
 def test_concurrency_backs_off_under_overload_and_grows_again() -> None:
-    limit = Concurrency(64)
+    limit = ConcurrencyLimit(64)
     feed(limit, 64, 64)
     assert limit.limit < 32
     for _ in range(20):
@@ -39,14 +39,14 @@ def test_concurrency_backs_off_under_overload_and_grows_again() -> None:
 
 @given(st.lists(st.booleans(), max_size=500), st.integers(1, 64))
 def test_concurrency_stays_between_one_and_the_users_number(seen: list[bool], most: int) -> None:
-    limit = Concurrency(most)
+    limit = ConcurrencyLimit(most)
     for overload in seen:
         limit.record_reply(overload=overload)
         assert 1 <= limit.limit <= most
 
 
 def test_a_rate_lets_the_stated_number_through_in_a_minute() -> None:
-    rate = Rate(120, burst=2)
+    rate = MinuteRate(120, burst=2)
     now, sent = 0.0, 0
     while now < 60:
         wait = rate.wait(1, now)
@@ -59,14 +59,14 @@ def test_a_rate_lets_the_stated_number_through_in_a_minute() -> None:
 
 
 def test_a_rate_makes_up_for_a_reply_that_used_more_than_foreseen() -> None:
-    rate = Rate(600, burst=100)
+    rate = MinuteRate(600, burst=100)
     rate.wait(0, 0.0)
     rate.draw(1100)
     assert rate.wait(50, 0.0) == pytest.approx(105.0)
 
 
 def test_the_breaker_opens_only_on_failures_in_a_row() -> None:
-    breaker = Breaker(60, threshold=3)
+    breaker = CircuitBreaker(60, threshold=3)
     breaker.record_failure(1)
     breaker.record_failure(2)
     breaker.record_success()
@@ -103,14 +103,14 @@ class Endpoint(Model):
 
 def make(model: Model, slots: int, **limits: float) -> Channel:
     settings = {"timeout": 5, "attempts": 5, "give_up_after": 5, "retry_interval": 0.01} | limits
-    return Channel(model, Limits(concurrency=slots, **settings))  # type: ignore[arg-type]
+    return Channel(model, ChannelLimits(concurrency=slots, **settings))  # type: ignore[arg-type]
 
 
 def request(text: str) -> Request:
     return Request(Prompt(Prefix(), text), Sampling(), hash=text)
 
 
-async def solve(channel: Channel, text: str) -> Exchange:
+async def solve(channel: Channel, text: str) -> ReplyWithAttempts:
     async with channel.slot():
         return await channel.ask(request(text))
 
@@ -222,12 +222,12 @@ def test_a_reply_forgives_earlier_refusals_of_the_key() -> None:
 
 
 def test_a_fault_in_turn_seven_is_repeated_there_and_never_restarts_the_episode() -> None:
-    async def episode(first: Request, channel: Channel) -> Exchange:
+    async def episode(first: Request, channel: Channel) -> ReplyWithAttempts:
         faults: tuple[Fault, ...] = ()
         for turn in range(1, 11):
             reply, more, *_ = await channel.ask(request(f"turn {turn}"))
             faults += more
-        return Exchange(reply, faults)
+        return ReplyWithAttempts(reply, faults)
 
     async def scenario() -> None:
         endpoint = Endpoint(lambda text, n: BUSY if text == "turn 7" and n < 3 else None)
@@ -278,7 +278,7 @@ def test_a_stopped_channel_raises_its_reason_and_loses_no_slot() -> None:
         ended = await asyncio.gather(*tasks, return_exceptions=True)
         assert ended[0] is reason
         assert isinstance(ended[5], asyncio.CancelledError)
-        assert [each.reply.text for each in ended[1:4] if isinstance(each, Exchange)]
+        assert [each.reply.text for each in ended[1:4] if isinstance(each, ReplyWithAttempts)]
         with pytest.raises(Interrupted):
             await solve(channel, "later")
 
@@ -294,7 +294,7 @@ def test_a_cancelled_newcomer_leaves_its_slot_to_others() -> None:
             for task in tasks[1:3]:
                 task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
-            assert sum(isinstance(each, Exchange) for each in ended) >= 3
+            assert sum(isinstance(each, ReplyWithAttempts) for each in ended) >= 3
         assert (await asyncio.wait_for(solve(channel, "last"), 1)).reply.text == "last"
 
     asyncio.run(scenario())
@@ -315,7 +315,7 @@ def test_a_withdrawn_key_stops_everybody() -> None:
 
 
 def test_seven_failures_in_a_row_are_no_outage_and_eight_are() -> None:
-    breaker = Breaker(60)
+    breaker = CircuitBreaker(60)
     assert [breaker.record_failure(now) for now in range(1, 9)] == [False] * 7 + [True]
     assert breaker.since == 8
 
@@ -326,7 +326,7 @@ def test_a_model_that_breaks_down_on_a_reply_costs_attempts_of_that_sample_alone
             raise ValueError("sk-in-the-text")
         return None
 
-    async def work() -> tuple[Exchange, Exchange]:
+    async def work() -> tuple[ReplyWithAttempts, ReplyWithAttempts]:
         channel = make(Endpoint(fault), 2, attempts=3)
         return await solve(channel, "odd"), await solve(channel, "plain")
 

@@ -12,13 +12,13 @@ import pytest
 
 from keju import messages
 from keju.config import Budget, TaskConfig
-from keju.engine.channel import Channel, Limits
+from keju.engine.channel import Channel, ChannelLimits
 from keju.engine.cluster import nodes as ray_nodes
 from keju.engine.cluster.actor import Actor, divide_slots
-from keju.engine.cluster.crew import Crew, Hand, Hired
-from keju.engine.cluster.nodes import Need
-from keju.engine.cluster.wire import Opened, Report, decode_report, encode
-from keju.engine.limits import Spending
+from keju.engine.cluster.executor import ActorHandle, RayExecutor, Worker
+from keju.engine.cluster.nodes import ActorResources
+from keju.engine.cluster.wire import ActorReady, ActorReport, decode_report, encode
+from keju.engine.limits import SpendingMeter
 from keju.models.registry import make_model
 from keju.runs.journal import Records
 from tests.cli.conftest import Keju
@@ -66,7 +66,7 @@ def test_a_run_with_actors_is_the_run_without(keju: Keju, monkeypatch: pytest.Mo
         assert ran.code == plain.code == 0, ran.err
     assert numbers(ran.json) == numbers(plain.json)
     assert asked("ray") == asked("plain")
-    assert len(opened[0].hired) == 3
+    assert len(opened[0].handle) == 3
     manifest = json.loads(Path("runs/ray/manifest.json").read_text())
     told = {"executor": "ray", "actors": 3, "nodes": 3, "lost": 0}
     assert manifest["sessions"][0]["cluster"] == told
@@ -90,17 +90,17 @@ def test_lost_actors_cost_nothing_but_what_they_had_in_their_hands(
 ) -> None:
     reports: Counter[int] = Counter()
 
-    def fate(hand: PretendedHand, report: Report) -> str:
-        reports[hand.number] += 1
+    def fate(worker: PretendedHand, report: ActorReport) -> str:
+        reports[worker.number] += 1
         # Two alone, since a question that is lost with three actors is an error.
-        return "lost" if hand.number < 2 and reports[hand.number] == 2 else "twice"
+        return "lost" if worker.number < 2 and reports[worker.number] == 2 else "twice"
 
     with FaultyEndpoint(Plan(answers=answer, latency=0.01)) as endpoint:
         plain = keju(*words(endpoint, "plain"))
         with pretended(monkeypatch, fate=fate) as opened:
             ran = keju(*words(endpoint, "ray", *RAY))
         assert ran.code == 0, ran.err
-    assert len(opened[0].hired) == 5
+    assert len(opened[0].handle) == 5
     assert numbers(ran.json) == numbers(plain.json)
     assert asked("ray") == asked("plain")
     manifest = json.loads(Path("runs/ray/manifest.json").read_text())
@@ -118,9 +118,9 @@ def test_a_question_that_ends_its_actors_is_an_error_and_is_asked_again(
     poisoned: set[int] = set()
     with FaultyEndpoint(Plan(answers=answer, latency={0.0: 0.99, 5.0: 0.01})) as endpoint:
 
-        def fate(hand: PretendedHand, report: Report) -> str:
+        def fate(worker: PretendedHand, report: ActorReport) -> str:
             stuck = report.begun and not report.answers
-            poisoned.update([hand.number] if stuck else [])
+            poisoned.update([worker.number] if stuck else [])
             return "lost" if stuck else ""
 
         with pretended(monkeypatch, nodes=1, fate=fate):
@@ -146,7 +146,7 @@ def test_actors_that_never_answer_end_the_run_which_goes_on_without_them(
         assert ran.code == 4
         assert "no actor is left" in ran.err
         assert "--resume --executor ray" in ran.err
-        assert len(opened[0].hired) == 5
+        assert len(opened[0].handle) == 5
         ran = keju(*words(endpoint, "r"))
         assert ran.code == 0
         assert ran.json["benchmarks"][0]["n"] == QUESTIONS
@@ -204,7 +204,7 @@ def test_what_stops_a_channel_stops_the_run(keju: Keju, monkeypatch: pytest.Monk
         endpoint.plan = Plan(answers=answer)
         reports = 0
 
-        def fate(_: PretendedHand, report: Report) -> str:
+        def fate(_: PretendedHand, report: ActorReport) -> str:
             nonlocal reports
             reports += 1
             if reports == 3:
@@ -251,11 +251,11 @@ def test_without_ray_one_line_says_what_to_install(
 
 def test_places_are_counted_node_by_node() -> None:
     nodes = [{"CPU": 4.0}, {"CPU": 7.0, "GPU": 2.0}, {"GPU": 1.0, "own": 1.0}]
-    assert Need(0, 0).count_places(nodes) == 3
-    assert Need(2, 0).count_places(nodes) == 5
-    assert Need(0, 0.5).count_places(nodes) == 6
-    assert Need(1, 1).count_places(nodes) == 2
-    assert Need(0, 0, {"own": 1}).count_places(nodes) == 1
+    assert ActorResources(0, 0).count_places(nodes) == 3
+    assert ActorResources(2, 0).count_places(nodes) == 5
+    assert ActorResources(0, 0.5).count_places(nodes) == 6
+    assert ActorResources(1, 1).count_places(nodes) == 2
+    assert ActorResources(0, 0, {"own": 1}).count_places(nodes) == 1
     assert [divide_slots(10, part, 3) for part in range(3)] == [4, 3, 3]
     assert sum(divide_slots(7, part, 7) for part in range(7)) == 7
 
@@ -267,13 +267,16 @@ def test_the_driver_says_in_its_own_language_what_actors_wait_for(
     model = make_model(config)
     monkeypatch.setattr(Channel, "pause", "rate")
     actor = Actor()
-    actor._channel = Channel(model, Limits.of(config, model))
+    actor._channel = Channel(model, ChannelLimits.of(config, model))
     monkeypatch.setattr(messages, "_language", "en")  # as in a process that was started elsewhere
     data = encode(actor._report(cast("Any", SimpleNamespace(take_answers=list, keys_in_flight={}))))
-    crew, hand = Crew(config, model, Spending(Budget(), None)), Hand(0, cast("Hired", None))
-    hand.opened, hand.last_report = Opened(), decode_report(data)
-    crew._hands[0] = hand
+    executor, worker = (
+        RayExecutor(config, model, SpendingMeter(Budget(), None)),
+        Worker(0, cast("ActorHandle", None)),
+    )
+    worker.opened, worker.last_report = ActorReady(), decode_report(data)
+    executor._hands[0] = worker
     monkeypatch.setattr(messages, "_language", "zh")
-    assert crew.waiting_for == "1 个 actor 中的 1 个：速率限制"
+    assert executor.waiting_for == "1 个 actor 中的 1 个：速率限制"
     monkeypatch.setattr(messages, "_language", "en")
-    assert crew.waiting_for == "1 of 1 actors: the rate limit"
+    assert executor.waiting_for == "1 of 1 actors: the rate limit"

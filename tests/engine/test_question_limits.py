@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from perf.arms import LIMITS, Difference, SimulatedLoop, run_once
 
-from keju.config.arms import Server
+from keju.config.arms import ServerSettings
 from keju.engine import job
 from keju.engine.solver import Solver
 from keju.errors import UsageError
@@ -20,7 +20,7 @@ from keju.results.score import score_run
 from keju.runs.run import open_run
 from keju.solvers.mcp.shared import SharedServer
 from keju.solvers.turn_clock import TurnClock, waiting_for_slot
-from keju.task import Finished, run_exams
+from keju.task import FinishedTask, run_exams
 from keju.types import Record
 from tests.solvers.test_arms import ARMS, answers, by_arm, config, records, source  # noqa: F401
 from tests.support.endpoint import FaultyEndpoint
@@ -142,7 +142,7 @@ def test_waits_for_a_rate_limit_are_no_time_of_the_question(
 # --- what stays as it was -----------------------------------------------------------------------
 
 
-def as_version_1_0(endpoint: FaultyEndpoint, folder: Path, **more: Any) -> Finished:
+def as_version_1_0(endpoint: FaultyEndpoint, folder: Path, **more: Any) -> FinishedTask:
     """Run as version 1.0 did: arms without tools have no limits."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job, "LimitedSolver", lambda _: Solver())
@@ -232,7 +232,7 @@ def test_a_call_that_waits_for_its_server_takes_no_time_of_the_question() -> Non
         return Connection()
 
     async def main() -> list[float]:
-        settings = Server(name="s", command=sys.executable, max_in_flight=1)
+        settings = ServerSettings(name="s", command=sys.executable, max_in_flight=1)
         server = SharedServer(settings, start, max_restarts=0)
         await server.open()
 

@@ -11,7 +11,7 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.engine.job import Job
-from keju.engine.queue import LONGEST_PREFILL, Held, Queue, Unit, make_length_estimator
+from keju.engine.queue import LONGEST_PREFILL, Unit, UnitQueue, WaitForPrefix, make_length_estimator
 from keju.sources.folder import DataFolder
 from keju.types import Sampling
 
@@ -24,13 +24,13 @@ def make_job(size: int = 5, epochs: int = 1) -> Job:
     return Job(exam, Sampling(), readers, model="m", epochs=epochs)
 
 
-def drain(queue: Queue, workers: int = 1) -> list[Unit]:
+def drain(queue: UnitQueue, workers: int = 1) -> list[Unit]:
     """All units in their order; each is answered when the next one is taken."""
     tasks: list[Unit] = []
     while queue.remaining:
         for worker in range(workers):
             task = queue.take(worker)
-            assert not isinstance(task, Held)
+            assert not isinstance(task, WaitForPrefix)
             if task is not None:
                 tasks.append(task)
                 queue.note_reply(task)
@@ -43,7 +43,7 @@ def subset_of(unit: Unit) -> str:
 
 def test_every_unit_is_given_out_once_and_equal_prefixes_run_together() -> None:
     job = make_job(size=7, epochs=2)
-    tasks = drain(Queue([job], [bytearray(job.units)], seed=3))
+    tasks = drain(UnitQueue([job], [bytearray(job.units)], seed=3))
     assert sorted(task.number for task in tasks) == list(range(job.units))
     assert len(list(groupby(tasks, subset_of))) == len(job.exam.subsets)
 
@@ -51,7 +51,7 @@ def test_every_unit_is_given_out_once_and_equal_prefixes_run_together() -> None:
 def test_the_order_is_seeded_and_not_the_order_of_the_data() -> None:
     def order(seed: int) -> list[int]:
         job = make_job(size=30)
-        return [task.number for task in drain(Queue([job], [bytearray(job.units)], seed=seed))]
+        return [task.number for task in drain(UnitQueue([job], [bytearray(job.units)], seed=seed))]
 
     assert order(1) == order(1)
     assert order(1) != order(2)
@@ -61,7 +61,7 @@ def test_the_order_is_seeded_and_not_the_order_of_the_data() -> None:
 def test_the_order_of_subsets_is_seeded_too() -> None:
     def order(seed: int) -> list[str]:
         job = make_job(size=3)
-        tasks = drain(Queue([job], [bytearray(job.units)], seed=seed))
+        tasks = drain(UnitQueue([job], [bytearray(job.units)], seed=seed))
         return [subset for subset, _ in groupby(tasks, subset_of)]
 
     assert order(7) == order(7)
@@ -72,19 +72,19 @@ def test_what_is_done_is_not_given_out() -> None:
     job = make_job()
     done = bytearray(job.units)
     done[3] = done[11] = 1
-    units = {task.number for task in drain(Queue([job], [done], seed=0))}
+    units = {task.number for task in drain(UnitQueue([job], [done], seed=0))}
     assert units == set(range(job.units)) - {3, 11}
 
 
 def test_jobs_come_one_after_the_other() -> None:
     first, second = make_job(), make_job()
-    tasks = drain(Queue([first, second], [bytearray(first.units)] * 2, seed=5))
+    tasks = drain(UnitQueue([first, second], [bytearray(first.units)] * 2, seed=5))
     assert [task.job is first for task in tasks] == [True] * first.units + [False] * second.units
 
 
 def test_with_lanes_each_worker_stays_on_a_prefix_of_its_own() -> None:
     job = make_job(size=20)
-    queue = Queue([job], [bytearray(job.units)], seed=0, lanes=True)
+    queue = UnitQueue([job], [bytearray(job.units)], seed=0, lanes=True)
     seen: dict[int, list[str]] = {0: [], 1: []}
     while queue.remaining:
         for worker, subsets in seen.items():
@@ -97,7 +97,7 @@ def test_with_lanes_each_worker_stays_on_a_prefix_of_its_own() -> None:
 
 def test_lanes_share_the_last_group_so_that_no_slot_idles() -> None:
     job = make_job(size=20)
-    queue = Queue([job], [bytearray(job.units)], seed=0, lanes=True)
+    queue = UnitQueue([job], [bytearray(job.units)], seed=0, lanes=True)
     counts = [0, 0, 0, 0]
     while queue.remaining:
         for worker in range(4):
@@ -107,7 +107,7 @@ def test_lanes_share_the_last_group_so_that_no_slot_idles() -> None:
 
 def test_pilots_go_ahead_of_their_subsets() -> None:
     job = make_job(size=30)
-    tasks = drain(Queue([job], [bytearray(job.units)], seed=3, ahead=4))
+    tasks = drain(UnitQueue([job], [bytearray(job.units)], seed=3, ahead=4))
     assert sorted(task.number for task in tasks) == list(range(job.units))
     subsets = [subset_of(task) for task in tasks]
     for subset in dict.fromkeys(subsets):
@@ -120,10 +120,10 @@ def test_where_tokens_come_from_a_cache_the_others_wait_for_a_prefill_alone() ->
     now = [0.0]
     job = make_job(size=30)
     done = [bytearray(job.units)]
-    queue = Queue([job], done, seed=3, ahead=1, clock=lambda: now[0], caching=lambda: True)
+    queue = UnitQueue([job], done, seed=3, ahead=1, clock=lambda: now[0], caching=lambda: True)
     pilot = queue.take(0)
     assert isinstance(pilot, Unit)
-    assert queue.take(1) == Held(LONGEST_PREFILL)
+    assert queue.take(1) == WaitForPrefix(LONGEST_PREFILL)
     now[0] = 0.25
     queue.note_reply(pilot)
     taken = [queue.take(1) for _ in range(30)]
@@ -132,7 +132,7 @@ def test_where_tokens_come_from_a_cache_the_others_wait_for_a_prefill_alone() ->
     # What the first pilot took bounds the wait for all later ones.
     now[0] = 0.3
     held = queue.take(1)
-    assert isinstance(held, Held)
+    assert isinstance(held, WaitForPrefix)
     assert held.seconds == pytest.approx(0.2)
     now[0] = 0.5
     assert isinstance(queue.take(1), Unit)
@@ -140,7 +140,7 @@ def test_where_tokens_come_from_a_cache_the_others_wait_for_a_prefill_alone() ->
 
 def test_without_cached_tokens_nothing_waits_for_a_pilot() -> None:
     job = make_job(size=30)
-    queue = Queue([job], [bytearray(job.units)], seed=3, ahead=8, clock=lambda: 0.0)
+    queue = UnitQueue([job], [bytearray(job.units)], seed=3, ahead=8, clock=lambda: 0.0)
     assert all(isinstance(queue.take(0), Unit) for _ in range(job.units))
 
 
@@ -148,14 +148,14 @@ def test_nothing_waits_for_a_pilot_at_the_end() -> None:
     job = make_job(size=4)
     done = [bytearray(job.units)]
     ahead = job.units // 2
-    queue = Queue([job], done, seed=3, ahead=ahead, clock=lambda: 0.0, caching=lambda: True)
+    queue = UnitQueue([job], done, seed=3, ahead=ahead, clock=lambda: 0.0, caching=lambda: True)
     assert all(isinstance(queue.take(0), Unit) for _ in range(job.units))
 
 
 def test_while_a_pilot_is_awaited_further_pilots_go_out() -> None:
     job = make_job(size=6)
     done = [bytearray(job.units)]
-    queue = Queue([job], done, seed=3, ahead=2, clock=lambda: 0.0, caching=lambda: True)
+    queue = UnitQueue([job], done, seed=3, ahead=2, clock=lambda: 0.0, caching=lambda: True)
     units = [unit for _ in range(6) if isinstance(unit := queue.take(0), Unit)]
     assert len({subset_of(unit) for unit in units}) == len(units) >= 3
 
@@ -163,14 +163,16 @@ def test_while_a_pilot_is_awaited_further_pilots_go_out() -> None:
 def test_a_known_prefix_needs_no_pilot() -> None:
     job = make_job(size=3)
     warm = {(id(job.exam), subset.name) for subset in job.exam.subsets}
-    queue = Queue([job], [bytearray(job.units)], seed=3, ahead=3, warm=warm, clock=lambda: 0.0)
+    queue = UnitQueue([job], [bytearray(job.units)], seed=3, ahead=3, warm=warm, clock=lambda: 0.0)
     assert all(isinstance(queue.take(0), Unit) for _ in range(job.units))
 
 
 def test_inside_a_subset_the_longest_come_first_and_the_shortest_is_the_pilot() -> None:
     job = make_job(size=12)
     earlier = {sample.id: float(sample.index + 1) for sample in job.exam.samples}
-    queue = Queue([job], [bytearray(job.units)], seed=3, expected=make_length_estimator(earlier))
+    queue = UnitQueue(
+        [job], [bytearray(job.units)], seed=3, expected=make_length_estimator(earlier)
+    )
     for _, units in groupby(drain(queue), subset_of):
         lengths = [unit.number % 12 for unit in units]
         assert lengths == [0, *range(11, 0, -1)]
@@ -189,14 +191,14 @@ def test_replies_are_expected_to_be_as_long_as_other_repeats_or_else_as_the_ques
 def test_the_wait_for_a_pilot_ends_with_its_reply() -> None:
     job = make_job(size=30)
     done = [bytearray(job.units)]
-    queue = Queue([job], done, seed=3, ahead=1, clock=lambda: 0.0, caching=lambda: True)
+    queue = UnitQueue([job], done, seed=3, ahead=1, clock=lambda: 0.0, caching=lambda: True)
     pilot = queue.take(0)
     assert isinstance(pilot, Unit)
 
     async def wait() -> None:
         held = queue.take(1)
-        assert isinstance(held, Held)
-        waiting = asyncio.create_task(queue.wait_for_change(Held(3600)))
+        assert isinstance(held, WaitForPrefix)
+        waiting = asyncio.create_task(queue.wait_for_change(WaitForPrefix(3600)))
         await asyncio.sleep(0)
         assert not waiting.done()
         queue.note_reply(pilot)

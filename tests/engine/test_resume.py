@@ -10,7 +10,7 @@ import msgspec
 from keju import run_task
 from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
-from keju.engine.resume import JobRequests, Recalled, recall
+from keju.engine.resume import JobRequests, ReusedUnits, recall
 from keju.runs.journal import FILE, Journal, Records
 from keju.runs.manifest import NEVER
 from keju.task import run_exams
@@ -33,7 +33,7 @@ def rewrite(run: Path, **changes: Any) -> None:
         journal.append(lines)
 
 
-def recalled_jobs(config: TaskConfig, run: Path, *, trusted: bool) -> tuple[list[Job], Recalled]:
+def recalled_jobs(config: TaskConfig, run: Path, *, trusted: bool) -> tuple[list[Job], ReusedUnits]:
     jobs = make_jobs(config)
     return jobs, recall(JobRequests(jobs), run / FILE, trusted_from=0 if trusted else NEVER)
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from keju.engine.shift_check import MAX_ANSWERS, Fit, ShiftTest, make_placed_answer
+from keju.engine.shift_check import MAX_ANSWERS, ShiftFit, ShiftTest, make_placed_answer
 
 SIZE = 200
 
 
 def fit_of(
     targets: Sequence[str], values: Sequence[str], times: Sequence[float] = ()
-) -> Fit | None:
+) -> ShiftFit | None:
     shift = ShiftTest()
     for place, (target, value) in enumerate(zip(targets, values, strict=True)):
         sent = times[place] if times else 0.0

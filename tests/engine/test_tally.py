@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keju.engine.limits import Ledger
-from keju.engine.tally import Answers, Tally
+from keju.engine.limits import UnitTokens
+from keju.engine.tally import AnswerTable, Tally
 from keju.types import Answer, Reading, Score, Usage
 
 
@@ -23,7 +23,7 @@ def test_a_retried_error_is_counted_once() -> None:
 def test_many_different_answers_are_kept_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keju.engine.tally.KEPT_ANSWERS", 4)
     read = [None, "A", "B", "A", "twelve", "été", "B", "another", "twelve", None]
-    answers = Answers(len(read))
+    answers = AnswerTable(len(read))
     assert list(answers) == [None] * len(read)
     for unit, answer in enumerate(read):
         answers[unit] = answer
@@ -33,7 +33,7 @@ def test_many_different_answers_are_kept_as_they_were(monkeypatch: pytest.Monkey
 
 
 def test_tokens_of_a_unit_may_be_more_than_a_small_number_holds() -> None:
-    ledger = Ledger(3)
+    ledger = UnitTokens(3)
     ledger.enter(0, Usage(7, 2))
     ledger.enter(1, Usage(1 << 40, 1))
     assert [ledger.tokens(unit) for unit in range(3)] == [9, (1 << 40) + 1, 0]

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from keju.models.hf.forms import best_form, form_agrees, supports_row_attention
-from keju.models.hf.replica import Replica
+from keju.models.hf.replica import DeviceReplica
 from tests.hf.test_writing import alone, written
 from tests.hf.tiny import Tiny, ask_all, build_tokenizer, label_requests, model, text_requests
 
@@ -60,7 +60,7 @@ def network(name: str) -> Tiny:
 @pytest.mark.filterwarnings("ignore")
 def test_labels_and_replies_are_those_of_the_network(name: str) -> None:
     tiny = network(name)
-    replica = Replica(tiny.net, torch.device("cpu"))
+    replica = DeviceReplica(tiny.net, torch.device("cpu"))
     tree, own = form_agrees(replica, "tree"), supports_row_attention(replica)
     form = "tree" if tree else best_form(replica, "auto")
     replica.close()

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keju.errors import ConfigError
-from keju.models.hf.encode import Encoder, Item, last_line
+from keju.models.hf.encode import EncodedRequest, RequestEncoder, last_line
 from keju.models.hf.load import make_checkpoint
 from keju.models.hf.settings import HFSettings
 from keju.models.labels import common_length
@@ -27,20 +27,20 @@ ENDINGS = st.text("ABCD 答案：:;\n()ab", max_size=12)
 
 def encoder(
     tiny: Tiny, *, space: bool = False, template: str | None = None, **more: Any
-) -> Encoder:
+) -> RequestEncoder:
     chosen = HFSettings(**more)
     checkpoint = make_checkpoint(tiny.net, tiny.tokenizer, chosen, (torch.device("cpu"),))
-    return Encoder(checkpoint, label_space=space)
+    return RequestEncoder(checkpoint, label_space=space)
 
 
-def one(encoded: list[Item | Fault]) -> Item:
+def one(encoded: list[EncodedRequest | Fault]) -> EncodedRequest:
     (item,) = encoded
-    assert isinstance(item, Item), item
+    assert isinstance(item, EncodedRequest), item
     return item
 
 
-def outcome(found: Item | Fault) -> Any:
-    return (found.tokens, found.labels) if isinstance(found, Item) else found
+def outcome(found: EncodedRequest | Fault) -> Any:
+    return (found.tokens, found.labels) if isinstance(found, EncodedRequest) else found
 
 
 @settings(
@@ -158,7 +158,7 @@ def test_a_template_that_refuses_is_a_fault_of_that_prompt(tiny: Tiny) -> None:
     refused, item = encoder(tiny, chat_template=template).encode(requests)
     assert isinstance(refused, Fault)
     assert "no system" in refused.message
-    assert isinstance(item, Item)
+    assert isinstance(item, EncodedRequest)
 
 
 def test_chat_without_a_template_is_refused_before_the_run(tiny: Tiny) -> None:

@@ -18,9 +18,9 @@ from transformers import AttentionInterface
 from keju.errors import ConfigError
 from keju.models.hf import attention, forms
 from keju.models.hf.attention import (
-    Bounds,
-    Branch,
-    Packed,
+    PackedPass,
+    PrefixBranch,
+    SegmentBounds,
     attend_in_parts,
     attend_rows,
     dense_mask,
@@ -28,7 +28,7 @@ from keju.models.hf.attention import (
     use_attention,
 )
 from keju.models.hf.forms import best_form, form_agrees, supports_row_attention
-from keju.models.hf.replica import Read, Replica
+from keju.models.hf.replica import DeviceReplica, NextTokenScores
 from tests.hf.tiny import Tiny, build
 
 CPU = torch.device("cpu")
@@ -45,8 +45,8 @@ BRANCHES = st.lists(
 def test_tree_and_cache_equal_whole_prompts(
     tiny: Tiny, drawn: list[tuple[list[int], list[list[int]]]]
 ) -> None:
-    replica = Replica(tiny.net, CPU)
-    branches = [Branch(prefix, questions) for prefix, questions in drawn]
+    replica = DeviceReplica(tiny.net, CPU)
+    branches = [PrefixBranch(prefix, questions) for prefix, questions in drawn]
     rows = [[*b.prefix, *q] for b in branches for q in b.questions]
     plain = replica.run_plain(rows).logits
     cached = [
@@ -62,7 +62,7 @@ def test_whole_prompts_are_what_the_network_itself_gives(tiny: Tiny) -> None:
     rows = [[7, 8, 9, 10], [11, 12], [13, 14, 15, 16, 17, 18]]
     with torch.no_grad():
         truth = torch.stack([tiny.net(torch.tensor([row])).logits[0, -1] for row in rows])
-    replica = Replica(tiny.net, CPU)
+    replica = DeviceReplica(tiny.net, CPU)
     torch.testing.assert_close(replica.run_plain(rows).logits, truth, atol=2e-4, rtol=1e-4)
     replica.close()
     with torch.no_grad():
@@ -70,7 +70,7 @@ def test_whole_prompts_are_what_the_network_itself_gives(tiny: Tiny) -> None:
 
 
 def test_a_kept_prefix_serves_questions_that_share_less_of_it(tiny: Tiny) -> None:
-    replica = Replica(tiny.net, CPU)
+    replica = DeviceReplica(tiny.net, CPU)
     kept = replica.run_prefix([7, 8, 9, 10, 11])
     read, _ = replica.continue_rows(kept, 3, [[20, 21], [22]])
     plain = replica.run_plain([[7, 8, 9, 20, 21], [7, 8, 9, 22]])
@@ -79,7 +79,7 @@ def test_a_kept_prefix_serves_questions_that_share_less_of_it(tiny: Tiny) -> Non
 
 
 def test_positions_and_mask_of_a_packed_tree() -> None:
-    packed = pack([Branch([1, 2], [[3], [4, 5]]), Branch([6], [[7]])], CPU)
+    packed = pack([PrefixBranch([1, 2], [[3], [4, 5]]), PrefixBranch([6], [[7]])], CPU)
     assert packed.tokens.tolist() == [[1, 2, 6, 3, 4, 5, 7]]
     assert packed.positions.tolist() == [[0, 1, 0, 2, 2, 3, 1]]
     assert packed.last_positions.tolist() == [3, 5, 6]
@@ -93,8 +93,8 @@ def reference_flash(
     query: Any,
     key: Any,
     value: Any,
-    asking: Bounds,
-    asked: Bounds,
+    asking: SegmentBounds,
+    asked: SegmentBounds,
     scaling: float | None,
     *,
     causal: bool = False,
@@ -117,7 +117,9 @@ def reference_flash(
 
 def test_the_two_parts_add_up_to_the_masked_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "_flash", reference_flash)
-    packed = pack([Branch([1, 2, 3], [[4], [5, 6]]), Branch([7], [[8, 9], [10, 11, 12]])], CPU)
+    packed = pack(
+        [PrefixBranch([1, 2, 3], [[4], [5, 6]]), PrefixBranch([7], [[8, 9], [10, 11, 12]])], CPU
+    )
     torch.manual_seed(0)
     query = torch.randn(12, 4, 8)
     key, value = torch.randn(12, 2, 8), torch.randn(12, 2, 8)
@@ -134,30 +136,32 @@ def test_the_two_parts_add_up_to_the_masked_attention(monkeypatch: pytest.Monkey
 
 
 def test_the_form_is_found_out_by_trying(tiny: Tiny) -> None:
-    replica = Replica(tiny.net, CPU)
+    replica = DeviceReplica(tiny.net, CPU)
     assert best_form(replica, "auto") == "cache"
     assert best_form(replica, "tree") == "tree"
     assert best_form(replica, "off") == "off"
     replica.close()
 
 
-class Wrong(Replica):
+class Wrong(DeviceReplica):
     """A replica whose cache form is off, as that of an unknown architecture may be."""
 
-    def continue_rows(self, *args: Any, **more: Any) -> tuple[Read, Any]:
+    def continue_rows(self, *args: Any, **more: Any) -> tuple[NextTokenScores, Any]:
         read, kept = super().continue_rows(*args, **more)
-        return Read(read.logits + 1.0, read.hidden), kept
+        return NextTokenScores(read.logits + 1.0, read.hidden), kept
 
 
-class Failing(Replica):
+class Failing(DeviceReplica):
     """A replica of an architecture that has no cache of keys and values."""
 
-    def continue_rows(self, *args: Any, **more: Any) -> tuple[Read, Any]:
+    def continue_rows(self, *args: Any, **more: Any) -> tuple[NextTokenScores, Any]:
         raise AttributeError("no keys")
 
 
 @pytest.mark.parametrize("kind", [Wrong, Failing])
-def test_a_form_that_gives_something_else_is_not_taken(tiny: Tiny, kind: type[Replica]) -> None:
+def test_a_form_that_gives_something_else_is_not_taken(
+    tiny: Tiny, kind: type[DeviceReplica]
+) -> None:
     replica = kind(tiny.net, CPU)
     assert not form_agrees(replica, "cache")
     assert best_form(replica, "auto") == "off"
@@ -170,7 +174,7 @@ def test_the_tree_is_first_choice_where_the_kernels_are(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forms, "has_kernels", lambda _: True)
-    replica = Replica(tiny.net, CPU)
+    replica = DeviceReplica(tiny.net, CPU)
     assert best_form(replica, "auto") == "tree"
     replica.close()
 
@@ -178,7 +182,7 @@ def test_the_tree_is_first_choice_where_the_kernels_are(
 def test_own_steps_are_allowed_where_they_give_the_same(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replica = Replica(tiny.net, CPU)
+    replica = DeviceReplica(tiny.net, CPU)
     assert supports_row_attention(replica)
     assert not replica.uses_row_attention, "a trial changes nothing"
     monkeypatch.setattr(tiny.net.config, "layer_types", ["sliding_attention"], raising=False)
@@ -203,20 +207,20 @@ def test_attention_with_extras_is_refused(tiny: Tiny) -> None:
 def test_label_logits_are_finer_than_the_dtype() -> None:
     coarse = build(seed=3)
     net = coarse.net.to(torch.bfloat16)
-    replica = Replica(net, CPU)
+    replica = DeviceReplica(net, CPU)
     read = replica.run_plain([[7, 8, 9], [10, 11]])
     rows, ids = torch.tensor([0, 1, 1]), torch.tensor([5, 6, 7])
     exact = replica.exact_logits(read, rows, ids)
     truth = (read.hidden[rows].double() * net.lm_head.weight[ids].double()).sum(-1)
     torch.testing.assert_close(exact.double(), truth, atol=1e-4, rtol=1e-4)
     assert not torch.equal(exact, read.logits[rows, ids])
-    scaled = Read(read.logits * 0.5, read.hidden)
+    scaled = NextTokenScores(read.logits * 0.5, read.hidden)
     assert torch.equal(replica.exact_logits(scaled, rows, ids), scaled.logits[rows, ids])
     replica.close()
 
 
 def test_packing_counts_what_the_kernels_need() -> None:
-    packed: Packed = pack([Branch([1, 2], [[3], [4, 5]]), Branch([6], [[7]])], CPU)
+    packed: PackedPass = pack([PrefixBranch([1, 2], [[3], [4, 5]]), PrefixBranch([6], [[7]])], CPU)
     assert packed.prefix_count == 3
     assert packed.segments.ends.tolist() == [0, 2, 3, 4, 6, 7]
     assert packed.segments.longest == 2

@@ -88,14 +88,14 @@ def test_text_from_a_folder_in_chat_form(tiny_folder: Path, tmp_path: Path) -> N
 
 
 def test_other_weights_have_another_hash(tiny: Tiny) -> None:
-    from keju.models.hf.facts import _weights_hash
+    from keju.models.hf.metadata import _weights_hash
 
     assert _weights_hash(tiny.net) == _weights_hash(build().net)
     assert _weights_hash(tiny.net) != _weights_hash(build(seed=1).net)
 
 
 def test_the_hash_sees_every_value_and_its_place() -> None:
-    from keju.models.hf.facts import _weights_hash
+    from keju.models.hf.metadata import _weights_hash
 
     net = build().net
     table = net.model.embed_tokens.weight.data
@@ -115,13 +115,13 @@ def test_the_hash_sees_every_value_and_its_place() -> None:
 def test_the_checksum_is_that_of_the_values_wherever_they_lie(
     dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keju.models.hf.facts import _checksum
+    from keju.models.hf.metadata import _checksum
 
     values = torch.randint(0, 2, (37, 11)).to(dtype)
     expected = _checksum(values)
     assert _checksum(values.t().contiguous().t()) == expected
     assert _checksum(torch.cat([values[:1], values])[1:]) == expected
-    monkeypatch.setattr("keju.models.hf.facts.CHUNK", 7)
+    monkeypatch.setattr("keju.models.hf.metadata.CHUNK", 7)
     assert _checksum(values) == expected
     assert _checksum(torch.zeros(0, dtype=dtype)) == (0, [])
     assert _checksum(torch.ones((), dtype=dtype)) != _checksum(torch.zeros((), dtype=dtype))

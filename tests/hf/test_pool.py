@@ -9,19 +9,21 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: make test-hf")
 pytest.importorskip("transformers", reason="transformers is not installed: make test-hf")
 
-from keju.models.hf.encode import Item
-from keju.models.hf.worker import Pool, Size, choose_batch
+from keju.models.hf.encode import EncodedRequest
+from keju.models.hf.worker import PassQueue, PassSize, choose_batch
 from keju.types import Prefix, Prompt, Request, Sampling
 from tests.hf.tiny import LABELS, TEXT
 
-TREE = Size(rows=1000, tokens=100, form="tree")
+TREE = PassSize(rows=1000, tokens=100, form="tree")
 
 
 def items(
     prefix: Prefix, count: int, *, shared: int, own: int, sampling: Sampling = LABELS
-) -> list[Item]:
+) -> list[EncodedRequest]:
     return [
-        Item(Request(Prompt(prefix, str(n)), sampling, "h", "AB"), [1] * (shared + own), shared, {})
+        EncodedRequest(
+            Request(Prompt(prefix, str(n)), sampling, "h", "AB"), [1] * (shared + own), shared, {}
+        )
         for n in range(count)
     ]
 
@@ -57,25 +59,27 @@ def test_a_question_longer_than_a_pass_still_goes() -> None:
 
 def test_rows_limit_a_pass_too() -> None:
     many = items(Prefix(lead="a"), 8, shared=10, own=1)
-    assert choose_batch(many, Size(rows=3, tokens=100, form="tree"), settled=True) == many[:3]
+    assert choose_batch(many, PassSize(rows=3, tokens=100, form="tree"), settled=True) == many[:3]
 
 
 def test_kinds_do_not_mix() -> None:
     labels = items(Prefix(lead="a"), 2, shared=10, own=10)
     texts = items(Prefix(lead="a"), 2, shared=10, own=10, sampling=TEXT)
-    chosen = choose_batch([*texts, *labels], Size(rows=8, tokens=100, form="cache"), settled=True)
+    chosen = choose_batch(
+        [*texts, *labels], PassSize(rows=8, tokens=100, form="cache"), settled=True
+    )
     assert chosen == texts
 
 
 def test_one_prefix_at_a_time_for_the_cache() -> None:
     first, second = (items(Prefix(lead=name), 3, shared=10, own=10) for name in "ab")
-    size = Size(rows=8, tokens=100, form="cache")
+    size = PassSize(rows=8, tokens=100, form="cache")
     assert choose_batch([*first, *second], size, settled=False) == first
 
 
 def test_threads_are_let_go_when_the_pool_closes() -> None:
-    pool = Pool()
-    taken: list[list[Item]] = []
+    pool = PassQueue()
+    taken: list[list[EncodedRequest]] = []
     thread = threading.Thread(target=lambda: taken.append(pool.take(TREE)))
     thread.start()
     pool.close()
@@ -84,7 +88,7 @@ def test_threads_are_let_go_when_the_pool_closes() -> None:
 
 
 def test_refill_takes_only_the_same_sampling() -> None:
-    pool = Pool()
+    pool = PassQueue()
     texts = items(Prefix(lead="a"), 3, shared=10, own=10, sampling=TEXT)
     pool.put([*items(Prefix(lead="a"), 2, shared=10, own=10), *texts])
     assert pool.refill(TEXT, 2) == texts[:2]

@@ -15,7 +15,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 import torch
 
 from keju.errors import EndpointError
-from keju.models.hf.replica import Replica
+from keju.models.hf.replica import DeviceReplica
 from keju.types import Prefix, Prompt, Reply, Request
 from tests.hf.tiny import CHAT, CHAT_SHOTS, LABELS, Tiny, ask_all, label_requests, model
 
@@ -91,7 +91,7 @@ def test_chat_prompts_are_read_after_the_cue(tiny: Tiny) -> None:
     assert found == pytest.approx(expected, abs=1e-4)
 
 
-class Small(Replica):
+class Small(DeviceReplica):
     """A device that holds only so many questions at a time, once the run has begun."""
 
     room = 3
@@ -128,7 +128,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> type[Small]:
         replica.armed = True
         return False
 
-    monkeypatch.setattr("keju.models.hf.worker.Replica", Small)
+    monkeypatch.setattr("keju.models.hf.worker.DeviceReplica", Small)
     monkeypatch.setattr("keju.models.hf.worker.best_form", choose)
     monkeypatch.setattr("keju.models.hf.worker.supports_row_attention", arm)
     monkeypatch.setattr(Small, "tried", [])

@@ -15,8 +15,8 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 import torch
 
 from keju.errors import EndpointError
-from keju.models.hf.replica import Replica
-from keju.models.hf.writing import Row, RunningBatch, draw
+from keju.models.hf.generation import ReplyInProgress, RunningBatch, draw
+from keju.models.hf.replica import DeviceReplica
 from keju.types import Prefix, Prompt, Reply, Request, Sampling
 from tests.hf.tiny import TEXT, Tiny, ask_all, model, text_requests
 
@@ -150,7 +150,7 @@ def test_draws_keep_to_what_is_allowed(sampling: Sampling, allowed: set[int]) ->
     assert set(draw(logits, sampling, [n / 400 for n in range(400)])) == allowed
 
 
-class Cramped(Replica):
+class Cramped(DeviceReplica):
     """A device whose memory holds a running batch of a few rows only."""
 
     room = 2
@@ -166,7 +166,7 @@ class Cramped(Replica):
 def test_out_of_memory_makes_the_batch_smaller(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = text_requests()
     expected = texts(ask_all(model(tiny), requests))
-    monkeypatch.setattr("keju.models.hf.worker.Replica", Cramped)
+    monkeypatch.setattr("keju.models.hf.worker.DeviceReplica", Cramped)
     assert texts(ask_all(model(tiny, batch_size=8), requests)) == expected
     assert Cramped.most == 8
 
@@ -178,7 +178,7 @@ def test_memory_that_runs_out_while_rows_are_dropped_is_recovered_from(
     expected = texts(ask_all(model(tiny), requests))
     whole, calls = RunningBatch.keep, []
 
-    def keep(batch: RunningBatch, rows: Sequence[Row]) -> None:
+    def keep(batch: RunningBatch, rows: Sequence[ReplyInProgress]) -> None:
         calls.append(len(rows))
         if len(calls) == 2:
             raise torch.OutOfMemoryError("CUDA out of memory")
@@ -189,7 +189,7 @@ def test_memory_that_runs_out_while_rows_are_dropped_is_recovered_from(
     assert len(calls) > 2
 
 
-class Broken(Replica):
+class Broken(DeviceReplica):
     """A device that fails for good once it has taken some steps."""
 
     steps = 0
@@ -205,7 +205,7 @@ def test_a_device_that_breaks_down_leaves_nobody_waiting(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also those that were taken up while the batch was running."""
-    monkeypatch.setattr("keju.models.hf.worker.Replica", Broken)
+    monkeypatch.setattr("keju.models.hf.worker.DeviceReplica", Broken)
     monkeypatch.setattr("keju.models.hf.worker.supports_row_attention", lambda _: False)
     writer = model(tiny, batch_size=2)
 
@@ -228,7 +228,7 @@ def test_a_device_that_breaks_down_leaves_nobody_waiting(
 
 
 def test_a_reply_that_fits_nowhere_is_a_fault(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keju.models.hf.worker.Replica", Cramped)
+    monkeypatch.setattr("keju.models.hf.worker.DeviceReplica", Cramped)
     monkeypatch.setattr("keju.models.hf.worker.supports_row_attention", lambda _: False)
     monkeypatch.setattr(Cramped, "room", 0)
     replies = ask_all(model(tiny, batch_size=4), text_requests(count=1))
@@ -243,7 +243,7 @@ def test_a_reply_over_time_is_a_timeout(tiny: Tiny) -> None:
 
 def test_reasoning_is_kept_apart(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "keju.models.hf.writing.Writer._decode", lambda _self, _tokens: "<think>hm</think> B"
+        "keju.models.hf.generation.Writer._decode", lambda _self, _tokens: "<think>hm</think> B"
     )
     (reply,) = ask_all(model(tiny), [Request(Prompt(Prefix(), "Q"), TEXT, "h")])
     assert (reply.reasoning, reply.text) == ("hm", "B")

@@ -10,7 +10,7 @@ import pytest
 from keju.config import JudgeConfig
 from keju.errors import ConfigError, EndpointError, Notice
 from keju.judges.judge import Judge, make_judge_task
-from keju.judges.stage import Panel
+from keju.judges.stage import JudgePanel
 from tests.support.judged import config
 
 URL = "http://127.0.0.1:8000/v1"
@@ -94,14 +94,14 @@ def test_a_judge_that_is_the_candidate_is_known_by_any_spelling(
 ) -> None:
     task = config(tmp_path, URL, judge)
     assert task.judge is not None
-    warnings = Panel(task, task.judge, []).notices()
+    warnings = JudgePanel(task, task.judge, []).notices()
     assert [warning.text().partition(":")[0] for warning in warnings] == told
 
 
 def test_a_port_that_goes_unsaid_is_the_same_port(tmp_path: Path) -> None:
     task = config(tmp_path, "https://there/v1", {"model": "m", "api_url": "https://there:443/v1"})
     assert task.judge is not None
-    assert any(ITSELF in warning.text() for warning in Panel(task, task.judge, []).notices())
+    assert any(ITSELF in warning.text() for warning in JudgePanel(task, task.judge, []).notices())
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_repeats_at_temperature_0_are_warned_about(tmp_path: Path) -> None:
     def told(**judge: Any) -> bool:
         task = config(tmp_path, URL, judge)
         assert task.judge is not None
-        warnings = list(Panel(task, task.judge, []).notices())
+        warnings = list(JudgePanel(task, task.judge, []).notices())
         return any(
             "repeats of the judge at temperature 0" in warning.text() for warning in warnings
         )

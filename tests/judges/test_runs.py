@@ -14,7 +14,7 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.errors import DataError
-from keju.report.terminal import render_results
+from keju.reporting.terminal import render_results
 from keju.results.schema import Results, to_document
 from keju.results.score import score_run
 from keju.runs.journal import VERDICTS, Records

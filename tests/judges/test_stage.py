@@ -22,7 +22,7 @@ from keju.errors import ConfigError, DataError, EndpointError
 from keju.judges import exam as exam_module
 from keju.judges import judge as judge_module
 from keju.judges.prompts import Kind
-from keju.report.format import money
+from keju.reporting.format import money
 from keju.results.schema import to_document
 from keju.results.score import score_run
 from keju.runs.journal import VERDICTS, Records

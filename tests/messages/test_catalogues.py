@@ -128,7 +128,7 @@ def test_the_terminal_speaks_the_language_of_the_user(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert messages.spoken() == language
+    assert messages.current_language() == language
 
 
 @cache
@@ -174,7 +174,7 @@ def test_no_room_raises_a_sentence() -> None:
 
 
 SAYING = {
-    "Column",
+    "TableColumn",
     "complain",
     "line",
     "note",
@@ -184,7 +184,7 @@ SAYING = {
     "write_line",
 }
 """Functions and methods that show a text to people as it is."""
-FROM_A_CATALOGUE = {"Notice", "said", "labels", "word", "get", "text"}
+FROM_A_CATALOGUE = {"Notice", "label_text", "labels", "word", "get", "text"}
 
 
 def literals(node: ast.AST) -> Iterator[str]:
@@ -206,7 +206,7 @@ def literals(node: ast.AST) -> Iterator[str]:
 def test_commands_and_reports_say_nothing_that_is_in_no_catalogue() -> None:
     """Words in code are said in one language alone; commands to paste are the same in all."""
     found = []
-    for room in ("cli", "report"):
+    for room in ("cli", "reporting"):
         for path in sorted((SOURCE / room).glob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call):

@@ -12,10 +12,10 @@ import pytest
 
 from keju.errors import DataError
 from keju.models import weights
-from keju.models.weights import Weights
+from keju.models.weights import PackagedWeights
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
-TOY = Weights(
+TOY = PackagedWeights(
     name="toy",
     about="a file",
     licence="none",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reference, Subset
+from keju.benchmarks.base import DataSource, Exam, Mean, Protocol, Reference, Subset
 from keju.engine.tally import Tally
-from keju.results.schema import SCHEMA, Entry, Results, Timing, Usage, to_document
+from keju.results.schema import SCHEMA, ResultEntry, Results, Timing, UsageTotals, to_document
 from keju.results.summarise import summarise
 from keju.types import Answer, Outcome, Prefix, Prompt, Reading, Sample, Score
 
@@ -26,7 +26,7 @@ class FakeExam(Exam):
     benchmark = "fake"
     protocol = PROTOCOL
     readers: Mapping[str, Any] = {}
-    data = DataFacts({})
+    data = DataSource({})
 
     def __init__(
         self, samples: Sequence[Sample], subsets: Sequence[Subset], means: Sequence[Mean] = ()
@@ -102,12 +102,12 @@ def make_tally(
 
 def entry_of(exam: Exam, tally: Tally, reader: str = "robust") -> dict[str, Any]:
     """The entry of the document, with nothing spent."""
-    entry = summarise(exam, tally, reader=reader, usage=Usage(), timing=Timing(0.0))
+    entry = summarise(exam, tally, reader=reader, usage=UsageTotals(), timing=Timing(0.0))
     made: dict[str, Any] = document_of(entry)["benchmarks"][0]
     return made
 
 
-def document_of(*entries: Entry) -> dict[str, Any]:
+def document_of(*entries: ResultEntry) -> dict[str, Any]:
     """The document of some entries."""
     return to_document(Results(schema=SCHEMA, run="r1", model="m", benchmarks=entries))
 

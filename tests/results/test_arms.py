@@ -15,13 +15,13 @@ from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON
 from keju.config import Price
 from keju.engine.job import Job
-from keju.engine.tally import Call, ToolUse
+from keju.engine.tally import EpisodeToolUse, ToolCallStats
 from keju.messages import Language, format_p
-from keju.report.arms import arm_table, pair_lines, pair_table
-from keju.report.format import Labels, money
-from keju.report.terminal import render_results
+from keju.reporting.arms import arm_table, pair_lines, pair_table
+from keju.reporting.format import Labels, money
+from keju.reporting.terminal import render_results
 from keju.results.compare import compare_arms
-from keju.results.schema import SCHEMA, Comparison, Entry, Results
+from keju.results.schema import SCHEMA, Comparison, ResultEntry, Results
 from keju.results.summarise import entries_of
 from keju.types import Answer, CallKind, Reading, Reply, Sampling, Score, Usage
 from tests.results.fake_exam import OUTCOME_OF, make_exam, make_sample
@@ -192,11 +192,11 @@ def test_what_is_left_out_bounds_the_difference() -> None:
     assert compared(job("baseline", BASE), job("calc", CALC)).bounds is None
 
 
-def with_calls(arm: Job, kinds: str) -> Entry:
+def with_calls(arm: Job, kinds: str) -> ResultEntry:
     """The entry of an arm whose only episode made calls that ended so."""
     ended = cast("list[CallKind]", kinds.split())
-    calls = tuple(Call("calc", kind, float(i), 0.0, 1) for i, kind in enumerate(ended))
-    arm.uses[0] = ToolUse("final", 1, calls)
+    calls = tuple(ToolCallStats("calc", kind, float(i), 0.0, 1) for i, kind in enumerate(ended))
+    arm.uses[0] = EpisodeToolUse("final", 1, calls)
     return entries_of(arm, tools={"tools": ["calc"]})[0]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keju.errors import DataError, Notice
-from keju.results.schema import Entry, from_document, to_document
+from keju.results.schema import ResultEntry, from_document, to_document
 
 RECORDED = sorted((Path(__file__).parents[1] / "runs01").glob("*/run/results.json"))
 
@@ -45,7 +45,7 @@ def test_what_only_one_metric_has_stands_beside_its_value() -> None:
 def test_notices_and_metrics_are_added_to_a_new_entry() -> None:
     entry = from_document(read("bbh")).benchmarks[0]
     notice = Notice("few_clusters", {"clusters": 3})
-    more: Entry = entry.with_notices([notice]).with_metrics({"x": entry.metrics["accuracy"]})
+    more: ResultEntry = entry.with_notices([notice]).with_metrics({"x": entry.metrics["accuracy"]})
     assert more.notices == (*entry.notices, notice)
     assert more.warnings[-1] == "only 3 clusters: the interval is itself unsure"
     assert list(more.metrics) == [*entry.metrics, "x"]

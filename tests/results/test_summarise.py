@@ -14,7 +14,7 @@ import pytest
 
 from keju.benchmarks.base import Mean, Scores, Subset
 from keju.engine.tally import CODE, Tally
-from keju.results.schema import Timing, Usage
+from keju.results.schema import Timing, UsageTotals
 from keju.results.summarise import summarise
 from keju.stats.estimate import Estimate
 from keju.stats.intervals import student_t_quantile, wilson
@@ -33,7 +33,7 @@ from tests.results.fake_exam import (
 
 def test_contract_shape() -> None:
     exam = make_exam({"a": 3, "b": 2}, references=[REFERENCE])
-    usage, timing = Usage(input_tokens=5), Timing(1.5)
+    usage, timing = UsageTotals(input_tokens=5), Timing(1.5)
     tally = make_tally("110u0")
     typed = summarise(exam, tally, reader="robust", usage=usage, timing=timing)
     document = document_of(typed)

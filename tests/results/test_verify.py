@@ -12,7 +12,7 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.errors import DataError
-from keju.results.verify import Verified, find_sets, verify_all
+from keju.results.verify import VerifiedSet, find_sets, verify_all
 from tests.cli.conftest import Keju, keju
 
 __all__ = ["keju"]
@@ -30,11 +30,11 @@ Lay = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def verified(data_dir: Path) -> dict[str, Verified]:
+def verified(data_dir: Path) -> dict[str, VerifiedSet]:
     return {each.recorded.label: each for each in verify_all(data_dir)}
 
 
-def test_every_recorded_set_is_found_and_as_known(verified: dict[str, Verified]) -> None:
+def test_every_recorded_set_is_found_and_as_known(verified: dict[str, VerifiedSet]) -> None:
     assert set(verified) == SETS
     wrong = [(name, c) for name, v in verified.items() for c in v.checks if not c.ok]
     assert wrong == []
@@ -63,13 +63,13 @@ FIGURES = {
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_figures_compared_are_the_published_ones(
-    verified: dict[str, Verified], name: str
+    verified: dict[str, VerifiedSet], name: str
 ) -> None:
     got = {check.label: check.actual for check in verified[name].checks}
     assert {what: got[what] for what in FIGURES[name]} == FIGURES[name]
 
 
-def test_a_set_has_a_figure_for_each_of_its_subsets(verified: dict[str, Verified]) -> None:
+def test_a_set_has_a_figure_for_each_of_its_subsets(verified: dict[str, VerifiedSet]) -> None:
     parts = {name: sum(c.is_of_subset for c in v.checks) for name, v in verified.items()}
     assert parts["bbh/code-davinci-002_cot"] == 2 * 27
     assert parts["ceval/minimind_val"] == 2 * 52

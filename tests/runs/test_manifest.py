@@ -12,7 +12,7 @@ from keju.config import TaskConfig
 from keju.engine.job import make_jobs
 from keju.errors import DataError, UsageError
 from keju.runs.manifest import Manifest, ManifestFile, StoredSession
-from keju.runs.sameness import find_differences
+from keju.runs.resume_compat import find_differences
 
 FACTS = {
     "sha256": "a", "chat_template_hash": "t", "dtype": "float32", "label_space": False, "threads": 2

@@ -16,7 +16,7 @@ from keju.config import TaskConfig
 from keju.engine.job import make_jobs
 from keju.engine.resume import JobRequests, iter_stored_replies, recall
 from keju.runs.journal import FILE, Journal, Records
-from keju.runs.run import Grade, Run, list_runs, open_run, select_counting, write_grades
+from keju.runs.run import JudgedReadings, Run, list_runs, open_run, select_counting, write_grades
 from keju.task import run_exams
 from keju.types import Answer, Fault, Reading, Record, Reply, Score
 
@@ -82,7 +82,7 @@ def test_each_question_is_given_once_with_its_grade(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.append(lines)
     reading = Reading("r", Answer("A"), Score(1.0, "correct", "judge"))
-    write_grades(tmp_path, [Grade("b", "q1", ONE, (reading,))])
+    write_grades(tmp_path, [JudgedReadings("b", "q1", ONE, (reading,))])
     answers = [answer for _, answer in Run(tmp_path).answers()]
     assert [(answer.id, answer.reply.text) for answer in answers] == [("q1", "A"), ("q2", "B")]
     assert [answer.readings for answer in answers] == [(reading,), ()]

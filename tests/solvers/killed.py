@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from keju.cli import main
 from keju.config import Arm
-from keju.solvers import workshop as shop
+from keju.solvers import tool_setup as shop
 from keju.solvers.toolbox import ToolSource
 from keju.types import Sample
 from tests.support.tools import Functions
@@ -24,7 +24,7 @@ async def lookup(sample: Sample) -> str:
     return sample.target
 
 
-def sources_of(arm: Arm, workshop: shop.Workshop) -> Iterator[ToolSource]:
+def sources_of(arm: Arm, tool_setup: shop.ToolSetup) -> Iterator[ToolSource]:
     yield Functions({"lookup": lookup})
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from keju.config import Agent, TaskConfig
-from keju.engine.channel import Channel, Exchange, Limits
+from keju.config import AgentLimits, TaskConfig
+from keju.engine.channel import Channel, ChannelLimits, ReplyWithAttempts
 from keju.errors import ConfigError
 from keju.models.anthropic.client import make
 from keju.models.anthropic.sampling import fit
@@ -35,8 +35,8 @@ def fail() -> ToolResult:
 
 
 def solve(
-    server: AnthropicServer, model: str, *, knock: bool = False, extra: Any = None, **agent: Any
-) -> Exchange:
+    server: AnthropicServer, model: str, *, preflight: bool = False, extra: Any = None, **agent: Any
+) -> ReplyWithAttempts:
     """One episode."""
     config = TaskConfig(
         model=f"anthropic:{model}",
@@ -45,15 +45,17 @@ def solve(
         api_key=KEY,  # type: ignore[arg-type]
     )
     sampling, _ = fit(config, Sampling(temperature=None, extra=extra or {}))
-    loop = ToolLoop(Functions({"add": add, "fail": fail}), Agent(**agent))
-    limits = Limits(concurrency=1, timeout=5, attempts=5, give_up_after=5, retry_interval=0.01)
+    loop = ToolLoop(Functions({"add": add, "fail": fail}), AgentLimits(**agent))
+    limits = ChannelLimits(
+        concurrency=1, timeout=5, attempts=5, give_up_after=5, retry_interval=0.01
+    )
 
-    async def scenario() -> Exchange:
+    async def scenario() -> ReplyWithAttempts:
         channel = Channel(make(config), limits)
         await loop.open()
         try:
-            if knock:
-                await loop.knock(channel, sampling)
+            if preflight:
+                await loop.preflight(channel, sampling)
             async with channel.slot():
                 return await loop(Request(PROMPT, sampling, hash="h"), channel, SAMPLE, 0)
         finally:
@@ -142,12 +144,12 @@ def test_a_cut_call_ends_the_episode_without_being_run() -> None:
 @pytest.mark.parametrize("extra", [{"thinking": {"type": "enabled", "budget_tokens": 2048}}, {}])
 def test_the_knock_fits_the_schema(extra: dict[str, Any]) -> None:
     with AnthropicServer() as server:
-        solve(server, "claude-haiku-4-5", knock=True, extra=extra)
+        solve(server, "claude-haiku-4-5", preflight=True, extra=extra)
         assert server.refused == []
 
 
 def test_old_states_cannot_be_hidden_where_thinking_is_tied_to_them() -> None:
-    loop = ToolLoop(Functions({"add": add}), Agent(hide_old_env_states=True))
+    loop = ToolLoop(Functions({"add": add}), AgentLimits(hide_old_env_states=True))
     free, bound = (
         make(TaskConfig(model=f"anthropic:{name}", datasets=["demo"], api_key=SecretStr("k")))
         for name in ("claude-opus-4-8", "claude-sonnet-5-5")

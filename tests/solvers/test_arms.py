@@ -20,10 +20,10 @@ from keju.models.openai.client import OpenAIModel
 from keju.results.score import score_run
 from keju.runs.journal import FILE, Records
 from keju.runs.run import open_run
-from keju.solvers import workshop
+from keju.solvers import tool_setup
 from keju.solvers.loop import ToolLoop
 from keju.solvers.toolbox import ToolsLost
-from keju.task import Finished, run_exams
+from keju.task import FinishedTask, run_exams
 from keju.types import Record, Sample
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import verdict
@@ -51,7 +51,7 @@ def answers(asked: Asked) -> Any:
 def source(monkeypatch: pytest.MonkeyPatch) -> Functions:
     """The tools of every arm that has any."""
     functions = Functions({"lookup": lookup})
-    monkeypatch.setattr(workshop, "arm_sources", lambda arm, _: [functions] if arm.tools else [])
+    monkeypatch.setattr(tool_setup, "arm_sources", lambda arm, _: [functions] if arm.tools else [])
     return functions
 
 
@@ -80,7 +80,7 @@ def records(folder: Path) -> list[Record]:
     return list(Records(folder / "r"))
 
 
-def by_arm(finished: Finished) -> dict[str, dict[str, Any]]:
+def by_arm(finished: FinishedTask) -> dict[str, dict[str, Any]]:
     return {entry["arm"]: entry for entry in finished.document["benchmarks"]}
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from keju.config import Agent, Price
-from keju.engine.channel import Channel, Exchange, Limits
+from keju.config import AgentLimits, Price
+from keju.engine.channel import Channel, ChannelLimits, ReplyWithAttempts
 from keju.engine.tally import summarize_tool_use
 from keju.errors import ConfigError, EndpointError
 from keju.models.openai.client import OpenAIModel
 from keju.solvers.loop import ToolLoop
-from keju.solvers.textual import parse_calls
-from keju.solvers.toolbox import Joined, ToolResult, ToolsLost
+from keju.solvers.text_tool_calls import parse_calls
+from keju.solvers.toolbox import CombinedTools, ToolResult, ToolsLost
 from keju.types import Prefix, Prompt, Request, Sample, Sampling, Turn
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan, Raw
@@ -42,7 +42,7 @@ def solve(
     source: Functions | None = None,
     attempts: int = 5,
     **plan: Any,
-) -> tuple[Exchange, list[dict[str, Any]]]:
+) -> tuple[ReplyWithAttempts, list[dict[str, Any]]]:
     """One episode; the bodies that the endpoint answered."""
     bodies: list[dict[str, Any]] = []
 
@@ -50,13 +50,15 @@ def solve(
         bodies.append(asked.body)
         return answers(asked)
 
-    loop = ToolLoop(source or Functions(functions or {"add": add}), Agent(**agent or {}), price)
+    loop = ToolLoop(
+        source or Functions(functions or {"add": add}), AgentLimits(**agent or {}), price
+    )
     with FaultyEndpoint(Plan(answers=seen, **plan)) as endpoint:
-        limits = Limits(
+        limits = ChannelLimits(
             concurrency=1, timeout=5, attempts=attempts, give_up_after=5, retry_interval=0.01
         )
 
-        async def scenario() -> Exchange:
+        async def scenario() -> ReplyWithAttempts:
             channel = Channel(OpenAIModel("m", api_url=endpoint.url), limits)
             await loop.open()
             try:
@@ -79,12 +81,12 @@ def _say(said: Any, asked: Asked) -> Any:
     return said
 
 
-def turns_of(exchange: Exchange) -> tuple[Turn, ...]:
+def turns_of(exchange: ReplyWithAttempts) -> tuple[Turn, ...]:
     assert exchange.reply.episode is not None
     return exchange.reply.episode.turns
 
 
-def stop_of(exchange: Exchange) -> str:
+def stop_of(exchange: ReplyWithAttempts) -> str:
     assert exchange.reply.episode is not None
     return exchange.reply.episode.stop
 
@@ -452,15 +454,15 @@ def test_the_text_protocol_asks_for_the_last_answer() -> None:
     assert [m["role"] for m in bodies[-1]["messages"]] == ["user", "assistant"] * 2 + ["user"]
 
 
-def knock(functions: Mapping[str, Any], agent: dict[str, Any], plan: Plan) -> ToolLoop:
-    loop = ToolLoop(Functions(functions), Agent(**agent))
+def preflight(functions: Mapping[str, Any], agent: dict[str, Any], plan: Plan) -> ToolLoop:
+    loop = ToolLoop(Functions(functions), AgentLimits(**agent))
 
     async def scenario(url: str) -> None:
-        limits = Limits(concurrency=1, timeout=5, attempts=1, give_up_after=5)
+        limits = ChannelLimits(concurrency=1, timeout=5, attempts=1, give_up_after=5)
         channel = Channel(OpenAIModel("m", api_url=url), limits)
         try:
             await loop.open()
-            await loop.knock(channel, Sampling())
+            await loop.preflight(channel, Sampling())
         finally:
             await channel.close()
 
@@ -471,14 +473,14 @@ def knock(functions: Mapping[str, Any], agent: dict[str, Any], plan: Plan) -> To
 
 def test_an_endpoint_that_refuses_tools_is_found_before_the_first_question() -> None:
     with pytest.raises(EndpointError, match=r"agent\.protocol"):
-        knock({"add": add}, {}, Plan(unsupported=("tools",)))
-    knock({"add": add}, {"protocol": "text"}, Plan(unsupported=("tools",)))
+        preflight({"add": add}, {}, Plan(unsupported=("tools",)))
+    preflight({"add": add}, {"protocol": "text"}, Plan(unsupported=("tools",)))
     with pytest.raises(ConfigError, match="offer no tools"):
-        knock({}, {}, Plan())
+        preflight({}, {}, Plan())
 
 
 def test_the_tokens_of_the_definitions_are_measured_or_estimated() -> None:
-    loop = knock({"add": add}, {}, Plan())
+    loop = preflight({"add": add}, {}, Plan())
     assert [notice.code for notice in loop.notices] == ["tools_take_no_tokens"]
     facts = loop.facts()
     assert facts["tools"] == ["add"]
@@ -500,7 +502,7 @@ def test_calls_that_the_last_reply_may_not_make_are_counted_as_broken_off() -> N
 
 def test_sources_are_joined_and_their_names_differ() -> None:
     async def scenario() -> list[str]:
-        both = Joined([Functions({"add": add}), Functions({"sub": lambda a, b: a - b})])
+        both = CombinedTools([Functions({"add": add}), Functions({"sub": lambda a, b: a - b})])
         await both.open()
         async with both.episode(SAMPLE, 0) as box:
             texts = [(await box.call(n, {"a": 5, "b": 3})).text for n in ("add", "sub")]
@@ -509,4 +511,4 @@ def test_sources_are_joined_and_their_names_differ() -> None:
 
     assert asyncio.run(scenario()) == ["8", "2"]
     with pytest.raises(ConfigError, match="called 'add'"):
-        asyncio.run(Joined([Functions({"add": add}), Functions({"add": add})]).open())
+        asyncio.run(CombinedTools([Functions({"add": add}), Functions({"add": add})]).open())

@@ -17,7 +17,7 @@ from keju import bounds
 from keju.bounds import unpack_gzip
 from keju.errors import DataError
 from keju.files import TABLE, iter_json_rows, parse_json
-from keju.sources.archive import Archive
+from keju.sources.archive import ZipEntries
 
 CENTRAL, LOCAL = b"PK\x01\x02", b"PK\x03\x04"
 TEXT = b'{"a": 1}' * 100
@@ -100,7 +100,7 @@ def test_an_odd_archive_is_refused(raw: bytes, told: str, tmp_path: Path) -> Non
     path = tmp_path / "x.zip"
     path.write_bytes(raw)
     with pytest.raises(DataError) as error:
-        Archive(path).read("a.json")
+        ZipEntries(path).read("a.json")
     assert told in str(error.value)
     assert str(path) in str(error.value)
 
@@ -108,7 +108,7 @@ def test_an_odd_archive_is_refused(raw: bytes, told: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("make", [packed, lambda: packed(method=0)], ids=["deflated", "stored"])
 def test_a_sound_archive_is_read(make: Callable[[], bytes], tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(make())
-    assert Archive(tmp_path / "x.zip").read("a.json") == TEXT
+    assert ZipEntries(tmp_path / "x.zip").read("a.json") == TEXT
 
 
 def test_what_is_read_of_an_archive_is_bounded(
@@ -116,13 +116,13 @@ def test_what_is_read_of_an_archive_is_bounded(
 ) -> None:
     monkeypatch.setattr(bounds, "MOST_BYTES", 1000)
     (tmp_path / "x.zip").write_bytes(packed())
-    archive = Archive(tmp_path / "x.zip")
+    archive = ZipEntries(tmp_path / "x.zip")
     archive.read("a.json")
     with pytest.raises(DataError, match="is too large"):
         archive.read("a.json")
     monkeypatch.setattr(bounds, "MOST_ENTRIES", 0)
     with pytest.raises(DataError, match="more than 0 entries"):
-        Archive(tmp_path / "x.zip")
+        ZipEntries(tmp_path / "x.zip")
 
 
 def test_a_gzip_bomb_is_refused_before_it_fills_the_memory() -> None:

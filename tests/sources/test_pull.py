@@ -204,7 +204,7 @@ def test_a_hub_that_sends_without_an_end_is_given_up(
     for pieces in (trailers, body):
         with flooding(pieces) as url, pytest.raises(fetch.Unreachable):
             fetch.get(url, {})
-    with flooding(body) as url, pytest.raises(fetch.Damaged, match="more than"):
+    with flooding(body) as url, pytest.raises(fetch.DamagedDownload, match="more than"):
         fetch.download(url, tmp_path / "file", secrets={})
     assert not list(tmp_path.glob("*file*"))
 

@@ -10,7 +10,7 @@ import pytest
 from keju.sources.fetch import load_receipts
 from keju.sources.folder import DataFolder
 from keju.sources.pull import pull
-from keju.sources.verify import Item, Verification, verify
+from keju.sources.verify import FileVerification, Verification, verify
 from tests.sources.hub import LoopbackHub
 from tests.sources.layouts import LAYOUTS
 
@@ -19,7 +19,7 @@ def verified(path: Path, benchmark: str) -> Verification:
     return verify(benchmark, DataFolder(path, LAYOUTS[benchmark]))
 
 
-def by_name(result: Verification) -> dict[str, Item]:
+def by_name(result: Verification) -> dict[str, FileVerification]:
     return {item.name: item for item in result.items}
 
 

@@ -11,13 +11,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats  # type: ignore[import-untyped]
 
-from keju.stats.curve import HalfPoint, Level, half_point, trend
+from keju.stats.curve import DifficultyScore, HalfPoint, half_point, trend
 
 
-def levels_of(rows: list[tuple[int, int]], chance: float = 0.0) -> list[Level]:
+def levels_of(rows: list[tuple[int, int]], chance: float = 0.0) -> list[DifficultyScore]:
     """Right answers and questions at 1/2, 1, 2, ... times the published size."""
     return [
-        Level(place - 1.0, n, right / n, chance) for place, (right, n) in enumerate(rows) if n > 0
+        DifficultyScore(place - 1.0, n, right / n, chance)
+        for place, (right, n) in enumerate(rows)
+        if n > 0
     ]
 
 
@@ -115,12 +117,12 @@ def test_a_level_that_rises_is_pooled_with_the_one_before() -> None:
 def test_the_interval_of_the_halfway_point_holds_the_truth(
     rates: tuple[float, ...], chance: float, n: int
 ) -> None:
-    exact = half_point([Level(p, 10**9, rate, chance) for p, rate in enumerate(rates)])
+    exact = half_point([DifficultyScore(p, 10**9, rate, chance) for p, rate in enumerate(rates)])
     assert exact.place is not None
     draw, held, times = random.Random(11), 0, 300
     for _ in range(times):
         drawn = [sum(draw.random() < rate for _ in range(n)) / n for rate in rates]
-        found = half_point([Level(p, n, rate, chance) for p, rate in enumerate(drawn)])
+        found = half_point([DifficultyScore(p, n, rate, chance) for p, rate in enumerate(drawn)])
         low = -1.0 if found.low is None else found.low
         held += low <= exact.place <= (math.inf if found.high is None else found.high)
     assert 0.92 <= held / times <= 1.0

@@ -11,17 +11,17 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from keju.stats.gate import decide_at_least, decide_no_worse
 from keju.stats.intervals import binomial_at_least, student_t_survival
-from keju.stats.paired import Difference, paired_difference
+from keju.stats.paired import PairedDifference, paired_difference
 
 
-def apart(b: int, c: int, n: int) -> Difference:
+def apart(b: int, c: int, n: int) -> PairedDifference:
     pairs = [(1.0, 0.0)] * b + [(0.0, 1.0)] * c + [(1.0, 1.0)] * (n - b - c)
     found = paired_difference(pairs)
     assert found is not None
     return found
 
 
-def own(scores: Sequence[float], groups: Sequence[str] | None = None) -> Difference:
+def own(scores: Sequence[float], groups: Sequence[str] | None = None) -> PairedDifference:
     found = paired_difference([(score, 0.0) for score in scores], groups)
     assert found is not None
     return found

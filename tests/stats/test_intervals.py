@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as oracle  # type: ignore[import-untyped]
 
-from keju.stats.estimate import Gathered, StratifiedMean, stratified_mean
+from keju.stats.estimate import ItemValues, StratifiedMean, stratified_mean
 from keju.stats.intervals import (
     FEARED_CORRELATION,
     Z95,
@@ -33,7 +33,7 @@ def mean_of(
     values: Sequence[float], groups: Sequence[Hashable] | None = None, *, draws: int = 1
 ) -> StratifiedMean:
     """The mean of items, in clusters where `groups` names them, each of `draws` answers."""
-    gathered = Gathered(clustered=groups is not None)
+    gathered = ItemValues(clustered=groups is not None)
     for value, group in zip(values, groups or [""] * len(values), strict=True):
         gathered.add(float(value), str(group), draws=draws)
     stratum = gathered.stratum()
@@ -193,7 +193,7 @@ def test_clusters_keep_what_repeats_gain() -> None:
 def test_one_cluster_gives_no_interval_and_says_why() -> None:
     mean = mean_of([1, 0, 1, 1, 0], ["a"] * 5)
     assert (mean.se, mean.interval, mean.t_interval) == (None, None, None)
-    gathered = Gathered(clustered=True)
+    gathered = ItemValues(clustered=True)
     gathered.add(1.0, "a", count=7)
     assert gathered.estimate().ci95 is None
     assert gathered.estimate().withheld == "one_cluster"
@@ -207,7 +207,7 @@ def test_all_right_in_clusters_is_as_unsure_as_a_feared_correlation_leaves_it() 
 
 @pytest.mark.parametrize("clustered", [False, True])
 def test_fewer_than_five_items_have_no_interval_and_say_why(clustered: bool) -> None:
-    gathered = Gathered(clustered=clustered)
+    gathered = ItemValues(clustered=clustered)
     for place in range(4):
         gathered.add(float(place % 2), str(place // 2))
     few = gathered.estimate()

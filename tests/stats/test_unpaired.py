@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from perf.contamination import simulate
 from scipy import stats  # type: ignore[import-untyped]
 
-from keju.stats.unpaired import Group, group_difference, stratified_difference
+from keju.stats.unpaired import ScoreGroup, group_difference, stratified_difference
 
 
-def right(many: int, n: int) -> Group:
-    return Group.of([1.0] * many + [0.0] * (n - many))
+def right(many: int, n: int) -> ScoreGroup:
+    return ScoreGroup.of([1.0] * many + [0.0] * (n - many))
 
 
 SHARES = st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -40,7 +40,7 @@ def test_graded_scores_are_dealt_out() -> None:
     """The p of scores that are neither right nor wrong is that of a permutation test."""
     draw = np.random.default_rng(2)
     first, second = draw.beta(3, 2, 40), draw.beta(2.2, 2, 50)
-    found = group_difference(Group.of(first), Group.of(second))
+    found = group_difference(ScoreGroup.of(first), ScoreGroup.of(second))
     oracle = stats.permutation_test(
         (first, second), lambda a, b, axis: a.mean(axis) - b.mean(axis), vectorized=True,
         alternative="greater", n_resamples=20_000, rng=3,

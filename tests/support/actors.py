@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from keju.config import Ray
-from keju.engine.cluster import crew
+from keju.config import RaySettings
+from keju.engine.cluster import executor
 from keju.engine.cluster.actor import Actor
-from keju.engine.cluster.nodes import Lost, Need, Nodes
-from keju.engine.cluster.wire import Report, decode_report
+from keju.engine.cluster.nodes import ActorLost, ActorResources, RayCluster
+from keju.engine.cluster.wire import ActorReport, decode_report
 
-Fate = Callable[["PretendedHand", Report], str]
+Fate = Callable[["PretendedHand", ActorReport], str]
 """What becomes of an actor with its next report: ``lost``, ``twice`` (it is told twice), or goes
 on as usual."""
 
@@ -42,7 +42,7 @@ class PretendedHand:
                 waits.add(item)
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
                 if self._gone.is_set():
-                    raise Lost("gone")
+                    raise ActorLost("gone")
                 waits.discard(item)
                 data = item.result()
                 if data is None:
@@ -50,7 +50,7 @@ class PretendedHand:
                 fate = self._fate(self, decode_report(data)) if method == "ask" else ""
                 if fate == "lost":
                     self._gone.set()
-                    raise Lost("gone")
+                    raise ActorLost("gone")
                 yield data
                 if fate == "twice":
                     yield data
@@ -63,7 +63,7 @@ class PretendedHand:
     def stop(self) -> None:
         asyncio.get_running_loop().create_task(self._actor.stop())
 
-    def dismiss(self) -> None:
+    def release(self) -> None:
         self._gone.set()
 
     async def close(self) -> None:
@@ -72,14 +72,16 @@ class PretendedHand:
             await self._actor._channel.close()
 
 
-class PretendedNodes(Nodes):
+class PretendedNodes(RayCluster):
     """Nodes with these resources."""
 
-    def __init__(self, settings: Ray, resources: list[dict[str, float]], fate: Fate) -> None:
+    def __init__(
+        self, settings: RaySettings, resources: list[dict[str, float]], fate: Fate
+    ) -> None:
         super().__init__(settings)
         self._resources = resources
         self._fate = fate
-        self.hired: list[PretendedHand] = []
+        self.handle: list[PretendedHand] = []
 
     async def open(self) -> None:
         pass
@@ -87,13 +89,13 @@ class PretendedNodes(Nodes):
     async def resources(self) -> list[dict[str, float]]:
         return self._resources
 
-    def hire(self, need: Need) -> PretendedHand:  # type: ignore[override]
-        self.hired.append(PretendedHand(len(self.hired), self._fate))
-        return self.hired[-1]
+    def hire(self, need: ActorResources) -> PretendedHand:  # type: ignore[override]
+        self.handle.append(PretendedHand(len(self.handle), self._fate))
+        return self.handle[-1]
 
     async def close(self) -> None:
-        for hand in self.hired:
-            await hand.close()
+        for worker in self.handle:
+            await worker.close()
 
 
 @contextmanager
@@ -106,12 +108,12 @@ def pretended(
     """While it is open, ``executor: ray`` has actors in this process; yields what was opened."""
     opened: list[PretendedNodes] = []
 
-    def open_nodes(settings: Ray) -> PretendedNodes:
+    def open_nodes(settings: RaySettings) -> PretendedNodes:
         opened.append(PretendedNodes(settings, [{"CPU": 2.0}] * nodes, fate))
         return opened[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr(crew, "Nodes", open_nodes)
-        patch.setattr(crew, "require_ray", lambda: None)
-        patch.setattr(crew, "FIRST_PAUSE", 0.01)
+        patch.setattr(executor, "RayCluster", open_nodes)
+        patch.setattr(executor, "require_ray", lambda: None)
+        patch.setattr(executor, "FIRST_PAUSE", 0.01)
         yield opened

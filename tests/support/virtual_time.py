@@ -73,7 +73,7 @@ def use_virtual_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[], float]:
 
 def keju_modules() -> list[ModuleType]:
     """Return the modules of the engine that are loaded."""
-    import keju.engine.pooled
+    import keju.engine.pool_engine
     import keju.engine.session  # noqa: F401
 
     return [module for name, module in [*sys.modules.items()] if name.startswith("keju.engine")]

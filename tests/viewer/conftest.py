@@ -17,7 +17,7 @@ import uvicorn
 from keju.config import TaskConfig
 from keju.task import run_exams
 from keju.viewer.app import make_app
-from keju.viewer.shelf import Shelf
+from keju.viewer.run_index import RunIndex
 from tests.viewer.runs import HOSTILE, acting, mixed, record, write
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(runs: Path) -> Iterator[Site]:
     """The viewer, served on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as own:
-        config = uvicorn.Config(make_app(Shelf(runs)), log_level="error")
+        config = uvicorn.Config(make_app(RunIndex(runs)), log_level="error")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [own]}, daemon=True)
         thread.start()

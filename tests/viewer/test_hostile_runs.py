@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from keju.viewer.app import make_app
 from keju.viewer.blocks import blocks
-from keju.viewer.shelf import Shelf
+from keju.viewer.run_index import RunIndex
 from tests.viewer.runs import mixed, record, write
 
 PATHS = (
@@ -30,7 +30,7 @@ LINE = json.dumps(
 
 
 def client_of(runs: Path) -> TestClient:
-    return TestClient(make_app(Shelf(runs)), base_url="http://127.0.0.1")
+    return TestClient(make_app(RunIndex(runs)), base_url="http://127.0.0.1")
 
 
 def visit(runs: Path, name: str) -> None:

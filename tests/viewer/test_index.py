@@ -12,15 +12,15 @@ import pytest
 from keju.errors import UsageError
 from keju.runs.run import Run
 from keju.types import Fault, Reply
-from keju.viewer.condition import Task, start_evaluation
-from keju.viewer.damage import Stopped
-from keju.viewer.filters import Selection, Sort, find, sort_replies
-from keju.viewer.index import Details, Index, Keys, Lines, Part
+from keju.viewer.condition import ConditionQuery, start_evaluation
+from keju.viewer.damage import PageStopped
+from keju.viewer.filters import ReplySelection, Sort, find, sort_replies
+from keju.viewer.index import ExamArm, LineNumbers, QuestionKeys, ReplyDetails, ReplyIndex
 from keju.viewer.search import evaluate_condition, find_text
 from tests.viewer.runs import HOSTILE, acting, add, mixed, record, torn, write
 
 
-def outcomes(index: Index) -> dict[str, int]:
+def outcomes(index: ReplyIndex) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for (_, kind), n in index.counts().items():
         counts[kind.outcome] += n
@@ -48,7 +48,7 @@ def test_the_index_counts_what_the_rule_of_runs_counts(
         record(7, "refused", hash="f" * 32),  # asked otherwise: the last reply counts
     ]
     folder = write(tmp_path / "r", records)
-    index = Index(folder)
+    index = ReplyIndex(folder)
     index.refresh()
     assert index.damaged == 0
     assert outcomes(index) == as_the_run_says(folder)
@@ -59,7 +59,7 @@ def test_the_index_counts_what_the_rule_of_runs_counts(
 
 def test_only_new_bytes_are_read_and_a_torn_line_waits(tmp_path: Path) -> None:
     folder = write(tmp_path / "r", mixed(30))
-    index, details = Index(folder), Details({})
+    index, details = ReplyIndex(folder), ReplyDetails({})
     index.refresh()
     details.refresh(index)
     end = index.end
@@ -71,13 +71,13 @@ def test_only_new_bytes_are_read_and_a_torn_line_waits(tmp_path: Path) -> None:
     details.refresh(index)
     assert index.generation == 2  # the first reading; nothing was read again
     assert outcomes(index) == as_the_run_says(folder)
-    assert details.seconds[index.find(Part("bbh"), "bbh_snarks_30", 0)] == 30.5
+    assert details.seconds[index.find(ExamArm("bbh"), "bbh_snarks_30", 0)] == 30.5
     assert len(details.length) == len(index) == 31
 
 
 def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     folder = write(tmp_path / "r", mixed(30))
-    index, details = Index(folder), Details({})
+    index, details = ReplyIndex(folder), ReplyDetails({})
     index.refresh()
     details.refresh(index)
     (folder / "records.jsonl").unlink()
@@ -93,17 +93,17 @@ def test_lines_that_are_no_record_are_counted(tmp_path: Path) -> None:
     with (folder / "records.jsonl").open("ab") as file:
         file.write(b'{"bench": "bbh", "id": \n\xff\xfe\n{"kind":"note"}\n')
     add(folder, [record(90, "correct")])
-    index = Index(folder)
+    index = ReplyIndex(folder)
     index.refresh()
     assert (len(index), index.damaged) == (4, 2)
 
 
 def chosen(folder: Path, **query: str) -> list[str]:
-    index, details = Index(folder), Details({})
+    index, details = ReplyIndex(folder), ReplyDetails({})
     index.refresh()
     details.refresh(index)
     found = find(
-        Selection.of(query),
+        ReplySelection.of(query),
         index,
         lambda: details,
         lambda: [],
@@ -253,7 +253,7 @@ def test_a_condition_that_takes_too_much_memory_is_stopped_outside_this_process(
 def test_a_child_that_dies_is_not_said_to_need_memory_without_a_sign_of_it(
     tmp_path: Path, number: signal.Signals, code: str, words: str
 ) -> None:
-    task = Task("true", str(tmp_path / "lines"), "SELECT {where}", "{}", 1 << 30)
+    task = ConditionQuery("true", str(tmp_path / "lines"), "SELECT {where}", "{}", 1 << 30)
     with start_evaluation(task, lambda: False) as running:
         running._process.send_signal(number)
         with pytest.raises(UsageError) as refused:
@@ -264,20 +264,20 @@ def test_a_child_that_dies_is_not_said_to_need_memory_without_a_sign_of_it(
 
 def test_a_condition_is_stopped_when_the_browser_has_left(tmp_path: Path) -> None:
     folder = write(tmp_path / "r", mixed(3))
-    index = Index(folder)
+    index = ReplyIndex(folder)
     index.refresh()
-    details = Details({})
+    details = ReplyDetails({})
     details.refresh(index)
     endless = "(select sum(a.range * b.range) from range(10000000) a, range(10000000) b) > 0"
     looks = iter([False] * 20)
-    with pytest.raises(Stopped):
+    with pytest.raises(PageStopped):
         evaluate_condition(index, details, {}, endless, lambda: next(looks, True))
 
 
 def test_keys_are_numbered_as_a_dictionary_would(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keju.viewer.index.FEW_KEYS", 50)
     draw = random.Random(3)
-    keys, known = Keys(), dict[int, int]()
+    keys, known = QuestionKeys(), dict[int, int]()
     for _ in range(60):
         batch = [draw.choice((hash(("k", draw.randrange(3000))), -1)) for _ in range(9)]
         if draw.random() < 0.5:
@@ -289,7 +289,7 @@ def test_keys_are_numbered_as_a_dictionary_would(monkeypatch: pytest.MonkeyPatch
     assert len(keys) == len(known) > 100
     assert all(keys.find(key) == number for key, number in known.items())
     assert keys.find(hash("nowhere")) == -1
-    one_by_one = Keys()
+    one_by_one = QuestionKeys()
     assert [one_by_one.add(key) for key in known] == list(range(len(known)))
     assert all(one_by_one.find(key) == number for key, number in known.items())
 
@@ -298,7 +298,7 @@ def test_keys_are_numbered_as_a_dictionary_would(monkeypatch: pytest.MonkeyPatch
     "starts", [[], [0, 10, 20, 30], [0, 90, 20, 30, 80, 50], [5, 4, 3], [70, 10, 20, 60]]
 )
 def test_lines_are_found_where_replies_took_the_place_of_others(starts: list[int]) -> None:
-    lines = Lines(array("q", starts))
+    lines = LineNumbers(array("q", starts))
     for place in range(100):
         assert lines.find(place) == (starts.index(place) if place in starts else -1)
 
@@ -307,10 +307,10 @@ def test_lines_are_found_where_replies_took_the_place_of_others(starts: list[int
 def test_pieces_of_an_order_make_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: Sort
 ) -> None:
-    index, details = Index(write(tmp_path / "r", mixed(60))), Details({})
+    index, details = ReplyIndex(write(tmp_path / "r", mixed(60))), ReplyDetails({})
     index.refresh()
     details.refresh(index)
-    chosen = Selection(sort=sort)
+    chosen = ReplySelection(sort=sort)
     whole = list(sort_replies(chosen, index, range(len(index)), details))
     monkeypatch.setattr("keju.viewer.filters.PIECE", 7)
     assert list(sort_replies(chosen, index, range(len(index)), details)) == whole
@@ -328,7 +328,7 @@ def test_many_exams_and_many_scores_have_places(tmp_path: Path) -> None:
     with (folder / "records.jsonl").open("a") as file:
         for n in range(70_000):
             file.write(line % (n % 300, n, n, readings % (n / 70_000)))
-    index = Index(folder)
+    index = ReplyIndex(folder)
     index.refresh()
     assert (len(index), len(index.parts), len(index.kinds)) == (70_000, 300, 70_000)
     assert index.kinds[index.kind[69_999]].score == 69_999 / 70_000

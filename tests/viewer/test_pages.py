@@ -19,13 +19,13 @@ from starlette.testclient import TestClient
 
 from keju.config import TaskConfig
 from keju.messages import Language
-from keju.report.diffing import diff_words
+from keju.reporting.diffing import diff_words
 from keju.results.score import score_run
 from keju.runs.run import Run
 from keju.task import run_exams
 from keju.viewer.app import make_app
-from keju.viewer.shelf import Shelf
-from tests.report.test_html import Page
+from keju.viewer.run_index import RunIndex
+from tests.reporting.test_html import Page
 from tests.viewer.conftest import Site
 from tests.viewer.runs import mixed, write
 
@@ -35,7 +35,7 @@ LOOPBACK = "http://127.0.0.1"
 def visit(
     folder: Path, token: str = "", base: str = LOOPBACK, language: Language | None = None
 ) -> TestClient:
-    app = make_app(Shelf(folder), token=token, language=language)
+    app = make_app(RunIndex(folder), token=token, language=language)
     return TestClient(app, base_url=base, raise_server_exceptions=True)
 
 

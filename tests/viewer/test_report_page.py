@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keju.report.comparison import report_comparison
-from keju.report.html import write_report
+from keju.reporting.comparison import report_comparison
+from keju.reporting.html import write_report
 from keju.results.schema import from_document
-from tests.report.documents import MANIFEST, document, entry, lookup, record
+from tests.reporting.documents import MANIFEST, document, entry, lookup, record
 from tests.viewer.conftest import Open
 from tests.viewer.runs import HOSTILE
 

@@ -37,8 +37,8 @@ from keju.answers.option_mentions import (
     LOOKED_AT,
     RIGHT,
     WRONG,
-    Mention,
-    Named,
+    OptionMention,
+    SentenceMentions,
     judge,
     mentions,
 )
@@ -116,7 +116,9 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
     ended = is_ended(text) or _VERDICT_END.search(text, max(0, len(text) - 12)) is not None
-    form = _Form(ended, len(text) <= BRIEF, len(text) < len(whole), not ended and len(text) > SHORT)
+    form = _ReplyForm(
+        ended, len(text) <= BRIEF, len(text) < len(whole), not ended and len(text) > SHORT
+    )
     if form.is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
         return Conclusion()
     tail = tail_of(text)
@@ -125,7 +127,7 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     return _of_tail(_plain_tail(tail, sample), sample, form)
 
 
-def _of_tail(tail: str, sample: Sample, form: _Form) -> Conclusion:
+def _of_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
     """What the end of a reply concludes: an option with a tick, a chosen one, a conclusion."""
     if marked := marked_right(tail, len(sample.labels)):
         return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
@@ -185,7 +187,7 @@ def _names_all(text: str, sample: Sample) -> bool:
     return all(map(text.__contains__, sample.labels))
 
 
-class _Form(NamedTuple):
+class _ReplyForm(NamedTuple):
     """The form of a reply."""
 
     ended: bool
@@ -225,26 +227,28 @@ def _after_correction(tail: str, sample: Sample) -> str:
     return rest if mentions(spoken(rest), sample) else ""
 
 
-class _Look(NamedTuple):
+class _FinalSentence(NamedTuple):
     """A sentence near the end of a reply, and what it says."""
 
     part: Sentence
     place: int
     """The number of sentences after it."""
     sentence: str
-    named: Named
+    named: SentenceMentions
     labels: set[str]
     """The options that it asserts."""
     concludes: bool
     chooses: bool
 
     @property
-    def mention(self) -> Mention:
+    def mention(self) -> OptionMention:
         """The mention that counts."""
         return (self.named.asserted or self.named.discussed)[-1]
 
 
-def _conclusion(parts: Sequence[Sentence], sample: Sample, form: _Form) -> tuple[str | None, str]:
+def _conclusion(
+    parts: Sequence[Sentence], sample: Sample, form: _ReplyForm
+) -> tuple[str | None, str]:
     """The option that the last conclusion asserts; None where a reply leaves it open.
 
     A sentence that names no option can only leave the answer open, which is looked at when another
@@ -327,20 +331,22 @@ def _is_unknown(sentence: str, sample: Sample) -> bool:
     return "," not in between and not concludes(between)
 
 
-def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _Look:
+def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _FinalSentence:
     """What a sentence that names an option says."""
     answers = _answers(sentence, sample)
     is_conclusion = answers or concludes(sentence)
     chooses = is_conclusion or _CHOOSES.search(sentence) is not None
     named = judge(sentence, sample)
     if not place and answers and not named.is_any:
-        named = Named(is_open=True)  # it answers the question with something that is no option
+        named = SentenceMentions(
+            is_open=True
+        )  # it answers the question with something that is no option
     labels = _concluded_labels(sentence, named, is_conclusion or "=" in sentence)
-    return _Look(part, place, sentence, named, labels, is_conclusion, chooses)
+    return _FinalSentence(part, place, sentence, named, labels, is_conclusion, chooses)
 
 
 def _may_count(
-    part: Sentence, place: int, sentence: str, sample: Sample, form: _Form, *, alone: bool
+    part: Sentence, place: int, sentence: str, sample: Sample, form: _ReplyForm, *, alone: bool
 ) -> bool:
     """Whether `_counts` may hold for a sentence; cheaper, since options are not judged."""
     if alone or not part.item:
@@ -358,7 +364,7 @@ def _chooses(sentence: str, sample: Sample) -> bool:
     )
 
 
-def _counts(look: _Look, form: _Form, *, alone: bool) -> bool:
+def _counts(look: _FinalSentence, form: _ReplyForm, *, alone: bool) -> bool:
     """Whether a sentence is where a conclusion may be: it chooses, or it is the last one."""
     if look.part.item and not alone:
         apart = [
@@ -372,7 +378,9 @@ def _counts(look: _Look, form: _Form, *, alone: bool) -> bool:
     return look.chooses or (look.place == 1 and form.brief)
 
 
-def _one_label(look: _Look, parts: Sequence[Sentence], form: _Form, sample: Sample) -> str:
+def _one_label(
+    look: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
+) -> str:
     """The one option that a sentence asserts, or the only one that it discusses."""
     named, labels = look.named, look.labels
     others = {each.label for each in named.discussed} - labels
@@ -390,7 +398,7 @@ def _one_label(look: _Look, parts: Sequence[Sentence], form: _Form, sample: Samp
 
 
 def _is_sure(
-    look: _Look, label: str, parts: Sequence[Sentence], form: _Form, sample: Sample
+    look: _FinalSentence, label: str, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
 ) -> bool:
     """Whether nothing speaks against the option that a sentence concludes."""
     sentence, last = look.sentence, look.mention
@@ -409,7 +417,7 @@ def _is_sure(
     return not _says_other(earlier, label, sample, chooses=look.chooses)
 
 
-def _concluded_labels(sentence: str, named: Named, is_conclusion: bool) -> set[str]:
+def _concluded_labels(sentence: str, named: SentenceMentions, is_conclusion: bool) -> set[str]:
     """The options that a sentence asserts; of several those after its last word of conclusion."""
     labels = {each.label for each in named.asserted}
     if len(labels) > 1 and is_conclusion:
@@ -422,7 +430,7 @@ def _concluded_labels(sentence: str, named: Named, is_conclusion: bool) -> set[s
 _IS = re.compile(r"(?:\b(?:is|are|be|equals)|[:：=是为即])[\s*_\"“]*(?:the )?\Z")
 
 
-def _is_firm(sentence: str, last: Mention) -> bool:
+def _is_firm(sentence: str, last: OptionMention) -> bool:
     """Whether the last mention of a sentence without a full stop is an answer: ``it is B``."""
     return not last.by_text or _IS.search(sentence, 0, last.start) is not None
 
@@ -434,7 +442,9 @@ _MAY_BE = re.compile(
 )
 
 
-def _is_only_one(look: _Look, parts: Sequence[Sentence], form: _Form, sample: Sample) -> bool:
+def _is_only_one(
+    look: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
+) -> bool:
     """Whether a short reply speaks of no other option than the one that it only discusses."""
     mention, sentence = look.named.discussed[0], look.sentence
     is_said = not (mention.by_text or mention.weak) or _MAY_BE.search(sentence, 0, mention.start)
@@ -481,7 +491,7 @@ def _words_asked(text: str) -> set[str]:
     return set(LONG_WORD.findall(asked.lower())) - ASKING
 
 
-def _calls_true(sentence: str, last: Mention, sample: Sample) -> bool | None:
+def _calls_true(sentence: str, last: OptionMention, sample: Sample) -> bool | None:
     """Whether a sentence about one option says what the question asks for; None if it does not say.
 
     Where the wrong statement is asked for, ``B is correct`` says that B is not the answer.

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from keju.answers.segments import AMBIGUOUS, Statement
+from keju.answers.segments import AMBIGUOUS, AnswerStatement
 from keju.answers.sentences import UNLESS_FORCED, has_chinese
 
 # --- before a marker ---------------------------------------------------------------------------
@@ -302,10 +302,10 @@ def counts_as_second(text: str, link: str, end: int, after: int) -> bool:
     return strength == "joined" or FINAL.match(text, after) is not None
 
 
-class Stated(NamedTuple):
+class StatementSpan(NamedTuple):
     """A statement, and where in the text its marker begins and ends."""
 
-    statement: Statement
+    statement: AnswerStatement
     start: int
     end: int
     strict: bool
@@ -315,7 +315,7 @@ class Stated(NamedTuple):
 class Decision(NamedTuple):
     """The statement that counts, and what else the reply says."""
 
-    stated: Stated
+    stated: StatementSpan
     other: str | None = None
     """Another answer that the reply gives."""
     by_order: bool = False
@@ -460,10 +460,10 @@ _SIDE_BY_SIDE = 40
 """Two answers in a line with no more than this between them have no reasoning between them."""
 
 
-def decide(text: str, stated: Sequence[Stated]) -> Decision:
+def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
     """The one of the statements of `text`, in order, that counts."""
     chosen = previous = stated[0]
-    other: Stated | None = None
+    other: StatementSpan | None = None
     by_order = undecided = False
     settled = _is_settled(stated)
     line_end = text.find("\n", chosen.end)
@@ -496,7 +496,7 @@ def decide(text: str, stated: Sequence[Stated]) -> Decision:
     return Decision(chosen, said, by_order and chosen.statement.value is not None)
 
 
-def _is_settled(stated: Sequence[Stated]) -> bool:
+def _is_settled(stated: Sequence[StatementSpan]) -> bool:
     """Whether the first answer is given twice before a loop goes on to others: C, C, D, A.
 
     Not C, C, D, C, D, where the loop never leaves the two.
@@ -509,7 +509,12 @@ def _is_settled(stated: Sequence[Stated]) -> bool:
 
 
 def relation_of(
-    text: str, chosen: Stated, previous: Stated, later: Stated, *, same_line: bool
+    text: str,
+    chosen: StatementSpan,
+    previous: StatementSpan,
+    later: StatementSpan,
+    *,
+    same_line: bool,
 ) -> Relation:
     """What makes of a later answer the text between it and the previous one."""
     begin, end = previous.end, later.start
@@ -532,7 +537,7 @@ def relation_of(
     return _relation_across_lines(text, chosen, later, between, before)
 
 
-def _relation_in_line(between: str, previous: Stated) -> Relation:
+def _relation_in_line(between: str, previous: StatementSpan) -> Relation:
     """The relation of two answers in one line."""
     if _NUMBERED.search(between):
         return "run-on"
@@ -543,7 +548,7 @@ def _relation_in_line(between: str, previous: Stated) -> Relation:
 
 
 def _relation_across_lines(
-    text: str, chosen: Stated, later: Stated, between: str, before: str
+    text: str, chosen: StatementSpan, later: StatementSpan, between: str, before: str
 ) -> Relation:
     """The relation of two answers in different lines; `before` is what precedes the first."""
     end = later.start
@@ -564,7 +569,7 @@ _REASONING = 100
 """Characters before a first answer that are reasoning."""
 
 
-def _reasons_anew(text: str, between: str, later: Stated) -> bool:
+def _reasons_anew(text: str, between: str, later: StatementSpan) -> bool:
     """Whether a reply reasons on about the same question and then ends with another answer."""
     if len(between) < _REASONS or _ANOTHER_TASK.search(between):
         return False
@@ -572,7 +577,7 @@ def _reasons_anew(text: str, between: str, later: Stated) -> bool:
     return len(rest) <= _SIDE_BY_SIDE and "\n" not in rest
 
 
-def _says_nothing_new(text: str, chosen: Stated, between: str) -> bool:
+def _says_nothing_new(text: str, chosen: StatementSpan, between: str) -> bool:
     """Whether a loop goes on to another answer: no words between the two, or the same as before."""
     if _NUMBERED.search("." + between):
         return False

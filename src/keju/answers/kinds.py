@@ -23,15 +23,15 @@ from keju.answers.numbers import (
     plain_numerals,
     same_number,
 )
-from keju.answers.numbers import Number as FoundNumber
+from keju.answers.numbers import ParsedNumber as FoundNumber
 from keju.answers.options import option_by_text, own_text
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
     NO_ANSWER,
     NO_LABEL,
+    AnswerStatement,
     Conclusion,
-    Statement,
     clean_segment,
     without_lead,
 )
@@ -42,7 +42,7 @@ LONGEST_LAST_LINE = 200
 """Characters of a last line that may be a text's answer on its own."""
 
 
-class Kind(ABC):
+class AnswerKind(ABC):
     """One kind of answer."""
 
     marker: re.Pattern[str] | None = None
@@ -64,7 +64,7 @@ class Kind(ABC):
     """The reason of a reply in which nothing is announced."""
 
     @abstractmethod
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         """What a segment after a marker states."""
 
     @abstractmethod
@@ -88,14 +88,14 @@ class Kind(ABC):
         return value == target
 
 
-class Choice(Kind):
+class Choice(AnswerKind):
     """A label of the row, alone or with its option's text, or an option's text."""
 
     plain: re.Pattern[str] | None = re.compile(r" ?[(\[（]?([A-Z])")
     """``(B``, `` B``: undecorated; not ``**B``, ``$B``."""
     listed = many = True
 
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         if (
             len(segment) < 5
             and (known := _IN_BRACKETS.get(segment))
@@ -106,7 +106,7 @@ class Choice(Kind):
         if statement != NO_LABEL:
             return statement
         label = bare_label(segment, sample.labels, sample.choices)
-        return Statement(label) if label else statement
+        return AnswerStatement(label) if label else statement
 
     def whole(self, text: str, sample: Sample) -> str | None:
         return bare_label(text, sample.labels, sample.choices)
@@ -131,7 +131,7 @@ class Choice(Kind):
 
 
 _IN_BRACKETS = {
-    f"({c}){end}": Statement(c) for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" for end in ("", ".")
+    f"({c}){end}": AnswerStatement(c) for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" for end in ("", ".")
 }
 """What most replies state, ``(B).``"""
 # A label and its reason: `D。因为`, `B: since`, `**C** — because`.
@@ -171,15 +171,15 @@ GIVES_UP = re.compile(
 )
 
 
-class Text(Kind):
+class Text(AnswerKind):
     """Whatever is announced, or a short last line; numbers compare by value, words in any case."""
 
     closed = False
     marker = SOLVED
 
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         bare = clean_segment(segment)
-        return Statement(bare) if bare and not self._gives_up(bare, sample) else NO_ANSWER
+        return AnswerStatement(bare) if bare and not self._gives_up(bare, sample) else NO_ANSWER
 
     def whole(self, text: str, sample: Sample) -> str | None:
         bare = clean_segment(text)
@@ -211,7 +211,7 @@ _OTHER_NUMBER = re.compile(
 )
 
 
-class Number(Kind):
+class Number(AnswerKind):
     """A number in any usual spelling: the one that leads what is announced, or follows its ``=``.
 
     With `anywhere` also the last clear number of what is announced or of the last line, as it is
@@ -228,19 +228,19 @@ class Number(Kind):
             self.marker = SOLVED
             self.nothing = "no_number"
 
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         bare = _plain_number(segment)
         if bare.isascii() and bare.isdigit():  # the usual case, at once
-            return Statement(bare if self.anywhere else bare.lstrip("0") or "0")
+            return AnswerStatement(bare if self.anywhere else bare.lstrip("0") or "0")
         after_sign = bare.rpartition("=")[2].strip(DRESSING)
         for part in (after_sign, bare) if "=" in bare else (bare,):
             part = without_lead(part, bullet=False) if part[:1].isalpha() else part
             if number := leading_number(part):
                 return self._stated(part, number)
         last = _last_number(segment) if self.anywhere else None
-        return Statement(last) if last else NO_ANSWER
+        return AnswerStatement(last) if last else NO_ANSWER
 
-    def _stated(self, part: str, number: FoundNumber) -> Statement:
+    def _stated(self, part: str, number: FoundNumber) -> AnswerStatement:
         """What a text states that begins with a number."""
         end = number.end
         value = number.plain
@@ -248,10 +248,10 @@ class Number(Kind):
             value = written
         is_share = number.percent and not self.anywhere
         if end == len(part) and not is_share:
-            return Statement(value)
+            return AnswerStatement(value)
         if is_share or not number.clear or _OTHER_NUMBER.search(part, end):
             return AMBIGUOUS
-        return AMBIGUOUS if _offers_second(part, end) else Statement(value)
+        return AMBIGUOUS if _offers_second(part, end) else AnswerStatement(value)
 
     def whole(self, text: str, sample: Sample) -> str | None:
         if self.anywhere:
@@ -341,7 +341,7 @@ _AFTER_NO = frozenset({
 """Words that can follow the verdict ``No``; before any other it counts things: ``no answer``."""
 
 
-class Verdict(Kind):
+class Verdict(AnswerKind):
     """A closed set of words, each standing for a value; only a leading word counts."""
 
     listed = True
@@ -378,10 +378,10 @@ class Verdict(Kind):
             re.I | re.A,
         )
 
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         """The value of the leading word; two words of different value are ambiguous."""
         if value := self._values.get(segment.removesuffix(".").lower()):  # the usual case, at once
-            return Statement(value)
+            return AnswerStatement(value)
         bare = without_lead(clean_segment(segment))
         if bare[:3] == "1. ":
             bare = bare[3:]
@@ -392,13 +392,13 @@ class Verdict(Kind):
         match = self._match_at(bare, 0)
         if match is None:
             value = phrase_of(bare, self._phrases, sample.text) or self.leading(bare, sample)
-            return Statement(value) if value else NO_ANSWER
+            return AnswerStatement(value) if value else NO_ANSWER
         value, end = self._values[match[1].lower()], match.end()
         if end == len(bare):
-            return Statement(value)
+            return AnswerStatement(value)
         if _QUESTION_MARK.match(bare, end) or _IN_EXPRESSION.match(bare, end):
             return NO_ANSWER
-        return AMBIGUOUS if self._offers_other(bare, end, value) else Statement(value)
+        return AMBIGUOUS if self._offers_other(bare, end, value) else AnswerStatement(value)
 
     def _offers_other(self, bare: str, end: int, value: str) -> bool:
         """Whether another verdict follows the one that ends at `end`: ``yes or no``."""

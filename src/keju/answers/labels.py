@@ -35,7 +35,7 @@ from keju.answers.segments import (
     BULLET,
     INVALID_LABEL,
     NO_LABEL,
-    Statement,
+    AnswerStatement,
     clean_segment,
 )
 from keju.answers.wordings import FIELD
@@ -129,7 +129,7 @@ class _LabelSpan(NamedTuple):
 
 def read_label(
     segment: str, labels: str, choices: Sequence[str] = (), *, letter_counts: bool = False
-) -> Statement:
+) -> AnswerStatement:
     r"""Return the one label of `labels` that `segment` begins with, or whose text it is.
 
     Accepted are ``(B)``, ``[B]``, ``B)``, ``B.``, ``B:`` and a bare capital that no letter or
@@ -149,7 +149,7 @@ def read_label(
     if named is None:
         return _without_label(segment, bare, labels, choices)
     if choices and named.end < len(bare) and (by_text := option_by_text(segment, choices, labels)):
-        return Statement(by_text)
+        return AnswerStatement(by_text)
     if named.label not in labels:
         return INVALID_LABEL
     if named.end < len(bare):
@@ -173,21 +173,21 @@ def _bare(segment: str) -> str:
     return clean_segment(normal)
 
 
-def _without_label(segment: str, bare: str, labels: str, choices: Sequence[str]) -> Statement:
+def _without_label(segment: str, bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
     """What a segment states that begins with no label: a small letter, or an option's text."""
     small = _SMALL.match(bare)
     if small and small[1].upper() in labels and bare != "(i)":
         return _label(small[1], segment, choices)
     if by_text := option_by_text(segment, choices, labels):
-        return Statement(by_text)
+        return AnswerStatement(by_text)
     listed = _LABEL_LIST.match(bare)
     pair = {listed[1].upper(), listed[2].upper()} if listed else set()
     if len(pair) == 2 and pair <= set(labels):
         return AMBIGUOUS
     if by_text := _leading_text(bare, choices, labels):
-        return Statement(by_text)
+        return AnswerStatement(by_text)
     if "=" in bare and (by_text := option_by_text(bare.rpartition("=")[2], choices, labels)):
-        return Statement(by_text)
+        return AnswerStatement(by_text)
     return _after_its_text(bare, labels, choices)
 
 
@@ -231,7 +231,7 @@ _CLOSES = ("(", "[", "ption", "hoice", "选项")
 """A part of all that `_CLOSING` may end with."""
 
 
-def _after_its_text(bare: str, labels: str, choices: Sequence[str]) -> Statement:
+def _after_its_text(bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
     """The label that ends the first sentence of `bare`, after the option's text or a remark."""
     end = SENTENCE_END.search(bare)
     sentence = bare[: end.start()] if end else bare
@@ -242,11 +242,11 @@ def _after_its_text(bare: str, labels: str, choices: Sequence[str]) -> Statement
         return NO_LABEL
     before = closing[1].rstrip(" ,:-–—*_")
     if named := option_by_text(before, choices, labels):
-        return Statement(label) if named == label else AMBIGUOUS
+        return AnswerStatement(label) if named == label else AMBIGUOUS
     if _MENTION.search(before) or _TAKES_BACK.search(before):
         return NO_LABEL
     texts = labels_of_texts(before, choices)
-    return NO_LABEL if texts and label not in texts else Statement(label)
+    return NO_LABEL if texts and label not in texts else AnswerStatement(label)
 
 
 # `not among the choices`, `either `, `rather than `: before a closing label that is no answer.
@@ -310,7 +310,7 @@ def _begins_option(said: str, index: int, choices: Sequence[str]) -> bool:
     return own[len(said) : len(said) + 1] in _PARTS
 
 
-def _label(letter: str, segment: str, choices: Sequence[str]) -> Statement:
+def _label(letter: str, segment: str, choices: Sequence[str]) -> AnswerStatement:
     """The label that `letter` is, unless a small one is, as it stands, another option's text."""
     label = letter.upper()
     if letter.islower() and choices:
@@ -318,7 +318,7 @@ def _label(letter: str, segment: str, choices: Sequence[str]) -> Statement:
         own = ord(label) - ord("A")
         if any(choice.strip() == text for i, choice in enumerate(choices) if i != own):
             return AMBIGUOUS
-    return Statement(label)
+    return AnswerStatement(label)
 
 
 @lru_cache(maxsize=1024)

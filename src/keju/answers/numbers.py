@@ -93,7 +93,7 @@ _REACH = 8
 _PAIR = re.compile(r"[(\[]\s?[-+]?\d{1,3},\d{3}\s?[)\]]")
 
 
-class Number(NamedTuple):
+class ParsedNumber(NamedTuple):
     """One number of a text."""
 
     value: Decimal
@@ -119,7 +119,7 @@ class Number(NamedTuple):
         return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
-class Range(NamedTuple):
+class NumberRange(NamedTuple):
     """Two bounds, the lower one first; both belong to it."""
 
     low: Decimal
@@ -144,7 +144,7 @@ def comparable(text: str) -> str:
     return " ".join(clean_segment(plain_numerals(text)).casefold().split())
 
 
-def numbers_in(text: str) -> list[Number]:
+def numbers_in(text: str) -> list[ParsedNumber]:
     """The numbers of a text that is in plain form (`plain_numerals`), in order.
 
     Digits that belong to a name (``CD14``, ``IL-6``, ``m^2``) are no numbers.
@@ -160,11 +160,11 @@ def numbers_in(text: str) -> list[Number]:
             or (start and _PAIR.match(text, start - 1))
         )
         clear = clear and value is not None and not is_part
-        numbers.append(Number(value or Decimal(0), bool(match[5]), clear, start, end))
+        numbers.append(ParsedNumber(value or Decimal(0), bool(match[5]), clear, start, end))
     return numbers
 
 
-def number_of(text: str) -> Number | None:
+def number_of(text: str) -> ParsedNumber | None:
     """The number that `text` is, dressing and a final full stop aside; None if it is none."""
     bare = clean_segment(plain_numerals(text))
     if len(bare) > LONGEST:
@@ -174,7 +174,7 @@ def number_of(text: str) -> Number | None:
     value = _value(match, bool(sign and sign[1])) if match else None
     if match is None or value is None:
         return None
-    return Number(value, bool(match[5]), True, 0, len(bare))
+    return ParsedNumber(value, bool(match[5]), True, 0, len(bare))
 
 
 # `(- $`, `minus `, `[$-`: what may stand before the digits of a leading number.
@@ -185,7 +185,7 @@ _GOES_ON = re.compile(r"\w|\s?[-+*/×^]\s?[\d(]", re.A)
 _NUMBER_WORD = re.compile(r"(minus |negative )?([a-z]+)(?!-| of\b)", re.I | re.A)
 
 
-def leading_number(text: str) -> Number | None:
+def leading_number(text: str) -> ParsedNumber | None:
     """The number that `text`, in plain form, begins with, in digits or in words up to twenty.
 
     It is not `clear` where what follows makes it part of something else.
@@ -201,7 +201,7 @@ def leading_number(text: str) -> Number | None:
             is_part = end < len(text) and (
                 _PART_OF_MORE.match(text, end) or _PART_OF_MORE.match(text, closed)
             )
-            return Number(value, bool(match[5]), not is_part, 0, end)
+            return ParsedNumber(value, bool(match[5]), not is_part, 0, end)
     word = _NUMBER_WORD.match(text)
     if word is None or (number := NUMBER_WORDS.get(word[2].lower())) is None:
         return None
@@ -210,10 +210,10 @@ def leading_number(text: str) -> Number | None:
         return None
     end = word.end()
     value = Decimal(-number if word[1] else number)
-    return Number(value, False, not _PART_OF_MORE.match(text, end), 0, end)
+    return ParsedNumber(value, False, not _PART_OF_MORE.match(text, end), 0, end)
 
 
-def range_of(text: str) -> Range | None:
+def range_of(text: str) -> NumberRange | None:
     """The range ``(lower,upper)`` that `text` is, reversed bounds put right; None if it is none."""
     bare = plain_numerals(text).strip()
     if not (bare[:1] in "([" and bare[-1:] in ")]") or bare.count(",") != 1:
@@ -221,10 +221,10 @@ def range_of(text: str) -> Range | None:
     first, second = (number_of(part.strip()) for part in bare[1:-1].split(","))
     if first is None or second is None or first.percent or second.percent:
         return None
-    return Range(*sorted((first.value, second.value)))
+    return NumberRange(*sorted((first.value, second.value)))
 
 
-def same_number(first: Number, second: Number) -> bool:
+def same_number(first: ParsedNumber, second: ParsedNumber) -> bool:
     """Whether two numbers are equal as written: by value, and both or neither in per cent."""
     return first.value == second.value and first.percent == second.percent
 

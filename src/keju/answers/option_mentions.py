@@ -31,7 +31,7 @@ from keju.answers.sentences import (
 from keju.types import LABELS, Sample
 
 
-class Mention(NamedTuple):
+class OptionMention(NamedTuple):
     """An option named in a sentence."""
 
     label: str
@@ -90,7 +90,7 @@ _MAY_BE_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z][)\]])")
 WORD = re.compile(r"\w")
 
 
-def mentions(sentence: str, sample: Sample) -> tuple[Mention, ...]:
+def mentions(sentence: str, sample: Sample) -> tuple[OptionMention, ...]:
     """The options that a spoken sentence names, in order.
 
     A label and its own text next to it are one mention. A number is a mention where all options are
@@ -100,25 +100,25 @@ def mentions(sentence: str, sample: Sample) -> tuple[Mention, ...]:
 
 
 @lru_cache(maxsize=64)
-def _mentions(sentence: str, choices: tuple[str, ...]) -> tuple[Mention, ...]:
+def _mentions(sentence: str, choices: tuple[str, ...]) -> tuple[OptionMention, ...]:
     """The same; several rules ask for the mentions of one sentence."""
     named = _with_labels(_by_texts(sentence, choices), sentence, LABELS[: len(choices)])
     if "here" in sentence and (there := _THERE_ARE.search(sentence)):
         other = counted_option(there[1], choices)
         if other:
-            return (Mention(other[0], there.start(1), there.end(1), True),)
+            return (OptionMention(other[0], there.start(1), there.end(1), True),)
     if not named:
         other = framed_option(sentence, choices) or counted_option(sentence, choices)
         if other and _NOT.search(sentence, other[1], other[2]):
             return ()
-        return (Mention(*other, True),) if other else ()
+        return (OptionMention(*other, True),) if other else ()
     return tuple(_merged(named, sentence)) if len(named) > 1 else tuple(named)
 
 
-def _by_texts(sentence: str, choices: tuple[str, ...]) -> list[Mention]:
+def _by_texts(sentence: str, choices: tuple[str, ...]) -> list[OptionMention]:
     """The options whose whole texts are in a sentence."""
     return [
-        Mention(label, start, end, True)
+        OptionMention(label, start, end, True)
         for start, end, label in texts_in(sentence.lower(), choices)
         if sentence[start : end + 1] not in _PRONOUN
         if not UNDETERMINED.search(own_text(label, choices))
@@ -130,7 +130,7 @@ _PRONOUN = frozenset({"I ", "A ", "a "})
 """The pronoun and the article, where an option is that letter."""
 
 
-def _with_labels(named: list[Mention], sentence: str, labels: str) -> list[Mention]:
+def _with_labels(named: list[OptionMention], sentence: str, labels: str) -> list[OptionMention]:
     """`named` and the options whose labels are in a sentence; a label inside a text is none."""
     for pattern in _patterns_for(sentence):
         for match in pattern.finditer(sentence):
@@ -139,19 +139,19 @@ def _with_labels(named: list[Mention], sentence: str, labels: str) -> list[Menti
             inside = any(each.start <= start and end <= each.end for each in named)
             if label in labels and not inside:
                 named = [each for each in named if not start <= each.start < each.end <= end]
-                named.append(Mention(label, start, end, weak=pattern is _WEAK))
+                named.append(OptionMention(label, start, end, weak=pattern is _WEAK))
     return named
 
 
-def _merged(named: Sequence[Mention], sentence: str) -> list[Mention]:
+def _merged(named: Sequence[OptionMention], sentence: str) -> list[OptionMention]:
     """Mentions in order; a label and the text next to it are one."""
-    merged: list[Mention] = []
+    merged: list[OptionMention] = []
     for mention in sorted(named, key=lambda mention: mention.start):
         last = merged[-1] if merged else None
         gap = sentence[last.end : mention.start] if last else "-"
         if last and last.label == mention.label and not WORD.search(gap):
             by_text = last.by_text and mention.by_text
-            merged[-1] = Mention(last.label, last.start, mention.end, by_text)
+            merged[-1] = OptionMention(last.label, last.start, mention.end, by_text)
         elif last and not last.by_text and mention.by_text and not WORD.search(gap):
             merged[-1] = last._replace(end=mention.end)  # `(C) right winger`: the label counts
         else:
@@ -264,11 +264,11 @@ _NAMES = re.compile(
 )
 
 
-class Named(NamedTuple):
+class SentenceMentions(NamedTuple):
     """What a sentence says of options."""
 
-    asserted: tuple[Mention, ...] = ()
-    discussed: tuple[Mention, ...] = ()
+    asserted: tuple[OptionMention, ...] = ()
+    discussed: tuple[OptionMention, ...] = ()
     """Those that it names without a verdict."""
     rejected: tuple[str, ...] = ()
     is_open: bool = False
@@ -280,20 +280,20 @@ class Named(NamedTuple):
         return bool(self.asserted or self.discussed or self.rejected or self.is_open)
 
 
-def judge(sentence: str, sample: Sample) -> Named:
+def judge(sentence: str, sample: Sample) -> SentenceMentions:
     """What a spoken sentence says of options."""
     if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")):
-        return Named()
+        return SentenceMentions()
     named = mentions(sentence, sample)
     if not named or supposes(sentence, sample):
-        return Named()
+        return SentenceMentions()
     if _ONE_WORD.fullmatch(sentence) or _NUMBERED.search(sentence):
-        return Named(is_open=True)
+        return SentenceMentions(is_open=True)
     if (mine := _IS_MY_ANSWER.search(sentence)) is not None:
         sentence = sentence[: mine.start()]
         named = mentions(sentence, sample)
-    asserted: list[Mention] = []
-    discussed: list[Mention] = []
+    asserted: list[OptionMention] = []
+    discussed: list[OptionMention] = []
     rejected: list[str] = []
     is_open = False
     end = 0
@@ -320,16 +320,16 @@ def judge(sentence: str, sample: Sample) -> Named:
         else:
             is_open = False
             asserted.append(first)
-    return Named(tuple(asserted), tuple(discussed), tuple(rejected), is_open)
+    return SentenceMentions(tuple(asserted), tuple(discussed), tuple(rejected), is_open)
 
 
 _RANGE = frozenset("-–—~")
 """What joins the first and the last of several options: ``(A)–(J)``."""
 
 
-def _joined(sentence: str, named: Sequence[Mention]) -> list[list[Mention]]:
+def _joined(sentence: str, named: Sequence[OptionMention]) -> list[list[OptionMention]]:
     """Mentions of different options in groups that ``or``, ``and`` or a comma joins."""
-    groups: list[list[Mention]] = []
+    groups: list[list[OptionMention]] = []
     for mention in named:
         before = groups[-1][-1] if groups else None
         link = sentence[before.end : mention.start] if before else ""
@@ -354,7 +354,7 @@ _BUT_NOT = re.compile(
 )
 
 
-def _is_rejected(sentence: str, mention: Mention, clause: str, sample: Sample) -> bool:
+def _is_rejected(sentence: str, mention: OptionMention, clause: str, sample: Sample) -> bool:
     """Whether a sentence says that an option is not the one, before it or after it."""
     is_set_against = CONTRAST.search(clause) and not sample.asks_for_wrong
     if is_set_against or is_unsure(clause, sample):
@@ -372,7 +372,7 @@ def _spoken_text(label: str, choices: tuple[str, ...]) -> str:
     return spoken(own_text(label, choices)).lower()
 
 
-def text_end(sentence: str, mention: Mention, sample: Sample) -> int:
+def text_end(sentence: str, mention: OptionMention, sample: Sample) -> int:
     """Where a mention ends, with its option's own text where that follows the label."""
     own = _spoken_text(mention.label, sample.choices)
     rest = sentence[mention.end :]
@@ -409,7 +409,7 @@ RIGHT = re.compile(
 )
 
 
-def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
+def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     """Whether a mention is where an answer would be, not where something is said of an option."""
     rest = sentence[mention.end :].lstrip(" .:、)*_")
     if LOOKED_AT.search(sentence, 0, mention.start):
@@ -462,7 +462,7 @@ def _asked(question: str) -> tuple[str, str, str]:
     return _letters(stem), _letters(parts[0])[-_NEAR_BLANK:], _letters(parts[1])[:_NEAR_BLANK]
 
 
-def _is_asked_for(sentence: str, mention: Mention, sample: Sample) -> bool:
+def _is_asked_for(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     """Whether a sentence puts an option where the question has its blank, or says it is that."""
     if sample.asks_for_wrong:
         return False
@@ -477,7 +477,7 @@ def _is_asked_for(sentence: str, mention: Mention, sample: Sample) -> bool:
     return len(said) >= least and said in asked
 
 
-def _is_label_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
+def _is_label_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     """Whether a label is where an answer would be, by what follows it."""
     end = text_end(sentence, mention, sample)
     if end > mention.end and _AFTER_TEXT.match(sentence, end):
@@ -499,7 +499,7 @@ _COUNTS = re.compile(
 )
 
 
-def _is_counted(sentence: str, mention: Mention, sample: Sample) -> bool:
+def _is_counted(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     """Whether a mention is a number that stands for an option with another text."""
     own = _spoken_text(mention.label, sample.choices)
     written = sentence[mention.start : mention.end].lower()

@@ -15,7 +15,7 @@ from keju.answers.numbers import NUMBER_WORDS, plain_numerals
 from keju.answers.segments import clean_segment
 
 
-class _Texts(NamedTuple):
+class _OptionTexts(NamedTuple):
     """The options' texts, each in a form that forgives more than the one before."""
 
     shown: tuple[str, ...]
@@ -26,10 +26,10 @@ class _Texts(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def option_texts(choices: tuple[str, ...]) -> _Texts:
+def option_texts(choices: tuple[str, ...]) -> _OptionTexts:
     """The options' texts in their forms."""
     shown = tuple(choice.strip() for choice in choices)
-    return _Texts(shown, tuple(map(str.casefold, shown)), tuple(map(plain_text, choices)))
+    return _OptionTexts(shown, tuple(map(str.casefold, shown)), tuple(map(plain_text, choices)))
 
 
 def plain_text(option: str) -> str:
@@ -181,10 +181,10 @@ def _short_date(date: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def spellings(choices: tuple[str, ...]) -> _Spellings:
+def spellings(choices: tuple[str, ...]) -> _OptionSpellings:
     """The options' texts in one spelling."""
     texts = tuple(map(spelling, choices))
-    return _Spellings(texts, tuple(map(str.casefold, texts)), max(map(len, texts)))
+    return _OptionSpellings(texts, tuple(map(str.casefold, texts)), max(map(len, texts)))
 
 
 @lru_cache(maxsize=1024)
@@ -246,7 +246,7 @@ _SIGNS = frozenset("+-.$(")
 """What may be before the digits of an option."""
 
 
-class _Spellings(NamedTuple):
+class _OptionSpellings(NamedTuple):
     """Options in one spelling."""
 
     texts: tuple[str, ...]
@@ -283,7 +283,7 @@ def _exceeds(text: str, spare: int, longest: int) -> bool:
     return len(text) - text.count(" ") > longest + spare
 
 
-def _by_spelling(text: str, options: _Spellings, choices: tuple[str, ...]) -> list[int]:
+def _by_spelling(text: str, options: _OptionSpellings, choices: tuple[str, ...]) -> list[int]:
     """The places of the options that are `text`, else of those that are the same quantity."""
     if not text:
         return []

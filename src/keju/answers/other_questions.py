@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from keju.answers.decision import Stated
-from keju.answers.segments import NEXT_QUESTION, Episode, opening_question
+from keju.answers.decision import StatementSpan
+from keju.answers.segments import NEXT_QUESTION, ReplyStretch, opening_question
 from keju.types import Sample
 
 HEADS = 40
@@ -25,13 +25,13 @@ def opens_with_another(text: str, sample: Sample) -> bool:
     return (
         opening >= 0
         and not NEXT_QUESTION.search(text, opening)
-        and not _asks_the_same(text, Episode(0, len(text), opening), sample)
+        and not _asks_the_same(text, ReplyStretch(0, len(text), opening), sample)
     )
 
 
 def about_this_question(
-    text: str, stretches: list[Episode], sample: Sample, shown: str
-) -> tuple[list[Episode], bool]:
+    text: str, stretches: list[ReplyStretch], sample: Sample, shown: str
+) -> tuple[list[ReplyStretch], bool]:
     """The stretches from this question on, and whether any repeats a worked example.
 
     `shown` is what the prompt shows before the question.
@@ -51,7 +51,7 @@ def about_this_question(
     return kept, replays
 
 
-def _asks_the_same(text: str, stretch: Episode, sample: Sample) -> bool:
+def _asks_the_same(text: str, stretch: ReplyStretch, sample: Sample) -> bool:
     """Whether the question that begins a stretch shares at least half its words with this one."""
     head = text[stretch.question : stretch.end].lstrip(" *_\n").partition("\n")[0][: 5 * HEADS]
     words = {word.lower() for word in _LONG_WORD.findall(head)}
@@ -60,7 +60,7 @@ def _asks_the_same(text: str, stretch: Episode, sample: Sample) -> bool:
     return 2 * len(words.intersection(_LONG_WORD.findall(sample.text.lower()))) >= len(words)
 
 
-def restated(text: str, first: Stated, sample: Sample) -> int:
+def restated(text: str, first: StatementSpan, sample: Sample) -> int:
     """Where this question is in a reply that answers other questions before it; 0 if nowhere.
 
     A question before the first answer that is not this one shows it, or words before it that are

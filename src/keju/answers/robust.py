@@ -16,15 +16,7 @@ from itertools import pairwise
 
 import msgspec
 
-from keju.answers.decision import (
-    STATED,
-    Stated,
-    correction_in,
-    decide,
-    standing_of,
-    without_denied,
-)
-from keju.answers.edges import (
+from keju.answers.boundaries import (
     BARE,
     LABELLED,
     end_of_reply,
@@ -38,7 +30,15 @@ from keju.answers.edges import (
     without_pictures,
     without_torn_letter,
 )
-from keju.answers.kinds import Choice, Kind
+from keju.answers.decision import (
+    STATED,
+    StatementSpan,
+    correction_in,
+    decide,
+    standing_of,
+    without_denied,
+)
+from keju.answers.kinds import AnswerKind, Choice
 from keju.answers.options import echoes_options, flatten_options, without_half_option
 from keju.answers.other_questions import about_this_question, opens_with_another, restated
 from keju.answers.reader import Reader
@@ -47,7 +47,7 @@ from keju.answers.segments import (
     INVALID_LABEL,
     NEXT_QUESTION,
     Conclusion,
-    Episode,
+    ReplyStretch,
     episodes,
     last_block,
     last_line,
@@ -97,7 +97,7 @@ class RobustReader(Reader):
 
     def __init__(
         self,
-        kind: Kind | Callable[[Sample], Kind],
+        kind: AnswerKind | Callable[[Sample], AnswerKind],
         *,
         strict: re.Pattern[str] | str,
         tolerant: re.Pattern[str] = TOLERANT,
@@ -110,7 +110,7 @@ class RobustReader(Reader):
         always counts. `kind` is given by the sample where answers are of several kinds. With
         `explains` the reason says why nothing was read after a marker: ``no_label``, ``denied``.
         """
-        self._kind_of = (lambda _: kind) if isinstance(kind, Kind) else kind
+        self._kind_of = (lambda _: kind) if isinstance(kind, AnswerKind) else kind
         self._strict, self._tolerant = strict, tolerant
         self._lead = strict.find("answer is") if isinstance(strict, str) else -1
         names_answer = isinstance(strict, str) and ("nswer" in strict or "NSWER" in strict)
@@ -207,7 +207,7 @@ class RobustReader(Reader):
             return Answer(LABELS[place], "strict", rule="marker", passage=passage)
         return Answer(LABELS[place], TOLERATED, rule="wording", passage=passage)
 
-    def _read(self, text: str, kind: Kind, sample: Sample) -> Answer:
+    def _read(self, text: str, kind: AnswerKind, sample: Sample) -> Answer:
         """The answer of the first stretch of the reply that has one and is about this question."""
         if opens_with_another(text, sample):
             return Answer(reason="other_question")
@@ -233,8 +233,8 @@ class RobustReader(Reader):
     def _first_answer(
         self,
         text: str,
-        stretches: Sequence[Episode],
-        marked: Sequence[Stated],
+        stretches: Sequence[ReplyStretch],
+        marked: Sequence[StatementSpan],
         sample: Sample,
         signs: tuple[Sign, ...],
     ) -> Answer:
@@ -254,11 +254,11 @@ class RobustReader(Reader):
         return Answer(reason=reason)
 
     def _marked(
-        self, text: str, kind: Kind, sample: Sample, *, is_silent: bool
-    ) -> tuple[list[Stated], str]:
+        self, text: str, kind: AnswerKind, sample: Sample, *, is_silent: bool
+    ) -> tuple[list[StatementSpan], str]:
         """All that is announced, and a first line that is an answer; why the last says nothing."""
         is_chinese = self._tolerant is TOLERANT and has_chinese(text)
-        marked: list[Stated] = []
+        marked: list[StatementSpan] = []
         reason = ""
         if is_chinese or not is_silent:
             tolerant = CHINESE if is_chinese else self._tolerant
@@ -268,15 +268,15 @@ class RobustReader(Reader):
         return marked, reason
 
     def _stretches(
-        self, text: str, marked: Sequence[Stated], sample: Sample
-    ) -> tuple[list[Episode], tuple[Sign, ...]]:
+        self, text: str, marked: Sequence[StatementSpan], sample: Sample
+    ) -> tuple[list[ReplyStretch], tuple[Sign, ...]]:
         """The stretches that may answer this question, and what is seen of the others."""
         signs: tuple[Sign, ...] = ()
         runs_on = "\n" in text and NEXT_QUESTION.search(text)
-        stretches = episodes(text) if runs_on else [Episode(0, len(text), -1)]
+        stretches = episodes(text) if runs_on else [ReplyStretch(0, len(text), -1)]
         if len(marked) > 1 and (again := restated(text, marked[0], sample)):
             signs = ("run_on",)
-            stretches = [Episode(again, len(text), again)]
+            stretches = [ReplyStretch(again, len(text), again)]
         elif len(stretches) > 1:
             shown = self._shown(sample.subset) if self._shown else ""
             stretches, replays = about_this_question(text, stretches, sample, shown)
@@ -288,9 +288,9 @@ class RobustReader(Reader):
     def _of_stretch(
         self,
         text: str,
-        stretch: Episode,
-        inside: Sequence[Stated],
-        kind: Kind,
+        stretch: ReplyStretch,
+        inside: Sequence[StatementSpan],
+        kind: AnswerKind,
         sample: Sample,
         signs: tuple[Sign, ...],
     ) -> Answer:
@@ -304,7 +304,7 @@ class RobustReader(Reader):
         both = (*signs, "two_answers") if later != answer.value else signs
         return Answer(later, "tolerant", other=answer.value, signs=both, rule="correction")
 
-    def _at_the_end(self, text: str, kind: Kind, sample: Sample) -> Answer | None:
+    def _at_the_end(self, text: str, kind: AnswerKind, sample: Sample) -> Answer | None:
         """The answer of a reply that states one, in its last line, as most replies do.
 
         Whatever could say more is left to the long way.
@@ -347,7 +347,7 @@ class RobustReader(Reader):
         return self._strict.match(text, at) is not None
 
     def _corrected(
-        self, text: str, stated: Sequence[Stated], stretch: Episode, sample: Sample
+        self, text: str, stated: Sequence[StatementSpan], stretch: ReplyStretch, sample: Sample
     ) -> str | None:
         """What a stretch concludes after it took back the last answer that it announced."""
         rest = text[stated[-1].end : stretch.end]
@@ -358,7 +358,7 @@ class RobustReader(Reader):
         return end_of_reply(part, kind, sample, listed=False) or kind.plainly(part, sample).value
 
     def _unannounced(
-        self, text: str, kind: Kind, sample: Sample, signs: tuple[Sign, ...]
+        self, text: str, kind: AnswerKind, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
         """What a stretch answers in which nothing is announced."""
         if value := end_of_reply(text, kind, sample, listed="echoed_options" in signs):
@@ -398,7 +398,9 @@ class RobustReader(Reader):
 
     # --- worked examples that a reply repeats ---
 
-    def _after_replay(self, marked: Sequence[Stated], kind: Kind, sample: Sample) -> int:
+    def _after_replay(
+        self, marked: Sequence[StatementSpan], kind: AnswerKind, sample: Sample
+    ) -> int:
         """The place of the first statement after the worked examples' own answers; 0 without."""
         if self._shown is None or not kind.many:
             return 0
@@ -449,7 +451,9 @@ def _cut_off(answer: Answer) -> Answer:
     return msgspec.structs.replace(answer, cut=True, signs=signs)
 
 
-def _announced(text: str, stated: Sequence[Stated], kind: Kind, signs: tuple[Sign, ...]) -> Answer:
+def _announced(
+    text: str, stated: Sequence[StatementSpan], kind: AnswerKind, signs: tuple[Sign, ...]
+) -> Answer:
     """The answer of the statements of a stretch; an impossible one only where there is no other."""
     if len(stated) == 1:
         return _as_answer(text, stated[0], kind, None, signs)
@@ -463,7 +467,7 @@ def _announced(text: str, stated: Sequence[Stated], kind: Kind, signs: tuple[Sig
 
 
 def _as_answer(
-    text: str, stated: Stated, kind: Kind, other: str | None, signs: tuple[Sign, ...]
+    text: str, stated: StatementSpan, kind: AnswerKind, other: str | None, signs: tuple[Sign, ...]
 ) -> Answer:
     value, reason = stated.statement
     if value is None:
@@ -484,7 +488,7 @@ def _found(value: str, tier: Tier, rule: str, passage: str, signs: tuple[Sign, .
 TOLERATED: Tier = "tolerant"
 
 
-def _tier(text: str, end: int, value: str, kind: Kind) -> Tier:
+def _tier(text: str, end: int, value: str, kind: AnswerKind) -> Tier:
     """The tier of a value behind the protocol's own marker, which ends at `end`."""
     if kind.plain is None or not end:
         return "strict"

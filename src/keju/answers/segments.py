@@ -1,7 +1,7 @@
 """The part of a reply that may be an answer: where it stands, where it ends, what only dresses it.
 
 Reasoning is not the answer: think blocks are cut out before any reader sees the text. A marker
-(``So the answer is``) introduces a `Segment`; what the segment says is a `Statement`.
+(``So the answer is``) introduces a `Segment`; what the segment says is a `AnswerStatement`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CLOSING_TOKENS = re.compile(
 )
 
 
-class Thought(NamedTuple):
+class SplitReply(NamedTuple):
     """A reply taken apart."""
 
     reasoning: str
@@ -47,14 +47,14 @@ class Thought(NamedTuple):
     """The reasoning never ended, so whatever follows its start is not an answer."""
 
 
-def split_thinking(text: str) -> Thought:
+def split_thinking(text: str) -> SplitReply:
     """Separate reasoning from the answer text.
 
     Every closed ``<think>…</think>`` is reasoning. If a ``</think>`` without a beginning remains,
     everything up to the last one is. A ``<think>`` that never closes makes the rest reasoning.
     """
     if OPEN not in text and CLOSE not in text:
-        return Thought("", text, False)
+        return SplitReply("", text, False)
     outside: list[str] = []
     thoughts: list[str] = []
     position, unclosed = 0, False
@@ -71,7 +71,7 @@ def split_thinking(text: str) -> Thought:
         thoughts.insert(0, answer[:stray].replace(CLOSE, "\n"))
         answer = answer[stray + len(CLOSE) :]
     reasoning = "\n".join(part for part in map(str.strip, thoughts) if part)
-    return Thought(reasoning, answer.strip(), unclosed)
+    return SplitReply(reasoning, answer.strip(), unclosed)
 
 
 def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **facts: Any) -> Reply:
@@ -87,7 +87,7 @@ def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **fa
     return Reply(thought.text, thoughts, finish, raw=raw, **facts)
 
 
-def split_any_thinking(text: str) -> Thought:
+def split_any_thinking(text: str) -> SplitReply:
     """As `split_thinking`, for unusual tags too; a reply without any is left as it is."""
     if "<|" in text:
         _, final, answer = text.rpartition(_FINAL_CHANNEL)
@@ -112,7 +112,7 @@ class Segment(NamedTuple):
     end: int
 
 
-class Statement(NamedTuple):
+class AnswerStatement(NamedTuple):
     """The answer that a segment states, or why it states none."""
 
     value: str | None
@@ -128,11 +128,11 @@ class Conclusion(NamedTuple):
     passage: str = ""
 
 
-AMBIGUOUS = Statement(None, "ambiguous")
-DENIED = Statement(None, "denied")
-INVALID_LABEL = Statement(None, "invalid_label")
-NO_LABEL = Statement(None, "no_label")
-NO_ANSWER = Statement(None, "invalid_answer")
+AMBIGUOUS = AnswerStatement(None, "ambiguous")
+DENIED = AnswerStatement(None, "denied")
+INVALID_LABEL = AnswerStatement(None, "invalid_label")
+NO_LABEL = AnswerStatement(None, "no_label")
+NO_ANSWER = AnswerStatement(None, "invalid_answer")
 SILENT = (NO_LABEL, NO_ANSWER)
 """What prose after a marker says: nothing, so that an earlier marker may count."""
 
@@ -260,7 +260,7 @@ def opening_question(text: str) -> int:
     return -1
 
 
-class Episode(NamedTuple):
+class ReplyStretch(NamedTuple):
     """A stretch of a reply between two questions."""
 
     start: int
@@ -269,7 +269,7 @@ class Episode(NamedTuple):
     """Where the question that it begins with stands; -1 where it begins with none."""
 
 
-def episodes(text: str) -> list[Episode]:
+def episodes(text: str) -> list[ReplyStretch]:
     """A reply taken apart where a line begins a question: its own, restated, or an invented one."""
     first = _OPENING_QUESTION.match(text)
     opening = first.end() if first else -1
@@ -278,7 +278,7 @@ def episodes(text: str) -> list[Episode]:
         (match.start(), match.end()) for match in NEXT_QUESTION.finditer(text, max(0, opening - 1))
     ]
     ends = [start for start, _ in starts[1:]] + [len(text)]
-    return [Episode(start, end, at) for (start, at), end in zip(starts, ends, strict=True)]
+    return [ReplyStretch(start, end, at) for (start, at), end in zip(starts, ends, strict=True)]
 
 
 # --- what dresses an answer --------------------------------------------------------------------

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from keju.answers.decision import Stated, standing_of
-from keju.answers.kinds import Kind
-from keju.answers.segments import AMBIGUOUS, DENIED, NO_ANSWER, SILENT, Statement, segment_at
+from keju.answers.decision import StatementSpan, standing_of
+from keju.answers.kinds import AnswerKind
+from keju.answers.segments import AMBIGUOUS, DENIED, NO_ANSWER, SILENT, AnswerStatement, segment_at
 from keju.answers.wordings import announcements
 from keju.types import Sample
 
@@ -29,17 +29,17 @@ def statements(
     text: str,
     strict: re.Pattern[str] | str,
     tolerant: re.Pattern[str],
-    kind: Kind,
+    kind: AnswerKind,
     sample: Sample,
-) -> tuple[list[Stated], str]:
+) -> tuple[list[StatementSpan], str]:
     """All that markers announce in `text`, in order, and why the last one that says nothing does.
 
     Prose and denials state nothing. What was read already is not read again, so that a looping
     reply costs no more than one turn.
     """
     spans = _spans(text, strict, tolerant, kind)
-    marked: list[Stated] = []
-    memory: dict[str, Statement] = {}
+    marked: list[StatementSpan] = []
+    memory: dict[str, AnswerStatement] = {}
     reason = ""
     limits = [(start, end) for start, end, _, _ in spans]
     for number, (start, end, longer, is_strict) in enumerate(spans):
@@ -66,11 +66,11 @@ def statements(
             reason = DENIED.reason
             continue
         stated = statement if standing == "stated" else AMBIGUOUS
-        marked.append(Stated(stated, start, limits[number][1], is_strict))
+        marked.append(StatementSpan(stated, start, limits[number][1], is_strict))
     return marked, reason
 
 
-NOTHING = Statement(None)
+NOTHING = AnswerStatement(None)
 
 
 def _begins_list(text: str, start: int, end: int) -> bool:
@@ -96,7 +96,7 @@ def _plain_words(words: str, *, fills_form: bool) -> str:
     return words
 
 
-def _is_torn(words: str, text: str, before: Mapping[str, Statement]) -> bool:
+def _is_torn(words: str, text: str, before: Mapping[str, AnswerStatement]) -> bool:
     """Whether a loop that states nothing broke off in its last turn: ``is [ANSWER] … is [``."""
     return (
         len(before) > 0 < len(words) < _LONGEST_TORN
@@ -112,7 +112,7 @@ _LONGEST_TORN = 40
 
 
 def _spans(
-    text: str, strict: re.Pattern[str] | str, tolerant: re.Pattern[str], kind: Kind
+    text: str, strict: re.Pattern[str] | str, tolerant: re.Pattern[str], kind: AnswerKind
 ) -> list[tuple[int, int, int, bool]]:
     """Where markers stand, in order: start, end, the end of a longer form, whether it is strict."""
     firm = list(_found(text, strict))

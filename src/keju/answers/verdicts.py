@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from keju.answers.numbers import NUMBER_WORDS, numbers_in, plain_numerals
-from keju.answers.segments import NO_ANSWER, Statement
+from keju.answers.segments import NO_ANSWER, AnswerStatement
 from keju.answers.sentences import (
     AROUND,
     BEGINS_CONCLUSION,
@@ -81,7 +81,7 @@ def last_verdict(
     at: Callable[[str, int], re.Match[str] | None],
     phrases: Phrases = (),
     question: str = "",
-) -> Statement:
+) -> AnswerStatement:
     """The one verdict of the last sentence that has one: ``It is invalid.``, ``→ **No**``.
 
     `at` says whether a word is a verdict in its place; `phrases` say one without its word. A
@@ -90,7 +90,7 @@ def last_verdict(
     if text.rstrip("*_ \n").endswith((":", "：")):
         return NO_ANSWER  # what it announces never came
     text = without_stub(text).rstrip()
-    words = _Words(word, values, at, phrases, question, _asked(question))
+    words = _VerdictWords(word, values, at, phrases, question, _asked(question))
     ended = ENDED.search(text) is not None
     sentences = last_sentences(text, 12)
     is_concluded = bool(sentences) and BEGINS_CONCLUSION.match(sentences[0]) is not None
@@ -109,7 +109,7 @@ def last_verdict(
     return _of_the_asked(sentences, words.names, phrases)
 
 
-class _Words(NamedTuple):
+class _VerdictWords(NamedTuple):
     """What says a verdict, and the question that it answers."""
 
     word: re.Pattern[str]
@@ -122,8 +122,8 @@ class _Words(NamedTuple):
 
 
 def _of_sentence(
-    whole: str, before: Sequence[str], words: _Words, text: str, *, ended: bool
-) -> Statement | None:
+    whole: str, before: Sequence[str], words: _VerdictWords, text: str, *, ended: bool
+) -> AnswerStatement | None:
     """The verdict of one sentence; None where the sentence before it may have one.
 
     A phrase without a conclusion gives way to a conclusion in one of the sentences `before`.
@@ -142,7 +142,7 @@ def _of_sentence(
         if value and before and not concludes(whole):
             value = _concluded_phrase(before, words) or value
         if value:
-            return Statement(value)
+            return AnswerStatement(value)
     if not named:
         return None
     if not hedged:
@@ -164,7 +164,7 @@ def _is_about(sentence: str, asked: set[str]) -> bool:
     return not asked or any(name in sentence for name in asked)
 
 
-def _concluded_phrase(sentences: Sequence[str], words: _Words) -> str | None:
+def _concluded_phrase(sentences: Sequence[str], words: _VerdictWords) -> str | None:
     """What a conclusion shortly before the last sentence says: ``So he did not cause it.``"""
     for whole in sentences:
         if concludes(whole) and _is_about(whole, words.names) and not _HEDGED.search(whole):
@@ -186,7 +186,7 @@ def _without_expressions(sentence: str, question: str) -> str:
 
 def _verdict_of(
     sentence: str, named: Sequence[re.Match[str]], values: Mapping[str, str]
-) -> Statement:
+) -> AnswerStatement:
     """The verdict that a sentence ends with, or concludes, of those that it names.
 
     One that is only set against another does not count: ``Yes, not No``.
@@ -207,7 +207,7 @@ def _verdict_of(
     if _BUT_NOT.search(sentence, last.end()):
         return NO_ANSWER
     is_conclusion = is_end or concludes(before)
-    return Statement(values[last[1].lower()]) if is_conclusion else NO_ANSWER
+    return AnswerStatement(values[last[1].lower()]) if is_conclusion else NO_ANSWER
 
 
 # `", not "`, ` rather than `: between a verdict and another one that it is set against.
@@ -307,7 +307,7 @@ def _asked(question: str) -> set[str]:
     return set(_NAME.findall(question[question.rfind(".", 0, len(question) - 2) :]))
 
 
-def _of_the_asked(sentences: Sequence[str], asked: set[str], phrases: Phrases) -> Statement:
+def _of_the_asked(sentences: Sequence[str], asked: set[str], phrases: Phrases) -> AnswerStatement:
     """What all sentences say that begin with the one name that is asked about: ``Amy is lying.``"""
     name = next(iter(asked)) if len(asked) == 1 else ""
     given = {
@@ -316,7 +316,7 @@ def _of_the_asked(sentences: Sequence[str], asked: set[str], phrases: Phrases) -
         if name and sentence.startswith(f"{name} ") and not _REPORTS.search(sentence)
     }
     value = given.pop() if len(given) == 1 else None
-    return Statement(value) if value else NO_ANSWER
+    return AnswerStatement(value) if value else NO_ANSWER
 
 
 # --- numbers -----------------------------------------------------------------------------------

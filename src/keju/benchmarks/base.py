@@ -33,24 +33,24 @@ from keju.benchmarks.choices import as_recorded
 from keju.benchmarks.grading import GRADED, LOST, grade
 from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import DataError, Notice
-from keju.stats.estimate import Estimate, Repeats, mean_of_items
+from keju.stats.estimate import Estimate, QuestionRepeats, mean_of_items
 from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
-    from keju.benchmarks.facts import GoldenCheck, Modes, NotebookTask, Submit
     from keju.benchmarks.kit import Questions, Setup
-    from keju.benchmarks.wording import Prompts, Wording
+    from keju.benchmarks.metadata import GoldenCheck, NotebookTask, SubmissionBuilder, ThinkingModes
+    from keju.benchmarks.wording import PromptMaker, Wording
     from keju.sources.folder import DataFolder, Layout
 
 
-class Named(typing.Protocol):
+class HasName(typing.Protocol):
     """An object with a name."""
 
     @property
     def name(self) -> str: ...
 
 
-_Named = TypeVar("_Named", bound=Named)
+_Named = TypeVar("_Named", bound=HasName)
 
 
 def by_name(*things: _Named) -> dict[str, _Named]:
@@ -124,7 +124,7 @@ class Subset:
 
 
 @dataclass(frozen=True)
-class DataFacts:
+class DataSource:
     """The origin of the questions, for the manifest."""
 
     files: Mapping[str, str]
@@ -214,8 +214,8 @@ class Exam:
     """In subset order; may be generated on access, so iterate rather than copy."""
     subsets: Sequence[Subset]
     readers: Mapping[str, Reader]
-    data: DataFacts = DataFacts({})
-    prompts: Prompts | None = None
+    data: DataSource = DataSource({})
+    prompts: PromptMaker | None = None
     """The prompts, unless a subclass has a `render` of its own."""
     averages: Sequence[Mean] = ()
     undrawn: Collection[str] = ()
@@ -296,7 +296,9 @@ class Exam:
         metrics: dict[str, Estimate] = {}
         for name, values in scores.parts.items():
             repeats = (
-                Repeats(sample.group or sample.id, *graded_values(scores, values, sample_index))
+                QuestionRepeats(
+                    sample.group or sample.id, *graded_values(scores, values, sample_index)
+                )
                 for sample_index, sample in enumerate(self.samples)
             )
             mean = mean_of_items(repeats, clustered=self.clustered)
@@ -425,11 +427,11 @@ class Benchmark:
     """Its names in the logs of other tools."""
     golden: GoldenCheck | None = None
     """What ``keju verify`` compares."""
-    submission: Submit | None = None
+    submission: SubmissionBuilder | None = None
     """Makes the file for the site of the exam's makers, out of a run's answers."""
     prediction_files: Callable[[Exam, Mapping[str, str | None]], Mapping[str, Any]] | None = None
     """Makes the exam's own files with a column of predictions: rows of cells by file name."""
-    modes: Modes | None = None
+    modes: ThinkingModes | None = None
     """The two modes whose runs ``keju modes`` compares."""
     exam: type[Exam] = Exam
     Args: type[DatasetArgs] = DatasetArgs

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from keju.benchmarks.grading import REFUSAL
-from keju.errors import DataError, Hint
+from keju.errors import DataError, TranslatableText
 from keju.types import LABELS, Sample
 
 LabelStyle = Literal["A) text", "A. text", "A: text", "(A) text", "A text"]
@@ -158,7 +158,9 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
         if gold:
             sample = msgspec.structs.replace(sample, target=str(recorded))
     if labelled and choices is not None:
-        check_choices(sample.choices, _unbracket(sample.target), Hint("quoted", name="choices"))
+        check_choices(
+            sample.choices, _unbracket(sample.target), TranslatableText("quoted", name="choices")
+        )
     return sample
 
 

@@ -40,7 +40,7 @@ from keju.benchmarks.base import Benchmark, Protocol, Reader, Subset, normalize_
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
-from keju.errors import ConfigError, DataError, Hint, Notice, did_you_mean
+from keju.errors import ConfigError, DataError, Notice, TranslatableText, did_you_mean
 from keju.messages import first_of
 from keju.types import Answer, Sample
 
@@ -113,7 +113,7 @@ def as_sample(name: str, question: AnyQuestion, index: int, subset: str) -> Samp
     if isinstance(question, Sample):
         return question
     if question.choices:
-        where = Hint("place_question", name=name, n=index + 1, subset=subset)
+        where = TranslatableText("place_question", name=name, n=index + 1, subset=subset)
         check_choices(question.choices, question.target, where)
     shot_metadata = {"explanation": question.explanation} if question.explanation else {}
     return Sample(
@@ -265,7 +265,7 @@ MOST_SHOWN = 5
 """Maximum number of differences that a warning lists."""
 
 
-class Count(NamedTuple):
+class RowCount(NamedTuple):
     """The number of rows of one table or subset."""
 
     name: str
@@ -277,12 +277,12 @@ class Count(NamedTuple):
         return self.rows != self.published
 
 
-def count_rows(subsets: Iterable[Subset], published: Mapping[str, int]) -> list[Count]:
+def count_rows(subsets: Iterable[Subset], published: Mapping[str, int]) -> list[RowCount]:
     """Return the rows of each subset with the published number, if there is one."""
-    return [Count(s.name, len(s), published[s.name]) for s in subsets if s.name in published]
+    return [RowCount(s.name, len(s), published[s.name]) for s in subsets if s.name in published]
 
 
-def make_count_warnings(counts: Sequence[Count]) -> tuple[Notice, ...]:
+def make_count_warnings(counts: Sequence[RowCount]) -> tuple[Notice, ...]:
     """Return one warning if the number of rows differs from the published one in any subset."""
     differences = [f"{c.name} has {c.rows} of {c.published}" for c in counts if c.differs]
     if not differences:

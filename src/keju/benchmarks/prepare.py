@@ -18,7 +18,7 @@ import msgspec
 
 from keju.answers.reader import RAW
 from keju.benchmarks import registry
-from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, mean_over
+from keju.benchmarks.base import Benchmark, DataSource, Exam, Protocol, Reader, mean_over
 from keju.benchmarks.data_checks import check_samples
 from keju.benchmarks.kit import (
     MOST_SHOWN,
@@ -40,7 +40,15 @@ from keju.benchmarks.kit import (
 from keju.benchmarks.samples import ShuffledSamples, restrict, restrict_to_ids, select
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
 from keju.config.exams import setting_names
-from keju.errors import ConfigError, DataError, Hint, KejuError, Notice, Place, did_you_mean
+from keju.errors import (
+    ConfigError,
+    DataError,
+    FileLine,
+    KejuError,
+    Notice,
+    TranslatableText,
+    did_you_mean,
+)
 from keju.messages import first_of
 from keju.sources.folder import DataFolder, locate
 from keju.types import Sample, Sampling
@@ -238,7 +246,7 @@ def prepare(
         )
     shot_count = choose_shot_count(name, protocol, args)
     reject_templates(benchmark, protocol, args)
-    protocol.wording.check(Hint("place_protocol", name=name, protocol=protocol.name))
+    protocol.wording.check(TranslatableText("place_protocol", name=name, protocol=protocol.name))
     wording = protocol.wording.adapted(args, bool(shot_count))
     setup = Setup(
         benchmark=benchmark,
@@ -272,7 +280,7 @@ def prepare(
         samples=samples,
         subsets=questions.subsets,
         readers=protocol.readers or benchmark.readers,
-        data=DataFacts(
+        data=DataSource(
             {**folder.hashes, **questions.files},
             questions.version,
             (*questions.notes, *notes, *folder.notes),
@@ -327,7 +335,7 @@ def _locate_errors(exam: str, function: Callable[..., Any]) -> Iterator[None]:
         lines = [
             f.lineno for f in extract_tb(error.__traceback__) if f.filename == code.co_filename
         ]
-        where = Place(code.co_filename, lines[-1] if lines else code.co_firstlineno)
+        where = FileLine(code.co_filename, lines[-1] if lines else code.co_firstlineno)
         problem = f"{type(error).__name__}: {error}"
         values = {"exam": exam, "function": function.__name__, "where": where}
         raise DataError("exam_broke_down", problem=problem, **values) from error

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keju.errors import ConfigError, Hint, did_you_mean, near_hint
+from keju.errors import ConfigError, TranslatableText, did_you_mean, near_hint
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
@@ -73,7 +73,7 @@ def get(name: str) -> Benchmark:
         from keju.benchmarks.base import Benchmark
 
         point = _plugins()[canonical_name]
-        where = Hint("place_plugin", name=point.name, value=point.value)
+        where = TranslatableText("place_plugin", name=point.name, value=point.value)
         try:
             loaded_object = point.load()
         except Exception as error:
@@ -92,19 +92,19 @@ def _suggest(name: str) -> str:
     places = [Path(name), *(file.parent for file in sorted(Path().glob("*/pyproject.toml")))]
     for place in places:
         if plugin_name(place) == name:
-            return Hint("benchmark_not_installed", place=shlex.quote(f"./{place}"))
+            return TranslatableText("benchmark_not_installed", place=shlex.quote(f"./{place}"))
     if Path(name).exists():
-        return Hint("benchmark_at_path", path=f"./{name}")
+        return TranslatableText("benchmark_at_path", path=f"./{name}")
     known_names = [*names(), *ALIASES]
     exam, colon, subset = name.partition(":")
     if colon and exam in known_names:
-        return Hint("benchmark_subset", exam=exam, subset=subset)
+        return TranslatableText("benchmark_subset", exam=exam, subset=subset)
     if hint := near_hint(name, known_names):
         return hint
     for exam_name in BUILT_IN:
         if name in get(exam_name).subset_names:
-            return Hint("benchmark_subset", exam=exam_name, subset=name)
-    return Hint("benchmark_own", name=name, hint=did_you_mean(name, known_names))
+            return TranslatableText("benchmark_subset", exam=exam_name, subset=name)
+    return TranslatableText("benchmark_own", name=name, hint=did_you_mean(name, known_names))
 
 
 def plugin_name(folder: Path) -> str | None:

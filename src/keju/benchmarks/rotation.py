@@ -19,7 +19,7 @@ from keju.benchmarks.choices import move_refusal, permute, rotate_order
 from keju.benchmarks.grading import GRADED, LOST, PASS
 from keju.benchmarks.samples import LazySamples
 from keju.errors import ConfigError, Notice
-from keju.stats.estimate import Bounded, Estimate
+from keju.stats.estimate import BoundedValues, Estimate
 from keju.stats.options import place_bias, recall_spread
 from keju.types import LABELS, Sample
 
@@ -50,7 +50,7 @@ def rotate_exam(exam: Exam, rotations: int) -> Exam:
     rotated_exam = copy.copy(exam)
     rotated_exam.rotations = rotations
     rotated_exam.clustered = rotated_exam.keeps_answers = True
-    rotated_exam.samples = Rotations(exam.samples, rotations)
+    rotated_exam.samples = RotatedSamples(exam.samples, rotations)
     rotated_exam.subsets = tuple(
         replace(
             subset,
@@ -75,7 +75,7 @@ def rotate_exam(exam: Exam, rotations: int) -> Exam:
     return rotated_exam
 
 
-class Rotations(LazySamples):
+class RotatedSamples(LazySamples):
     """Every question in each of its rotations, in sequence."""
 
     def __init__(self, samples: Sequence[Sample], rotations: int) -> None:
@@ -125,7 +125,7 @@ def add_rotation_metrics(
 def _estimate_consistency(scores: Scores, rotations: int) -> Estimate | None:
     """Return the share of questions that are right in all rotations, and accuracy by rotation."""
     turn_units = rotations * scores.epochs
-    consistency = Bounded(clustered=False)
+    consistency = BoundedValues(clustered=False)
     right, graded = [0] * rotations, [0] * rotations
     for first_unit in range(0, scores.samples * scores.epochs, turn_units):
         outcomes = scores.outcomes[first_unit : first_unit + turn_units]

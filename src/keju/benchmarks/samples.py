@@ -24,7 +24,7 @@ from typing import Literal, overload
 
 from keju.benchmarks.base import Exam, Subset
 from keju.benchmarks.choices import permute, shuffle_order
-from keju.files import Spool
+from keju.files import SpooledSequence
 from keju.types import Sample
 
 CACHE_SIZE = 512
@@ -104,7 +104,7 @@ class SpooledSamples(LazySamples):
     """
 
     def __init__(self) -> None:
-        self._stored: Spool[Sample] = Spool(Sample)
+        self._stored: SpooledSequence[Sample] = SpooledSequence(Sample)
 
     def append(self, sample: Sample) -> None:
         """Append one sample."""

@@ -190,7 +190,7 @@ class Wording:
         *,
         examples: Mapping[str, str] | None = None,
         titles: Mapping[str, str] | None = None,
-    ) -> Prompts:
+    ) -> PromptMaker:
         """The prompts of an exam.
 
         The worked examples of each subset are given as `shots` or, where they are published as
@@ -227,14 +227,14 @@ class Wording:
                 lead = fill(lead, values)
             prefixes[subset] = Prefix(tuple(messages), lead)
             tails[subset] = split_template(tail, self.words, values)
-        return Prompts(prefixes, tails, self.cue)
+        return PromptMaker(prefixes, tails, self.cue)
 
 
 def _constant(value: str) -> Word:
     return lambda _: value
 
 
-class Prompts:
+class PromptMaker:
     """Makes the prompt of each question; all questions of a subset share one prefix object."""
 
     def __init__(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """One line of ``keju --help``."""
 
     name: str
@@ -25,50 +25,72 @@ class Entry(NamedTuple):
 EXAMINE, UNDERSTAND, LOOK = "Examine a model", "Understand results", "Look around"
 
 COMMANDS = (
-    Entry("eval", "keju.cli.evaluate", "sit a model for one or more benchmarks", EXAMINE),
-    Entry("run", "keju.cli.run", "with and without MCP servers, as mcpbr does", EXAMINE),
-    Entry("vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE),
-    Entry("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
-    Entry("merge", "keju.cli.merge", "parts of one run, sat in several jobs, as one run", EXAMINE),
-    Entry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
-    Entry("plan", "keju.cli.plan", "questions a decision needs, and what they take", EXAMINE),
-    Entry("fresh", "keju.cli.fresh", "write new questions that no model has seen", EXAMINE),
-    Entry("import", "keju.cli.import_", "another tool's log as a run of Keju", UNDERSTAND),
-    Entry("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
-    Entry("compare", "keju.cli.compare", "two or more runs, question by question", UNDERSTAND),
-    Entry("gate", "keju.cli.gate", "may a run take the place of its baseline?", UNDERSTAND),
-    Entry("diff", "keju.cli.diff", "why two scores are not comparable, field by field", UNDERSTAND),
-    Entry("view", "keju.cli.view", "stored runs in a browser, live while they go on", UNDERSTAND),
-    Entry("watch", "keju.cli.watch", "runs that go on, live in the terminal", UNDERSTAND),
-    Entry("plot", "keju.cli.plot", "runs as a figure: SVG, PNG or PDF", UNDERSTAND),
-    Entry("audit", "keju.cli.audit", "why replies of a run were not, or wrongly, read", UNDERSTAND),
-    Entry("modes", "keju.cli.modes", "answer-only and chain of thought side by side", UNDERSTAND),
-    Entry(
+    CommandEntry("eval", "keju.cli.evaluate", "sit a model for one or more benchmarks", EXAMINE),
+    CommandEntry("run", "keju.cli.run", "with and without MCP servers, as mcpbr does", EXAMINE),
+    CommandEntry(
+        "vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE
+    ),
+    CommandEntry("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
+    CommandEntry(
+        "merge", "keju.cli.merge", "parts of one run, sat in several jobs, as one run", EXAMINE
+    ),
+    CommandEntry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
+    CommandEntry(
+        "plan", "keju.cli.plan", "questions a decision needs, and what they take", EXAMINE
+    ),
+    CommandEntry("fresh", "keju.cli.fresh", "write new questions that no model has seen", EXAMINE),
+    CommandEntry("import", "keju.cli.import_", "another tool's log as a run of Keju", UNDERSTAND),
+    CommandEntry("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
+    CommandEntry(
+        "compare", "keju.cli.compare", "two or more runs, question by question", UNDERSTAND
+    ),
+    CommandEntry("gate", "keju.cli.gate", "may a run take the place of its baseline?", UNDERSTAND),
+    CommandEntry(
+        "diff", "keju.cli.diff", "why two scores are not comparable, field by field", UNDERSTAND
+    ),
+    CommandEntry(
+        "view", "keju.cli.view", "stored runs in a browser, live while they go on", UNDERSTAND
+    ),
+    CommandEntry("watch", "keju.cli.watch", "runs that go on, live in the terminal", UNDERSTAND),
+    CommandEntry("plot", "keju.cli.plot", "runs as a figure: SVG, PNG or PDF", UNDERSTAND),
+    CommandEntry(
+        "audit", "keju.cli.audit", "why replies of a run were not, or wrongly, read", UNDERSTAND
+    ),
+    CommandEntry(
+        "modes", "keju.cli.modes", "answer-only and chain of thought side by side", UNDERSTAND
+    ),
+    CommandEntry(
         "export",
         "keju.cli.export",
         "a run as CSV, Parquet, Markdown, LaTeX and more",
         UNDERSTAND,
     ),
-    Entry(
+    CommandEntry(
         "list", "keju.cli.listing", "benchmarks, subsets, models, protocols, readers, runs", LOOK
     ),
-    Entry("show", "keju.cli.show", "one question as the model gets it, or a stored reply", LOOK),
-    Entry("prompts", "keju.cli.prompts", "the prompts of a benchmark as JSON files", LOOK),
-    Entry("stats", "keju.cli.stats", "number of questions and prompt lengths", LOOK),
-    Entry("data", "keju.cli.data", "find, check and pull the data of benchmarks", LOOK),
-    Entry("model", "keju.cli.model", "find and pull the weights of the embedded model", LOOK),
-    Entry("mcp", "keju.cli.mcp", "start and check the MCP servers of a config file", LOOK),
-    Entry("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
-    Entry("verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK),
-    Entry(
+    CommandEntry(
+        "show", "keju.cli.show", "one question as the model gets it, or a stored reply", LOOK
+    ),
+    CommandEntry("prompts", "keju.cli.prompts", "the prompts of a benchmark as JSON files", LOOK),
+    CommandEntry("stats", "keju.cli.stats", "number of questions and prompt lengths", LOOK),
+    CommandEntry("data", "keju.cli.data", "find, check and pull the data of benchmarks", LOOK),
+    CommandEntry(
+        "model", "keju.cli.model", "find and pull the weights of the embedded model", LOOK
+    ),
+    CommandEntry("mcp", "keju.cli.mcp", "start and check the MCP servers of a config file", LOOK),
+    CommandEntry("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
+    CommandEntry(
+        "verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK
+    ),
+    CommandEntry(
         "init",
         "keju.cli.init",
         "start a benchmark of your own, a config file, an A/B test of tools",
         LOOK,
     ),
-    Entry("rm", "keju.cli.rm", "delete stored runs", LOOK),
-    Entry("completion", "keju.cli.completion", "completion for bash, zsh and fish", LOOK),
-    Entry("doctor", "keju.cli.doctor", "what is installed, and what is missing", LOOK),
+    CommandEntry("rm", "keju.cli.rm", "delete stored runs", LOOK),
+    CommandEntry("completion", "keju.cli.completion", "completion for bash, zsh and fish", LOOK),
+    CommandEntry("doctor", "keju.cli.doctor", "what is installed, and what is missing", LOOK),
 )
 
 HELP_FLAGS = ("-h", "--help")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keju.cli.command import command
-from keju.cli.common import Output, open_stored_run, reader_names
+from keju.cli.common import CommandOutput, open_stored_run, reader_names
 
 
 @command(
@@ -20,7 +20,7 @@ def audit(
     other_runs: list[str] | None,
     data_dir: str | None,
     work_dir: str | None,
-) -> Output:
+) -> CommandOutput:
     """Read a stored run with all readers of its exams, and say why replies were not well read.
 
     Shows the score under each reader, where they disagree, and every reply that is worth a look
@@ -30,7 +30,7 @@ def audit(
     """
     import msgspec
 
-    from keju.report.audit import render_audit
+    from keju.reporting.audit import render_audit
     from keju.results.audit import audit as audit_run
 
     stored = open_stored_run(run, work_dir)
@@ -42,4 +42,4 @@ def audit(
         data_dir=data_dir,
         work_dir=work_dir,
     )
-    return Output(msgspec.to_builtins(result), lambda: render_audit(result))
+    return CommandOutput(msgspec.to_builtins(result), lambda: render_audit(result))

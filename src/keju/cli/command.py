@@ -5,9 +5,9 @@
       \"\"\"Write the report of a run as one HTML file.\"\"\"
 
 Each parameter has the name of a row and gets its value. Every command accepts ``--json`` and
-``--language`` and returns an `Output`, of which one half is printed. A command that prints while it
-works has a parameter ``as_json`` and returns its exit code. Rows in `sets` are settings: the
-command then accepts ``**settings``, the fields of `TaskConfig` that were set.
+``--language`` and returns an `CommandOutput`, of which one half is printed. A command that prints
+while it works has a parameter ``as_json`` and returns its exit code. Rows in `sets` are settings:
+the command then accepts ``**settings``, the fields of `TaskConfig` that were set.
 
 typer parses the words. It is imported only then, so that help appears at once.
 """
@@ -21,17 +21,17 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
-from keju.cli.common import Output, complain, is_same_stream, print_json, remark, split_names
-from keju.cli.options import ADDRESS, FILE, MAPPING, MAPPINGS, OPTIONS, PORT, Option
+from keju.cli.common import CommandOutput, complain, is_same_stream, print_json, remark, split_names
+from keju.cli.options import ADDRESS, FILE, MAPPING, MAPPINGS, OPTIONS, PORT, OptionRow
 from keju.errors import UsageError, near_hint, quoted
-from keju.messages import said
+from keju.messages import label_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import typer
 
-    from keju.task import Finished
+    from keju.task import FinishedTask
 
 LAST_PORT: Final = 65535
 LEAST, MOST = 1e-9, 1e15
@@ -46,7 +46,7 @@ class Command(NamedTuple):
     name: str
     """All words of its name, e.g. ``data pull``."""
     function: Callable[..., Any]
-    rows: dict[str, Option]
+    rows: dict[str, OptionRow]
     settings: frozenset[str]
     """Names of the rows that are settings of the configuration."""
     examples: tuple[str, ...]
@@ -80,7 +80,7 @@ def command(
     return register
 
 
-def _find_row(command: str, name: str) -> Option:
+def _find_row(command: str, name: str) -> OptionRow:
     return OPTIONS.get(f"{command}.{name}") or OPTIONS[name]
 
 
@@ -95,8 +95,8 @@ def run(command: Command, words: Sequence[str]) -> int:
     output = command.function(**values, **settings)
     for folder in absent_folders:
         if folder.is_dir():
-            remark(said("made_folder", folder=folder))
-    if not isinstance(output, Output):
+            remark(label_text("made_folder", folder=folder))
+    if not isinstance(output, CommandOutput):
         return output or 0
     if as_json:
         print_json(output.document)
@@ -175,7 +175,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def _parse_value(row: Option, word: str, command: Command) -> Any:
+def _parse_value(row: OptionRow, word: str, command: Command) -> Any:
     """Return the value of a flag; UsageError if it is not a number, or out of range.
 
     Settings have limits of their own in the configuration.
@@ -198,7 +198,7 @@ def _parse_value(row: Option, word: str, command: Command) -> Any:
     return value
 
 
-def collect(values: dict[Option, Any]) -> dict[str, Any]:
+def collect(values: dict[OptionRow, Any]) -> dict[str, Any]:
     """Return the fields of `TaskConfig` from flags. Parse mappings and split lists at commas."""
     from keju.config.load import merge
     from keju.config.strict import parse_mapping, parse_mappings
@@ -303,8 +303,8 @@ def _explain_error(error: Exception, words: Sequence[str], command: Command) -> 
 
 
 def with_resume_command(
-    command: str, option_values: Mapping[str, Any], finished: Finished
-) -> Finished:
+    command: str, option_values: Mapping[str, Any], finished: FinishedTask
+) -> FinishedTask:
     """Return `finished` with this command as the one that resumes the run.
 
     The manifest does not store values of a server's variables and headers, but the config file has

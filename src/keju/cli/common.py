@@ -16,12 +16,19 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
-from keju.errors import ConfigError, Hint, Interrupted, KejuError, UsageError, did_you_mean
+from keju.errors import (
+    ConfigError,
+    Interrupted,
+    KejuError,
+    TranslatableText,
+    UsageError,
+    did_you_mean,
+)
 from keju.messages import (
     command_lines,
+    label_text,
     printable,
     reader_gone,
-    said,
     sentence_lines,
     tolerant,
     write_line,
@@ -33,14 +40,14 @@ if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark, Exam
     from keju.results.schema import Results
     from keju.runs.run import Run
-    from keju.task import Finished
+    from keju.task import FinishedTask
 
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 # JSON allows these in strings, but terminals obey them: DEL, U+009B, marks of direction
 _DRIVES_TERMINAL: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
-class Output(NamedTuple):
+class CommandOutput(NamedTuple):
     """The output of a command, for programs and for people."""
 
     document: Any
@@ -92,9 +99,9 @@ def print_sentences(*sentences: str) -> None:
 
 def print_steps(lines: Sequence[str], steps: Mapping[str, str]) -> None:
     """Print lines, then commands to paste, each with its purpose."""
-    from keju.report.table import Screen
+    from keju.reporting.table import TerminalScreen
 
-    screen = Screen()
+    screen = TerminalScreen()
     for line in lines:
         screen.line(line)
     screen.commands(list(steps.items()))
@@ -108,7 +115,7 @@ def note(line: str) -> None:
 
 def remark(text: str, kind: Literal["own_note", "own_warning"] = "own_note") -> None:
     """Print a note or a warning by Keju on stderr."""
-    note(said(kind, text=text))
+    note(label_text(kind, text=text))
 
 
 def complain(text: str, exit_code: int) -> None:
@@ -118,8 +125,8 @@ def complain(text: str, exit_code: int) -> None:
     line. Programs get one line; on a terminal text is wrapped, and commands break as a shell
     allows.
     """
-    line = said("own_note" if exit_code == Interrupted.exit_code else "error", text=text)
-    message, resume, command = line.partition(said("resume_with", command=""))
+    line = label_text("own_note" if exit_code == Interrupted.exit_code else "error", text=text)
+    message, resume, command = line.partition(label_text("resume_with", command=""))
     note_step(f"{message}{resume}".rstrip(), command)
 
 
@@ -147,20 +154,22 @@ def is_same_stream() -> bool:
         return False
 
 
-def session_output(finished: Finished, show_more: Callable[[], None] = lambda: None) -> Output:
+def session_output(
+    finished: FinishedTask, show_more: Callable[[], None] = lambda: None
+) -> CommandOutput:
     """Return the results of a session as output, with the reason why it ended early, if it did.
 
     `show_more` prints more below the results.
     """
-    from keju.report.terminal import render_results
+    from keju.reporting.terminal import render_results
 
     def show() -> None:
         render_results(finished.results)
         show_more()
 
     if finished.exit_code:
-        return Output(finished.document, show, finished.problem, finished.exit_code)
-    return Output(finished.document, show, *find_problem(finished.results))
+        return CommandOutput(finished.document, show, finished.problem, finished.exit_code)
+    return CommandOutput(finished.document, show, *find_problem(finished.results))
 
 
 def find_problem(results: Results) -> tuple[str, int]:
@@ -171,7 +180,7 @@ def find_problem(results: Results) -> tuple[str, int]:
     if not names:
         return "", 0
     error = Inconclusive("inconclusive", names=[*dict.fromkeys(names)])
-    return error.said, error.exit_code
+    return error.message, error.exit_code
 
 
 def open_stored_run(run: str, work_dir: str | None) -> Run:
@@ -226,7 +235,7 @@ def load_exam(
     except ConfigError as error:
         if error.code != "unknown_benchmark" or not is_run(name):
             raise
-        raise ConfigError(error.code, name=name, hint=Hint("run_no_exam")) from None
+        raise ConfigError(error.code, name=name, hint=TranslatableText("run_no_exam")) from None
     exam, _ = prepare_exam(
         name,
         args,
@@ -263,14 +272,14 @@ def find_exam(name: str, data_dir: str | None) -> str:
 def args_of(name: str, dataset_args: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of one benchmark from ``--dataset-args``, which may not name another."""
     from keju.benchmarks import registry
-    from keju.config.exams import meant
+    from keju.config.exams import resolve_name
     from keju.config.load import canonical, merge
 
     benchmark_name = registry.get(name).name
     args = canonical({"dataset_args": dataset_args}, "--dataset-args")["dataset_args"]
     settings: dict[str, Any] = {}
     for args_name, exam_settings in args.items():
-        if args_name != benchmark_name and meant(args_name, [name]) is None:
+        if args_name != benchmark_name and resolve_name(args_name, [name]) is None:
             raise ConfigError(
                 "cli_args_of_other", name=args_name, hint=did_you_mean(args_name, [benchmark_name])
             )
@@ -299,7 +308,7 @@ def all_benchmarks() -> list[Benchmark]:
             benchmarks.append(registry.get(name))
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-            remark(said("benchmark_broken", name=name, problem=problem))
+            remark(label_text("benchmark_broken", name=name, problem=problem))
     return benchmarks
 
 
@@ -358,7 +367,10 @@ def run_guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
             values = {"path": error.filename, "problem": error.strerror}
             return _complain(error, UsageError("cli_no_path", **values), argv)
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            values = {"place": error.filename or Hint("the_output"), "problem": error.strerror}
+            values = {
+                "place": error.filename or TranslatableText("the_output"),
+                "problem": error.strerror,
+            }
             return _complain(error, UsageError("cli_cannot_write", **values), argv)
         return _complain(error, _report_internal_error(error, argv), argv)
     return code
@@ -393,7 +405,7 @@ def _complain(error: BaseException, reported_error: KejuError, argv: list[str]) 
 
         traceback.print_exception(error)
     with suppress(OSError):
-        complain(_shorten_message(reported_error.said), reported_error.exit_code)
+        complain(_shorten_message(reported_error.message), reported_error.exit_code)
         sys.stderr.flush()
     is_json_requested = "--json" in argv[: argv.index("--") if "--" in argv else None]
     if is_json_requested and not document_printed.is_set():

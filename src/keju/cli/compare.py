@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_args, page_path, print_lines
+from keju.cli.common import CommandOutput, exam_args, page_path, print_lines
 from keju.errors import Inconclusive, UsageError
-from keju.messages import said, spoken
+from keju.messages import current_language, label_text
 
 if TYPE_CHECKING:
     from keju.results.compare import Compared
@@ -36,7 +36,7 @@ def compare(
     work_dir: str | None,
     output: str | None,
     dataset_args: dict[str, Any] | None = None,
-) -> Output:
+) -> CommandOutput:
     """Compare runs on the questions that they share; of one run alone, its arms.
 
     First whether they are comparable at all: what was asked, how it was put, how answers are read.
@@ -57,8 +57,8 @@ def compare(
         flag = next((flag for flag, value in exam_flags.items() if value), None)
         if flag is not None:
             raise UsageError("contamination_setting", flag=flag)
-        return _contamination(sources, one_reader, data_dir, work_dir, output, spoken())
-    from keju.report.comparison import texts_for, write_comparison
+        return _contamination(sources, one_reader, data_dir, work_dir, output, current_language())
+    from keju.reporting.comparison import texts_for, write_comparison
     from keju.results.compare import compare as compare_sources
 
     comparison = compare_sources(
@@ -73,11 +73,11 @@ def compare(
         texts=texts_for(len(sources)) if output else 0,
     )
     if output:
-        write_comparison(comparison, Path(output), language=spoken())
+        write_comparison(comparison, Path(output), language=current_language())
     incomparable_pair = next(
         (pair for pair in comparison.comparisons if pair.obstacle or not pair.n), None
     )
-    problem = incomparable_pair.conclusion.said if incomparable_pair else ""
+    problem = incomparable_pair.conclusion.message if incomparable_pair else ""
     code = Inconclusive.exit_code if incomparable_pair else 0
     settings = {"datasets": exam, "reader": one_reader, "gold": gold, "protocol": protocol}
     settings |= {"data-dir": data_dir, "work-dir": work_dir}
@@ -101,7 +101,7 @@ def compare(
         if has_diff_command
         else ""
     )
-    return Output(
+    return CommandOutput(
         comparison.document,
         lambda: _show(comparison, output, diff),
         problem,
@@ -111,11 +111,11 @@ def compare(
 
 
 def _show(comparison: Compared, output: str | None, diff: str) -> None:
-    from keju.report.compare import render_compared
+    from keju.reporting.compare import render_compared
 
     render_compared(comparison, diff=diff)
     if output:
-        print_lines(said("wrote", file=output))
+        print_lines(label_text("wrote", file=output))
 
 
 def _contamination(
@@ -125,8 +125,8 @@ def _contamination(
     work_dir: str | None,
     output: str | None,
     language: Literal["en", "zh"],
-) -> Output:
-    from keju.report.contamination import render_contamination, write_contamination
+) -> CommandOutput:
+    from keju.reporting.contamination import render_contamination, write_contamination
     from keju.results.contamination import contamination
 
     if len(sources) != 2:
@@ -138,9 +138,9 @@ def _contamination(
     def show() -> None:
         render_contamination(comparison)
         if output:
-            print_lines(said("wrote", file=output))
+            print_lines(label_text("wrote", file=output))
 
     is_inconclusive = comparison.verdict in ("not comparable", "nothing")
-    problem = comparison.conclusions[0].said if is_inconclusive else ""
+    problem = comparison.conclusions[0].message if is_inconclusive else ""
     code = Inconclusive.exit_code if is_inconclusive else 0
-    return Output(comparison.document, show, problem, code, is_problem_shown=True)
+    return CommandOutput(comparison.document, show, problem, code, is_problem_shown=True)

@@ -6,8 +6,8 @@ import importlib
 import sys
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines, print_steps
-from keju.messages import said
+from keju.cli.common import CommandOutput, print_lines, print_steps
+from keju.messages import label_text
 
 BASH = """\
 _keju() {{
@@ -45,13 +45,13 @@ SETUP_LINES = {
     'eval "$(keju completion bash)"',
     "keju completion fish > ~/.config/fish/completions/keju.fish",
 )
-def completion(shell: str | None) -> Output:
+def completion(shell: str | None) -> CommandOutput:
     """Print a completion script for bash, zsh or fish, made from the commands as they are.
 
     Alone it prints the line to paste for each of them.
     """
     if shell is None:
-        return Output({"shells": SETUP_LINES}, _print_setup_lines)
+        return CommandOutput({"shells": SETUP_LINES}, _print_setup_lines)
     words = _list_words()
     if shell == "fish":
         script = _render_fish(words)
@@ -60,13 +60,13 @@ def completion(shell: str | None) -> Output:
         script = BASH.format(cases=cases, commands=" ".join(words))
         if shell == "zsh":
             script = "autoload -U +X bashcompinit && bashcompinit\n" + script
-    return Output({"shell": shell, "script": script}, lambda: _print_script(script))
+    return CommandOutput({"shell": shell, "script": script}, lambda: _print_script(script))
 
 
 def _print_setup_lines() -> None:
-    print_lines(said("completion.paste"))
+    print_lines(label_text("completion.paste"))
     for shell, setup_lines in SETUP_LINES.items():
-        steps = {line: said(f"completion.{when}") for when, line in setup_lines.items()}
+        steps = {line: label_text(f"completion.{when}") for when, line in setup_lines.items()}
         print_steps(["", f"{shell}:"], steps)
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from keju.benchmarks import registry
 from keju.cli.command import command
-from keju.cli.common import Output, all_benchmarks, note, print_json, print_lines
-from keju.errors import DataError, Hint, UsageError
-from keju.messages import said
+from keju.cli.common import CommandOutput, all_benchmarks, note, print_json, print_lines
+from keju.errors import DataError, TranslatableText, UsageError
+from keju.messages import label_text
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
@@ -33,7 +33,7 @@ def pull(
     repo: str | None,
     offline: bool,
     capsules: bool,
-) -> Output:
+) -> CommandOutput:
     """Pull a benchmark's data from a hub into the cache, where every command finds it.
 
     Tokens and mirrors come from the hubs' own variables: HF_TOKEN, HF_ENDPOINT, HF_HOME,
@@ -62,8 +62,8 @@ def pull(
     document = {"name": facts.pop("benchmark"), "origin": receipt.origin, **facts}
     size = sum(stored.size for stored in receipt.files.values()) / 1e6
     values = {"name": benchmark.name, "size": size, "origin": receipt.origin}
-    summary = said("data.pulled", files=len(receipt.files), **values)
-    return Output(document, lambda: print_lines(summary, receipt.path))
+    summary = label_text("data.pulled", files=len(receipt.files), **values)
+    return CommandOutput(document, lambda: print_lines(summary, receipt.path))
 
 
 @command("data verify", "keju data verify bbh --data-dir data", "keju data verify --all")
@@ -78,7 +78,7 @@ def verify(
 
     Exit code 2 if anything is changed or missing.
     """
-    from keju.report.table import Column, render_table
+    from keju.reporting.table import TableColumn, render_table
 
     if everything == (name is not None):
         raise UsageError("cli_one_or_all")
@@ -91,7 +91,7 @@ def verify(
         except DataError as error:
             if name is not None:
                 raise
-            note(said("data.none_of", name=benchmark.name, problem=error.said))
+            note(label_text("data.none_of", name=benchmark.name, problem=error.message))
     if not results:
         raise DataError("cli_no_data")
     if as_json:
@@ -102,7 +102,7 @@ def verify(
             (
                 result.benchmark,
                 part.name,
-                said(f"data.state.{part.status}"),
+                label_text(f"data.state.{part.status}"),
                 part.rows,
                 part.published_rows,
                 part.detail,
@@ -115,21 +115,25 @@ def verify(
             titles = ("benchmark", "part", "status", "rows", "published", "why")
             name_columns = ("benchmark", "part")
             columns = [
-                Column(said(f"data.{title}"), fold=title == "why", id=title in name_columns)
+                TableColumn(
+                    label_text(f"data.{title}"), fold=title == "why", id=title in name_columns
+                )
                 for title in titles
             ]
             render_table(columns, faulty_parts)
             print_lines("")
         for result in results:
             values = {"files": result.file_count, "rows": result.rows, "origin": result.origin}
-            summary = said("data.verified", summary=result.summary.said, path=result.path, **values)
+            summary = label_text(
+                "data.verified", summary=result.summary.message, path=result.path, **values
+            )
             print_lines(summary)
     if broken_exams := [result.summary for result in results if not result.sound]:
         raise DataError("data_broken", exams=broken_exams)
 
 
 @command("data path", "keju data path ceval", "ls $(keju data path ceval)")
-def path(name: str, data_dir: str | None) -> Output:
+def path(name: str, data_dir: str | None) -> CommandOutput:
     """Print the folder a benchmark's data is read from."""
     benchmark = registry.get(name)
     folder = _locate_folder(benchmark, data_dir, None)
@@ -140,17 +144,17 @@ def path(name: str, data_dir: str | None) -> Output:
             from keju.sources.folder import BUILT_IN
 
             built_in = folder.origin == BUILT_IN
-            origin = Hint("data_built_in") if built_in else folder.origin
+            origin = TranslatableText("data_built_in") if built_in else folder.origin
             raise DataError("cli_no_data_folder", benchmark=benchmark.name, origin=origin)
         print_lines(place)
 
-    return Output({"name": benchmark.name, "path": place, "origin": folder.origin}, show)
+    return CommandOutput({"name": benchmark.name, "path": place, "origin": folder.origin}, show)
 
 
 @command("data list", "keju data list", "keju data list --data-dir data --json")
-def listing(data_dir: str | None) -> Output:
+def listing(data_dir: str | None) -> CommandOutput:
     """List all benchmarks: where their data was found, how many files and rows."""
-    from keju.report.table import Column, render_table
+    from keju.reporting.table import TableColumn, render_table
     from keju.sources.folder import BUILT_IN
 
     documents: list[dict[str, Any]] = []
@@ -167,13 +171,13 @@ def listing(data_dir: str | None) -> Output:
 
     def show() -> None:
         names = ("benchmark", "found", "files", "rows", "path")
-        columns = [Column(said(f"data.{name}"), fold=name == "path") for name in names]
+        columns = [TableColumn(label_text(f"data.{name}"), fold=name == "path") for name in names]
         fields = ("files", "rows", "path")
         origin_labels = {NOT_FOUND: "data.none", BUILT_IN: "data.built_in"}
         rows = [
             [
                 document["name"],
-                said(origin_labels[document["origin"]])
+                label_text(origin_labels[document["origin"]])
                 if document["origin"] in origin_labels
                 else document["origin"],
                 *(document.get(key) for key in fields),
@@ -182,9 +186,9 @@ def listing(data_dir: str | None) -> Output:
         ]
         render_table(columns, rows)
         if any(document["origin"] == NOT_FOUND for document in documents):
-            print_lines("", said("data.bring"))
+            print_lines("", label_text("data.bring"))
 
-    return Output({"benchmarks": documents}, show)
+    return CommandOutput({"benchmarks": documents}, show)
 
 
 def _locate_folder(

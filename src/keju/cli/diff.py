@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_args
+from keju.cli.common import CommandOutput, exam_args
 
 
 @command(
@@ -26,14 +26,14 @@ def diff(
     data_dir: str | None,
     work_dir: str | None,
     dataset_args: dict[str, Any] | None = None,
-) -> Output:
+) -> CommandOutput:
     """Say in what two runs, logs or files differ, field by field, the weightiest first.
 
     A field that makes their scores incomparable is marked. No question is compared.
 
     Exit codes: 0 ok, also where they are not comparable, 2 usage.
     """
-    from keju.report.compare import render_unlike
+    from keju.reporting.compare import render_unlike
     from keju.results.compare import find_mismatches
 
     differences = find_mismatches(
@@ -53,4 +53,4 @@ def diff(
         ),
         "exams": [msgspec.to_builtins(difference) for difference in differences],
     }
-    return Output(document, lambda: render_unlike(differences))
+    return CommandOutput(document, lambda: render_unlike(differences))

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keju.cli.command import command
-from keju.cli.common import Output
+from keju.cli.common import CommandOutput
 from keju.errors import EndpointError, KejuError, Notice
-from keju.messages import Language, labels, said, spoken
+from keju.messages import Language, current_language, label_text, labels
 
 CORE = ("keju", "jinja2", "msgspec", "pydantic", "pyreqwest", "pyyaml", "rich", "typer")
 SECONDS = 10.0
@@ -74,7 +74,7 @@ BWRAP_REMEDIES = {
 """The next step, by the problem with bubblewrap."""
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     """The result of one check."""
 
     name: Wording
@@ -105,7 +105,7 @@ def doctor(
     model: str | None,
     api_url: str | None,
     api_key: str | None,
-) -> Output:
+) -> CommandOutput:
     """Examine the installation: versions, optional parts, GPU, data, hubs, sandboxes, endpoint."""
     checks = [
         *_check_software(),
@@ -126,13 +126,15 @@ def doctor(
         key = api_key or next(filter(None, map(os.environ.get, variables)), None)
         place = api_url or provider.home
         try:
-            checks.append(Check(ENDPOINT, True, asyncio.run(_ask_endpoint(place, key, model))))
+            checks.append(
+                DoctorCheck(ENDPOINT, True, asyncio.run(_ask_endpoint(place, key, model)))
+            )
         except KejuError as error:
             checks.append(_failed_check(ENDPOINT, strip_credentials(place), error))
     elif model is not None:
         checks.append(_check_model(model))
     failures = [check.exit_code for check in checks if not check.ok and not check.optional]
-    return Output(
+    return CommandOutput(
         {"checks": [dict(zip(KEYS, _check_cells(check, "en"), strict=True)) for check in checks]},
         lambda: _show(checks),
         exit_code=failures[-1] if failures else 0,
@@ -142,14 +144,16 @@ def doctor(
 KEYS = ("name", "status", "found", "remedy")
 
 
-def _failed_check(name: Wording, what: str, error: KejuError) -> Check:
+def _failed_check(name: Wording, what: str, error: KejuError) -> DoctorCheck:
     """Return the failed check of a part that the user named, with the reason."""
     code = error.exit_code
-    return Check(name, False, what, Remedy(error), False, exit_code=code, display_fault="failed")
+    return DoctorCheck(
+        name, False, what, Remedy(error), False, exit_code=code, display_fault="failed"
+    )
 
 
 def _check_cells(
-    check: Check, language: Language, *, is_for_people: bool = False
+    check: DoctorCheck, language: Language, *, is_for_people: bool = False
 ) -> tuple[str, str, str, str]:
     """Return a check as the cells of its line. JSON is always English."""
     status = "ok" if check.ok else check.fault
@@ -164,15 +168,15 @@ def _translate(wording: Wording, language: Language) -> str:
     return wording if isinstance(wording, str) else wording.text(language)
 
 
-def _show(checks: Sequence[Check]) -> None:
+def _show(checks: Sequence[DoctorCheck]) -> None:
     """Print a line for each check with the next steps below it. Commands get their own lines.
 
     Consecutive checks with the same remedy show it only once, below the last of them.
     """
     from keju.messages.wrapping import cells, pad, wrap
-    from keju.report.table import Screen
+    from keju.reporting.table import TerminalScreen
 
-    language, screen = spoken(), Screen()
+    language, screen = current_language(), TerminalScreen()
     if screen.terminal:
         screen.console.width = min(screen.console.width, WIDEST)
     width = screen.console.width
@@ -199,14 +203,14 @@ def _show(checks: Sequence[Check]) -> None:
             screen.line(advice, indent=indent)
         for step, what in check.remedy.steps:
             if what:
-                screen.line(_translate(what, language) + said("help.colon"), indent=indent)
+                screen.line(_translate(what, language) + label_text("help.colon"), indent=indent)
             screen.raw(" " * (indent + 2) + step)
     screen.flush()
 
 
-def _group_checks(checks: Sequence[Check]) -> Iterator[Check]:
+def _group_checks(checks: Sequence[DoctorCheck]) -> Iterator[DoctorCheck]:
     """Yield the checks, with all passed checks of a group as one."""
-    groups: dict[str, list[Check]] = {}
+    groups: dict[str, list[DoctorCheck]] = {}
     for check in checks:
         if check.ok and check.group_name:
             groups.setdefault(check.group_name, []).append(check)
@@ -216,53 +220,59 @@ def _group_checks(checks: Sequence[Check]) -> Iterator[Check]:
             yield check
         elif check is group[0]:
             short_names = ", ".join(member.short_name for member in group)
-            yield Check(Notice(f"doctor_check_{check.group_name}"), True, short_names)
+            yield DoctorCheck(Notice(f"doctor_check_{check.group_name}"), True, short_names)
 
 
-def _check_software() -> Iterator[Check]:
-    from keju.models.registry import KINDS, Extra
+def _check_software() -> Iterator[DoctorCheck]:
+    from keju.models.registry import KINDS, OptionalExtra
 
     extras = (
-        Extra("data", ("duckdb", "huggingface_hub")),
+        OptionalExtra("data", ("duckdb", "huggingface_hub")),
         *dict.fromkeys(kind.extra for kind in KINDS if kind.extra is not None),
-        Extra("fast", ("uvloop",)),
-        Extra("logs", ("zstandard",)),
-        Extra("mcp", ("mcp",)),
-        Extra("agent", ("ipykernel",)),
-        Extra("otel", ("opentelemetry.sdk",)),
-        Extra("plot", ("vl_convert",)),
-        Extra("storage", ("fsspec",)),
-        Extra("view", ("starlette", "uvicorn")),
-        Extra("ray", ("ray",)),
+        OptionalExtra("fast", ("uvloop",)),
+        OptionalExtra("logs", ("zstandard",)),
+        OptionalExtra("mcp", ("mcp",)),
+        OptionalExtra("agent", ("ipykernel",)),
+        OptionalExtra("otel", ("opentelemetry.sdk",)),
+        OptionalExtra("plot", ("vl_convert",)),
+        OptionalExtra("storage", ("fsspec",)),
+        OptionalExtra("view", ("starlette", "uvicorn")),
+        OptionalExtra("ray", ("ray",)),
     )
-    yield Check("python", True, platform.python_version())
+    yield DoctorCheck("python", True, platform.python_version())
     for package in CORE:
         try:
             version = metadata.version(package)
             short = f"{package} {version}"
             kin = "" if package == "keju" else "packages"
-            yield Check(package, True, version, optional=False, group_name=kin, short_name=short)
+            yield DoctorCheck(
+                package, True, version, optional=False, group_name=kin, short_name=short
+            )
         except metadata.PackageNotFoundError:
             state = Notice("doctor_not_installed")
-            yield Check(package, False, state, _command_remedy("pip install keju"), optional=False)
+            yield DoctorCheck(
+                package, False, state, _command_remedy("pip install keju"), optional=False
+            )
     for extra in extras:
         name = Notice("doctor_check_extra", {"name": extra.name})
         if missing := extra.missing:
             state = Notice("doctor_lacks", {"modules": [*missing]})
             what = Notice(f"doctor_extra_{extra.name}")
-            yield Check(name, False, state, _command_remedy(extra.remedy, what))
+            yield DoctorCheck(name, False, state, _command_remedy(extra.remedy, what))
         else:
             state = Notice("doctor_installed")
-            yield Check(name, True, state, group_name="extras", short_name=extra.name)
+            yield DoctorCheck(name, True, state, group_name="extras", short_name=extra.name)
 
 
-def _check_graphics() -> Check:
+def _check_graphics() -> DoctorCheck:
     """Check NVIDIA's cards with nvidia-smi, and whether torch can use them."""
     query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
     try:
         output = subprocess.run(query, capture_output=True, text=True, timeout=SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
-        return Check(GPU, False, Notice("doctor_no_gpu"), Remedy(Notice("doctor_without_gpu")))
+        return DoctorCheck(
+            GPU, False, Notice("doctor_no_gpu"), Remedy(Notice("doctor_without_gpu"))
+        )
     cards = "; ".join(dict.fromkeys(output.stdout.strip().splitlines()))
     try:
         torch = metadata.version("torch")
@@ -270,34 +280,34 @@ def _check_graphics() -> Check:
         torch = ""
     if torch.endswith("+cpu"):
         advice = Notice("doctor_torch_without_gpu", {"version": torch})
-        return Check(GPU, False, cards, Remedy(advice))
-    return Check(GPU, True, cards)
+        return DoctorCheck(GPU, False, cards, Remedy(advice))
+    return DoctorCheck(GPU, True, cards)
 
 
-def _check_data(flag: str | None) -> Iterator[Check]:
+def _check_data(flag: str | None) -> Iterator[DoctorCheck]:
     from keju.cli.common import all_benchmarks
     from keju.config.load import data_folder
 
     path = data_folder(flag)
     if path is None:
         remedy = Remedy(Notice("doctor_name_data"))
-        yield Check(DATA_FOLDER, False, Notice("doctor_not_named"), remedy)
+        yield DoctorCheck(DATA_FOLDER, False, Notice("doctor_not_named"), remedy)
         return
     folder = Path(path)
     remedy = NOTHING if folder.is_dir() else Remedy(Notice("doctor_name_folder"))
-    yield Check(DATA_FOLDER, folder.is_dir(), str(folder), remedy, optional=flag is None)
+    yield DoctorCheck(DATA_FOLDER, folder.is_dir(), str(folder), remedy, optional=flag is None)
     names = [benchmark.name for benchmark in all_benchmarks() if benchmark.layout]
     for name in names if folder.is_dir() else ():
         check = Notice("doctor_check_data", {"name": name})
         if (folder / name).is_dir():
-            yield Check(check, True, str(folder / name), group_name="exams", short_name=name)
+            yield DoctorCheck(check, True, str(folder / name), group_name="exams", short_name=name)
         else:
-            yield Check(
+            yield DoctorCheck(
                 check, False, Notice("doctor_not_there"), _command_remedy(f"keju data pull {name}")
             )
 
 
-async def _check_hubs() -> list[Check]:
+async def _check_hubs() -> list[DoctorCheck]:
     """Check whether the hubs for data and weights are reachable."""
     from keju.models.transport import Transport, TransportError
     from keju.sources import huggingface, modelscope
@@ -308,14 +318,14 @@ async def _check_hubs() -> list[Check]:
     }
     transport = Transport()
 
-    async def check(hub: str, place: str) -> Check:
+    async def check(hub: str, place: str) -> DoctorCheck:
         name = Notice("doctor_check_hub", {"name": hub})
         try:
             await transport.get(place, HUB_SECONDS)
         except TransportError as error:
             state = Notice("doctor_hub_out", {"place": place, "problem": error.message})
-            return Check(name, False, state, Remedy(Notice("doctor_without_hub")))
-        return Check(name, True, Notice("doctor_answers", {"place": place}))
+            return DoctorCheck(name, False, state, Remedy(Notice("doctor_without_hub")))
+        return DoctorCheck(name, True, Notice("doctor_answers", {"place": place}))
 
     try:
         return await asyncio.gather(*(check(hub, place) for hub, place in hubs.items()))
@@ -323,7 +333,7 @@ async def _check_hubs() -> list[Check]:
         await transport.close()
 
 
-def _check_folders(work_dir: str | None) -> Iterator[Check]:
+def _check_folders(work_dir: str | None) -> Iterator[DoctorCheck]:
     from keju.config.load import runs_folder
     from keju.sources.fetch import cache_root
 
@@ -337,19 +347,19 @@ def _check_folders(work_dir: str | None) -> Iterator[Check]:
         )
         is_writable = existing.is_dir() and os.access(existing, os.W_OK)
         remedy = Remedy(Notice("doctor_choose_folder", {"setting": choice}))
-        yield Check(
+        yield DoctorCheck(
             name, is_writable, str(folder), NOTHING if is_writable else remedy, optional=False
         )
 
 
-def _check_sandboxes() -> Iterator[Check]:
+def _check_sandboxes() -> Iterator[DoctorCheck]:
     """Try each backend, and look for remnants of old sandboxes."""
-    from keju.config.arms import Sandbox as Settings
-    from keju.solvers.sandbox.leftovers import find_leftovers
-    from keju.solvers.sandbox.sandbox import Probe, Sandbox
+    from keju.config.arms import SandboxSettings as Settings
+    from keju.solvers.sandbox.orphan_cleanup import find_leftovers
+    from keju.solvers.sandbox.sandbox import BackendProbe, Sandbox
     from keju.solvers.sandbox.supervisor import Supervisor
 
-    async def probe_sandboxes() -> list[Probe]:
+    async def probe_sandboxes() -> list[BackendProbe]:
         async with Supervisor() as supervisor:
             sandbox_settings = [Settings.model_validate({"backend": name}) for name in names]
             return await asyncio.gather(*(Sandbox(s, supervisor).probe() for s in sandbox_settings))
@@ -360,23 +370,23 @@ def _check_sandboxes() -> Iterator[Check]:
         if probe.ok:
             runtime = probe.runtime or Notice("doctor_userns_stay")
             state = Notice("doctor_sandbox", {"version": probe.version, "with_": runtime})
-            yield Check(name, True, state)
+            yield DoctorCheck(name, True, state)
         elif probe.backend == "bwrap":
             problem = probe.problem or Notice("doctor_no")
-            yield Check(name, False, problem, BWRAP_REMEDIES.get(problem.code, NOTHING))
+            yield DoctorCheck(name, False, problem, BWRAP_REMEDIES.get(problem.code, NOTHING))
         elif probe.version:  # it needs an image, which only a run names
-            yield Check(name, True, Notice("doctor_answers", {"place": probe.version}))
+            yield DoctorCheck(name, True, Notice("doctor_answers", {"place": probe.version}))
         else:
             problem = probe.problem or Notice("doctor_no")
-            yield Check(name, False, problem, Remedy(Notice("doctor_without_containers")))
+            yield DoctorCheck(name, False, problem, Remedy(Notice("doctor_without_containers")))
     check_name = Notice("doctor_check_sandboxes")
     for remnant in find_leftovers():
-        yield Check(
+        yield DoctorCheck(
             check_name, False, remnant.what, _command_remedy(remnant.remedy), fault="left over"
         )
 
 
-def _check_model(name: str) -> Check:
+def _check_model(name: str) -> DoctorCheck:
     """Check whether a model without an address can be made on this machine."""
     from keju.config import TaskConfig
     from keju.models.registry import make_model
@@ -385,7 +395,7 @@ def _check_model(name: str) -> Check:
         model = make_model(TaskConfig(model=name, datasets=["any"]))
     except KejuError as error:
         return _failed_check(MODEL, name, error)
-    return Check(MODEL, True, Notice("doctor_model", {"name": model.name}))
+    return DoctorCheck(MODEL, True, Notice("doctor_model", {"name": model.name}))
 
 
 async def _ask_endpoint(api_url: str, api_key: str | None, name: str | None) -> Notice:
@@ -393,7 +403,7 @@ async def _ask_endpoint(api_url: str, api_key: str | None, name: str | None) -> 
     from pydantic import SecretStr
 
     from keju.config import TaskConfig
-    from keju.engine.channel import Channel, Limits
+    from keju.engine.channel import Channel, ChannelLimits
     from keju.models.base import refusal
     from keju.models.openai.client import HttpModel
     from keju.models.registry import fit_sampling, make_model
@@ -407,7 +417,7 @@ async def _ask_endpoint(api_url: str, api_key: str | None, name: str | None) -> 
     model = make_model(config)
     assert isinstance(model, HttpModel)
     display_url = model.address.display_url
-    limits = Limits(concurrency=1, timeout=SECONDS, attempts=1, give_up_after=SECONDS)
+    limits = ChannelLimits(concurrency=1, timeout=SECONDS, attempts=1, give_up_after=SECONDS)
     channel = Channel(model, limits)
     try:
         sampling, _ = fit_sampling(config, Sampling(temperature=None))

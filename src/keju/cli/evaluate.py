@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from keju.cli.command import command
-from keju.cli.common import Output, note, print_lines, print_sentences, session_output
+from keju.cli.common import CommandOutput, note, print_lines, print_sentences, session_output
+from keju.cli.matrix import evaluate_matrix
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
-from keju.cli.plans import evaluate_plan
 from keju.errors import UsageError, near_hint, quoted
-from keju.messages import said, spoken
+from keju.messages import current_language, label_text
 
 if TYPE_CHECKING:
     from keju.config import TaskConfig
-    from keju.task import Finished
+    from keju.task import FinishedTask
 
 ROBUST = "robust"
 """The reader that results show in addition to a protocol's own."""
@@ -48,7 +48,7 @@ def evaluate(
     quiet: bool,
     tools: list[str] | None,
     **settings: Any,
-) -> Output:
+) -> CommandOutput:
     """Sit a model for one or more benchmarks.
 
     A file with 'models' in place of 'model' is a plan: every model sits every exam, each pair a run
@@ -62,7 +62,7 @@ def evaluate(
     """
     from keju.config.arms import OwnTool
     from keju.config.load import load
-    from keju.config.plan import is_plan
+    from keju.config.matrix import is_matrix_file
     from keju.models.registry import settings_without_effect
 
     if tools:
@@ -74,9 +74,9 @@ def evaluate(
             hint = near_hint(name, get_args(OwnTool))
             raise UsageError("cli_not_a_choice", **values, hint=hint)
         settings["arms"] = [{"name": "baseline"}, {"name": "+".join(tools), "tools": tools}]
-    if config is not None and is_plan(config):
+    if config is not None and is_matrix_file(config):
         options = {"dry_run": dry_run, "report": not no_report, "quiet": quiet}
-        return evaluate_plan(config, overrides or [], settings, **options)
+        return evaluate_matrix(config, overrides or [], settings, **options)
     try:
         task = load(config, overrides or (), settings, idle=settings_without_effect, say=note)
     except UsageError:
@@ -87,59 +87,59 @@ def evaluate(
         raise
     if dry_run:
         forecast = _dry_run(task)
-        return Output(forecast, lambda: _print_forecast(forecast))
-    from keju.report.live import make_display
+        return CommandOutput(forecast, lambda: _print_forecast(forecast))
+    from keju.reporting.live import make_display
     from keju.task import run_exams
 
     finished = run_exams(task, display=make_display(quiet=quiet), report=not no_report)
     return session_output(finished, lambda: print_next_steps(finished))
 
 
-def print_next_steps(finished: Finished) -> None:
+def print_next_steps(finished: FinishedTask) -> None:
     """Print where the run is, and useful commands for this run."""
     from keju.files import typed_path
-    from keju.report.table import Screen
+    from keju.reporting.table import TerminalScreen
     from keju.results.modes import counterpart
     from keju.runs.run import REPORT, Run, command_name
 
-    folder, report, screen = finished.folder, finished.folder / REPORT, Screen()
-    screen.line(said("next.folder", folder=typed_path(folder)))
+    folder, report, screen = finished.folder, finished.folder / REPORT, TerminalScreen()
+    screen.line(label_text("next.folder", folder=typed_path(folder)))
     if not finished.exit_code:
         if report.is_file():
-            screen.line(said("next.report", report=typed_path(report)))
-        screen.line(said("next"))
+            screen.line(label_text("next.report", report=typed_path(report)))
+        screen.line(label_text("next"))
         screen.commands(_next_steps(finished))
         if pair := counterpart(Run(folder)):
             run_names = " ".join(command_name(run.folder) for run in (pair.direct, pair.reasoned))
-            screen.line(said("next.modes", exam=pair.exam))
+            screen.line(label_text("next.modes", exam=pair.exam))
             screen.commands([(f"keju modes {run_names}", "")])
     screen.flush()
 
 
-def _next_steps(finished: Finished) -> list[tuple[str, str]]:
+def _next_steps(finished: FinishedTask) -> list[tuple[str, str]]:
     """Return commands that show more about this run, each with its purpose."""
     from keju.runs.run import REPORT, Run, command_name, find_comparable_run
 
     folder, entries = finished.folder, finished.results.benchmarks
     run, steps = command_name(folder), []
     if len({entry.arm for entry in entries}) > 1:
-        steps.append((f"keju compare {run}", said("next.arms")))
+        steps.append((f"keju compare {run}", label_text("next.arms")))
     codes = {notice.code for entry in entries for notice in entry.notices}
     if any(entry.outcomes["unparsed"] for entry in entries) or "readers_apart" in codes:
-        steps.append((f"keju audit {run}", said("next.audit")))
+        steps.append((f"keju audit {run}", label_text("next.audit")))
     if all(f"accuracy_{ROBUST}" in entry.metrics for entry in entries):
         protocol_readers = dict.fromkeys(entry.reader for entry in entries)
         readers = ",".join([*protocol_readers, ROBUST]) if len(protocol_readers) == 1 else ROBUST
-        steps.append((f"keju score {run} --reader {readers}", said("next.score")))
+        steps.append((f"keju score {run} --reader {readers}", label_text("next.score")))
     if (previous_run := find_comparable_run(Run(folder))) is not None:
         compare_command = f"keju compare {command_name(previous_run.folder)} {run}"
-        steps.append((compare_command, said("next.compare")))
+        steps.append((compare_command, label_text("next.compare")))
     if not (folder / REPORT).is_file():
-        steps.append((f"keju report {run} -o report.html", said("next.page")))
-    steps.append((f"keju export {run} -o answers.csv", said("next.export")))
+        steps.append((f"keju report {run} -o report.html", label_text("next.page")))
+    steps.append((f"keju export {run} -o answers.csv", label_text("next.export")))
     if any(entry.arm for entry in entries):
         sample_id = next((record.id for _, record in Run(folder).answers()), "ID")
-        steps.append((f"keju show {run} --sample {sample_id}", said("next.show")))
+        steps.append((f"keju show {run} --sample {sample_id}", label_text("next.show")))
     return steps
 
 
@@ -149,9 +149,9 @@ def _dry_run(config: TaskConfig) -> dict[str, Any]:
 
     from keju.config.address import strip_credentials
     from keju.config.serving import redact_command
-    from keju.task import rehearse
+    from keju.task import make_dry_run
 
-    jobs, reusable_count, notices, at_once, pace = rehearse(config)
+    jobs, reusable_count, notices, at_once, pace = make_dry_run(config)
     exams: list[dict[str, Any]] = []
     for job in jobs:
         exam = job.exam
@@ -205,28 +205,28 @@ def _dry_run(config: TaskConfig) -> dict[str, Any]:
 
 def _print_forecast(document: dict[str, Any]) -> None:
     from keju.errors import Notice
-    from keju.report.format import Labels, compact, count, printable
-    from keju.report.table import render_table
+    from keju.reporting.format import Labels, compact, count, printable
+    from keju.reporting.table import render_table
 
     # all arms have the same prompts
     exams_by_name = {exam["name"]: exam for exam in document["benchmarks"]}
     for exam in exams_by_name.values():
-        title = said("dry_run.first", exam=exam["name"], protocol=exam["protocol"])
+        title = label_text("dry_run.first", exam=exam["name"], protocol=exam["protocol"])
         print_lines(title)
         for message in exam["first_prompt"]:
             print_lines(f"--- {message['role']} ---", printable(message["content"]))
         print_lines("---", "")
     columns = ("benchmark", "protocol", "readers", "questions", "requests", "input")
     render_table(
-        [said(f"column.{name}") for name in columns],
+        [label_text(f"column.{name}") for name in columns],
         [
             (
                 "/".join(filter(None, (exam["name"], exam.get("arm")))),
                 exam["protocol"],
-                said("list_separator").join(exam["readers"]),
+                label_text("list_separator").join(exam["readers"]),
                 exam["n"],
                 exam["requests"],
-                said("about", n=compact(exam["prompt_tokens_estimate"])),
+                label_text("about", n=compact(exam["prompt_tokens_estimate"])),
             )
             for exam in document["benchmarks"]
         ],
@@ -234,17 +234,21 @@ def _print_forecast(document: dict[str, Any]) -> None:
     reusable_count, request_count = document["known"], document["requests"]
     at_once = max(1, min(document["at_once"], request_count - reusable_count))
     values = {"model": document["model"], "at_once": at_once}
-    lines = [Notice(notice["code"], notice["values"]).said for notice in document["notices"]]
+    lines = [Notice(notice["code"], notice["values"]).message for notice in document["notices"]]
     if reusable_count:
-        lines.append(said("dry_run.known", known=count(reusable_count), whole=count(request_count)))
-    lines.append(said("dry_run.ready", asked=count(request_count - reusable_count), **values))
+        lines.append(
+            label_text("dry_run.known", known=count(reusable_count), whole=count(request_count))
+        )
+    lines.append(label_text("dry_run.ready", asked=count(request_count - reusable_count), **values))
     if "input_cost_estimate" in document:
-        lines.append(said("dry_run.cost", cost=document["input_cost_estimate"]))
+        lines.append(label_text("dry_run.cost", cost=document["input_cost_estimate"]))
     if pace := document.get("pace"):
-        format_duration = Labels(spoken()).duration
+        format_duration = Labels(current_language()).duration
         pace_values = {"replies": count(pace["replies"]), "taken": format_duration(pace["seconds"])}
         remaining_time = format_duration(document["seconds_estimate"])
-        lines.append(said("dry_run.pace", run=pace["run"], left=remaining_time, **pace_values))
+        lines.append(
+            label_text("dry_run.pace", run=pace["run"], left=remaining_time, **pace_values)
+        )
     elif request_count > reusable_count:
-        lines.append(said("dry_run.no_pace", model=document["model"]))
+        lines.append(label_text("dry_run.no_pace", model=document["model"]))
     print_sentences("", *lines)

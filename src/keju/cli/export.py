@@ -7,7 +7,7 @@ from pathlib import Path
 from keju.cli.command import command
 from keju.cli.common import note, open_stored_run, print_json, remark
 from keju.errors import UsageError
-from keju.messages import said
+from keju.messages import label_text
 
 
 @command(
@@ -69,15 +69,15 @@ def export(
     )
     if missing:
         label = "export.missing_filled" if fill else "export.missing_empty"
-        remark(said(label, n=len(missing), fill=fill))
+        remark(label_text(label, n=len(missing), fill=fill))
         for sample_id in missing:
             note(f"  {sample_id}")
     for notice in notices:
-        remark(notice.said)
+        remark(notice.message)
     if as_json:
         warnings = {"warnings": [notice.text() for notice in notices], "notices": notices}
         print_json({"run": stored.id, "format": form, "file": output} | facts | warnings)
     elif place := facts.get("place", target if form in PAGES else None):
-        remark(said("wrote", file=place))
+        remark(label_text("wrote", file=place))
     elif target:
-        remark(said("export.wrote", rows=facts["rows"], file=target))
+        remark(label_text("export.wrote", rows=facts["rows"], file=target))

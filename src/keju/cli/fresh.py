@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines
+from keju.cli.common import CommandOutput, print_lines
 from keju.errors import Notice
 
 
@@ -21,7 +21,7 @@ def fresh(
     difficulty: float,
     lang: Literal["en", "zh"],
     folder: str,
-) -> Output:
+) -> CommandOutput:
     """Write fresh questions with certain answers, in the layout of the published files.
 
     The same options give the same files everywhere. `keju list subsets --benchmark fresh_bbh` shows
@@ -40,9 +40,9 @@ def fresh(
     facts = write_exam(args, Path(folder))
     n = facts.n * len(facts.subsets)
     lines = [
-        Notice("fresh.wrote", {"n": n, "subsets": len(facts.subsets), "folder": folder}).said,
+        Notice("fresh.wrote", {"n": n, "subsets": len(facts.subsets), "folder": folder}).message,
         f"sha256 {facts.sha256}",
-        Notice("fresh.next", {"command": eval_command(facts, Path(folder))}).said,
+        Notice("fresh.next", {"command": eval_command(facts, Path(folder))}).message,
     ]
     document = {"folder": folder, **msgspec.to_builtins(facts)}
-    return Output(document, lambda: print_lines(*lines))
+    return CommandOutput(document, lambda: print_lines(*lines))

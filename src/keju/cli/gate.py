@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_args
+from keju.cli.common import CommandOutput, exam_args
 
 
 @command(
@@ -32,7 +32,7 @@ def gate(
     data_dir: str | None,
     work_dir: str | None,
     dataset_args: dict[str, Any] | None = None,
-) -> Output:
+) -> CommandOutput:
     """Decide whether a run is no worse than its baseline by more than a margin, or good enough.
 
     Each exam is decided by a one-sided test at level 0.05 on the questions that both share (Holm's
@@ -44,7 +44,7 @@ def gate(
     decide.
     """
     from keju.files import whole_file
-    from keju.report import gate as report
+    from keju.reporting import gate as report
     from keju.results.gate import gate as gated
 
     result = gated(
@@ -65,4 +65,6 @@ def gate(
         if path is not None:
             with whole_file(Path(path)) as file:
                 file.write(render(result).encode())
-    return Output(result.document, lambda: report.render_gate(result), exit_code=result.exit_code)
+    return CommandOutput(
+        result.document, lambda: report.render_gate(result), exit_code=result.exit_code
+    )

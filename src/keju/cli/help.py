@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from keju.cli.options import ARGUMENTS, OUTPUT, PLAIN
-from keju.messages import command_lines, helped, said
+from keju.messages import command_lines, helped, label_text
 from keju.messages.wrapping import cells, pad, wrap
 
 if TYPE_CHECKING:
-    from keju.cli import Entry
+    from keju.cli import CommandEntry
     from keju.cli.command import Command
-    from keju.cli.options import Option
+    from keju.cli.options import OptionRow
 
 COMMANDS = "Commands"
 """The panel of a group's subcommands."""
@@ -37,13 +37,13 @@ _LINE_OF_CHINESE = re.compile(
 )
 
 
-def overview(commands: Sequence[Entry]) -> str:
+def overview(commands: Sequence[CommandEntry]) -> str:
     """Return the text of ``keju --help``: a line for each command."""
     width = max(len(entry.name) for entry in commands) + 2
-    lines = [said("help.usage", usage="keju " + said("help.command_usage")), ""]
-    lines += [*wrap(said("help.about"), terminal_width()), ""]
+    lines = [label_text("help.usage", usage="keju " + label_text("help.command_usage")), ""]
+    lines += [*wrap(label_text("help.about"), terminal_width()), ""]
     for panel in dict.fromkeys(entry.panel for entry in commands):
-        lines.append(helped(f"panel.{panel}", panel) + said("help.colon"))
+        lines.append(helped(f"panel.{panel}", panel) + label_text("help.colon"))
         for each in (each for each in commands if each.panel == panel):
             first_line, *following_lines = wrap(
                 line_of(each), max(terminal_width() - width - 2, 12)
@@ -52,7 +52,7 @@ def overview(commands: Sequence[Entry]) -> str:
             lines += [" " * (width + 2) + part for part in following_lines]
         lines.append("")
     lines += [
-        *wrap(said("help.closing"), terminal_width()),
+        *wrap(label_text("help.closing"), terminal_width()),
         "",
         *_example_lines((DEMO_COMMAND, EXAM_COMMAND)),
     ]
@@ -67,32 +67,32 @@ EXAM_COMMAND = "keju eval --model NAME --api-url http://localhost:8000/v1 --data
 
 def welcome() -> str:
     """Return the text of ``keju`` without arguments: a description and three commands that work."""
-    lines = [*wrap(said("help.about"), terminal_width()), "", said("help.first"), ""]
+    lines = [*wrap(label_text("help.about"), terminal_width()), "", label_text("help.first"), ""]
     steps = (
         (DEMO_COMMAND, "trying"),
         (ENDPOINT_COMMAND, "own_model"),
         (DOCTOR_COMMAND, "examining"),
     )
     for example, label in steps:
-        lines += _render_step(example, said(f"help.{label}"))
-    return "\n".join([*lines, "", *wrap(said("help.more"), terminal_width())]) + "\n"
+        lines += _render_step(example, label_text(f"help.{label}"))
+    return "\n".join([*lines, "", *wrap(label_text("help.more"), terminal_width())]) + "\n"
 
 
 def eval_hint() -> str:
     """Return the text of ``keju eval`` without arguments: the required flags, in commands that
     work."""
-    lines = [*wrap(said("help.eval_needs"), terminal_width()), ""]
+    lines = [*wrap(label_text("help.eval_needs"), terminal_width()), ""]
     steps = ((DEMO_COMMAND, "trying"), (ENDPOINT_COMMAND, "own_model"), (EXAM_COMMAND, "real_exam"))
     for example, label in steps:
-        lines += _render_step(example, said(f"help.{label}"))
-    return "\n".join([*lines, "", *wrap(said("help.eval_more"), terminal_width()), ""])
+        lines += _render_step(example, label_text(f"help.{label}"))
+    return "\n".join([*lines, "", *wrap(label_text("help.eval_more"), terminal_width()), ""])
 
 
 def _render_step(example: str, text: str) -> list[str]:
     return [*_example_lines([example]), *_indent(wrap(text, terminal_width() - 6), 6)]
 
 
-def line_of(entry: Entry) -> str:
+def line_of(entry: CommandEntry) -> str:
     """Return a command's description in one line."""
     return helped(f"line.{entry.name}", entry.help)
 
@@ -104,22 +104,22 @@ def print_help(command: Command) -> None:
         panels.setdefault(row.panel, []).append((spelling_of(row), meaning_of(row)))
     panels[OUTPUT] = [*panels.pop(OUTPUT), _help_flag()]  # this panel is the last one
     arguments = " ".join(row.spelling for row in command.rows.values() if not row.flags)
-    usage = f"keju {command.name} {said('help.options')} {arguments}".rstrip()
+    usage = f"keju {command.name} {label_text('help.options')} {arguments}".rstrip()
     _print_page(usage, about(command), panels, command.examples)
 
 
 def print_group_help(
-    entry: Entry, commands: Mapping[str, Command], stream: TextIO | None = None
+    entry: CommandEntry, commands: Mapping[str, Command], stream: TextIO | None = None
 ) -> None:
     """Print the purpose of a group of commands, and a line and an example for each of them."""
-    full_stop = said("help.full_stop")
+    full_stop = label_text("help.full_stop")
     lines = [
         (word, paragraphs(about(command))[0].partition(full_stop)[0].removesuffix("."))
         for word, command in commands.items()
     ]
     line = line_of(entry)
     examples = [example for command in commands.values() for example in command.examples[:1]]
-    usage = f"keju {entry.name} {said('help.command_usage')}"
+    usage = f"keju {entry.name} {label_text('help.command_usage')}"
     text = line[:1].upper() + line[1:] + full_stop.strip()
     _print_page(usage, text, {COMMANDS: lines, PLAIN: [_help_flag()]}, examples, stream)
 
@@ -129,22 +129,22 @@ def about(command: Command) -> str:
     return helped(f"command.{command.name}", command.function.__doc__ or "")
 
 
-def spelling_of(row: Option) -> str:
+def spelling_of(row: OptionRow) -> str:
     """Return the left column: the spellings of a flag and its value, or an argument."""
     value = row.metavar or ("|".join(row.kind) if isinstance(row.kind, tuple) else "")
     return " ".join([*row.flags, value]).rstrip() if row.flags else row.spelling
 
 
-def meaning_of(row: Option) -> str:
+def meaning_of(row: OptionRow) -> str:
     """Return the right column: the description, the default, and whether it is required."""
     text = helped(f"flag.{row.name}", row.help)
     if row.flags:
-        return text if row.default is None else text + said("help.default", value=row.default)
-    return text if row.spelling.startswith("[") else text + said("help.required")
+        return text if row.default is None else text + label_text("help.default", value=row.default)
+    return text if row.spelling.startswith("[") else text + label_text("help.required")
 
 
 def _help_flag() -> tuple[str, str]:
-    return "--help -h", said("help.help")
+    return "--help -h", label_text("help.help")
 
 
 def paragraphs(text: str) -> list[str]:
@@ -171,13 +171,13 @@ def _print_page(
 ) -> None:
     stream = stream or sys.stdout
     width = terminal_width()
-    lines = ["", *_indent(wrap(said("help.usage", usage=usage), width - 2), 1), ""]
+    lines = ["", *_indent(wrap(label_text("help.usage", usage=usage), width - 2), 1), ""]
     for paragraph in paragraphs(text):
         lines += [*_indent(wrap(paragraph, width - 2), 1), ""]
     for title, entries in panels.items():
         if entries:
             lines += _render_panel(helped(f"panel.{title}", title), entries, width)
-    lines += ["", f" {said('help.examples')}", "", *_example_lines(examples, indent=3)]
+    lines += ["", f" {label_text('help.examples')}", "", *_example_lines(examples, indent=3)]
     page = "\n".join(lines) + "\n"
     try:
         page.encode(stream.encoding or "utf-8")

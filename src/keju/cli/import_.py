@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_sentences, reader_names
-from keju.messages import first_of, said, spoken, translate_place
+from keju.cli.common import CommandOutput, print_sentences, reader_names
+from keju.messages import current_language, first_of, label_text, translate_place
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
 LISTED_DIFFERENCES = 20
@@ -33,17 +33,17 @@ def import_(
     data_dir: str | None,
     work_dir: str | None,
     run_id: str | None,
-) -> Output:
+) -> CommandOutput:
     """Import a log of EvalScope, lm-eval, Inspect, OpenCompass or verifiers as a run.
 
     Every reply is scored anew with the reader that is the tool's, and every row on which the two
     disagree is listed.
     """
     from keju.config.load import data_folder, runs_folder
-    from keju.interop.imports.building import Wishes, import_log
+    from keju.interop.imports.building import ImportOptions, import_log
     from keju.results.schema import to_document
 
-    wishes = Wishes(
+    wishes = ImportOptions(
         tool=tool,
         dataset=dataset,
         data_dir=data_folder(data_dir),
@@ -54,20 +54,22 @@ def import_(
     )
     imported = import_log(Path(log), wishes)
     document = imported.document | {"results": to_document(imported.results)}
-    return Output(document, lambda: _print(document))
+    return CommandOutput(document, lambda: _print(document))
 
 
 def _print(document: Mapping[str, Any]) -> None:
     from keju.errors import Notice
-    from keju.report.format import percent
-    from keju.report.table import Column, render_table
+    from keju.reporting.format import percent
+    from keju.reporting.table import TableColumn, render_table
 
     origin = f"{document['tool']} {document['version']}".strip()
-    print_sentences(said("import.origin", tool=origin, model=document["model"]))
-    names = [Column(said(f"column.{name}")) for name in ("benchmark", "protocol", "reader")]
+    print_sentences(label_text("import.origin", tool=origin, model=document["model"]))
+    names = [
+        TableColumn(label_text(f"column.{name}")) for name in ("benchmark", "protocol", "reader")
+    ]
     numbers = ("rows", "matched", "errors", "reported", "reported_n", "tool_rows", "keju")
     titles = (*numbers, "differ", "answers_differ")
-    columns = [*names, *(Column(said(f"import.{title}"), "right") for title in titles)]
+    columns = [*names, *(TableColumn(label_text(f"import.{title}"), "right") for title in titles)]
     rows = [
         [
             *(exam[key] for key in ("name", "protocol", "reader", "rows", "matched", "errors")),
@@ -86,20 +88,28 @@ def _print(document: Mapping[str, Any]) -> None:
         if len(exam["reported"]) > 1:
             figures = (f"{name} {percent(value)}" for name, value in exam["reported"].items())
             print_sentences(
-                said("import.reports", figures=said("pair_separator").join(figures), **exam_values)
+                label_text(
+                    "import.reports",
+                    figures=label_text("pair_separator").join(figures),
+                    **exam_values,
+                )
             )
         if exam["rows_missing"]:
             row_count = exam["rows_missing"] + exam["rows"]
             values = {"missing": exam["rows_missing"], "whole": row_count}
             print_sentences(
-                said("import.notice", text=Notice("rows_missing", values).said, **exam_values)
+                label_text(
+                    "import.notice", text=Notice("rows_missing", values).message, **exam_values
+                )
             )
         for key in ("differences", "answer_differences"):
             _print_differences(exam, key)
         if golds := exam["other_gold"]:
-            print_sentences(said("import.other_gold", n=len(golds), **exam_values, **golds[0]))
+            print_sentences(
+                label_text("import.other_gold", n=len(golds), **exam_values, **golds[0])
+            )
     _print_unmatched([exam["unmatched"] for exam in (*document["benchmarks"], document)])
-    print_sentences(said("wrote", file=document["folder"]))
+    print_sentences(label_text("wrote", file=document["folder"]))
 
 
 def _print_unmatched(unmatched: Sequence[Sequence[Mapping[str, str]]]) -> None:
@@ -107,21 +117,21 @@ def _print_unmatched(unmatched: Sequence[Sequence[Mapping[str, str]]]) -> None:
     from keju.errors import Notice
 
     if count := sum(map(len, unmatched)):
-        print_sentences(said("import.left_out", n=count))
+        print_sentences(label_text("import.left_out", n=count))
         leading_rows = list(islice(chain.from_iterable(unmatched), LISTED_UNMATCHED + 2))
         listed_rows = first_of(leading_rows, LISTED_UNMATCHED)
         for row in listed_rows:
-            reason = Notice(row["code"]).said
-            where = translate_place(row["where"], spoken())
-            print_sentences("  " + said("import.left_out_row", where=where, reason=reason))
+            reason = Notice(row["code"]).message
+            where = translate_place(row["where"], current_language())
+            print_sentences("  " + label_text("import.left_out_row", where=where, reason=reason))
         if count > len(listed_rows):
-            print_sentences("  " + said("import.more", n=count - len(listed_rows)))
+            print_sentences("  " + label_text("import.more", n=count - len(listed_rows)))
 
 
 def _print_differences(exam: Mapping[str, Any], key: str) -> None:
     """Print a table of the rows on which the tool and Keju differ. `key` selects its title."""
-    from keju.report.format import shorten
-    from keju.report.table import Column, render_table
+    from keju.reporting.format import shorten
+    from keju.reporting.table import TableColumn, render_table
 
     rows = exam[key]
     if not rows:
@@ -129,35 +139,37 @@ def _print_differences(exam: Mapping[str, Any], key: str) -> None:
 
     def verdict(answer: str | None, score: str) -> str:
         short_answer = shorten(str(answer), ANSWER_WIDTH)
-        return said("named", name=short_answer, text=score) if answer else score
+        return label_text("named", name=short_answer, text=score) if answer else score
 
     cells = [
         [
             row["id"],
             shorten(row["target"], ANSWER_WIDTH),
             verdict(row["tool"]["answer"], _format_score(row["tool"]["score"])),
-            verdict(_describe_reading(row["keju"]), said(f"outcome.{row['keju']['outcome']}")),
+            verdict(
+                _describe_reading(row["keju"]), label_text(f"outcome.{row['keju']['outcome']}")
+            ),
             row["reply"][-REPLY_WIDTH:],
         ]
         for row in rows[:LISTED_DIFFERENCES]
     ]
-    title = said(f"import.{key}", exam=exam["name"], n=len(rows))
+    title = label_text(f"import.{key}", exam=exam["name"], n=len(rows))
     if len(rows) > LISTED_DIFFERENCES:
-        title = said("import.first", title=title, n=LISTED_DIFFERENCES)
+        title = label_text("import.first", title=title, n=LISTED_DIFFERENCES)
     print_sentences("")
     names = ("id", "target", "tool", "keju", "end")
-    columns = [Column(said(f"import.{n}"), fold=n == "end", id=n == "id") for n in names]
+    columns = [TableColumn(label_text(f"import.{n}"), fold=n == "end", id=n == "id") for n in names]
     render_table(columns, cells, title=title)
 
 
 def _describe_reading(reading: Mapping[str, Any]) -> str | None:
     """Return the answer that Keju read, or the reason why it read none, in words."""
-    from keju.report.format import Labels
+    from keju.reporting.format import Labels
 
     reason = reading["reason"]
     answer: str | None = reading["answer"]
-    return answer or (Labels(spoken()).reason(reason) if reason else None)
+    return answer or (Labels(current_language()).reason(reason) if reason else None)
 
 
 def _format_score(value: float | None) -> str:
-    return said("import.no_score") if value is None else f"{value:g}"
+    return label_text("import.no_score") if value is None else f"{value:g}"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_steps
+from keju.cli.common import CommandOutput, print_steps
 from keju.errors import UsageError
-from keju.messages import said
+from keju.messages import label_text
 
 CONFIG, ARMS = "config.yaml.txt", "arms/arms.yaml.txt"
 SERVER = "calculator.py"
@@ -22,38 +22,42 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
 
 
 @command("init benchmark", "keju init benchmark chess", "keju init benchmark chess --dir plugins")
-def benchmark(name: str, folder: str | None) -> Output:
+def benchmark(name: str, folder: str | None) -> CommandOutput:
     """Write a working plug-in package: a benchmark, its data and its test."""
     place = Path(folder or name)
     files = write_benchmark(name, place)
     module = next(str(file) for file in files if file.suffix == ".py")
     steps = {
-        f"pip install -e {_quote_path(place)}": said("next.install"),
-        f"keju show {name}": said("next.first_question"),
-        f"keju eval --model scripted --datasets {name}": said("next.sit"),
-        f"keju eval --model scripted --datasets {_quote_path(module)}": said("next.uninstalled"),
+        f"pip install -e {_quote_path(place)}": label_text("next.install"),
+        f"keju show {name}": label_text("next.first_question"),
+        f"keju eval --model scripted --datasets {name}": label_text("next.sit"),
+        f"keju eval --model scripted --datasets {_quote_path(module)}": label_text(
+            "next.uninstalled"
+        ),
     }
-    lines = [said("wrote", file=file) for file in files]
+    lines = [label_text("wrote", file=file) for file in files]
     document: dict[str, Any] = {
         "name": name,
         "folder": str(place),
         "files": [str(file) for file in files],
     }
     document |= {"next": list(steps)}
-    return Output(document, lambda: print_steps([*lines, said("next")], steps))
+    return CommandOutput(document, lambda: print_steps([*lines, label_text("next")], steps))
 
 
 @command("init config", "keju init config", "keju init config -o nightly.yaml")
-def config(output: str) -> Output:
+def config(output: str) -> CommandOutput:
     """Write a commented configuration that works as it stands."""
     path = write_config(Path(output))
-    steps = {f"keju eval -c {shlex.quote(str(path))}": said("next.task")}
-    lines = said("wrote", file=path), said("next")
-    return Output({"file": str(path), "next": list(steps)}, lambda: print_steps(lines, steps))
+    steps = {f"keju eval -c {shlex.quote(str(path))}": label_text("next.task")}
+    lines = label_text("wrote", file=path), label_text("next")
+    return CommandOutput(
+        {"file": str(path), "next": list(steps)}, lambda: print_steps(lines, steps)
+    )
 
 
 @command("init arms", "keju init arms", "keju init arms -o tools/arms.yaml")
-def arms(output: str) -> Output:
+def arms(output: str) -> CommandOutput:
     """Write a commented A/B test of tools that works as it stands, and a small MCP server for it.
 
     The same questions without tools, with those of the server, and with a placebo. It needs the
@@ -62,12 +66,12 @@ def arms(output: str) -> Output:
     files = write_arms(Path(output))
     path = shlex.quote(str(files[0]))
     steps = {
-        f"keju mcp check -c {path}": said("next.servers"),
-        f"keju run -c {path}": said("next.task"),
+        f"keju mcp check -c {path}": label_text("next.servers"),
+        f"keju run -c {path}": label_text("next.task"),
     }
-    lines = [*(said("wrote", file=file) for file in files), said("next")]
+    lines = [*(label_text("wrote", file=file) for file in files), label_text("next")]
     document = {"files": [str(file) for file in files], "next": list(steps)}
-    return Output(document, lambda: print_steps(lines, steps))
+    return CommandOutput(document, lambda: print_steps(lines, steps))
 
 
 def _quote_path(path: str | Path) -> str:

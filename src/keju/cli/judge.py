@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, open_stored_run, print_lines, session_output
-from keju.messages import said
+from keju.cli.common import CommandOutput, open_stored_run, print_lines, session_output
+from keju.messages import label_text
 
 
 @command(
@@ -16,7 +16,9 @@ from keju.messages import said
     """keju judge tuesday --judge '{"model": "NAME", "repeats": 3}' --json""",
     sets="judge model api_url api_key_var strategy repeats second labelled data_dir",
 )
-def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settings: Any) -> Output:
+def judge(
+    run: str, work_dir: str | None, no_report: bool, quiet: bool, **settings: Any
+) -> CommandOutput:
     """Grade the answers of a stored run with a model; the candidate is not asked again.
 
     Verdicts that the run has already are kept. Its results and report are written anew; complete
@@ -26,7 +28,7 @@ def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settin
     130 interrupted.
     """
     from keju.files import typed_path
-    from keju.report.live import make_display
+    from keju.reporting.live import make_display
     from keju.task import judge_stored
 
     finished = judge_stored(
@@ -36,5 +38,5 @@ def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settin
         display=make_display(quiet=quiet),
         report=not no_report,
     )
-    folder = said("next.folder", folder=typed_path(finished.folder))
+    folder = label_text("next.folder", folder=typed_path(finished.folder))
     return session_output(finished, lambda: print_lines(folder))

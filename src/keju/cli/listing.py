@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.cli.command import command
 from keju.cli.common import (
-    Output,
+    CommandOutput,
     all_benchmarks,
     load_exam,
     note,
@@ -19,7 +19,7 @@ from keju.cli.common import (
 )
 from keju.cli.options import OPTIONS
 from keju.errors import UsageError
-from keju.messages import catalogue, helped, labels, said, spoken
+from keju.messages import catalogue, current_language, helped, label_text, labels
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
@@ -48,7 +48,7 @@ folder."""
     "keju list subsets --benchmark bbh",
     "keju list runs --work-dir runs --json",
 )
-def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Output:
+def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> CommandOutput:
     """List benchmarks, their subsets, kinds of models, protocols, readers or stored runs.
 
     Alone it says what can be listed. What the columns mean is said below a table, on stderr.
@@ -57,9 +57,11 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         if benchmark is not None or work_dir is not None:
             raise UsageError("cli_list_what")
         kinds = OPTIONS["what"].kind
-        about = {f"keju list {kind}": said(f"list.{kind}") for kind in kinds}
+        about = {f"keju list {kind}": label_text(f"list.{kind}") for kind in kinds}
         lists = [{"what": kind, "about": labels("en")[f"list.{kind}"]} for kind in kinds]
-        return Output({"lists": lists}, lambda: print_steps([said("list.overview")], about))
+        return CommandOutput(
+            {"lists": lists}, lambda: print_steps([label_text("list.overview")], about)
+        )
     if benchmark is not None and what not in ("protocols", "readers", "subsets"):
         raise UsageError("cli_benchmark_flag", what=what)
     arms: list[list[str]] = []
@@ -91,15 +93,15 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         )
 
     def show() -> None:
-        from keju.report.table import Column, render_table
+        from keju.reporting.table import TableColumn, render_table
 
         if not rows:
             print_lines(_describe_empty_list(what, work_dir))
             return
         spare_columns = SPARE_COLUMNS if what == "runs" else {}
         columns = [
-            Column(
-                said(f"column.{name}"),
+            TableColumn(
+                label_text(f"column.{name}"),
                 fold=name == "about",
                 spare=spare_columns.get(name, 0),
                 id=name in NAMES[what],
@@ -111,8 +113,10 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
                 _add_arm_names(*row_and_arms) for row_and_arms in zip(rows, arms, strict=True)
             ]
         elif what == "readers":
-            exam_names = [{"benchmark": row["benchmark"] or said("list.any_exam")} for row in rows]
-            translated_rows = _list_readers(exams, spoken())
+            exam_names = [
+                {"benchmark": row["benchmark"] or label_text("list.any_exam")} for row in rows
+            ]
+            translated_rows = _list_readers(exams, current_language())
             displayed_rows = [
                 row | exam for row, exam in zip(translated_rows, exam_names, strict=True)
             ]
@@ -125,11 +129,11 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         )
         note("")
         step = _next_step(what, rows, benchmark)
-        note_step(said(f"list.note.{what}"), step.command)
+        note_step(label_text(f"list.note.{what}"), step.command)
         if step.lacks:
-            note(said("list.needs_data", name=step.lacks))
+            note(label_text("list.needs_data", name=step.lacks))
 
-    return Output({what: rows}, show)
+    return CommandOutput({what: rows}, show)
 
 
 def _describe_row(what: str, row: Row) -> str:
@@ -137,7 +141,7 @@ def _describe_row(what: str, row: Row) -> str:
     english = str(row["about"])
     match what:
         case "benchmarks":
-            return catalogue(spoken()).get(f"about_exam_{row['name']}") or english
+            return catalogue(current_language()).get(f"about_exam_{row['name']}") or english
         case "protocols":
             return helped(f"protocol.{row['benchmark']}.{row['protocol']}", english)
         case "subsets":
@@ -148,14 +152,14 @@ def _describe_row(what: str, row: Row) -> str:
 def _describe_empty_list(what: str, work_dir: str | None) -> str:
     """Return the text for an empty list."""
     if what != "runs":
-        return said("list.no_rows", what=what)
+        return label_text("list.no_rows", what=what)
     from keju.cli.help import DEMO_COMMAND
     from keju.config.load import runs_folder
 
-    return said("list.no_runs", folder=runs_folder(work_dir), command=DEMO_COMMAND)
+    return label_text("list.no_runs", folder=runs_folder(work_dir), command=DEMO_COMMAND)
 
 
-class Step(NamedTuple):
+class SuggestedCommand(NamedTuple):
     """A command for a listed row, to paste."""
 
     command: str
@@ -164,7 +168,7 @@ class Step(NamedTuple):
     """
 
 
-def _next_step(what: str, rows: list[Row], requested_benchmark: str | None) -> Step:
+def _next_step(what: str, rows: list[Row], requested_benchmark: str | None) -> SuggestedCommand:
     """Return the next command for a listed row, preferably for an exam with data on this machine.
 
     `requested_benchmark` is the benchmark of the list, as the user wrote it.
@@ -172,11 +176,13 @@ def _next_step(what: str, rows: list[Row], requested_benchmark: str | None) -> S
     first_row, model = rows[0], "keju eval --model scripted --datasets"
     match what:
         case "readers":
-            return Step(f"keju score RUN --reader {first_row['reader']}")
+            return SuggestedCommand(f"keju score RUN --reader {first_row['reader']}")
         case "models":
-            return Step(f"{model} demo")
+            return SuggestedCommand(f"{model} demo")
         case "runs":
-            return Step(_command_for_run(Path(rows[-1]["folder"]), complete=rows[-1]["complete"]))
+            return SuggestedCommand(
+                _command_for_run(Path(rows[-1]["folder"]), complete=rows[-1]["complete"])
+            )
     names = list(dict.fromkeys(row[NAMES[what][0]] for row in rows))
     ready = next(filter(_has_data, names), None) if requested_benchmark is None else None
     row = next(row for row in rows if row[NAMES[what][0]] == (ready or names[0]))
@@ -189,8 +195,8 @@ def _next_step(what: str, rows: list[Row], requested_benchmark: str | None) -> S
         case _:
             command = f"keju show {exam}"
     if ready or (requested_benchmark is not None and _has_data(requested_benchmark)):
-        return Step(command)
-    return Step(f"{command} --data-dir DIR", names[0])
+        return SuggestedCommand(command)
+    return SuggestedCommand(f"{command} --data-dir DIR", names[0])
 
 
 def _subset_settings(requested_benchmark: str | None, row: Row) -> str:
@@ -348,18 +354,20 @@ def _list_benchmarks(
 
 def _format_cell(name: str, value: Any) -> Any:
     if name == "created":
-        from keju.report.format import moment
+        from keju.reporting.format import moment
 
         return moment(value)
     if isinstance(value, bool):
-        return said("yes" if value else "no")
+        return label_text("yes" if value else "no")
     return (
-        said("list_separator").join(map(_format_word, value)) if isinstance(value, list) else value
+        label_text("list_separator").join(map(_format_word, value))
+        if isinstance(value, list)
+        else value
     )
 
 
 def _format_word(value: Any) -> str:
-    from keju.report.format import count, percent
+    from keju.reporting.format import count, percent
 
     if isinstance(value, int):
         return count(value)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines, print_sentences
+from keju.cli.common import CommandOutput, print_lines, print_sentences
 from keju.errors import ConfigError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from keju.config.arms import Server
+    from keju.config.arms import ServerSettings
     from keju.errors import Notice
-    from keju.report.format import Labels
+    from keju.reporting.format import Labels
     from keju.solvers.mcp.tools import ServerTools
 
 LONGEST_DESCRIPTION = 60
@@ -27,15 +27,15 @@ LONGEST_DESCRIPTION = 60
     'keju mcp check -c config.yaml --call calculate \'{"expression": "2 + 3"}\'',
     "keju mcp check -c config.yaml --json",
 )
-def check(config: str | None, call: list[str] | None) -> Output:
+def check(config: str | None, call: list[str] | None) -> CommandOutput:
     """Start the MCP servers of a config file, list their tools and what these cost a request.
 
     With --call one tool is called as well, with JSON arguments. No model is asked. A server that
     cannot be started is an error, with the last words of its standard error.
     """
     from keju.engine.session import run_loop
-    from keju.messages import spoken
-    from keju.report.format import Labels
+    from keju.messages import current_language
+    from keju.reporting.format import Labels
 
     if config is None:
         raise UsageError("run_no_file")
@@ -46,7 +46,7 @@ def check(config: str | None, call: list[str] | None) -> Output:
         {"call": call_result} if call_result is not None else {}
     )
     has_failed = call_result is not None and call_result["kind"] != "ok"
-    labels = Labels(spoken())
+    labels = Labels(current_language())
     problem, argument_errors = "", []
     if call_result is not None and has_failed:
         problem = labels("mcp.failed", kind=_describe_kind(call_result, labels))
@@ -54,7 +54,7 @@ def check(config: str | None, call: list[str] | None) -> Output:
             server_documents, call_result, requested_call[1] if requested_call else {}
         )
     show = partial(_show, server_documents, call_result, argument_errors, labels)
-    return Output(document, show, problem, 2 if has_failed else 0)
+    return CommandOutput(document, show, problem, 2 if has_failed else 0)
 
 
 def _parse_call(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
@@ -69,12 +69,12 @@ def _parse_call(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
     return call[0], parse_mapping(call[1], "--call") if len(call) == 2 else {}
 
 
-def _load_servers(path: Path) -> list[tuple[str, Server]]:
+def _load_servers(path: Path) -> list[tuple[str, ServerSettings]]:
     """Return the servers of a file, each with its arm. Equal servers are started once."""
     from keju.config import Arm
     from keju.config.load import MANIFEST, canonical, from_file, with_neighbours
+    from keju.config.matrix import is_matrix_file
     from keju.config.mcpbr import read_run_file
-    from keju.config.plan import is_plan
     from keju.config.strict import document
     from keju.models.registry import OF_ENDPOINTS
     from keju.solvers.mcp.launch import refuse_missing_script
@@ -82,13 +82,13 @@ def _load_servers(path: Path) -> list[tuple[str, Server]]:
     idle = ("model", *OF_ENDPOINTS)  # no model is asked
     if path.name == MANIFEST:
         layer = from_file(path)
-    elif is_plan(path):
+    elif is_matrix_file(path):
         layer = canonical({"arms": document(path).get("arms") or []}, str(path))
     else:
         layer = read_run_file(path, os.environ, None, idle).layer
     layer = with_neighbours(layer, path.parent)
     arms = [arm if isinstance(arm, Arm) else Arm(**arm) for arm in layer.get("arms", [])]
-    servers: list[tuple[str, Server]] = []
+    servers: list[tuple[str, ServerSettings]] = []
     for arm in arms:
         for server in arm.servers:
             refuse_missing_script(arm.name, server)
@@ -100,7 +100,7 @@ def _load_servers(path: Path) -> list[tuple[str, Server]]:
 
 
 async def _inspect_servers(
-    servers: Sequence[tuple[str, Server]], requested_call: tuple[str, dict[str, Any]] | None
+    servers: Sequence[tuple[str, ServerSettings]], requested_call: tuple[str, dict[str, Any]] | None
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     """Start the servers one after the other, and call the requested tool."""
     from keju.solvers.mcp import server_tools
@@ -219,10 +219,12 @@ def _show(
     labels: Labels,
 ) -> None:
     from keju.models.tokens import CHARACTERS_PER_TOKEN
-    from keju.report.table import Column, render_table
+    from keju.reporting.table import TableColumn, render_table
 
-    wide_columns = (Column(labels(f"mcp.{title}"), fold=True) for title in ("parameters", "about"))
-    columns: list[Column | str] = [labels("mcp.tool"), *wide_columns, labels("mcp.tokens")]
+    wide_columns = (
+        TableColumn(labels(f"mcp.{title}"), fold=True) for title in ("parameters", "about")
+    )
+    columns: list[TableColumn | str] = [labels("mcp.tool"), *wide_columns, labels("mcp.tokens")]
     for server in server_documents:
         server_values = {key: server[key] for key in ("name", "arm", "way", "protocol")}
         server_values["title"] = (

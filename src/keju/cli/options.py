@@ -24,7 +24,7 @@ PORT = "PORT"
 """Metavar of flags with a port."""
 
 
-class Option(NamedTuple):
+class OptionRow(NamedTuple):
     """One row: a flag, or an argument if the spelling is a word such as ``RUN``."""
 
     name: str
@@ -51,95 +51,95 @@ class Option(NamedTuple):
         return spellings if spellings[0].startswith("-") else []
 
 
-def _setting(name: str, metavar: str, help: str, kind: Any = str, spelling: str = "") -> Option:
+def _setting(name: str, metavar: str, help: str, kind: Any = str, spelling: str = "") -> OptionRow:
     """Return the row for a field of `TaskConfig`."""
-    return Option(name, metavar, help, kind, spelling=spelling, field=name)
+    return OptionRow(name, metavar, help, kind, spelling=spelling, field=name)
 
 
-_PANELS: dict[str, tuple[Option, ...]] = {
+_PANELS: dict[str, tuple[OptionRow, ...]] = {
     ARGUMENTS: (
-        Option("run", "", "A run: its folder or its id.", spelling="RUN"),
-        Option("runs", "", "Runs: their folders or ids.", list, spelling="RUN..."),
-        Option("report.runs", "", "A run, or several to compare.", list, spelling="RUN..."),
-        Option(
+        OptionRow("run", "", "A run: its folder or its id.", spelling="RUN"),
+        OptionRow("runs", "", "Runs: their folders or ids.", list, spelling="RUN..."),
+        OptionRow("report.runs", "", "A run, or several to compare.", list, spelling="RUN..."),
+        OptionRow(
             "followed",
             "",
             "A plan, a run, or a folder of runs; the work folder by default.",
             spelling="[NAME]",
         ),
-        Option("score.run", "", "A run: its folder or its id.", spelling="[RUN]"),
-        Option("name", "", "A benchmark; see 'keju list'.", spelling="NAME"),
-        Option("data verify.name", "", "A benchmark; see 'keju list'.", spelling="[NAME]"),
-        Option("init benchmark.name", "", "What the benchmark is called.", spelling="NAME"),
-        Option("weights", "", "A model; see 'keju model list'.", spelling="NAME"),
-        Option("env", "", "A benchmark; see 'keju list'.", spelling="ENV"),
-        Option("log", "", "A log file, or a run's folder.", spelling="LOG"),
-        Option(
+        OptionRow("score.run", "", "A run: its folder or its id.", spelling="[RUN]"),
+        OptionRow("name", "", "A benchmark; see 'keju list'.", spelling="NAME"),
+        OptionRow("data verify.name", "", "A benchmark; see 'keju list'.", spelling="[NAME]"),
+        OptionRow("init benchmark.name", "", "What the benchmark is called.", spelling="NAME"),
+        OptionRow("weights", "", "A model; see 'keju model list'.", spelling="NAME"),
+        OptionRow("env", "", "A benchmark; see 'keju list'.", spelling="ENV"),
+        OptionRow("log", "", "A log file, or a run's folder.", spelling="LOG"),
+        OptionRow(
             "what",
             "",
             "One of: benchmarks, models, protocols, readers, runs, subsets.",
             ("benchmarks", "models", "protocols", "readers", "runs", "subsets"),
             spelling="[WHAT]",
         ),
-        Option("show.name", "", "A benchmark, or a stored run.", spelling="NAME"),
-        Option(
+        OptionRow("show.name", "", "A benchmark, or a stored run.", spelling="NAME"),
+        OptionRow(
             "view.folder",
             "",
             "Folder of runs, or one run by folder or id; --work-dir by default.",
             spelling="[DIR]",
         ),
-        Option(
+        OptionRow(
             "shell", "", "One of: bash, zsh, fish.", ("bash", "zsh", "fish"), spelling="[SHELL]"
         ),
-        Option(
+        OptionRow(
             "sources",
             "",
             "Runs (folder or id), other tools' logs, files of predictions; the first is the base.",
             list,
             spelling="A B...",
         ),
-        Option("left_source", "", "A run, log or file of predictions.", spelling="A"),
-        Option("right_source", "", "Another one.", spelling="B"),
-        Option("answer_only", "", "The run that answered at once.", spelling="RUN_AO"),
-        Option("cot", "", "The run with a chain of thought.", spelling="RUN_COT"),
+        OptionRow("left_source", "", "A run, log or file of predictions.", spelling="A"),
+        OptionRow("right_source", "", "Another one.", spelling="B"),
+        OptionRow("answer_only", "", "The run that answered at once.", spelling="RUN_AO"),
+        OptionRow("cot", "", "The run with a chain of thought.", spelling="RUN_COT"),
     ),
     PLAIN: (
-        Option("mde", "D", "The difference to show, e.g. 0.03 for three points.", float),
-        Option("max_cost", "USD", "The most to spend, by the forecast's upper end.", float),
-        Option(
+        OptionRow("mde", "D", "The difference to show, e.g. 0.03 for three points.", float),
+        OptionRow("max_cost", "USD", "The most to spend, by the forecast's upper end.", float),
+        OptionRow(
             "questions",
             "N",
             "Questions of each subset: a number, or a share below 1.",
             float,
             spelling="--limit",
         ),
-        Option("pilot", "RUN", "A stored run of the benchmark that tells what replies take."),
-        Option(
+        OptionRow("pilot", "RUN", "A stored run of the benchmark that tells what replies take."),
+        OptionRow(
             "discordance",
             "SHARE",
             "Questions that only one of the two models gets right: 0.28 for models of like size, "
             "0.05 for a quantised copy; 0.28 by default.",
             float,
         ),
-        Option(
+        OptionRow(
             "contamination",
             "",
             "A published exam and fresh questions of its kinds: does the model know the first?",
             bool,
         ),
-        Option("port", PORT, "Port of the pages; 0 takes a free one.", int, 8123),
-        Option("host", "HOST", "Address to listen at.", default="127.0.0.1"),
-        Option("no_browser", "", "Print the address and open no browser.", bool),
-        Option("wheel", "WHEEL", "Take them out of this wheel; no download.", spelling="--from"),
-        Option("baseline", "RUN", "The run to be no worse than; with --margin."),
-        Option("margin", "M", "By how much it may be worse, e.g. 0.01 for a point.", float),
-        Option("at_least", "X", "The least score, e.g. 0.7.", float),
-        Option("junit", FILE, "Also write JUnit XML."),
-        Option("markdown", FILE, "Also write Markdown, for a pull request."),
-        Option("badge", FILE, "Also write a badge, as SVG."),
-        Option("yes", "", "Do not ask.", bool, spelling="--yes -y"),
-        Option("call", "TOOL JSON...", "Call a tool, with these arguments.", list),
-        Option("everything", "", "All benchmarks that are found.", bool, spelling="--all"),
+        OptionRow("port", PORT, "Port of the pages; 0 takes a free one.", int, 8123),
+        OptionRow("host", "HOST", "Address to listen at.", default="127.0.0.1"),
+        OptionRow("no_browser", "", "Print the address and open no browser.", bool),
+        OptionRow("wheel", "WHEEL", "Take them out of this wheel; no download.", spelling="--from"),
+        OptionRow("baseline", "RUN", "The run to be no worse than; with --margin."),
+        OptionRow("margin", "M", "By how much it may be worse, e.g. 0.01 for a point.", float),
+        OptionRow("at_least", "X", "The least score, e.g. 0.7.", float),
+        OptionRow("junit", FILE, "Also write JUnit XML."),
+        OptionRow("markdown", FILE, "Also write Markdown, for a pull request."),
+        OptionRow("badge", FILE, "Also write a badge, as SVG."),
+        OptionRow("yes", "", "Do not ask.", bool, spelling="--yes -y"),
+        OptionRow("call", "TOOL JSON...", "Call a tool, with these arguments.", list),
+        OptionRow("everything", "", "All benchmarks that are found.", bool, spelling="--all"),
     ),
     MODEL: (
         _setting(
@@ -170,9 +170,9 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("generation_config", MAPPING, "Sampling, e.g. temperature=0.6, max_tokens=512."),
     ),
     ENDPOINT: (
-        Option("doctor.model", "NAME", "Ask it.", spelling="--model -m"),
-        Option("doctor.api_url", ADDRESS, "Endpoint to reach."),
-        Option("doctor.api_key", "KEY", "Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY)."),
+        OptionRow("doctor.model", "NAME", "Ask it.", spelling="--model -m"),
+        OptionRow("doctor.api_url", ADDRESS, "Endpoint to reach."),
+        OptionRow("doctor.api_key", "KEY", "Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY)."),
     ),
     EXAMS: (
         _setting("datasets", "NAME...", "Benchmarks: a b, a,b, or repeated.", list),
@@ -197,11 +197,11 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("judge", MAPPING, "A model that grades open answers, e.g. model=NAME."),
     ),
     TOOLS: (
-        Option("tools", "NAME", "Also with a tool of Keju's own: python, in a sandbox.", list),
+        OptionRow("tools", "NAME", "Also with a tool of Keju's own: python, in a sandbox.", list),
         _setting("arms", MAPPINGS, "The arms to compare: names, servers, tools."),
         _setting("agent", MAPPING, "Limits of an episode, e.g. max_iterations=15."),
         _setting("sandbox", MAPPING, "Where code of a model runs, e.g. memory=4GiB."),
-        Option(
+        OptionRow(
             "unsafe_no_sandbox",
             "",
             "Run code of a model without any sandbox; every result says so.",
@@ -227,95 +227,97 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--data-dir --dataset-dir",
         ),
         _setting("work_dir", "DIR", "Folder of the runs (or KEJU_WORK_DIR); 'runs' by default."),
-        Option(
+        OptionRow(
             "dataset",
             "NAME",
             "The exam that predictions answer; one exam of a run.",
             spelling="--datasets",
         ),
-        Option(
+        OptionRow(
             "exam",
             "NAME",
             "The exam that predictions answer; one exam of runs that sat several.",
             spelling="--datasets",
         ),
-        Option(
+        OptionRow(
             "one_reader",
             "R",
             "Read all of them with this reader; by default each with its own.",
             spelling="--reader",
         ),
-        Option(
+        OptionRow(
             "audit.one_reader",
             "R",
             "Take the headline from this reader; by default from the protocol's own.",
             spelling="--reader",
         ),
-        Option("predictions", FILE, "JSON Lines (or .gz): the sample's key and 'output'."),
-        Option(
+        OptionRow("predictions", FILE, "JSON Lines (or .gz): the sample's key and 'output'."),
+        OptionRow(
             "gold",
             "",
             "Which gold answers count where a row carries its own.",
             ("recorded", "current"),
         ),
-        Option(
+        OptionRow(
             "import.dataset",
             "NAME",
             "The benchmark, where the tool's task has another name.",
             spelling="--datasets",
         ),
-        Option("import.reader", "R,R2", "Readers to score with; the tool's equivalent by default."),
-        Option(
+        OptionRow(
+            "import.reader", "R,R2", "Readers to score with; the tool's equivalent by default."
+        ),
+        OptionRow(
             "tool",
             "TOOL",
             "evalscope, lm-eval, inspect, opencompass or verifiers; found out by default.",
             ("evalscope", "lm-eval", "inspect", "opencompass", "verifiers"),
             spelling="--from",
         ),
-        Option("benchmark", "NAME", "Protocols, readers or subsets of this benchmark only."),
-        Option(
+        OptionRow("benchmark", "NAME", "Protocols, readers or subsets of this benchmark only."),
+        OptionRow(
             "sample_id",
             "ID",
             "A stored reply: the question of this id in the run NAME.",
             spelling="--sample",
         ),
-        Option("arm", "NAME", "With --sample: only the replies in this arm."),
-        Option("subset", "S", "Its first by default."),
-        Option(
+        OptionRow("arm", "NAME", "With --sample: only the replies in this arm."),
+        OptionRow("subset", "S", "Its first by default."),
+        OptionRow(
             "fresh.subsets",
             "S",
             "A subset; repeatable; all by default.",
             list,
             spelling="--subset",
         ),
-        Option("fresh.seed", "S", "What the questions are drawn from.", int, 42),
-        Option("fresh.size", "N", "Questions of each subset.", int, 50, spelling="--size -n"),
-        Option("fresh.difficulty", "D", "0.25 to 4; 1 is as published.", float, 1.0),
-        Option("fresh.lang", "", "Language of the questions.", ("en", "zh"), "en"),
-        Option("index", "I", "Position in the subset as published, from 0.", int, 0),
-        Option(
+        OptionRow("fresh.seed", "S", "What the questions are drawn from.", int, 42),
+        OptionRow("fresh.size", "N", "Questions of each subset.", int, 50, spelling="--size -n"),
+        OptionRow("fresh.difficulty", "D", "0.25 to 4; 1 is as published.", float, 1.0),
+        OptionRow("fresh.lang", "", "Language of the questions.", ("en", "zh"), "en"),
+        OptionRow("index", "I", "Position in the subset as published, from 0.", int, 0),
+        OptionRow(
             "hub",
             "",
             "The hub; huggingface by default.",
             ("huggingface", "modelscope"),
             spelling="--from",
         ),
-        Option("revision", "R", "Branch, tag or commit; the pinned one by default."),
-        Option("repo", "OWNER/NAME", "Another copy of the data set on the hub."),
-        Option(
+        OptionRow("revision", "R", "Branch, tag or commit; the pinned one by default."),
+        OptionRow("repo", "OWNER/NAME", "Another copy of the data set on the hub."),
+        OptionRow(
             "data pull.capsules",
             "",
             "Also the data that questions are worked on with (large).",
             bool,
         ),
-        Option(
+        OptionRow(
             "data pull.offline",
             "",
             "Open no socket: succeed only if it is pulled already.",
             bool,
             variable="KEJU_OFFLINE",
         ),
-        Option("local_path", "DIR", "The benchmark's own folder."),
+        OptionRow("local_path", "DIR", "The benchmark's own folder."),
     ),
     PACE: (
         _setting("eval_batch_size", "C", "The most requests in flight.", int),
@@ -330,7 +332,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("price", MAPPING, "Money a million tokens: input=X, output=Y."),
         _setting("executor", "WHO", "Who asks: local (this process) or ray (actors of a cluster)."),
         _setting("ray", MAPPING, "The cluster: actors=N, cpus=N, gpus=N, patience=SECONDS."),
-        Option(
+        OptionRow(
             "ray_address",
             "WHERE",
             "Cluster of Ray: auto (the one that is there), local (a new one) or HOST:PORT.",
@@ -345,40 +347,40 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("events", FILE, "Write what happens as JSON lines to a file or pipe."),
         _setting("metrics_port", "N", "Show the run to Prometheus on this port of loopback.", int),
         _setting("otel", "", "Send a span for each request as the OTEL_* variables say.", bool),
-        Option(
+        OptionRow(
             "config",
             FILE,
             "Settings as YAML or JSON, or the manifest of a run.",
             spelling="--config -c",
         ),
-        Option(
+        OptionRow(
             "overrides",
             "KEY=VALUE",
             "One setting, e.g. dataset_args.demo.shuffle=true; repeatable.",
             list,
             spelling="--set -s",
         ),
-        Option(
+        OptionRow(
             "dry_run",
             "",
             "Check everything, show the first prompts and a forecast; ask nothing.",
             bool,
         ),
         # mcpbr's names
-        Option(
+        OptionRow(
             "run.config",
             FILE,
             "mcpbr's config file, or Keju's with arms, as YAML or JSON.",
             spelling="--config -c",
         ),
-        Option(
+        OptionRow(
             "run.benchmark",
             "NAME",
             "Benchmark, in place of the file's.",
             spelling="--benchmark -b",
             field="datasets",
         ),
-        Option(
+        OptionRow(
             "size",
             "N",
             "Questions in all, spread over the subsets; in place of the file's.",
@@ -386,14 +388,14 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--sample -n",
             field="total",
         ),
-        Option(
+        OptionRow(
             "filter_category",
             "S",
             "Only this subset; repeatable, in place of the file's.",
             list,
             field="dataset_args.NAME.subset_list",
         ),
-        Option(
+        OptionRow(
             "task",
             "ID",
             "Only this question, by its id; repeatable, in place of the file's.",
@@ -401,14 +403,14 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--task -t",
             field="ids",
         ),
-        Option(
+        OptionRow(
             "sampling_strategy",
             "",
             "Which questions -n takes: mcpbr's first ones, or random ones of all or of each "
             "subset; by default the first of each subset.",
             ("sequential", "random", "stratified"),
         ),
-        Option(
+        OptionRow(
             "run.seed",
             "S",
             "Seed of whatever is drawn.",
@@ -416,11 +418,11 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--random-seed --seed",
             field="seed",
         ),
-        Option("mcp_only", "", "Only the arms with tools.", bool, spelling="--mcp-only -M"),
-        Option(
+        OptionRow("mcp_only", "", "Only the arms with tools.", bool, spelling="--mcp-only -M"),
+        OptionRow(
             "baseline_only", "", "Only the arm without tools.", bool, spelling="--baseline-only -B"
         ),
-        Option(
+        OptionRow(
             "run.eval_batch_size",
             "C",
             "Questions at once.",
@@ -428,37 +430,37 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--max-concurrent",
             field="eval_batch_size",
         ),
-        Option(
+        OptionRow(
             "run.output",
             FILE,
             "Write the results in mcpbr's form as well.",
             spelling="--output -o",
         ),
-        Option("verbose", "", "A line for each question.", bool, spelling="--verbose -v"),
+        OptionRow("verbose", "", "A line for each question.", bool, spelling="--verbose -v"),
         # names of verifiers' vf-eval
-        Option("env_args", MAPPING, "Its settings.", spelling="--env-args -a"),
-        Option("vf-eval.model", "NAME", "The model.", spelling="--model -m", field="model"),
-        Option(
+        OptionRow("env_args", MAPPING, "Its settings.", spelling="--env-args -a"),
+        OptionRow("vf-eval.model", "NAME", "The model.", spelling="--model -m", field="model"),
+        OptionRow(
             "vf-eval.api_url",
             "URL",
             "Its endpoint.",
             spelling="--api-base-url -b",
             field="api_url",
         ),
-        Option(
+        OptionRow(
             "key_var",
             "NAME",
             "Environment variable that holds the key; OPENAI_API_KEY by default.",
             spelling="--api-key-var -k",
         ),
-        Option(
+        OptionRow(
             "examples",
             "N",
             "Examples of each subset, -1 for all; 5 by default, or as many as max_episodes says.",
             int,
             spelling="--num-examples -n",
         ),
-        Option(
+        OptionRow(
             "rollouts",
             "R",
             "Rollouts each.",
@@ -467,7 +469,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--rollouts-per-example -r",
             field="repeats",
         ),
-        Option(
+        OptionRow(
             "concurrency",
             "C",
             "Requests at once.",
@@ -475,7 +477,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--max-concurrent -c",
             field="eval_batch_size",
         ),
-        Option(
+        OptionRow(
             "temperature",
             "T",
             "Sampling temperature; the protocol's own by default.",
@@ -483,7 +485,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--temperature -T",
             field="generation_config.temperature",
         ),
-        Option(
+        OptionRow(
             "max_tokens",
             "N",
             "Longest reply.",
@@ -491,7 +493,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--max-tokens -t",
             field="generation_config.max_tokens",
         ),
-        Option(
+        OptionRow(
             "vf-eval.seed",
             "S",
             "Seed of the order of options and of whatever is drawn.",
@@ -500,40 +502,40 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
     ),
     JUDGE: (
-        Option(
+        OptionRow(
             "judge.judge",
             MAPPING,
             "Settings of the judge, laid over the run's own; the flags below go first.",
             field="judge",
         ),
-        Option("judge.model", "NAME", "The judge.", spelling="--model -m", field="judge.model"),
-        Option(
+        OptionRow("judge.model", "NAME", "The judge.", spelling="--model -m", field="judge.model"),
+        OptionRow(
             "judge.api_url",
             "URL",
             "Its endpoint; the candidate's by default.",
             field="judge.api_url",
         ),
-        Option(
+        OptionRow(
             "judge.api_key_var", "NAME", "Variable that holds its key.", field="judge.api_key_var"
         ),
-        Option(
+        OptionRow(
             "judge.strategy",
             "",
             "Ask about what no rule decides or the rule missed, about all, or never.",
             ("rule", "llm", "llm_recall"),
             field="judge.strategy",
         ),
-        Option(
+        OptionRow(
             "judge.repeats",
             "K",
             "Verdicts on each answer; most decide.",
             int,
             field="judge.repeats",
         ),
-        Option(
+        OptionRow(
             "judge.second", "NAME", "Another judge, to measure agreement.", field="judge.second"
         ),
-        Option(
+        OptionRow(
             "judge.labelled",
             FILE,
             "JSON Lines of graded answers that measure the judge.",
@@ -541,26 +543,26 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
     ),
     OUTPUT: (
-        Option(
+        OptionRow(
             "output",
             FILE,
             "Where to write; report.html in the run's folder by default.",
             spelling="--output -o",
         ),
-        Option(
+        OptionRow(
             "compare.output",
             FILE,
             "Also write the comparison as one HTML page, with replies side by side.",
             spelling="--output -o",
         ),
-        Option(
+        OptionRow(
             "plot.output",
             FILE,
             "Where to write: a name that ends in .svg, .png or .pdf.",
             default="figure.svg",
             spelling="--output -o",
         ),
-        Option(
+        OptionRow(
             "kind",
             "",
             "Subsets with intervals, paired differences, accuracy against difficulty, what replies "
@@ -568,41 +570,43 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             ("forest", "difference", "curve", "latency", "tokens", "outcomes"),
             "forest",
         ),
-        Option("export.output", FILE, "Where to write; stdout by default.", spelling="--output -o"),
-        Option(
+        OptionRow(
+            "export.output", FILE, "Where to write; stdout by default.", spelling="--output -o"
+        ),
+        OptionRow(
             "init config.output",
             FILE,
             "Where to write.",
             default="keju.yaml",
             spelling="--output -o",
         ),
-        Option(
+        OptionRow(
             "init arms.output",
             FILE,
             "Where to write; the server stands beside it.",
             default="arms.yaml",
             spelling="--output -o",
         ),
-        Option(
+        OptionRow(
             "folder", "DIR", "Where to write; a folder called NAME by default.", spelling="--dir"
         ),
-        Option(
+        OptionRow(
             "prompts.folder",
             "DIR",
             "Folder to write to.",
             default="prompts",
             spelling="--output -o",
         ),
-        Option(
+        OptionRow(
             "merge.merged_run",
             "RUN",
             "The new run: its folder, or its id below --work-dir.",
             spelling="--output -o",
         ),
-        Option(
+        OptionRow(
             "fresh.folder", "DIR", "Folder to write to.", default="fresh", spelling="--output -o"
         ),
-        Option(
+        OptionRow(
             "other_runs",
             "RUN",
             "Another run, log or file of predictions to look at too.",
@@ -615,8 +619,8 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Language of the terminal and of pages; by default KEJU_LANGUAGE, then the locale.",
             ("en", "zh"),
         ),
-        Option("import.run_id", "ID", "Name of the new run."),
-        Option(
+        OptionRow("import.run_id", "ID", "Name of the new run."),
+        OptionRow(
             "form",
             "FORMAT",
             "One of csv, jsonl, parquet, markdown, latex, hub-yaml, wandb, mlflow, submission, "
@@ -627,32 +631,34 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "with a column of predictions, in the folder -o, for exams that have such files.",
             spelling="--format",
         ),
-        Option(
+        OptionRow(
             "full_text",
             "",
             "Also the texts of questions and replies, which are left out by default.",
             bool,
         ),
-        Option("fill", "LETTER", "Submission: the letter for questions without a readable answer."),
-        Option("partial", "", "Submission: also where questions were not asked.", bool),
-        Option(
+        OptionRow(
+            "fill", "LETTER", "Submission: the letter for questions without a readable answer."
+        ),
+        OptionRow("partial", "", "Submission: also where questions were not asked.", bool),
+        OptionRow(
             "show_all",
             "",
             "A line for every figure, those of single subsets too.",
             bool,
             spelling="--all",
         ),
-        Option(
+        OptionRow(
             "save",
             "",
             "Print the mean reward. The run is saved in any case.",
             bool,
             spelling="--save-results -s",
         ),
-        Option("once", "", "One look, and the end.", bool),
-        Option("no_report", "", "Write no report.html.", bool),
-        Option("quiet", "", "Show no progress.", bool, spelling="--quiet -q"),
-        Option("as_json", "", "Print one JSON document on stdout.", bool, spelling="--json"),
+        OptionRow("once", "", "One look, and the end.", bool),
+        OptionRow("no_report", "", "Write no report.html.", bool),
+        OptionRow("quiet", "", "Show no progress.", bool, spelling="--quiet -q"),
+        OptionRow("as_json", "", "Print one JSON document on stdout.", bool, spelling="--json"),
     ),
 }
 

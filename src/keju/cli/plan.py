@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, args_of, note, session_output
+from keju.cli.common import CommandOutput, args_of, note, session_output
 from keju.cli.options import EXAMS, MODEL, PACE
 from keju.errors import UsageError
 
@@ -38,7 +38,7 @@ def plan(
     work_dir: str | None,
     quiet: bool,
     **settings: Any,
-) -> Output:
+) -> CommandOutput:
     """Tell how many questions show a difference, fit a budget or decide a gate, and what they take.
 
     Forecasts come from a pilot: a stored run (--pilot), or 30 random questions that are asked now
@@ -47,14 +47,14 @@ def plan(
     """
     from keju.config.load import load
     from keju.models.registry import settings_without_effect
-    from keju.report.plan import render_plan
+    from keju.reporting.plan import render_plan
     from keju.results.plan import PILOT
     from keju.results.plan import plan as make_plan
 
     if settings.get("model"):
         if pilot:
             raise UsageError("plan_pilot_and_model")
-        from keju.report.live import make_display
+        from keju.reporting.live import make_display
         from keju.task import run_exams
 
         pilot_settings = {
@@ -93,7 +93,7 @@ def plan(
     step = _next_step(
         plan_result, f"--datasets {shlex.quote(name)} {size}", pilot, baseline, work_dir
     )
-    return Output(plan_result, lambda: render_plan(plan_result, step))
+    return CommandOutput(plan_result, lambda: render_plan(plan_result, step))
 
 
 def _next_step(

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, load_exam, print_lines
-from keju.messages import said
+from keju.cli.common import CommandOutput, load_exam, print_lines
+from keju.messages import label_text
 
 
 @command(
@@ -16,7 +16,7 @@ from keju.messages import said
     "keju prompts bbh --protocol paper -o prompts --dataset-args bbh.few_shot_num=3",
     sets="protocol dataset_args data_dir seed",
 )
-def prompts(name: str, folder: str, **settings: Any) -> Output:
+def prompts(name: str, folder: str, **settings: Any) -> CommandOutput:
     """Write what all questions of a subset share, as JSON: worked examples, instructions, system.
 
     A file SUBSET.json holds the turns before the question, the beginning of the question's own
@@ -46,4 +46,6 @@ def prompts(name: str, folder: str, **settings: Any) -> Output:
         write_json(file, document)
         files.append(str(file))
     facts = {"benchmark": exam.benchmark, "protocol": exam.protocol.name, "files": files}
-    return Output(facts, lambda: print_lines(said("prompts.wrote", n=len(files), folder=place)))
+    return CommandOutput(
+        facts, lambda: print_lines(label_text("prompts.wrote", n=len(files), folder=place))
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import Output, open_stored_run, page_path, print_lines, remark
-from keju.messages import said, spoken
+from keju.cli.common import CommandOutput, open_stored_run, page_path, print_lines, remark
+from keju.messages import current_language, label_text
 
 
 @command(
@@ -20,37 +20,39 @@ def report(
     output: str | None,
     data_dir: str | None,
     work_dir: str | None,
-) -> Output:
+) -> CommandOutput:
     """Write the report of a run as one HTML file that needs no network.
 
     Of several runs it is the report of their comparison, as 'keju compare -o' writes it; of a plan
     that of all its runs.
     """
     from keju.config.load import runs_folder
-    from keju.report.comparison import report_comparison
-    from keju.report.html import report_run
-    from keju.report.matrix import write_matrix
+    from keju.reporting.comparison import report_comparison
+    from keju.reporting.html import report_run
+    from keju.reporting.matrix import write_matrix
     from keju.results.matrix import matrix_of
-    from keju.runs.plan import find_plan
+    from keju.runs.matrix import find_matrix
 
     page_path(output)
-    folder = find_plan(runs[0], str(runs_folder(work_dir))) if len(runs) == 1 else None
+    folder = find_matrix(runs[0], str(runs_folder(work_dir))) if len(runs) == 1 else None
     if folder is not None:
         matrix = matrix_of(folder, data_dir=data_dir)
-        page = write_matrix(matrix, folder, Path(output) if output else None, language=spoken())
-        return Output({"plan": folder.name, "report": str(page)}, lambda: _print_path(page))
+        page = write_matrix(
+            matrix, folder, Path(output) if output else None, language=current_language()
+        )
+        return CommandOutput({"plan": folder.name, "report": str(page)}, lambda: _print_path(page))
     if len(runs) > 1:
         page = report_comparison(
-            runs, output, language=spoken(), data_dir=data_dir, work_dir=work_dir
+            runs, output, language=current_language(), data_dir=data_dir, work_dir=work_dir
         )
-        return Output({"runs": runs, "report": str(page)}, lambda: _print_path(page))
+        return CommandOutput({"runs": runs, "report": str(page)}, lambda: _print_path(page))
     stored = open_stored_run(runs[0], work_dir)
-    target, notices = report_run(stored, output, language=spoken(), data_dir=data_dir)
+    target, notices = report_run(stored, output, language=current_language(), data_dir=data_dir)
     for notice in notices:
-        remark(notice.said)
+        remark(notice.message)
     document = {"run": stored.id, "report": str(target)}
-    return Output(document, lambda: _print_path(target))
+    return CommandOutput(document, lambda: _print_path(target))
 
 
 def _print_path(file: Path) -> None:
-    print_lines(said("wrote", file=file))
+    print_lines(label_text("wrote", file=file))

@@ -6,13 +6,13 @@ import shutil
 import sys
 
 from keju.cli.command import command
-from keju.cli.common import Output, open_stored_run, print_lines
+from keju.cli.common import CommandOutput, open_stored_run, print_lines
 from keju.errors import UsageError
-from keju.messages import printable, said
+from keju.messages import label_text, printable
 
 
 @command("rm", "keju rm tuesday", "keju rm monday tuesday", "keju rm runs/tuesday --yes")
-def rm(runs: list[str], yes: bool, work_dir: str | None) -> Output:
+def rm(runs: list[str], yes: bool, work_dir: str | None) -> CommandOutput:
     """Delete runs with all their replies. Asks once, for all of them.
 
     Where one of them is not there, or is being written, none is deleted.
@@ -25,19 +25,21 @@ def rm(runs: list[str], yes: bool, work_dir: str | None) -> Output:
     folders = [*folders_by_path.values()]
     for folder in folders:
         Journal(folder).close()  # raises an error if another process writes to the run
-    folder_names = said("list_separator").join(map(str, folders))
+    folder_names = label_text("list_separator").join(map(str, folders))
     if not yes:
         if not sys.stdin or not sys.stdin.isatty():
             raise UsageError("cli_rm_needs_yes", run=folders)
-        sys.stderr.write(printable(said("rm.ask", folders=folder_names, n=len(folders))))
+        sys.stderr.write(printable(label_text("rm.ask", folders=folder_names, n=len(folders))))
         sys.stderr.flush()
         if not (answer := sys.stdin.readline()):  # end of input instead of an answer
             sys.stderr.write("\n")
             raise UsageError("cli_rm_needs_yes", run=folders)
         if answer.strip().lower() not in ("y", "yes"):
-            return Output({"removed": None}, lambda: print_lines(said("rm.kept")))
+            return CommandOutput({"removed": None}, lambda: print_lines(label_text("rm.kept")))
     for folder in folders:
         shutil.rmtree(folder)
     removed = [str(folder) for folder in folders]
     document = {"removed": removed[0] if len(runs) == 1 else removed}
-    return Output(document, lambda: print_lines(*(said("rm.deleted", folder=f) for f in removed)))
+    return CommandOutput(
+        document, lambda: print_lines(*(label_text("rm.deleted", folder=f) for f in removed))
+    )

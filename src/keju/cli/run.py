@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command, with_resume_command
-from keju.cli.common import Output, note, print_lines, remark, session_output
+from keju.cli.common import CommandOutput, note, print_lines, remark, session_output
 from keju.cli.evaluate import print_next_steps
 from keju.cli.options import EXAMS, MODEL, PACE, RUN
 from keju.errors import ConfigError, Notice, UsageError
-from keju.messages import said
+from keju.messages import label_text
 
 if TYPE_CHECKING:
     from keju.config import TaskConfig
-    from keju.task import Finished
+    from keju.task import FinishedTask
 
 
 @command(
@@ -46,7 +46,7 @@ def run(
     quiet: bool,
     overrides: list[str] | None,
     **settings: Any,
-) -> Output:
+) -> CommandOutput:
     """Sit a benchmark with and without MCP servers, the same questions in every arm.
 
     The file is mcpbr's (mcp_server, or mcp_server_a and mcp_server_b), or Keju's own with a list
@@ -60,7 +60,7 @@ def run(
     from keju.config.load import load
     from keju.config.mcpbr import find_model_name, read_run_file
     from keju.models.registry import settings_without_effect
-    from keju.report.live import make_display
+    from keju.reporting.live import make_display
     from keju.task import run_exams
 
     if config is None:
@@ -74,12 +74,12 @@ def run(
         idle = ("model", *settings_without_effect(settings["model"]))
     translated = read_run_file(Path(config), os.environ, benchmark, idle)
     for notice in translated.notices:
-        remark(notice.said, "own_warning")
+        remark(notice.message, "own_warning")
     layer = _choose_questions(translated.layer, config, size, filter_category, task)
     if mcp_only or baseline_only:
         layer = _choose_arms(layer, with_tools=mcp_only)
     if not layer.get("arms"):
-        note(Notice("run_one_arm", {"file": config}).said)
+        note(Notice("run_one_arm", {"file": config}).message)
     sources = (config, overrides or (), settings)
     loaded = load(*sources, idle=settings_without_effect, say=note, read_config=lambda _: layer)
     loaded = _apply_strategy(loaded, sampling_strategy or translated.strategy)
@@ -94,14 +94,14 @@ def run(
             _print_tasks(document)
         print_next_steps(finished)
         if target is not None:
-            print_lines(said("run.results", file=target))
+            print_lines(label_text("run.results", file=target))
         if loaded.model == "scripted" and _has_unused_tools(finished):
-            remark(said("run.scripted_tools"))
+            remark(label_text("run.scripted_tools"))
 
     return session_output(finished, show_more)
 
 
-def _has_unused_tools(finished: Finished) -> bool:
+def _has_unused_tools(finished: FinishedTask) -> bool:
     """Whether an arm offered tools, but no episode called one."""
     stats = [entry.tools for entry in finished.results.benchmarks if entry.tools]
     return any(tool_stats.offered and not tool_stats.calls for tool_stats in stats)
@@ -184,7 +184,7 @@ def _apply_strategy(config: TaskConfig, strategy: str | None) -> TaskConfig:
     if strategy is None:
         if len(exam.subsets) > 1 and config.total < len(exam.samples):
             values = {"n": config.total, "subsets": len(exam.subsets)}
-            note(Notice("run_spread", values).said)
+            note(Notice("run_spread", values).message)
         return config
     samples = sorted(exam.samples, key=lambda sample: (sample.subset, sample.index))
     ids = [sample.id for sample in samples]
@@ -193,7 +193,7 @@ def _apply_strategy(config: TaskConfig, strategy: str | None) -> TaskConfig:
     return config.model_copy(update={"total": None, "ids": ids[: config.total]})
 
 
-def _document(finished: Finished, config: TaskConfig) -> dict[str, Any]:
+def _document(finished: FinishedTask, config: TaskConfig) -> dict[str, Any]:
     """Return the run in the format of mcpbr's results."""
     from keju.engine.resume import iter_graded_records
     from keju.results.mcpbr import mcpbr_document

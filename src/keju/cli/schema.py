@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, all_benchmarks, print_json
+from keju.cli.common import CommandOutput, all_benchmarks, print_json
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @command("schema", "keju schema > keju.schema.json", "keju schema --json")
-def schema() -> Output:
+def schema() -> CommandOutput:
     """Print the JSON Schema of a configuration file, each benchmark's own settings included.
 
     Every setting has its meaning as the description, which editors show.
@@ -20,7 +20,7 @@ def schema() -> Output:
     # yaml-language-server: $schema=keju.schema.json
     """
     document = task_schema()
-    return Output(document, lambda: print_json(document))  # the output is JSON in any case
+    return CommandOutput(document, lambda: print_json(document))  # the output is JSON in any case
 
 
 def task_schema() -> dict[str, Any]:

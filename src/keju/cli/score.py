@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import Output, args_of, find_exam, find_problem, open_stored_run, reader_names
+from keju.cli.common import (
+    CommandOutput,
+    args_of,
+    find_exam,
+    find_problem,
+    open_stored_run,
+    reader_names,
+)
 from keju.errors import UsageError
 
 
@@ -28,13 +35,13 @@ def score(
     data_dir: str | None,
     work_dir: str | None,
     dataset_args: dict[str, Any] | None = None,
-) -> Output:
+) -> CommandOutput:
     """Score a stored run again, or a file of predictions; no model is asked.
 
     Exit codes: 0 ok, 2 usage, 3 more than half of the replies have no grade.
     """
     from keju.config.load import data_folder
-    from keju.report.terminal import render_results
+    from keju.reporting.terminal import render_results
     from keju.results.schema import to_document
     from keju.results.score import score_predictions, score_run
 
@@ -63,4 +70,6 @@ def score(
             dataset_args=args_of(dataset, dataset_args or {}),
             gold=gold,
         )
-    return Output(to_document(results), lambda: render_results(results), *find_problem(results))
+    return CommandOutput(
+        to_document(results), lambda: render_results(results), *find_problem(results)
+    )

@@ -8,13 +8,28 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, load_exam, note, note_step, open_stored_run, print_lines, remark
-from keju.errors import ConfigError, Hint, KejuError, UsageError, did_you_mean, near_hint
-from keju.messages import foreign, said
+from keju.cli.common import (
+    CommandOutput,
+    load_exam,
+    note,
+    note_step,
+    open_stored_run,
+    print_lines,
+    remark,
+)
+from keju.errors import (
+    ConfigError,
+    KejuError,
+    TranslatableText,
+    UsageError,
+    did_you_mean,
+    near_hint,
+)
+from keju.messages import foreign, label_text
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
-    from keju.report.format import Labels
+    from keju.reporting.format import Labels
     from keju.runs.run import Run
     from keju.types import Outcome, Record, Sample
 
@@ -41,7 +56,7 @@ def show(
     arm: str | None,
     work_dir: str | None,
     **settings: Any,
-) -> Output:
+) -> CommandOutput:
     """Show one question of a benchmark: the prompt as it is sent, the options, the gold answer.
 
     Of a stored run: what it was asked, what became of its replies, and some of their ids, those
@@ -51,8 +66,8 @@ def show(
     if sample_id is not None:
         return show_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)
     from keju.benchmarks import registry
-    from keju.messages import spoken
-    from keju.report.format import Labels, printable
+    from keju.messages import current_language
+    from keju.reporting.format import Labels, printable
 
     if name not in registry.names():
         if (run := _find_run(name, work_dir)) is not None:
@@ -65,7 +80,7 @@ def show(
     if subset is not None:  # the benchmark may have another name for it
         subset = registry.get(name).subset_name(subset) or subset
     sample = find_sample(exam, subset, index)
-    prompt, labels = exam.render(sample), Labels(spoken())
+    prompt, labels = exam.render(sample), Labels(current_language())
     exam_values = {"exam": exam.benchmark, "protocol": exam.protocol.name}
     lines = [labels("show.exam", id=sample.id, **exam_values), ""]
     if exam.protocol.form == "completion":
@@ -79,7 +94,7 @@ def show(
     lines.append(labels("show.target", target=sample.target or labels("show.unpublished")))
     if sample.id in exam.errata:
         lines.append(labels("show.erratum", text=exam.errata[sample.id]))
-    return Output(exam.describe(sample), lambda: print_lines(*lines))
+    return CommandOutput(exam.describe(sample), lambda: print_lines(*lines))
 
 
 def _find_run(name: str, work_dir: str | None) -> Run | None:
@@ -100,7 +115,9 @@ def _refuse_unknown(name: str, work_dir: str | None) -> None:
     except ConfigError as error:
         if error.code != "unknown_benchmark":
             raise
-        hint = Hint("nor_a_run", hint=error.values["hint"], folder=runs_folder(work_dir))
+        hint = TranslatableText(
+            "nor_a_run", hint=error.values["hint"], folder=runs_folder(work_dir)
+        )
         raise ConfigError(error.code, name=name, hint=hint) from None
 
 
@@ -127,11 +144,13 @@ def _arms_of(run: Run, requested_arm: str | None) -> list[str]:
     arms = [each["name"] for each in run.manifest.config.get("arms", ())]
     arms += [arm for exam in run.manifest.benchmarks for arm in exam.samples_of or ()]
     if requested_arm is not None and requested_arm not in arms:
-        raise UsageError("cli_no_arm", run=run.id, arm=requested_arm, arms=arms or Hint("no_names"))
+        raise UsageError(
+            "cli_no_arm", run=run.id, arm=requested_arm, arms=arms or TranslatableText("no_names")
+        )
     return arms
 
 
-def show_run(run: Run, arm: str | None) -> Output:
+def show_run(run: Run, arm: str | None) -> CommandOutput:
     """Return a run's questions and outcomes, and ids for ``--sample``."""
     from keju.benchmarks.grading import PASS
     from keju.types import ALL_OUTCOMES
@@ -173,16 +192,16 @@ def show_run(run: Run, arm: str | None) -> Output:
         ],
         "samples": [row for outcome in order for row in rows_by_outcome[outcome]][:LISTED],
     }
-    return Output(document, lambda: _show_run(run, document))
+    return CommandOutput(document, lambda: _show_run(run, document))
 
 
 def _show_run(run: Run, document: dict[str, Any]) -> None:
-    from keju.messages import spoken
-    from keju.report.format import Labels, count, describe_outcomes, shorten
-    from keju.report.table import Column, Screen
+    from keju.messages import current_language
+    from keju.reporting.format import Labels, count, describe_outcomes, shorten
+    from keju.reporting.table import TableColumn, TerminalScreen
     from keju.runs.run import command_name
 
-    screen, labels = Screen(), Labels(spoken())
+    screen, labels = TerminalScreen(), Labels(current_language())
     replies = sum(sum(exam["outcomes"].values()) for exam in document["benchmarks"])
     state = labels("board.complete" if document["complete"] else "board.incomplete")
     values = {"run": run.id, "model": document["model"], "state": state}
@@ -198,7 +217,7 @@ def _show_run(run: Run, document: dict[str, Any]) -> None:
         screen.line()
         names = ("id", "arm", "outcome", "answer", "target")
         columns = [
-            Column(labels(f"show.column.{name}"), "left", fold=n > 2, id=name == "id")
+            TableColumn(labels(f"show.column.{name}"), "left", fold=n > 2, id=name == "id")
             for n, name in enumerate(names)
         ]
         rows = [
@@ -215,21 +234,25 @@ def _show_run(run: Run, document: dict[str, Any]) -> None:
     if samples:
         note("")
         remaining_count = replies - len(samples)
-        words = said("show.more", n=remaining_count) if remaining_count > 0 else said("show.one")
+        words = (
+            label_text("show.more", n=remaining_count)
+            if remaining_count > 0
+            else label_text("show.one")
+        )
         sample = shlex.quote(samples[0]["id"])
         note_step(words, f"keju show {command_name(run.folder)} --sample {sample}")
 
 
 def show_reply(
     name: str, sample_id: str, work_dir: str | None, data_dir: str | None, arm: str | None = None
-) -> Output:
+) -> CommandOutput:
     """Return one stored question with all its valid replies, and its prompt if its data is
     available."""
     import msgspec
 
     from keju.judges.exam import GRADER as JUDGE
-    from keju.messages import spoken
-    from keju.report.format import Labels
+    from keju.messages import current_language
+    from keju.reporting.format import Labels
 
     run = open_stored_run(name, work_dir)
     records = [record for _, record in run.answers() if record.id == sample_id]
@@ -247,13 +270,13 @@ def show_reply(
     if any(reading.score.grader == JUDGE for record in records for reading in record.readings):
         document["judge"] = judge
     document["replies"] = [msgspec.to_builtins(record) for record in records]
-    labels = Labels(spoken())
+    labels = Labels(current_language())
     lines = [labels("show.run", id=sample_id, run=run.id), ""]
     for turn in prompt or ():
         lines += [f"--- {turn['role']} ---", turn["content"]]
     for record in records:
         lines += _reply_lines(record, judge, labels)
-    return Output(document, lambda: print_lines(*lines))
+    return CommandOutput(document, lambda: print_lines(*lines))
 
 
 def _suggest_id(sample_id: str, ids: list[str], run: Run) -> str:
@@ -262,13 +285,13 @@ def _suggest_id(sample_id: str, ids: list[str], run: Run) -> str:
 
     if (near := near_hint(sample_id, ids)) or not ids:
         return near
-    return Hint("reply_ids", command=f"keju show {command_name(run.folder)}", id=ids[0])
+    return TranslatableText("reply_ids", command=f"keju show {command_name(run.folder)}", id=ids[0])
 
 
 def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[str]:
     """Yield the lines of a reply: its steps, its facts, and its readings."""
     from keju.judges.exam import GRADER as JUDGE
-    from keju.report.arms import printable_steps
+    from keju.reporting.arms import printable_steps
 
     reply = record.reply
     title = labels("show.reply_n", n=record.epoch + 1) if record.epoch else labels("show.reply")
@@ -310,12 +333,12 @@ def _prompt_of(
     hashes over the same data. Then the current prompt is returned.
     """
     from keju.engine.job import describe_exams, make_jobs
-    from keju.runs.sameness import find_changed_files
+    from keju.runs.resume_compat import find_changed_files
 
     try:
         jobs = make_jobs(run.config(data_dir))
     except KejuError as error:
-        remark(said("show.no_question", problem=error.said))
+        remark(label_text("show.no_question", problem=error.message))
         return None
     sample_id, hashes = records[0].id, {record.hash for record in records}
     exams = {record.bench for record in records}
@@ -331,7 +354,7 @@ def _prompt_of(
     if matching_request is None and (
         changed := find_changed_files(run.manifest, describe_exams(jobs))
     ):
-        remark(said("show.data_changed", file=changed[0]))
+        remark(label_text("show.data_changed", file=changed[0]))
         return None
     if (displayed_request := matching_request or next(iter(requests), None)) is None:
         return None

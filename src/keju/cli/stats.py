@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, load_exam, print_sentences
-from keju.messages import said
+from keju.cli.common import CommandOutput, load_exam, print_sentences
+from keju.messages import label_text
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
 
 
-class Lengths:
+class LengthStats:
     """Running statistics of text lengths, in code points."""
 
     def __init__(self) -> None:
@@ -38,30 +38,30 @@ class Lengths:
     'keju stats mmlu_pro --dataset-args \'{"mmlu_pro": {"few_shot_num": 0}}\'',
     sets="protocol dataset_args data_dir seed",
 )
-def stats(name: str, **settings: Any) -> Output:
+def stats(name: str, **settings: Any) -> CommandOutput:
     """Count the questions of a benchmark and measure its prompts.
 
     The length of a prompt is that of its last user message in characters.
     """
-    from keju.report.table import render_table
+    from keju.reporting.table import render_table
 
     document = measure(load_exam(name, **settings))
 
     def show() -> None:
         values = {"exam": document["name"], "protocol": document["protocol"]}
-        print_sentences(said("stats.title", **values), "")
-        rows = [(said("stats.all"), document["total"]), *document["subsets"].items()]
+        print_sentences(label_text("stats.title", **values), "")
+        rows = [(label_text("stats.all"), document["total"]), *document["subsets"].items()]
         cells = [(name, d["n"], float(d["mean"]), d["min"], d["max"]) for name, d in rows]
         titles = ("column.subset", "column.n", "stats.mean", "stats.min", "stats.max")
-        render_table([said(title) for title in titles], cells)
+        render_table([label_text(title) for title in titles], cells)
 
-    return Output(document, show)
+    return CommandOutput(document, show)
 
 
 def measure(exam: Exam) -> dict[str, Any]:
     """Return the statistics of all prompts, rendered one at a time."""
-    total = Lengths()
-    subsets: dict[str, Lengths] = {subset.name: Lengths() for subset in exam.subsets}
+    total = LengthStats()
+    subsets: dict[str, LengthStats] = {subset.name: LengthStats() for subset in exam.subsets}
     for sample in exam.samples:
         length = len(exam.render(sample).text)
         total.add(length)

@@ -18,7 +18,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, get_origin
 
 from keju.cli.options import MAPPING
-from keju.config.exams import is_path, meant, short_name
+from keju.config.exams import is_path, resolve_name, short_name
 from keju.config.load import OTHER_NAMES, find_setting_path
 from keju.config.strict import find_settings_class, parse_mapping, parse_yaml, union_members
 from keju.config.task import DatasetArgs, TaskConfig
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from keju.cli.command import Command
-    from keju.cli.options import Option
+    from keju.cli.options import OptionRow
 
 ECHOED: Final = ("dataset_args", "generation_config", "datasets", "limit", "total", "ids")
 """Settings whose values may be repeated in errors. Others may be keys."""
@@ -88,7 +88,7 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
     return UsageError(code, near=near, **error_values)
 
 
-def repeated_flag_error(row: Option, values: Sequence[str], command: Command) -> UsageError:
+def repeated_flag_error(row: OptionRow, values: Sequence[str], command: Command) -> UsageError:
     """Return the error for a repeated flag. For settings, it shows them as one value."""
     error_values = {"flag": row.flags[0], "command": command.name}
     if row.metavar != MAPPING:
@@ -132,7 +132,7 @@ def extra_words_error(
     )
 
 
-def _find_broken_value(words: Sequence[str], command: Command) -> tuple[Option, str] | None:
+def _find_broken_value(words: Sequence[str], command: Command) -> tuple[OptionRow, str] | None:
     """Return the flag whose settings lack quotes, and the settings as one value."""
     rows = {f: row for row in command.rows.values() if row.metavar == MAPPING for f in row.flags}
     for position, word in enumerate(words):
@@ -159,7 +159,7 @@ def _is_open(value: str) -> bool:
     return sum(value.count(bracket) for bracket in "[{") > sum(value.count(each) for each in "]}")
 
 
-def _quote_settings(row: Option, value: str) -> str:
+def _quote_settings(row: OptionRow, value: str) -> str:
     """Return the flag with its settings in quotes.
 
     The settings are the user's if they can be parsed and repeated, and else placeholders.
@@ -173,7 +173,7 @@ def _quote_settings(row: Option, value: str) -> str:
 
 
 def _find_model_and_exams(
-    extra_words: Sequence[str], words: Sequence[str], rows: Sequence[Option]
+    extra_words: Sequence[str], words: Sequence[str], rows: Sequence[OptionRow]
 ) -> tuple[str, str] | None:
     """Return the model's flag, and the value after it with model and exams.
 
@@ -206,7 +206,7 @@ def _find_model_and_exams(
     return flags["model"][0], f"{model} {flags['datasets'][0]} {shlex.join(exams)}"
 
 
-def _find_flag(word: str, rows: Sequence[Option], *, is_exam_likely: bool) -> str | None:
+def _find_flag(word: str, rows: Sequence[OptionRow], *, is_exam_likely: bool) -> str | None:
     """Return the flag among `rows` that accepts such a word: a choice, a settings file, an exam, or
     one of its subsets.
 
@@ -334,7 +334,7 @@ def _find_first_exam(words: Sequence[str], command: Command) -> str:
     exams = _find_exams(words, command)
     first_exam = next(iter(exams), EXAM)
     if is_path(first_exam) and KEY.fullmatch(short := short_name(first_exam)):
-        return short if meant(short, exams) == first_exam else first_exam
+        return short if resolve_name(short, exams) == first_exam else first_exam
     return first_exam if is_path(first_exam) or KEY.fullmatch(first_exam) else EXAM
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from keju.cli.command import command
 from keju.cli.common import print_json, print_lines, print_sentences
 from keju.errors import UsageError
-from keju.messages import said
+from keju.messages import label_text
 
 if TYPE_CHECKING:
-    from keju.results.verify import Verified
+    from keju.results.verify import VerifiedSet
 
 DIFFERENT = 1
 """The exit code if a figure differs from the known one."""
@@ -55,13 +55,17 @@ def verify(data_dir: str | None, show_all: bool, as_json: bool) -> int:
         difference_count = sum(not check.ok for verified in results for check in verified.checks)
         total = sum(len(verified.checks) for verified in results)
         verdict = (
-            said("verify.some", n=difference_count) if difference_count else said("verify.all_ok")
+            label_text("verify.some", n=difference_count)
+            if difference_count
+            else label_text("verify.all_ok")
         )
-        print_sentences(said("verify.total", sets=len(results), figures=total, verdict=verdict))
+        print_sentences(
+            label_text("verify.total", sets=len(results), figures=total, verdict=verdict)
+        )
     return 0 if is_ok else DIFFERENT
 
 
-def _render_lines(verified: Verified, *, show_all: bool) -> list[str]:
+def _render_lines(verified: VerifiedSet, *, show_all: bool) -> list[str]:
     """Return a line for each figure of the whole set, and one line for all subsets that agree."""
     label = verified.recorded.label
     displayed_checks = [
@@ -69,20 +73,22 @@ def _render_lines(verified: Verified, *, show_all: bool) -> list[str]:
     ]
     hidden_count = len(verified.checks) - len(displayed_checks)
     lines = [
-        said(
+        label_text(
             "verify.line",
             label=label,
             what=check.label,
             expected=_format_number(check.expected),
             got=_format_number(check.actual),
-            verdict=said("verify.ok" if check.ok else "verify.different"),
+            verdict=label_text("verify.ok" if check.ok else "verify.different"),
         )
         for check in displayed_checks
     ]
-    return lines + ([said("verify.hidden", label=label, n=hidden_count)] if hidden_count else [])
+    return lines + (
+        [label_text("verify.hidden", label=label, n=hidden_count)] if hidden_count else []
+    )
 
 
 def _format_number(value: float | None) -> str:
     if value is None:
-        return said("verify.nothing")
+        return label_text("verify.nothing")
     return f"{int(value):,}" if value == int(value) else f"{value:.8g}"

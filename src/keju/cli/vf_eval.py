@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.cli.command import command
-from keju.cli.common import Output, note, print_lines, remark, session_output
+from keju.cli.common import CommandOutput, note, print_lines, remark, session_output
 from keju.errors import ConfigError, EndpointError
-from keju.messages import said
+from keju.messages import label_text
 
 if TYPE_CHECKING:
     from keju.config import DatasetArgs, TaskConfig
-    from keju.results.schema import Entry
+    from keju.results.schema import ResultEntry
 
 DEFAULT_MODEL = "gpt-4.1-mini"
 DEFAULT_EXAMPLES = 5
@@ -22,7 +22,7 @@ ALL = -1
 """The defaults of verifiers' ``vf-eval``."""
 
 
-class Rewards(NamedTuple):
+class RewardSummary(NamedTuple):
     """The scores of all rollouts in one line."""
 
     avg: float | None
@@ -48,7 +48,7 @@ def vf_eval(
     examples: int | None,
     save: bool,
     **settings: Any,
-) -> Output:
+) -> CommandOutput:
     """Sit a benchmark as verifiers' vf-eval does: some examples, several rollouts, a mean reward.
 
     Without -m and -b the model is gpt-4.1-mini at the endpoint of OPENAI_BASE_URL, or at OpenAI.
@@ -58,7 +58,7 @@ def vf_eval(
     from keju.config.address import find_provider, parse_address
     from keju.engine.job import make_jobs
     from keju.files import typed_path
-    from keju.report.live import make_display
+    from keju.reporting.live import make_display
     from keju.solvers.sandbox.memory import available_memory, memory_shares
     from keju.task import run_exams
 
@@ -74,7 +74,7 @@ def vf_eval(
             memory_shares(config.sandbox.memory, at_once, available_memory())[1],
         )
     note(
-        said(
+        label_text(
             f"vf_eval.{unit}",
             exam=job.exam.benchmark,
             asked=sample_count,
@@ -103,7 +103,7 @@ def vf_eval(
     summary_keys = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
     lines = [" ".join(f"{key}={summary[key]}" for key in summary_keys if key in summary)]
     lines += [*reward_lines(rewards)] if save else []
-    lines.append(said("next.folder", folder=typed_path(finished.folder)))
+    lines.append(label_text("next.folder", folder=typed_path(finished.folder)))
     output = session_output(finished, lambda: print_lines(*lines))
     extra = {"vf_eval": summary | {"reward": rewards._asdict()}}
     return output._replace(document=output.document | extra)
@@ -128,7 +128,7 @@ def _configure(
         remark(warning, "own_warning")
     if judge is not None:
         place = strip_credentials(judge.api_url or "")
-        note(said("vf_eval.judge", model=judge.model, place=place))
+        note(label_text("vf_eval.judge", model=judge.model, place=place))
     flags |= {"datasets": [benchmark.name], "dataset_args": {benchmark.name: exam_settings}}
     if judge is not None:
         flags["judge"] = judge.model_dump(exclude_defaults=True)
@@ -163,18 +163,18 @@ def _check_settings(kind: type[DatasetArgs], exam_settings: dict[str, Any]) -> D
         raise ConfigError("config_from", origin="-a", problem=error) from None
 
 
-def reward_lines(rewards: Rewards) -> list[str]:
+def reward_lines(rewards: RewardSummary) -> list[str]:
     """Return the mean reward in ``vf-eval``'s format, and the number of replies without one."""
     lines = ["reward/avg=null std=null"]
     if rewards.avg is not None and rewards.std is not None:
         lines = [f"reward/avg={rewards.avg:.2f} std={rewards.std:.2f}"]
     if rewards.ungraded or rewards.errors:
         values = {"ungraded": rewards.ungraded, "errors": rewards.errors, "n": rewards.n}
-        lines.append(said("vf_eval.without", **values))
+        lines.append(label_text("vf_eval.without", **values))
     return lines
 
 
-def rewards_of(entry: Entry, folder: Path) -> Rewards:
+def rewards_of(entry: ResultEntry, folder: Path) -> RewardSummary:
     """Return the rewards of a run: the exam's own metric, or else the scores in its journal.
 
     In the journal, the last record of each rollout counts. Records without a grade are left out.
@@ -198,4 +198,4 @@ def rewards_of(entry: Entry, folder: Path) -> Rewards:
         if scores and entry.metrics["accuracy"].value is not None:
             mean = avg = math.fsum(scores) / n
             std = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / n)
-    return Rewards(avg, std, n, counts["ungraded"], counts["error"])
+    return RewardSummary(avg, std, n, counts["ungraded"], counts["error"])

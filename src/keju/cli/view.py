@@ -9,7 +9,7 @@ from pathlib import Path
 from keju.cli.command import command
 from keju.cli.common import is_same_stream, print_json, print_lines, remark
 from keju.errors import MissingExtra, UsageError
-from keju.messages import said
+from keju.messages import label_text
 
 
 @command("view", "keju view", "keju view runs --port 8080", "keju view tuesday --no-browser")
@@ -33,7 +33,7 @@ def view(
     place = _find_folder(folder, work_dir)
 
     def on_start(address: str) -> None:
-        message = said("view.at", folder=place, address=address)
+        message = label_text("view.at", folder=place, address=address)
         remark(message)
         if as_json:
             print_json({"folder": str(place), "address": address})

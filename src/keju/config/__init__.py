@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from keju.config.arms import Agent, Arm, Sandbox, Server
-from keju.config.cluster import Ray
+from keju.config.arms import AgentLimits, Arm, SandboxSettings, ServerSettings
+from keju.config.cluster import RaySettings
 from keju.config.endpoints import Endpoint
 from keju.config.strict import variable_name
 from keju.config.task import (
-    Arranged,
     Budget,
     DatasetArgs,
-    Filters,
     GenerationConfig,
+    JudgeArrangement,
     JudgeConfig,
     Price,
+    ReplyFilters,
     TaskConfig,
 )
 
 __all__ = [
-    "Agent",
+    "AgentLimits",
     "Arm",
-    "Arranged",
     "Budget",
     "DatasetArgs",
     "Endpoint",
-    "Filters",
     "GenerationConfig",
+    "JudgeArrangement",
     "JudgeConfig",
     "Price",
-    "Ray",
-    "Sandbox",
-    "Server",
+    "RaySettings",
+    "ReplyFilters",
+    "SandboxSettings",
+    "ServerSettings",
     "TaskConfig",
     "variable_name",
 ]

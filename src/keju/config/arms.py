@@ -21,7 +21,7 @@ from pydantic import (
 
 from keju.config.address import strip_credentials
 from keju.config.serving import hide_keys
-from keju.config.strict import Count, Invalid, Seconds, StrictSettings, Whole
+from keju.config.strict import Count, InvalidValue, Seconds, StrictSettings, Whole
 from keju.errors import ConfigError
 
 Scope = Literal["run", "worker", "sample"]
@@ -78,7 +78,7 @@ class ToolChoice(StrictSettings):
     """Offer all tools except these."""
 
 
-class Server(StrictSettings):
+class ServerSettings(StrictSettings):
     """One MCP server of an arm: a command that speaks over stdio, or a URL (streamable HTTP)."""
 
     name: str = Field(default="mcp", pattern=r"^[^\x00-\x1f\x7f]{1,64}$")
@@ -161,23 +161,23 @@ class Server(StrictSettings):
     @classmethod
     def _check_url(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://", "${")):
-            raise Invalid("server_url_form")
+            raise InvalidValue("server_url_form")
         return value
 
     @model_validator(mode="after")
     def _check_transport(self) -> Self:
         if (self.command is None) == (self.url is None):
-            raise Invalid("server_one_way")
+            raise InvalidValue("server_one_way")
         local = ("args", "env", "cwd", "setup_command", "setup_timeout_ms")
         remote = ("headers", "headers_var")
         for name in local if self.url is not None else remote:
             if getattr(self, name) != type(self).model_fields[name].default:
-                raise Invalid("server_without_effect", setting=name, way=self.transport)
+                raise InvalidValue("server_without_effect", setting=name, way=self.transport)
         if self.scope != "worker" and "workers" in self.model_fields_set:
-            raise Invalid("server_workers", scope=self.scope)
+            raise InvalidValue("server_workers", scope=self.scope)
         texts = [*self.args, self.setup_command or ""]
         if self.scope != "sample" and any(INSTANCE in text for text in texts):
-            raise Invalid("server_instance_shared", scope=self.scope)
+            raise InvalidValue("server_instance_shared", scope=self.scope)
         return self
 
     @property
@@ -210,7 +210,7 @@ def parse_size(value: Any) -> Any:
         return value
     match = _SIZE.fullmatch(value.strip())
     if match is None:
-        raise Invalid("config_not_size", value=value[:40])
+        raise InvalidValue("config_not_size", value=value[:40])
     number, unit, binary = match.groups()
     # ``GB`` is a power of ten. ``GiB`` and the ``g`` of container engines are powers of two.
     step = 1000 if value.strip().lower().endswith("b") and unit and not binary else 1024
@@ -220,7 +220,7 @@ def parse_size(value: Any) -> Any:
 Bytes = Annotated[Whole, BeforeValidator(parse_size)]
 
 
-class Sandbox(StrictSettings):
+class SandboxSettings(StrictSettings):
     """Where a model's code runs, and how many resources it may use."""
 
     backend: Literal["auto", "bwrap", "docker", "podman", "none"] = "auto"
@@ -265,7 +265,7 @@ class Sandbox(StrictSettings):
     @classmethod
     def _check_memory(cls, value: int | None) -> int | None:
         if value is not None and value < LEAST_MEMORY:
-            raise Invalid("config_memory_small", least=LEAST_MEMORY >> 20)
+            raise InvalidValue("config_memory_small", least=LEAST_MEMORY >> 20)
         return value
 
     @model_validator(mode="after")
@@ -273,11 +273,11 @@ class Sandbox(StrictSettings):
         """Refuse contradictions: turning the sandbox off must be explicit and excludes a named
         backend."""
         if self.backend == "none" and not self.unsafe:
-            raise Invalid("config_sandbox_none")
+            raise InvalidValue("config_sandbox_none")
         if self.unsafe and self.backend not in ("auto", "none"):
-            raise Invalid("config_sandbox_both", backend=self.backend)
+            raise InvalidValue("config_sandbox_both", backend=self.backend)
         if self.image is not None and self.backend not in ("docker", "podman"):
-            raise Invalid("config_sandbox_image")
+            raise InvalidValue("config_sandbox_image")
         return self
 
     @property
@@ -304,7 +304,7 @@ class Arm(StrictSettings):
 
     name: Name
     """Its name."""
-    servers: list[Server] = Field(default=[])
+    servers: list[ServerSettings] = Field(default=[])
     """MCP servers whose tools the model may call."""
     tools: list[OwnTool] = Field(default=[])
     """Keju's own tools: `python`."""
@@ -328,13 +328,13 @@ class Arm(StrictSettings):
     def _check_names(self) -> Self:
         names = [server.name for server in self.servers] + list(self.tools)
         if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise Invalid("config_named_twice", names=repeated)
+            raise InvalidValue("config_named_twice", names=repeated)
         if self.stub_tools and not names:
-            raise Invalid("config_stub_without_tools", name=self.name)
+            raise InvalidValue("config_stub_without_tools", name=self.name)
         return self
 
 
-class Agent(StrictSettings):
+class AgentLimits(StrictSettings):
     """Limits of one question in every arm, and how a model uses its tools."""
 
     max_iterations: Count = 15
@@ -364,7 +364,7 @@ class Agent(StrictSettings):
 def _check_arm_names(arms: list[Arm]) -> list[Arm]:
     names = [arm.name for arm in arms]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise Invalid("config_named_twice", names=repeated)
+        raise InvalidValue("config_named_twice", names=repeated)
     return arms
 
 

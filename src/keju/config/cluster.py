@@ -9,7 +9,7 @@ from pydantic import Field
 from keju.config.strict import Count, Seconds, StrictSettings
 
 
-class Ray(StrictSettings):
+class RaySettings(StrictSettings):
     """A Ray cluster, and the resources of each actor."""
 
     address: str | None = Field(default=None, pattern=r"^(auto|local|[^\s:/]+:\d{1,5})$")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator, model_validator
 
 from keju.config.address import parse_address
-from keju.config.strict import Count, Invalid, Rate, StrictSettings, Text, Texts, variable_name
+from keju.config.strict import Count, InvalidValue, Rate, StrictSettings, Text, Texts, variable_name
 from keju.errors import ConfigError
 
 PLACES = ADDRESS, ENDPOINTS, SERVE = "api_url", "endpoints", "serve"
@@ -48,7 +48,7 @@ class Endpoint(StrictSettings):
         try:
             parse_address(value)
         except ConfigError as error:
-            raise Invalid(error.code) from None
+            raise InvalidValue(error.code) from None
         return value
 
     @field_validator("api_key_var")
@@ -89,5 +89,5 @@ def check_distinct(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
     places = [(endpoint.display_url, endpoint.model) for endpoint in endpoints]
     repeated_urls = dict.fromkeys(url for url, model in places if places.count((url, model)) > 1)
     if repeated_urls:
-        raise Invalid("config_named_twice", names=[*repeated_urls])
+        raise InvalidValue("config_named_twice", names=[*repeated_urls])
     return list(endpoints)

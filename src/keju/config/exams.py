@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from keju.config.strict import document
-from keju.errors import ConfigError, Hint, did_you_mean
+from keju.errors import ConfigError, TranslatableText, did_you_mean
 
 EXAM_FILES: Final = ("exam.yaml", "exam.yml")
 """The files in an exam's folder that describe it."""
@@ -55,7 +55,7 @@ def declared_name(name: str) -> str | None:
     return None
 
 
-def meant(name: str, exams: Sequence[str]) -> str | None:
+def resolve_name(name: str, exams: Sequence[str]) -> str | None:
     """Return the exam in `exams` that `name` refers to; None if there is none or more than one."""
     if name in exams:
         return name
@@ -90,7 +90,10 @@ def setting_names(exams: Sequence[str]) -> list[str]:
     for exam in exams:
         short_names = [short_name(exam), declared_name(exam) or exam] if is_path(exam) else []
         names.append(
-            next((candidate for candidate in short_names if meant(candidate, exams) == exam), exam)
+            next(
+                (candidate for candidate in short_names if resolve_name(candidate, exams) == exam),
+                exam,
+            )
         )
     return names
 
@@ -104,7 +107,7 @@ def _find_unmarked_file(exams: Sequence[str]) -> str | None:
 def unknown_exam_error(name: str, exams: Sequence[str]) -> ConfigError:
     """Return the error about settings for an exam that the task does not have."""
     if file := _find_unmarked_file(exams):
-        hint = Hint("benchmark_at_path", path=f"./{file}")
+        hint = TranslatableText("benchmark_at_path", path=f"./{file}")
         return ConfigError("unknown_benchmark", name=file, hint=hint)
     return ConfigError(
         "config_args_not_run", name=name, hint=did_you_mean(name, setting_names(exams))

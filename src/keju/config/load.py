@@ -137,7 +137,7 @@ def load(
                 Notice(
                     "config_outranked",
                     {"name": name, "above": stronger_origin, "below": weaker_origin},
-                ).said
+                ).message
             )
     for name, weaker_name in permutations(PLACES, 2):
         if name in stronger_layer and weaker_name in weaker_layer:
@@ -147,7 +147,7 @@ def load(
                 "other": weaker_name,
                 "below": weaker_origin,
             }
-            say(Notice("config_place_outranked", values).said)
+            say(Notice("config_place_outranked", values).message)
     for origin, layer in [
         (weaker_origin, weaker_layer),
         (stronger_origin, stronger_layer),
@@ -187,7 +187,7 @@ def _remove_idle_settings(
             remaining_layer, idle_names = _remove_settings(layer, idle)
             if reported_names := [name for name in idle_names if (origin, name) not in AMBIENT]:
                 values = {"names": reported_names, "below": origin, "model": model}
-                say(Notice("config_left_out", values).said)
+                say(Notice("config_left_out", values).message)
             layer = remaining_layer
         filtered_sources.append((origin, layer))
     return filtered_sources

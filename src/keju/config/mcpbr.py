@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from keju.config.address import SHORT_NAMES
-from keju.config.arms import Server, expand_all
+from keju.config.arms import ServerSettings, expand_all
 from keju.config.load import Layer, canonical, merge
 from keju.config.strict import document
 from keju.config.task import TaskConfig
@@ -65,7 +65,7 @@ OF_MODEL: Final = {
 SHORT: Final = frozenset(name.partition(":")[2] for name in SHORT_NAMES)
 
 
-class Translated(NamedTuple):
+class TranslatedConfig(NamedTuple):
     """A config file of ``keju run`` as settings of a task."""
 
     layer: Layer
@@ -79,7 +79,7 @@ def read_run_file(
     environ: Mapping[str, str],
     benchmark: str | None,
     idle: Collection[str] = (),
-) -> Translated:
+) -> TranslatedConfig:
     """Return the settings in a file. `benchmark` replaces the file's own exam.
 
     `idle` are settings that will not be used, such as the address if the command line names a local
@@ -110,7 +110,7 @@ def translate(
     environ: Mapping[str, str],
     benchmark: str | None = None,
     idle: Collection[str] = (),
-) -> Translated:
+) -> TranslatedConfig:
     """Translate the content of a file into settings."""
     content = {str(key).replace("-", "_"): value for key, value in content.items()}
     _refuse_unknown(content)
@@ -151,7 +151,7 @@ def translate(
     notices = [
         Notice(code, {"keys": ", ".join(keys)}) for code, keys in keys_by_notice.items() if keys
     ]
-    return Translated(layer, tuple(notices), strategy)
+    return TranslatedConfig(layer, tuple(notices), strategy)
 
 
 def _drop_other_exams(settings: dict[str, Any], benchmark: str) -> list[str]:
@@ -242,7 +242,7 @@ def _check_server(key: str, server: Any) -> Any:
         raise ConfigError("run_file_server", key=key)
     server_settings = {"name": "mcpbr"} | dict(server)
     try:
-        Server(**server_settings)  # errors name the file's key, not the key of an arm
+        ServerSettings(**server_settings)  # errors name the file's key, not the key of an arm
     except ConfigError as error:
         raise ConfigError("config_from", origin=key, problem=error) from None
     return server_settings

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
-from keju.config.strict import Invalid
+from keju.config.strict import InvalidValue
 from keju.types import Notice
 
 MOST_MEMORY = 64 << 20
@@ -58,7 +58,7 @@ _CATEGORIES = {
 """Runs of a category of characters in Python's syntax."""
 
 
-class Pattern:
+class SafePattern:
     """A pattern that is safe to use on any text."""
 
     def __init__(self, pattern: str) -> None:
@@ -69,7 +69,7 @@ class Pattern:
             re.compile(pattern)
             parsed = importlib.import_module("re._parser").parse(pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            raise Invalid("config_not_pattern", problem=error) from None
+            raise InvalidValue("config_not_pattern", problem=error) from None
         options = re2.Options()
         options.log_errors, options.max_mem = False, MOST_MEMORY
         fold = "(?i)" if parsed.state.flags & re.IGNORECASE else ""
@@ -77,9 +77,9 @@ class Pattern:
             self._engine = re2.compile(fold + _to_re2(parsed, parsed.state.flags), options)
         except re2.error as error:
             problem = error.args[0].decode("utf-8", "replace").partition(":")[0]
-            raise Invalid("config_not_pattern", problem=problem) from None
+            raise InvalidValue("config_not_pattern", problem=problem) from None
         except RecursionError as error:
-            raise Invalid("config_not_pattern", problem=error) from None
+            raise InvalidValue("config_not_pattern", problem=error) from None
         self._group = 1 if self._engine.groups else 0
 
     def first_match(self, text: str) -> str:
@@ -97,8 +97,8 @@ class Pattern:
         return [match[self._group] or "" for match in matches]
 
 
-compile_pattern = lru_cache(maxsize=64)(Pattern)
-"""`Pattern` with a cache."""
+compile_pattern = lru_cache(maxsize=64)(SafePattern)
+"""`SafePattern` with a cache."""
 
 
 def _to_re2(sequence: Any, flags: int) -> str:
@@ -109,7 +109,7 @@ def _to_re2(sequence: Any, flags: int) -> str:
 def _operation_to_re2(name: str, argument: Any, flags: int) -> str:
     """Return one operation in RE2's syntax; ``(LITERAL, 97)`` is ``a``."""
     if name in _REFUSED:
-        raise Invalid("config_pattern_construct", construct=Notice(_REFUSED[name]))
+        raise InvalidValue("config_pattern_construct", construct=Notice(_REFUSED[name]))
     if name == "LITERAL":
         return _escape_character(argument)
     if name == "NOT_LITERAL":

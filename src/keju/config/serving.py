@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from keju.config.strict import Invalid
+from keju.config.strict import InvalidValue
 
 PORT = "{port}"
 """A placeholder for the port at which the server listens."""
@@ -23,9 +23,9 @@ def split_command(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError:  # a quote that is not closed
-        raise Invalid("serve_quotes") from None
+        raise InvalidValue("serve_quotes") from None
     if not any(PORT in word for word in words):
-        raise Invalid("serve_without_port")
+        raise InvalidValue("serve_without_port")
     return words
 
 

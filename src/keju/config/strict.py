@@ -29,7 +29,7 @@ from pydantic import (
 
 from keju import bounds
 from keju.bounds import read_text
-from keju.errors import ConfigError, Hint, Notice, did_you_mean, near_hint, quoted
+from keju.errors import ConfigError, Notice, TranslatableText, did_you_mean, near_hint, quoted
 from keju.messages import Language, catalogue, first_of, text_of
 
 LARGEST: Final = 2**53
@@ -62,7 +62,7 @@ def variable_name(value: str, setting: str) -> str:
     return value
 
 
-class Invalid(ValueError):
+class InvalidValue(ValueError):
     """The reason why a validator refuses a value, as a code of the catalogues; pydantic adds the
     place."""
 
@@ -108,13 +108,13 @@ class StrictSettings(BaseModel):
         annotation = cls.model_fields[info.field_name or ""].annotation
         kinds = set(union_members(annotation))
         if isinstance(value, bool) and bool not in kinds and kinds & {int, float}:
-            raise Invalid("config_not_number", value=str(value).lower())
+            raise InvalidValue("config_not_number", value=str(value).lower())
         if find_settings_class(annotation) is None:
             for path in _find_wrong_places(value, _is_unusable):
-                raise Invalid("config_unusable_text", inside=path)
+                raise InvalidValue("config_unusable_text", inside=path)
         if isinstance(value, dict | list) and find_settings_class(annotation) is None:
             for path in _find_wrong_places(value, _is_infinite):
-                raise Invalid("config_not_finite", inside=path)
+                raise InvalidValue("config_not_finite", inside=path)
         return value
 
 
@@ -122,7 +122,7 @@ def explain_error(error: ValidationError, model: type[BaseModel]) -> ConfigError
     """Return pydantic's report as one line that says what to change; `path` is the place."""
     first_error = error.errors(include_url=False)[0]
     cause = first_error.get("ctx", {}).get("error")
-    inside = cause.values.get("inside", ()) if isinstance(cause, Invalid) else ()
+    inside = cause.values.get("inside", ()) if isinstance(cause, InvalidValue) else ()
     path = ".".join(str(part) for part in (*first_error["loc"], *inside))
     other_errors = _describe_other_errors(error, model)
     if first_error["type"] == "extra_forbidden":
@@ -136,19 +136,19 @@ def explain_error(error: ValidationError, model: type[BaseModel]) -> ConfigError
         return ConfigError("config_required", path=path, more=other_errors)
     problem: Any = cause
     if first_error["type"] == "literal_error":
-        problem = Invalid("config_not_one_of", **_describe_choices(first_error))
+        problem = InvalidValue("config_not_one_of", **_describe_choices(first_error))
     elif first_error["type"] == "list_type":
-        problem = Invalid("config_not_a_list")
+        problem = InvalidValue("config_not_a_list")
     elif first_error["type"] in NO_MAPPING:
         problem = _describe_mapping_form(first_error, model)
-    elif not isinstance(cause, Invalid):
+    elif not isinstance(cause, InvalidValue):
         message = str(cause) if first_error["type"] == "value_error" else first_error["msg"]
         problem = translate_report(first_error, message)
     code = "config_invalid" if path else "config_invalid_whole"
     return ConfigError(code, path=path, problem=problem, more=other_errors)
 
 
-def translate_report(report: Mapping[str, Any], message: str) -> Invalid | str:
+def translate_report(report: Mapping[str, Any], message: str) -> InvalidValue | str:
     """Return pydantic's message as a code of the catalogues if a code has the same English text."""
     message = message[:1].lower() + message[1:]
     limits = {
@@ -156,10 +156,10 @@ def translate_report(report: Mapping[str, Any], message: str) -> Invalid | str:
         for name, value in report.get("ctx", {}).items()
     }
     if (form := _FORMS.get(str(limits.get("pattern")))) is not None:
-        return Invalid(form[0], most=form[1])
+        return InvalidValue(form[0], most=form[1])
     code = f"config_{report['type']}"
     if code in catalogue("en"):
-        refusal = Invalid(code, **limits)
+        refusal = InvalidValue(code, **limits)
         if str(refusal) == message:
             return refusal
     return message
@@ -177,7 +177,7 @@ NO_MAPPING = ("model_type", "dict_type", "mapping_type", "model_attributes_type"
 """pydantic's names for a value that should be a mapping."""
 
 
-def _describe_mapping_form(report: Mapping[str, Any], model: type[BaseModel]) -> Invalid:
+def _describe_mapping_form(report: Mapping[str, Any], model: type[BaseModel]) -> InvalidValue:
     """Return the form of a setting with keys, with the key that the user may mean.
 
     The rest of the value is not repeated: it may be a secret.
@@ -192,8 +192,8 @@ def _describe_mapping_form(report: Mapping[str, Any], model: type[BaseModel]) ->
     typed_key = pair[1].replace("-", "_") if pair else ""
     key = typed_key if typed_key in setting_names else next(iter(setting_names), "KEY")
     if not place or not all(isinstance(part, str) for part in place):
-        return Invalid("config_not_a_mapping", key=key)
-    return Invalid("config_not_a_mapping_at", key=key, path=".".join(place))
+        return InvalidValue("config_not_a_mapping", key=key)
+    return InvalidValue("config_not_a_mapping_at", key=key, path=".".join(place))
 
 
 def _describe_choices(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,7 +273,7 @@ def _find_wrong_places(
 ) -> Iterator[tuple[str, ...]]:
     """Yield the paths inside `value` where something is wrong, including keys."""
     if not levels:
-        raise Invalid("config_nested_too_deep", levels=MOST_LEVELS)
+        raise InvalidValue("config_nested_too_deep", levels=MOST_LEVELS)
     if is_wrong(value):
         yield ()
     if isinstance(value, list | tuple):
@@ -355,7 +355,7 @@ def _parse_json(text: str, flag: str) -> Any:
         raise ConfigError(
             "config_flag_not_json", flag=flag, problem=problem, position=position
         ) from None
-    except (Invalid, RecursionError) as error:
+    except (InvalidValue, RecursionError) as error:
         raise ConfigError("config_flag_unusable", flag=flag, problem=error) from None
     except ValueError:  # a number with more digits than Python reads
         raise ConfigError("config_number_too_long", where=flag) from None
@@ -375,7 +375,7 @@ def _parse_pairs(text: str, flag: str, *, plain: bool) -> dict[str, Any]:
             if not isinstance(inner, dict):
                 raise ConfigError("config_value_and_mapping", flag=flag, name=name)
         if leaf_key in inner:
-            problem = Invalid("config_key_twice", key=match[1])
+            problem = InvalidValue("config_key_twice", key=match[1])
             raise ConfigError("config_flag_unusable", flag=flag, problem=problem)
         inner[leaf_key] = match[2] if plain else parse_yaml(match[2], f"{flag} {match[1]}")
         position += len(part) + 1
@@ -392,7 +392,7 @@ def parse_yaml(text: str, where: str, *, as_written: bool = False) -> Any:
 
     problem: str
     if len(text) > bounds.LONGEST_YAML:
-        problem = Hint("config_yaml_long", most=bounds.LONGEST_YAML // bounds.MIB)
+        problem = TranslatableText("config_yaml_long", most=bounds.LONGEST_YAML // bounds.MIB)
         raise ConfigError("config_yaml_at", where=where, line="", problem=problem)
     try:
         return yaml.load(text, Loader=_yaml_loader(as_written))
@@ -400,16 +400,16 @@ def parse_yaml(text: str, where: str, *, as_written: bool = False) -> Any:
         mark = error.problem_mark
         line = ""
         if mark is not None and "\n" in text.strip():
-            line = Hint("config_yaml_line", line=mark.line + 1)
+            line = TranslatableText("config_yaml_line", line=mark.line + 1)
         problem = _yaml_problem(error.problem or "")
         raise ConfigError("config_yaml_at", where=where, line=line, problem=problem) from None
     except yaml.reader.ReaderError as error:
         code = error.character
         character = f"U+{code if isinstance(code, int) else ord(code):04X}"
-        problem = Hint("config_yaml_control", character=character)
+        problem = TranslatableText("config_yaml_control", character=character)
         raise ConfigError("config_yaml_at", where=where, line="", problem=problem) from None
     except RecursionError:
-        problem = Hint("config_yaml_deep")
+        problem = TranslatableText("config_yaml_deep")
         raise ConfigError("config_yaml_at", where=where, line="", problem=problem) from None
     except (yaml.YAMLError, ValueError) as error:
         problem = " ".join(str(error).split())
@@ -441,13 +441,13 @@ _YAML_PROBLEMS = {
 
 def _yaml_problem(text: str) -> str:
     """Return the problem of a YAML document in Keju's words."""
-    if isinstance(text, Hint):
+    if isinstance(text, TranslatableText):
         return text
     for code, pattern in _YAML_PROBLEMS.items():
         if match := pattern.fullmatch(text):
             values = {name: value.replace(_YAML, "!!") for name, value in match.groupdict().items()}
-            return Hint(code, **values)
-    return Hint("config_yaml_syntax")
+            return TranslatableText(code, **values)
+    return TranslatableText("config_yaml_syntax")
 
 
 MOST_ALIASED = 10_000
@@ -487,7 +487,7 @@ def _yaml_loader(as_written: bool) -> Any:
             """Read one value. Refuse a document with too many values before it fills the memory."""
             self.values += 1
             if self.values > bounds.MOST_YAML_VALUES:
-                problem = Hint("config_yaml_many", most=bounds.MOST_YAML_VALUES)
+                problem = TranslatableText("config_yaml_many", most=bounds.MOST_YAML_VALUES)
                 mark = parent.start_mark if parent is not None else None
                 raise yaml.composer.ComposerError(None, None, problem, mark)
             return super().compose_node(parent, index)
@@ -502,7 +502,7 @@ def _yaml_loader(as_written: bool) -> Any:
             while pending_nodes:
                 node, remaining_values = pending_nodes.pop(), remaining_values - 1
                 if remaining_values < 0:
-                    problem = Hint("config_yaml_grows")
+                    problem = TranslatableText("config_yaml_grows")
                     raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
                 if isinstance(node, yaml.MappingNode):
                     pending_nodes += [child for pair in node.value for child in pair]
@@ -516,7 +516,7 @@ def _yaml_loader(as_written: bool) -> Any:
                 return super().construct_object(node, deep=deep)
             except (KeyError, ValueError, IndexError, OverflowError):
                 kind = node.tag.removeprefix(_YAML)
-                problem = Hint("config_value_not_tag", kind=kind)
+                problem = TranslatableText("config_value_not_tag", kind=kind)
                 raise yaml.constructor.ConstructorError(
                     None, None, problem, node.start_mark
                 ) from None
@@ -537,9 +537,9 @@ def _yaml_loader(as_written: bool) -> Any:
                 problem = None
                 if not isinstance(key, str):
                     key_text = key_node.value if isinstance(key_node.value, str) else "[…]"
-                    problem = Hint("config_key_not_text", key=key_text)
+                    problem = TranslatableText("config_key_not_text", key=key_text)
                 elif key in keys:
-                    problem = Hint("config_key_twice", key=key)
+                    problem = TranslatableText("config_key_twice", key=key)
                 if problem is not None:
                     mark = key_node.start_mark
                     raise yaml.constructor.ConstructorError(None, None, problem, mark)
@@ -558,10 +558,10 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise Invalid("config_key_twice", key=key)
+            raise InvalidValue("config_key_twice", key=key)
         result[key] = value
     return result
 
 
 def _refuse_constant(constant: str) -> Never:
-    raise Invalid("config_not_json_value", constant=constant)
+    raise InvalidValue("config_not_json_value", constant=constant)

@@ -22,16 +22,16 @@ from pydantic import (
 )
 
 from keju.config.address import expand_name
-from keju.config.arms import Agent, Arms, Sandbox
-from keju.config.cluster import Ray
+from keju.config.arms import AgentLimits, Arms, SandboxSettings
+from keju.config.cluster import RaySettings
 from keju.config.endpoints import PLACES, Endpoint, as_endpoints, check_distinct
-from keju.config.exams import meant, unknown_exam_error
+from keju.config.exams import resolve_name, unknown_exam_error
 from keju.config.patterns import compile_pattern
 from keju.config.serving import split_command
 from keju.config.strict import (
     LARGEST,
     Count,
-    Invalid,
+    InvalidValue,
     Rate,
     Seconds,
     Seed,
@@ -61,7 +61,7 @@ def split_names(value: Any) -> Any:
 
 def _reader_names(value: Any) -> Any:
     if isinstance(value, dict):
-        raise Invalid("config_reader_rule")
+        raise InvalidValue("config_reader_rule")
     return split_names(value)
 
 
@@ -76,7 +76,7 @@ OTHER_NAMES = {"max_new_tokens": "max_tokens", "stop_seqs": "stop"}
 """Other spellings of sampling parameters."""
 
 
-class Filters(StrictSettings):
+class ReplyFilters(StrictSettings):
     """How a reply is cleaned before a reader gets it."""
 
     remove_until: str | None = Field(default=None, min_length=1)
@@ -92,7 +92,7 @@ class Filters(StrictSettings):
         return value
 
 
-class Arranged(NamedTuple):
+class JudgeArrangement(NamedTuple):
     """The judge of an exam that names its own."""
 
     judge: JudgeConfig | None
@@ -144,10 +144,10 @@ class GenerationConfig(StrictSettings):
         """Refuse fields that have their own setting, so that the manifest shows what was sent."""
         for name in value:
             if name in RESERVED_FIELDS:
-                raise Invalid("config_field_of_keju", name=name)
+                raise InvalidValue("config_field_of_keju", name=name)
             setting = OTHER_NAMES.get(name, name)
             if setting in cls.model_fields:
-                raise Invalid("config_field_has_setting", name=name, known=setting)
+                raise InvalidValue("config_field_has_setting", name=name, known=setting)
         return value
 
     def body(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def parse_limit(value: Any) -> int | float | None:
     except (ValueError, TypeError, OverflowError):
         number = math.nan
     if not 0 < number <= LARGEST or (number > 1 and number != int(number)):
-        raise Invalid("config_limit")
+        raise InvalidValue("config_limit")
     return number if number < 1 else int(number)
 
 
@@ -219,7 +219,7 @@ class DatasetArgs(StrictSettings):
     Without a limit, only the order of the requests changes."""
     shuffle_choices: bool = False
     """Shuffle the options of each question with the seed. The permutation is recorded."""
-    filters: Filters = Filters()
+    filters: ReplyFilters = ReplyFilters()
     """How replies are cleaned before they are read."""
     limit: int | float | None = None
     """The task's `limit`, for this benchmark only."""
@@ -244,13 +244,15 @@ class DatasetArgs(StrictSettings):
         """
         return {"": dict(settings)}
 
-    def arrange_judge(self, settings: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
+    def arrange_judge(
+        self, settings: Mapping[str, Any], environ: Mapping[str, str]
+    ) -> JudgeArrangement:
         """Return the judge that these settings name if its key is in `environ`, and the other
         settings.
 
         `settings` are the settings as they were given.
         """
-        return Arranged(None, dict(settings))
+        return JudgeArrangement(None, dict(settings))
 
     @field_validator("limit", mode="before")
     @classmethod
@@ -262,7 +264,7 @@ class DatasetArgs(StrictSettings):
     def _no_headers(cls, value: GenerationConfig | None) -> GenerationConfig | None:
         """Refuse headers: they belong to the endpoint, which all benchmarks share."""
         if value is not None and value.extra_headers:
-            raise Invalid("config_headers_of_exam")
+            raise InvalidValue("config_headers_of_exam")
         return value
 
     @property
@@ -466,14 +468,14 @@ class TaskConfig(StrictSettings):
     arms: Arms = Field(default=[])
     """Variants of the run to compare, each with its own tools. Without arms, every exam is run once
     without tools."""
-    agent: Agent = Agent()
+    agent: AgentLimits = AgentLimits()
     """Limits of a model that uses tools."""
-    sandbox: Sandbox = Sandbox()
+    sandbox: SandboxSettings = SandboxSettings()
     """Where a model's code runs."""
 
     executor: Literal["local", "ray"] = "local"
     """What sends the requests: this process, or actors on a Ray cluster."""
-    ray: Ray = Ray()
+    ray: RaySettings = RaySettings()
     """The cluster, and the number of actors."""
 
     work_dir: str = "runs"
@@ -539,7 +541,7 @@ class TaskConfig(StrictSettings):
     @classmethod
     def _is_part(cls, value: str | None) -> str | None:
         if value is not None and _PART.fullmatch(value) is None:
-            raise Invalid("config_shard_form")
+            raise InvalidValue("config_shard_form")
         return value
 
     @field_validator("endpoints")
@@ -557,7 +559,7 @@ class TaskConfig(StrictSettings):
         """Refuse two ways to choose questions at the same time."""
         choices = [n for n in ("limit", "total", "ids") if getattr(self, n) is not None]
         if len(choices) > 1:
-            raise Invalid("config_two_choices", first=choices[0], second=choices[1])
+            raise InvalidValue("config_two_choices", first=choices[0], second=choices[1])
         return self
 
     @field_validator("language", mode="before")
@@ -570,7 +572,7 @@ class TaskConfig(StrictSettings):
     def _distinct(cls, value: list[str]) -> list[str]:
         repeated = {name for name in value if value.count(name) > 1}
         if repeated:
-            raise Invalid("config_named_twice", names=sorted(repeated))
+            raise InvalidValue("config_named_twice", names=sorted(repeated))
         return value
 
     @field_validator("dataset_args")
@@ -585,7 +587,7 @@ class TaskConfig(StrictSettings):
         """
         args_by_exam: dict[str, dict[str, Any]] = {}
         for name, args in value.items():
-            exam = meant(name, info.data.get("datasets", ())) or name
+            exam = resolve_name(name, info.data.get("datasets", ())) or name
             args_by_exam[exam] = args_by_exam.get(exam, {}) | args
             if "subset_list" in args:
                 args_by_exam[exam]["subset_list"] = split_names(args["subset_list"])
@@ -616,7 +618,7 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_shard", path="shard")
         if self.part is not None and self.stops_early:
             raise ConfigError("config_rule_with_shard")
-        if self.executor != "ray" and self.ray != Ray():
+        if self.executor != "ray" and self.ray != RaySettings():
             raise ConfigError("config_ray_without_executor", path="ray")
         if self.executor == "ray" and (self.endpoints or self.serve):
             raise ConfigError("config_ray_endpoints")

@@ -16,15 +16,15 @@ from time import monotonic, time
 from typing import Any, NamedTuple
 
 from keju.config import Budget
-from keju.engine.company import NOTHING, Carried, Company, Moved
-from keju.engine.display import ActorStanding, Pause
+from keju.engine.display import ActorStatus, Pause
+from keju.engine.endpoint_group import NOTHING, EndpointGroup, Rerouted, RetryHistory
+from keju.engine.endpoint_health import EndpointHealth, found_no_server
 from keju.engine.faults import FAILURES, OVERLOADS, RATE_LIMIT, REFUSALS, is_attempt, is_sent
 from keju.engine.faults import FINAL as FINAL
-from keju.engine.limits import Limits as Limits
-from keju.engine.limits import Meter, Pace, Rates, Spending
-from keju.engine.presence import Presence, found_no_server
-from keju.engine.rate_limit import RateLimitLine, Sent
-from keju.engine.watching import WORK, Attempt, Follower
+from keju.engine.limits import ChannelLimits as ChannelLimits
+from keju.engine.limits import RateLimits, ReplyLatency, SpendingMeter, UsageMeter
+from keju.engine.rate_limit import RateLimitQueue, SentRequest
+from keju.engine.watching import WORK, Follower, RequestAttempt
 from keju.errors import EndpointError, KejuError, Notice
 from keju.models.base import Model, fault_text
 from keju.types import Fault, Reading, Reply, Request
@@ -37,7 +37,7 @@ MAX_OUTAGES = 8
 """If more endpoints go down under one request, its attempts there count."""
 
 
-class Exchange(NamedTuple):
+class ReplyWithAttempts(NamedTuple):
     """A reply, and the attempts that failed before it, in order."""
 
     reply: Reply
@@ -50,22 +50,22 @@ class Exchange(NamedTuple):
     """The endpoint that gave the reply, where there are several."""
 
 
-class Channel(Presence):
+class Channel(EndpointHealth):
     """Asks one endpoint. Every attempt of every request goes through it."""
 
     def __init__(
         self,
         model: Model,
-        limits: Limits,
-        spending: Spending | None = None,
+        limits: ChannelLimits,
+        spending: SpendingMeter | None = None,
         *,
         seed: int = 0,
-        company: Company | None = None,
+        group: EndpointGroup | None = None,
     ) -> None:
-        """Create a channel and add it to `company`, the channels of the session."""
-        super().__init__(model, limits, company or Company(), seed)
-        self.company.channels.append(self)
-        self.spending = spending or Spending(Budget(), None)
+        """Create a channel and add it to `group`, the channels of the session."""
+        super().__init__(model, limits, group or EndpointGroup(), seed)
+        self.group.channels.append(self)
+        self.spending = spending or SpendingMeter(Budget(), None)
         self.in_flight = 0
         """Attempts that wait for their reply."""
         self._sent_at: dict[int, float] = {}
@@ -78,16 +78,16 @@ class Channel(Presence):
         """Called with every attempt."""
         self.last_heard = monotonic()
         """When an attempt last ended."""
-        self.pace = Pace()
-        self.meter = Meter()
+        self.pace = ReplyLatency()
+        self.meter = UsageMeter()
         """Requests and tokens of this endpoint, where it is one of several."""
         self.moved_count = 0
         """Units that went from here to another endpoint."""
         shared_rates = self._share and self._share.find_rates(self.address, model.name)
-        self._rates = shared_rates or Rates(limits.rpm, limits.tpm)
-        is_limited = self._rates.limited or self.company.rates.limited
+        self._rates = shared_rates or RateLimits(limits.rpm, limits.tpm)
+        is_limited = self._rates.limited or self.group.rates.limited
         self._is_metered = self.spending.limited or is_limited
-        self.line = RateLimitLine(self.rate_limit, limits.give_up_after, self._give_up_on_limit)
+        self.line = RateLimitQueue(self.rate_limit, limits.give_up_after, self._give_up_on_limit)
         """The requests that wait because of the endpoint's rate limit."""
         self._retry_times: list[float] = []
         self._asking_tasks: set[asyncio.Task[Any]] = set()
@@ -102,7 +102,7 @@ class Channel(Presence):
         secret."""
         return self.model.facts()
 
-    def actor_standings(self) -> tuple[ActorStanding, ...]:
+    def actor_standings(self) -> tuple[ActorStatus, ...]:
         """Return the state of each actor, where there are any."""
         return ()
 
@@ -166,7 +166,7 @@ class Channel(Presence):
     def waiting_for(self) -> str:
         """The same as text, or "" if there is no reason."""
         obstacle = self.obstacle
-        return "" if obstacle is None else obstacle.said
+        return "" if obstacle is None else obstacle.message
 
     @property
     def waiting(self) -> int:
@@ -213,7 +213,7 @@ class Channel(Presence):
         *,
         time_limit: float | None = None,
         attempts: int | None = None,
-    ) -> Exchange:
+    ) -> ReplyWithAttempts:
         """Return the reply to `request`. The caller must hold a slot.
 
         A temporary fault is followed by another attempt, as often as the limits allow. A fault that
@@ -226,8 +226,8 @@ class Channel(Presence):
         max_attempts = attempts or self.limits.attempts
         history, seconds = NOTHING, 0.0
         faults: tuple[Fault, ...] = ()
-        if self.company.histories:
-            history = self.company.histories.pop(request.hash, NOTHING)
+        if self.group.histories:
+            history = self.group.histories.pop(request.hash, NOTHING)
         place, wait = next(self._numbers), 0.0
         try:
             while True:
@@ -267,31 +267,31 @@ class Channel(Presence):
                         and 2 * attempt_count > self.limits.attempts
                     )
                     await self._wait_without_slot(self._backoff_seconds(fault, attempt_count))
-        except Moved as reroute:
+        except Rerouted as reroute:
             reroute.history = _extend_history(history, faults, is_outage=not self.usable)
             raise
         self.spending.add(reply.usage, replies=fault is None)
-        for rates in (self._rates, self.company.rates) if self._is_metered else ():
+        for rates in (self._rates, self.group.rates) if self._is_metered else ():
             rates.count_tokens(reply.usage.input + reply.usage.output)
-        if self.company.several:
+        if self.group.is_group:
             self.meter.add(reply.usage, replies=fault is None)
         elif fault is None:
             self.pace.total += attempt_seconds
-        return Exchange(reply, history.faults + faults, seconds=seconds)
+        return ReplyWithAttempts(reply, history.faults + faults, seconds=seconds)
 
-    async def _wait_for_turn(self, place: int, wait: float) -> Sent:
+    async def _wait_for_turn(self, place: int, wait: float) -> SentRequest:
         """Wait until a request may be sent.
 
         `place` is its place in line. `wait` is the number of seconds for which a rate limit delays
         it.
         """
-        sent: Sent | None = None
+        sent: SentRequest | None = None
         due = monotonic() + wait if wait else 0.0
         while sent is None:
             if self.stop_reason is not None:
                 raise self.stop_reason
             if not wait and not self.rate_limit.is_active:
-                sent = Sent()
+                sent = SentRequest()
             else:
                 self._leave_storm()
                 sent = await self.line.wait_turn(place, due)
@@ -305,8 +305,8 @@ class Channel(Presence):
 
     def _leave_storm(self) -> None:
         """Raise Moved where another endpoint accepts requests. One request stays as a probe."""
-        if self.rate_limit.is_closed and self.line and self.company.unlimited_elsewhere(self):
-            raise Moved
+        if self.rate_limit.is_closed and self.line and self.group.has_unlimited_peer(self):
+            raise Rerouted
         self._move_on()
 
     async def _send(
@@ -314,7 +314,7 @@ class Channel(Presence):
         request: Request,
         check: Callable[[Reply], Reply] | None,
         timeout: float,
-        sent: Sent,
+        sent: SentRequest,
     ) -> Reply:
         """Make one attempt and count it."""
         self.in_flight += 1
@@ -331,9 +331,11 @@ class Channel(Presence):
             del self._sent_at[number]
             if self._is_metered:
                 self.spending.finish_request()
-                self.company.wake()
+                self.group.wake()
 
-    def _settle(self, sent: Sent, fault: Fault | None, earlier_faults: tuple[Fault, ...]) -> float:
+    def _settle(
+        self, sent: SentRequest, fault: Fault | None, earlier_faults: tuple[Fault, ...]
+    ) -> float:
         """Adjust the rate of requests after an attempt.
 
         `earlier_faults` are the earlier faults of its request. Return how long the request waits
@@ -351,15 +353,15 @@ class Channel(Presence):
             )
             was_closed = self.rate_limit.is_closed
             wait = self.line.note_refusal(sent, self.requested_wait(fault), 1 + len([*refusals]))
-            if self.rate_limit.is_closed and not was_closed and self.company.several:
+            if self.rate_limit.is_closed and not was_closed and self.group.is_group:
                 self.line.wake()
             return wait
         return 0.0
 
     def _give_up_on_limit(self) -> None:
         """Stop if the endpoint has refused every request for too long."""
-        if (reason := self.company.limited_too_long(self)) is not None:
-            self.company.stop(reason)
+        if (reason := self.group.limited_too_long(self)) is not None:
+            self.group.stop(reason)
 
     def wake(self) -> None:
         """Let all requests that wait for clearance check again."""
@@ -371,7 +373,7 @@ class Channel(Presence):
         self, follower: Follower, request: Request, reply: Reply, seconds: float, number: int
     ) -> None:
         details = self.address, self.model.name, request, reply, time() - seconds, seconds, number
-        follower.attempted(Attempt(*details, WORK.get()))
+        follower.attempted(RequestAttempt(*details, WORK.get()))
 
     def _note_success(self, reply: Reply) -> None:
         """Update the state of the endpoint after a reply."""
@@ -388,7 +390,7 @@ class Channel(Presence):
         if not fault.sent:
             self.spending.refund_request()
         is_unreachable = found_no_server(fault)
-        if is_unreachable or (self.company.several and fault.kind in FAILURES):
+        if is_unreachable or (self.group.is_group and fault.kind in FAILURES):
             if self.breaker.record_failure(monotonic()):
                 self._go_down(fault_text(fault))
             elif not is_unreachable and self.concurrency.record_reply(
@@ -404,12 +406,12 @@ class Channel(Presence):
             refuses_all = self._bad_requests >= BAD_REQUESTS_TO_STOP and not self._successes
             if fault.kind == "bad_request" and refuses_all:
                 reason = EndpointError("endpoint_refuses_all", problem=fault.message)
-                self.company.lose(self, reason)
+                self.group.lose(self, reason)
             return False
         self._refusals += fault.kind in REFUSALS
         if fault.kind in REFUSALS and self._refusals >= REFUSALS_TO_STOP:
             reason = EndpointError("endpoint_refuses_more", problem=fault.message)
-            self.company.lose(self, reason)
+            self.group.lose(self, reason)
             return True
         return False
 
@@ -418,15 +420,15 @@ class Channel(Presence):
 
         `prefer_other` is true for a request that has used more than half of its attempts here.
         """
-        if (prefer_other or self.breaker.since is not None) and self.company.elsewhere(self):
-            raise Moved
+        if (prefer_other or self.breaker.since is not None) and self.group.can_reroute(self):
+            raise Rerouted
 
     async def _attempt(
         self, request: Request, check: Callable[[Reply], Reply] | None, timeout: float
     ) -> Reply:
         """Make one attempt. Any exception around its reply is a fault of this attempt alone."""
         try:
-            if self.company.several:
+            if self.group.is_group:
                 reply = await self._ask_pool_member(request, timeout)
             else:
                 reply = await self.model.ask(request, timeout=timeout)
@@ -453,7 +455,7 @@ class Channel(Presence):
             # too.
             if task in self._asking_tasks or task.uncancel():
                 raise
-            raise Moved from None
+            raise Rerouted from None
         finally:
             self._asking_tasks.discard(task)
             self.last_heard = monotonic()
@@ -461,7 +463,7 @@ class Channel(Presence):
             self.meter.requests -= not reply.error.sent
             return reply
         self.pace.record_reply(self.last_heard - started, self.concurrency.limit)
-        if self.company.accepts(self, reply.model):
+        if self.group.accepts(self, reply.model):
             return reply
         self.spending.add(reply.usage)  # it was paid for
         self.take_out(Notice("endpoint_reports", {"name": reply.model}))
@@ -498,15 +500,15 @@ class Channel(Presence):
                 self._move_on()
                 await self._clearance_changed.wait()
                 continue
-            in_flight = self.company.in_flight
-            exhausted = self.spending.exhausted(in_flight, self.company.seconds)
+            in_flight = self.group.in_flight
+            exhausted = self.spending.exhausted(in_flight, self.group.seconds)
             if exhausted is not None:
                 await self._hold_back(exhausted, in_flight)
                 continue
             now, average_tokens = monotonic(), self.spending.average_tokens()
             wait = max(
                 self._rates.wait(average_tokens * (self.in_flight + 1), now),
-                self.company.rates.wait(average_tokens * (in_flight + 1), now),
+                self.group.rates.wait(average_tokens * (in_flight + 1), now),
             )
             if wait <= 0:
                 # Check this last, since the request that it allows is in flight from then on.
@@ -514,7 +516,7 @@ class Channel(Presence):
                     await self._hold_back(refusal, in_flight)
                     continue
                 self._rates.count_request()
-                self.company.rates.count_request()
+                self.group.rates.count_request()
                 return
             self._rate_limited += 1
             with suppress(TimeoutError):
@@ -527,13 +529,15 @@ class Channel(Presence):
         account = self.spending.account
         if in_flight:
             await self._clearance_changed.wait()
-        elif account is not None and account.purse.in_flight:
+        elif account is not None and account.shared_budget.in_flight:
             await asyncio.sleep(OTHER_RUNS_INTERVAL)  # they belong to other runs, on other loops
         else:
-            self.company.stop(exhausted)
+            self.group.stop(exhausted)
 
 
-def _extend_history(history: Carried, faults: tuple[Fault, ...], *, is_outage: bool) -> Carried:
+def _extend_history(
+    history: RetryHistory, faults: tuple[Fault, ...], *, is_outage: bool
+) -> RetryHistory:
     """Return the history that a request takes to another endpoint after these faults.
 
     Attempts that an outage ended do not count, unless it happens to the request repeatedly. In that
@@ -544,4 +548,4 @@ def _extend_history(history: Carried, faults: tuple[Fault, ...], *, is_outage: b
     counted_faults = [
         fault for fault in faults if is_attempt(fault) and not (is_free and found_no_server(fault))
     ]
-    return Carried(history.faults + faults, history.attempts + len(counted_faults), outages)
+    return RetryHistory(history.faults + faults, history.attempts + len(counted_faults), outages)

@@ -11,7 +11,7 @@ Pause = Literal["down", "stopping", "overload", "rate", "retry"]
 allowed, a rate limit, or a retry that is not due yet."""
 
 
-class ArmStanding(NamedTuple):
+class ArmStatus(NamedTuple):
     """The progress of one arm of an exam."""
 
     name: str
@@ -26,7 +26,7 @@ class ArmStanding(NamedTuple):
     cost: float | None
 
 
-class ActorStanding(NamedTuple):
+class ActorStatus(NamedTuple):
     """The progress of one actor of a cluster."""
 
     node: str
@@ -35,7 +35,7 @@ class ActorStanding(NamedTuple):
     """Answers of all actors that had its place."""
 
 
-class Standing(NamedTuple):
+class ExamStatus(NamedTuple):
     """The progress of one exam."""
 
     exam: str
@@ -44,7 +44,7 @@ class Standing(NamedTuple):
     graded: int
     repeats: int = 1
     """Answers to one question, over its repeats and the rotations of its options."""
-    arm: ArmStanding | None = None
+    arm: ArmStatus | None = None
     """The progress of the arm, where the exam has several arms."""
 
 
@@ -56,7 +56,7 @@ class Progress:
     total: int
     right: int = 0
     """Answers that are correct."""
-    exams: tuple[Standing, ...] = ()
+    exams: tuple[ExamStatus, ...] = ()
     unparsed: int = 0
     truncated: int = 0
     refused: int = 0
@@ -78,7 +78,7 @@ class Progress:
     pause: Pause | None = None
     """The same as a word that programs can read."""
     retries: int = 0
-    actors: tuple[ActorStanding, ...] = ()
+    actors: tuple[ActorStatus, ...] = ()
     """The actors, where a cluster works on the run."""
     unasked: int | None = None
     """Answers whose question has not been taken up, of those that may be asked now; None before the
@@ -87,7 +87,7 @@ class Progress:
     """Estimated seconds to the end, for callbacks, where they are known."""
 
 
-class Notes(Protocol):
+class NotePrinter(Protocol):
     """Prints lines that remain visible."""
 
     def note(self, line: str) -> None:

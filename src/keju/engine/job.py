@@ -21,10 +21,10 @@ from keju.benchmarks.prepare import (
     prepare_exams,
     resolve_sampling,
 )
-from keju.config import Filters, TaskConfig
+from keju.config import ReplyFilters, TaskConfig
 from keju.config.patterns import compile_pattern
-from keju.engine.channel import Exchange
-from keju.engine.limits import Ledger, Meter
+from keju.engine.channel import ReplyWithAttempts
+from keju.engine.limits import UnitTokens, UsageMeter
 from keju.engine.question_limits import (
     CutCause,
     LimitedSolver,
@@ -34,11 +34,11 @@ from keju.engine.question_limits import (
 )
 from keju.engine.reply_checks import ReplyChecks
 from keju.engine.solver import Solver
-from keju.engine.tally import Tally, ToolUse, restore_label, summarize_tool_use
+from keju.engine.tally import EpisodeToolUse, Tally, restore_label, summarize_tool_use
 from keju.errors import ConfigError, Notice
 from keju.models.registry import fit_sampling, model_name
 from keju.redaction import mask_secrets
-from keju.runs.manifest import Stopping, StoredData, StoredExam, StoredProtocol
+from keju.runs.manifest import StoredData, StoredExam, StoredProtocol, StoredStop
 from keju.types import (
     FILTERED,
     Answer,
@@ -83,7 +83,7 @@ class Job:
         *,
         model: str,
         epochs: int = 1,
-        filters: Filters | None = None,
+        filters: ReplyFilters | None = None,
         detailed: bool = False,
         arm: str = "",
         setup: Mapping[str, Any] | None = None,
@@ -107,12 +107,12 @@ class Job:
         self.filters = filters if filters and (filters.remove_until or filters.regex) else None
         self.use_readers(readers, keep_answers=detailed or epochs > 1 or exam.keeps_answers)
         self.units = len(exam.samples) * epochs
-        self.uses: dict[int, ToolUse] = {}
+        self.uses: dict[int, EpisodeToolUse] = {}
         """The tool calls of the episodes, by unit, where the model acts."""
         self.calls = self.failed_calls = 0
-        self.meter = Meter()
+        self.meter = UsageMeter()
         """The requests and tokens of the records that count."""
-        self.ledger = Ledger(self.units) if arm or detailed else None
+        self.ledger = UnitTokens(self.units) if arm or detailed else None
         """The tokens of each unit's reply, where they are compared."""
         self.unlabelled_mass = array("f", [0.0]) * (
             self.units if sampling.decode == "labels" else 0
@@ -136,7 +136,7 @@ class Job:
         self._name_numbers = {"": 0}
         self.checks = ReplyChecks(self)
         """Checks for faults of the endpoint that only many replies together show."""
-        self.stopping: Stopping | None = None
+        self.stopping: StoredStop | None = None
         """How a stopping rule ended the job, where one did."""
         self.solver = Solver() if limits is None else LimitedSolver(limits)
         """The solver that turns a request into a reply."""
@@ -212,7 +212,7 @@ class Job:
         labels = sample.labels if self.sampling.decode == "labels" else ""
         return Request(prompt, self.sampling, hasher.hexdigest(), labels, seed)
 
-    def record(self, unit: int, request: Request, exchange: Exchange) -> Record:
+    def record(self, unit: int, request: Request, exchange: ReplyWithAttempts) -> Record:
         """Read and score a reply, unless its solver has done so. Return its journal line."""
         index, epoch = divmod(unit, self.epochs)
         sample = self.exam.samples[index]
@@ -299,7 +299,7 @@ class Job:
         limit, usage = self.token_limit, reply.usage
         return limit is not None and usage.output > 0 and usage.output + usage.reasoning < limit
 
-    def _note_tools(self, unit: int, use: ToolUse) -> None:
+    def _note_tools(self, unit: int, use: EpisodeToolUse) -> None:
         """Store the tool calls of an episode. A later episode of the unit replaces them."""
         for tool_record, sign in ((self.uses.get(unit), -1), (use, 1)):
             if tool_record is not None:

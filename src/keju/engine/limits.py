@@ -16,11 +16,11 @@ from keju.models.base import Model
 from keju.types import Fault, Reply, Usage
 
 if TYPE_CHECKING:
-    from keju.engine.sharing import Account
+    from keju.engine.run_sharing import RunBudget
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class ChannelLimits:
     """The limits that the user sets for a channel."""
 
     concurrency: int
@@ -32,7 +32,7 @@ class Limits:
     tpm: float | None = None
 
     @classmethod
-    def of(cls, config: TaskConfig, model: Model) -> Limits:
+    def of(cls, config: TaskConfig, model: Model) -> ChannelLimits:
         """Return the limits of a task. A local model has as many slots as it can use."""
         slots = config.eval_batch_size
         if model.slots is not None:
@@ -48,7 +48,7 @@ class Limits:
         )
         return limits.restrict_to(config.endpoints[0]) if len(config.endpoints) == 1 else limits
 
-    def restrict_to(self, endpoint: Endpoint) -> Limits:
+    def restrict_to(self, endpoint: Endpoint) -> ChannelLimits:
         """Return these limits combined with an endpoint's limits."""
         rate_pairs = (self.rpm, endpoint.rpm), (self.tpm, endpoint.tpm)
         rpm, tpm = (min(filter(None, pair), default=None) for pair in rate_pairs)
@@ -56,7 +56,7 @@ class Limits:
         return replace(self, concurrency=concurrency, rpm=rpm, tpm=tpm)
 
 
-class Concurrency:
+class ConcurrencyLimit:
     """The number of requests that may be in flight. It grows by steps and shrinks with overloads.
 
     A window of replies shrinks the limit by the share that was refused for overload or stalled. A
@@ -86,7 +86,7 @@ class Concurrency:
         return self.limit > old_limit
 
 
-class Rate:
+class MinuteRate:
     """A bucket that refills by `per_minute` and cannot be drawn below zero in advance."""
 
     def __init__(self, per_minute: float, *, burst: float) -> None:
@@ -110,12 +110,12 @@ class Rate:
         self._level -= amount
 
 
-class Rates:
+class RateLimits:
     """The requests and tokens per minute that may be sent. Each may be unlimited."""
 
     def __init__(self, rpm: float | None = None, tpm: float | None = None) -> None:
-        self._requests = Rate(rpm, burst=max(1.0, rpm / 60)) if rpm else None
-        self._tokens = Rate(tpm, burst=tpm / 6) if tpm else None
+        self._requests = MinuteRate(rpm, burst=max(1.0, rpm / 60)) if rpm else None
+        self._tokens = MinuteRate(tpm, burst=tpm / 6) if tpm else None
         self.limited = bool(rpm or tpm)
 
     def wait(self, tokens: float, now: float) -> float:
@@ -134,7 +134,7 @@ class Rates:
             self._tokens.draw(tokens)
 
 
-class Pace:
+class ReplyLatency:
     """How long replies take at present: a mean that gives recent replies more weight."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class Pace:
         )
 
 
-class Breaker:
+class CircuitBreaker:
     """Opens when an endpoint is down, so that the run pauses and its samples do not fail."""
 
     def __init__(self, give_up_after: float, *, threshold: int = 8) -> None:
@@ -190,7 +190,7 @@ ROUNDING = 1 + 1e-9
 """Allows for rounding: ten times 0.1 is within a budget of 1."""
 
 
-class Meter:
+class UsageMeter:
     """Counts of requests and tokens."""
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ class Meter:
         self.add(reply.usage, reply.requests)
         self.requests += reply.requests + (sum(fault.sent for fault in faults) if faults else 0)
 
-    def include(self, meter: Meter) -> None:
+    def include(self, meter: UsageMeter) -> None:
         """Add everything that another meter has counted."""
         for name, value in vars(meter).items():
             if isinstance(value, int):
@@ -243,7 +243,7 @@ class Meter:
         return None if price is None else compute_cost(self, price)
 
 
-def compute_cost(tokens: Usage | Meter, price: Price) -> float:
+def compute_cost(tokens: Usage | UsageMeter, price: Price) -> float:
     """Return the cost of some tokens. Tokens read from or written to a cache are part of the
     input."""
     cached = price.cached if price.cached is not None else price.input
@@ -253,7 +253,7 @@ def compute_cost(tokens: Usage | Meter, price: Price) -> float:
     return (money + tokens.output * price.output) / 1e6
 
 
-class Ledger:
+class UnitTokens:
     """Tokens by unit, so that the use of two arms can be compared question by question."""
 
     def __init__(self, units: int) -> None:
@@ -291,7 +291,7 @@ class Ledger:
         )
 
 
-class Amounts(NamedTuple):
+class SpentAmounts(NamedTuple):
     """Amounts that were spent."""
 
     requests: int = 0
@@ -299,7 +299,7 @@ class Amounts(NamedTuple):
     cost: float = 0.0
 
 
-class Spending(Meter):
+class SpendingMeter(UsageMeter):
     """The spending of a session, and whether the user's budget certainly pays for one more request.
 
     A budget covers all sessions of a run: `earlier_meter` holds the spending of earlier ones. Each
@@ -312,7 +312,7 @@ class Spending(Meter):
         self,
         budget: Budget,
         price: Price | None,
-        earlier_meter: Meter | None = None,
+        earlier_meter: UsageMeter | None = None,
         seconds: float = 0.0,
     ) -> None:
         """Create a meter. `earlier_meter` and `seconds` are the spending of earlier sessions."""
@@ -320,8 +320,8 @@ class Spending(Meter):
         self._seconds = seconds
         self.price = price
         self._budget = budget
-        self._earlier_meter = earlier_meter = earlier_meter or Meter()
-        self.account: Account | None = None
+        self._earlier_meter = earlier_meter = earlier_meter or UsageMeter()
+        self.account: RunBudget | None = None
         """The account in a budget over several runs, if there is one."""
         earlier_replies = max(
             1, earlier_meter.requests
@@ -345,14 +345,14 @@ class Spending(Meter):
         return self._budget != Budget() or self.account is not None
 
     @property
-    def amounts(self) -> Amounts:
+    def amounts(self) -> SpentAmounts:
         """The amounts that all sessions of the run spent."""
         earlier_meter, cost = self._earlier_meter, self.cost(self.price) or 0.0
         requests, tokens = (
             earlier_meter.requests + self.requests,
             earlier_meter.tokens + self.tokens,
         )
-        return Amounts(requests, tokens, (earlier_meter.cost(self.price) or 0.0) + cost)
+        return SpentAmounts(requests, tokens, (earlier_meter.cost(self.price) or 0.0) + cost)
 
     def claim(self) -> KejuError | None:
         """Claim one request. Return an error if a budget over several runs does not pay for it."""

@@ -17,10 +17,10 @@ from functools import partial
 from itertools import count
 from typing import Any, cast
 
-from keju.engine.channel import Channel, Exchange
-from keju.engine.pool import Pool
-from keju.engine.queue import Held, Queue, Unit
-from keju.engine.shares import Shares
+from keju.engine.channel import Channel, ReplyWithAttempts
+from keju.engine.pool import EndpointPool
+from keju.engine.queue import Unit, UnitQueue, WaitForPrefix
+from keju.engine.routing import EndpointQueues
 from keju.engine.watching import WORK, Follower
 from keju.errors import KejuError, WriteError
 from keju.runs.journal import Journal
@@ -36,9 +36,9 @@ works."""
 MAX_WAITING = 4096
 """If more units wait for another attempt, no new ones are begun, so that memory stays flat."""
 
-Line = Channel | Pool
+Line = Channel | EndpointPool
 """One endpoint, or several as one."""
-Answered = tuple[Unit, Request, Exchange]
+Answered = tuple[Unit, Request, ReplyWithAttempts]
 """A unit with its request and the exchange that answered it."""
 
 
@@ -51,7 +51,7 @@ class Engine:
     def __init__(
         self,
         channel: Line,
-        queues: Iterable[Queue | Shares],
+        queues: Iterable[UnitQueue | EndpointQueues],
         journal: Journal,
         *,
         on_progress: Callable[[], None] = lambda: None,
@@ -118,9 +118,9 @@ class Engine:
 
     def _start_worker(self) -> None:
         self._has_spare_worker = True
-        self._employ(self._work(next(self._lanes)))
+        self._start_task(self._work(next(self._lanes)))
 
-    def _employ(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
         """Start a worker. An exception that it raises ends the session."""
         worker = self._loop.create_task(work)
         self._workers.add(worker)
@@ -140,7 +140,7 @@ class Engine:
 
     async def _work(self, lane: int) -> None:
         """Solve unit after unit, as long as this worker may keep its slot."""
-        channel, queue = cast(Channel, self.channel), cast(Queue, self._queue)
+        channel, queue = cast(Channel, self.channel), cast(UnitQueue, self._queue)
         try:
             await channel.enter()
         except KejuError:
@@ -149,7 +149,7 @@ class Engine:
             self._has_spare_worker = False
         try:
             while (unit := queue.take(lane)) is not None:
-                if isinstance(unit, Held):
+                if isinstance(unit, WaitForPrefix):
                     try:
                         with channel.while_open():
                             await queue.wait_for_change(unit)
@@ -176,7 +176,7 @@ class Engine:
         finally:
             channel.leave()
 
-    async def _read_long_reply(self, unit: Unit, exchange: Exchange) -> Exchange:
+    async def _read_long_reply(self, unit: Unit, exchange: ReplyWithAttempts) -> ReplyWithAttempts:
         """Return `exchange` with readings if its reply is long. A short reply is read when it is
         written."""
         if len(exchange.reply.text) <= LONG_TEXT or exchange.readings:

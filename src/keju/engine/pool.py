@@ -18,14 +18,14 @@ from time import monotonic
 from typing import Any
 
 from keju.config import TaskConfig
-from keju.engine.channel import Channel, Limits
-from keju.engine.company import Company
-from keju.engine.display import ActorStanding, Pause
-from keju.engine.limits import Meter, Rates, Spending
-from keju.engine.presence import Presence
+from keju.engine.channel import Channel, ChannelLimits
+from keju.engine.display import ActorStatus, Pause
+from keju.engine.endpoint_group import EndpointGroup
+from keju.engine.endpoint_health import EndpointHealth
+from keju.engine.limits import RateLimits, SpendingMeter, UsageMeter
 from keju.engine.watching import Follower
 from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
-from keju.messages import said
+from keju.messages import label_text
 from keju.models.base import Model
 from keju.runs.manifest import StoredEndpoint
 from keju.types import Sampling
@@ -44,25 +44,25 @@ SILENCE, MUCH_LONGER = 30.0, 5.0
 has taken, Keju checks whether it still answers."""
 WATCH_EVERY = 1.0
 
-Greeting = Callable[[Channel], Awaitable[None]]
+EndpointCheck = Callable[[Channel], Awaitable[None]]
 """The checks of an endpoint before its first question. Raises EndpointError where it cannot be
 asked."""
 
 
-class Pool(Company):
+class EndpointPool(EndpointGroup):
     """The endpoints of a session. Other modules use them as one channel."""
 
-    several = True
+    is_group = True
 
     def __init__(
         self,
         config: TaskConfig,
         models: Sequence[Model],
-        spending: Spending,
+        spending: SpendingMeter,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Create a pool. `models` are those at the endpoints of `config`, in their order."""
-        super().__init__(Rates(config.rpm, config.tpm))
+        super().__init__(RateLimits(config.rpm, config.tpm))
         self.settings = config.endpoints
         self.spending = spending
         self.on_change: Callable[[], None] = lambda: None
@@ -76,24 +76,26 @@ class Pool(Company):
         """Other names that endpoints reported, and the number of replies to questions with each."""
         self._lost_reasons: dict[int, KejuError] = {}
         self._opened_at = monotonic()
-        self._greet: Greeting = _greet_nobody
-        self._greeted: set[int] = set()
+        self._check_endpoint: EndpointCheck = _check_nothing
+        self._checked_places: set[int] = set()
         self._down_since: float | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._silent_checks: set[Channel] = set()
         """Silent endpoints that are being checked."""
         for place, (model, endpoint) in enumerate(zip(models, self.settings, strict=True)):
-            limits = replace(Limits.of(config, model), rpm=None, tpm=None).restrict_to(endpoint)
-            Channel(model, limits, spending, seed=config.seed + place, company=self)
+            limits = replace(ChannelLimits.of(config, model), rpm=None, tpm=None).restrict_to(
+                endpoint
+            )
+            Channel(model, limits, spending, seed=config.seed + place, group=self)
 
     # Opening and closing
 
-    async def open(self, samplings: Iterable[Sampling], greet: Greeting) -> None:
+    async def open(self, samplings: Iterable[Sampling], check_endpoint: EndpointCheck) -> None:
         """Open all endpoints. Return when the first works and the others had time to.
 
         Raise EndpointError if none does.
         """
-        self._greet, sampling_list = greet, list(samplings)
+        self._check_endpoint, sampling_list = check_endpoint, list(samplings)
         openings = [
             self._start_task(self._open(place, sampling_list))
             for place in range(len(self.channels))
@@ -129,7 +131,7 @@ class Pool(Company):
         channel = self.channels[place]
         try:
             await channel.open(samplings)
-            if not await self.welcomes(channel):
+            if not await self.can_be_asked(channel):
                 channel.take_out(Notice("endpoint_reports", {"name": self._reported_name(channel)}))
         except EndpointError as error:
             if error.code in TRANSIENT_CODES:
@@ -176,11 +178,11 @@ class Pool(Company):
         speed = min(channel.concurrency.limit / max(seconds, 1e-6), channel.rate_limit.rate)
         return min(speed, channel.limits.rpm / 60) if channel.limits.rpm else speed
 
-    def elsewhere(self, channel: Channel) -> bool:
+    def can_reroute(self, channel: Channel) -> bool:
         """Whether another channel can take over the requests that wait at this one."""
         return any(candidate.usable for candidate in self.channels if candidate is not channel)
 
-    def unlimited_elsewhere(self, channel: Channel) -> bool:
+    def has_unlimited_peer(self, channel: Channel) -> bool:
         """Whether another channel accepts requests while this one refuses them."""
         other_channels = (candidate for candidate in self.channels if candidate is not channel)
         return any(
@@ -193,11 +195,12 @@ class Pool(Company):
         long."""
         working = [self.channels[place] for place in self.working_places]
         reasons = [
-            super(Pool, self).limited_too_long(working_channel) for working_channel in working
+            super(EndpointPool, self).limited_too_long(working_channel)
+            for working_channel in working
         ]
         return reasons[0] if reasons and None not in reasons else None
 
-    def handle_change(self, channel: Presence) -> None:
+    def handle_change(self, channel: EndpointHealth) -> None:
         """Handle that a channel went down or is back."""
         any_usable = bool(self.working_places)
         self._down_since = None if any_usable else self._down_since or monotonic()
@@ -205,7 +208,7 @@ class Pool(Company):
             down_code = "endpoint_down" if any_usable else "endpoint_down_all"
             code = down_code if channel.breaker.since is not None else "endpoint_back"
             values = {"url": self._name(channel), "problem": channel.problem}
-            self._say(Notice(code, values).said)
+            self._say(Notice(code, values).message)
         self.on_change()
 
     def lose(self, channel: Channel, reason: KejuError) -> None:
@@ -215,7 +218,7 @@ class Pool(Company):
         self._lost_reasons[self.channels.index(channel)] = reason
         channel.stop(reason)
         values = {"url": self._name(channel), "problem": reason}
-        self._say(Notice("endpoint_lost", values).said)
+        self._say(Notice("endpoint_lost", values).message)
         if all(member.stop_reason is not None for member in self.channels):
             self.stop(reason)
         else:
@@ -226,7 +229,7 @@ class Pool(Company):
         super().stop(reason)
         self.on_change()
 
-    def down_too_long(self, channel: Presence) -> KejuError | None:
+    def down_too_long(self, channel: EndpointHealth) -> KejuError | None:
         """Return the reason to end the session if all endpoints are down for too long."""
         seconds = channel.breaker.give_up_after
         if self._down_since is None or monotonic() - self._down_since <= seconds:
@@ -242,9 +245,9 @@ class Pool(Company):
             for channel in self.channels:
                 is_silent = channel.in_flight and monotonic() - channel.last_heard > limit
                 is_checked = channel in self._silent_checks
-                if is_silent and not is_checked and channel.usable and self.elsewhere(channel):
+                if is_silent and not is_checked and channel.usable and self.can_reroute(channel):
                     self._start_task(self._check_silent(channel))
-                if channel.rate_limit.is_closed and self.unlimited_elsewhere(channel):
+                if channel.rate_limit.is_closed and self.has_unlimited_peer(channel):
                     channel.line.wake()
 
     async def _check_silent(self, channel: Channel) -> None:
@@ -282,7 +285,7 @@ class Pool(Company):
             if not self.accepts(channel, name, from_reply=False):
                 channel.take_out(Notice("endpoint_reports", {"name": name}))
 
-    def _reported_name(self, channel: Presence) -> str:
+    def _reported_name(self, channel: EndpointHealth) -> str:
         return str(channel.model.facts().get("reported_model") or "")
 
     def accepts(self, channel: Channel, name: str, *, from_reply: bool = True) -> bool:
@@ -300,16 +303,16 @@ class Pool(Company):
         self._other_names[place][name] += from_reply
         return False
 
-    async def welcomes(self, channel: Presence) -> bool:
+    async def can_be_asked(self, channel: EndpointHealth) -> bool:
         """Whether an endpoint that answers can be asked: the model is the same and the preflight is
         done."""
         place = next(n for n, member in enumerate(self.channels) if member is channel)
         pool_channel = self.channels[place]
         if not self.accepts(pool_channel, self._reported_name(pool_channel), from_reply=False):
             return False
-        if place not in self._greeted:
-            await self._greet(pool_channel)
-            self._greeted.add(place)
+        if place not in self._checked_places:
+            await self._check_endpoint(pool_channel)
+            self._checked_places.add(place)
         return True
 
     # The pool as one channel, for other modules
@@ -375,19 +378,21 @@ class Pool(Company):
             return self.channels[0].waiting_for
         if down == n:
             seconds = monotonic() - (self._down_since or monotonic())
-            return Notice("endpoints_all_down", {"n": n, "seconds": seconds}).said
+            return Notice("endpoints_all_down", {"n": n, "seconds": seconds}).message
         explanations = [self.channels[place].waiting_for for place in self.working_places]
-        parts = [Notice("endpoints_down", {"down": down, "n": n}).said] if down else []
-        return said("pair_separator").join([*parts, *dict.fromkeys(filter(None, explanations))])
+        parts = [Notice("endpoints_down", {"down": down, "n": n}).message] if down else []
+        return label_text("pair_separator").join(
+            [*parts, *dict.fromkeys(filter(None, explanations))]
+        )
 
-    def _name(self, channel: Presence) -> str:
+    def _name(self, channel: EndpointHealth) -> str:
         place = next(n for n, member in enumerate(self.channels) if member is channel)
         endpoint = self.settings[place]
         return (
             f"{endpoint.display_url} ({endpoint.model})" if endpoint.model else endpoint.display_url
         )
 
-    def _describe_outage(self, channel: Presence) -> Notice:
+    def _describe_outage(self, channel: EndpointHealth) -> Notice:
         """Return why an endpoint is down, with its address."""
         problem = channel.problem
         if isinstance(problem, EndpointError):  # its sentence has the address once more
@@ -407,7 +412,7 @@ class Pool(Company):
         ]
         return shared_facts | {"endpoints": endpoint_facts}
 
-    def actor_standings(self) -> tuple[ActorStanding, ...]:
+    def actor_standings(self) -> tuple[ActorStatus, ...]:
         """Return nothing: this process asks the endpoints, without actors."""
         return ()
 
@@ -429,7 +434,7 @@ class Pool(Company):
         return stored
 
 
-def make_stored_endpoint(channel: Channel, meter: Meter, address: str) -> StoredEndpoint:
+def make_stored_endpoint(channel: Channel, meter: UsageMeter, address: str) -> StoredEndpoint:
     """Return the counts of an endpoint, for the manifest."""
     return StoredEndpoint(
         address=address,
@@ -447,7 +452,7 @@ def make_stored_endpoint(channel: Channel, meter: Meter, address: str) -> Stored
     )
 
 
-async def _greet_nobody(channel: Channel) -> None:
+async def _check_nothing(channel: Channel) -> None:
     """Check nothing."""
 
 

@@ -11,7 +11,7 @@ from keju.models.base import Model
 from keju.types import CUT, Reply
 
 
-class Trial(NamedTuple):
+class PreflightCall(NamedTuple):
     """The preflight's call."""
 
     reply: Reply
@@ -33,32 +33,32 @@ def preflight_notices(model: Model, declared: Collection[str] = ()) -> Iterator[
     `declared` are names that the settings allow endpoints to report for the model.
     """
     if model.trial is not None:
-        trial = Trial(model.trial, model.name, declared, model.trial_bytes)
+        trial = PreflightCall(model.trial, model.name, declared, model.trial_bytes)
         for check in TRIAL_CHECKS:
             yield from check(trial)
     yield from model.learnt
 
 
-def _check_model_name(trial: Trial) -> Iterator[Notice]:
+def _check_model_name(trial: PreflightCall) -> Iterator[Notice]:
     """Yield a notice if the endpoint reports another model than the requested one."""
     name = trial.reply.model
     if name and name not in trial.declared and not is_same_model(trial.requested_model, name):
         yield Notice("other_model_at_start", {"asked": trial.requested_model, "reported": name})
 
 
-def _check_choices(trial: Trial) -> Iterator[Notice]:
+def _check_choices(trial: PreflightCall) -> Iterator[Notice]:
     """Yield a notice if the endpoint returns several choices."""
     if trial.reply.choices > 1:
         yield Notice("several_choices_at_start", {"most": trial.reply.choices})
 
 
-def _check_logprobs(trial: Trial) -> Iterator[Notice]:
+def _check_logprobs(trial: PreflightCall) -> Iterator[Notice]:
     """Yield a notice if log-probabilities cannot be right."""
     if trial.reply.logprob_issue:
         yield Notice(f"logprobs_{trial.reply.logprob_issue}_at_start")
 
 
-def _check_text_field(trial: Trial) -> Iterator[Notice]:
+def _check_text_field(trial: PreflightCall) -> Iterator[Notice]:
     """Yield a notice if a reply that was not cut off is only in the field for reasoning."""
     reply = trial.reply
     is_empty = reply.label_logprobs is None and not reply.text.strip() and reply.finish != CUT
@@ -66,7 +66,7 @@ def _check_text_field(trial: Trial) -> Iterator[Notice]:
         yield Notice("replies_in_reasoning_at_start")
 
 
-def _check_prompt_tokens(trial: Trial) -> Iterator[Notice]:
+def _check_prompt_tokens(trial: PreflightCall) -> Iterator[Notice]:
     """Yield a notice if the endpoint counts far fewer tokens than the prompt has."""
     usage = trial.reply.usage
     if 0 < usage.input * MAX_BYTES_PER_TOKEN < trial.size and not usage.cached:
@@ -74,7 +74,7 @@ def _check_prompt_tokens(trial: Trial) -> Iterator[Notice]:
         yield Notice("prompt_tokens_capped_at_start", values)
 
 
-TRIAL_CHECKS: tuple[Callable[[Trial], Iterator[Notice]], ...] = (
+TRIAL_CHECKS: tuple[Callable[[PreflightCall], Iterator[Notice]], ...] = (
     _check_model_name,
     _check_choices,
     _check_text_field,

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from keju.config import Agent, Budget, Price
-from keju.engine.channel import FINAL, Channel, Exchange
-from keju.engine.limits import ROUNDING, Spending, compute_cost
+from keju.config import AgentLimits, Budget, Price
+from keju.engine.channel import FINAL, Channel, ReplyWithAttempts
+from keju.engine.limits import ROUNDING, SpendingMeter, compute_cost
 from keju.engine.solver import Solver
 from keju.errors import EndpointError
 from keju.runs.manifest import LIMITS
@@ -48,7 +48,7 @@ class QuestionLimits(NamedTuple):
     price: Price | None = None
 
     @classmethod
-    def of(cls, agent: Agent, price: Price | None) -> QuestionLimits | None:
+    def of(cls, agent: AgentLimits, price: Price | None) -> QuestionLimits | None:
         """Return the limits that the settings `agent` have; None if they have none."""
         limits = cls(agent.timeout_seconds, agent.max_tokens, agent.max_cost, price)
         return limits if any(limits[:3]) else None
@@ -77,7 +77,7 @@ class QuestionLimits(NamedTuple):
         return amount
 
 
-class QuestionMeter(Spending):
+class QuestionMeter(SpendingMeter):
     """The time, tokens and money of one question so far, and the limit that has cut it."""
 
     def __init__(self, limits: QuestionLimits | None) -> None:
@@ -92,7 +92,7 @@ class QuestionMeter(Spending):
         """The remaining time, or None without a limit."""
         return None if self.limits.time is None else self.limits.time - self.seconds
 
-    def add_exchange(self, exchange: Exchange, channel: Channel) -> LimitCut | None:
+    def add_exchange(self, exchange: ReplyWithAttempts, channel: Channel) -> LimitCut | None:
         """Count a request. Return the limit that has cut the question with it.
 
         If a limit cannot be applied, because the endpoint does not report tokens, this stops the
@@ -106,7 +106,7 @@ class QuestionMeter(Spending):
             return "time" if is_timeout and reply.error.kind not in FINAL else None
         exhausted = self.exhausted(0, 0.0)
         if isinstance(exhausted, EndpointError):
-            channel.company.lose(channel, exhausted)
+            channel.group.lose(channel, exhausted)
             raise channel.stop_reason or exhausted
         return self.limits.find_exceeded(self.limits.measure_use(self.seconds, self.usage))
 
@@ -129,7 +129,7 @@ class LimitedSolver(Solver):
 
     async def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int
-    ) -> Exchange:
+    ) -> ReplyWithAttempts:
         """Return the reply to `request`. If a limit has cut it, the reply names the limit."""
         meter = QuestionMeter(self.limits)
         exchange = await channel.ask(request, time_limit=meter.seconds_left)

@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol
 
 from keju.benchmarks.base import Exam
 from keju.engine.job import Job
-from keju.runs.manifest import Stopping
+from keju.runs.manifest import StoredStop
 
 LONGEST_PREFILL = 2.0
 """Seconds after which a server has certainly computed a prefix. The longest wait for a pilot."""
@@ -42,7 +42,7 @@ class Unit(NamedTuple):
     number: int
 
 
-class Held(NamedTuple):
+class WaitForPrefix(NamedTuple):
     """Work exists, but it shares a prefix with a request in flight, which is worth waiting for."""
 
     seconds: float
@@ -57,7 +57,7 @@ Where = tuple[int, str]
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class SubsetUnits:
     """The units of one subset that are still to be asked. They share a prefix.
 
     `jobs` are the arms of its exam. Place p of `units` is unit ``p // len(jobs)`` of the arm ``p %
@@ -86,15 +86,15 @@ class Group:
         unit, arm = divmod(self.units[self.taken_count - 1], len(self.jobs))
         return Unit(self.jobs[arm], unit)
 
-    def split(self, limit: int) -> Group:
+    def split(self, limit: int) -> SubsetUnits:
         """Remove up to `limit` of the remaining units from the end and return them as a group."""
         size = min(limit, self.remaining)
         removed_units = self.units[len(self.units) - size :]
         del self.units[len(self.units) - size :]
-        return Group(self.where, self.jobs, removed_units)
+        return SubsetUnits(self.where, self.jobs, removed_units)
 
 
-class Queue:
+class UnitQueue:
     """Hands out work, one unit at a time, so that a server computes a shared prefix only once.
 
     Without lanes all workers empty one group after the other. A server can share a prefix only when
@@ -131,7 +131,7 @@ class Queue:
         The arms of a unit come together, in a random order if `draw_arms` is true. `warm` are the
         groups whose prefix the server has seen. The queue adds to it.
         """
-        self._groups: list[Group] = []
+        self._groups: list[SubsetUnits] = []
         done_by_job = dict(zip(jobs, done_masks, strict=True))
         exams: dict[int, list[Job]] = {}
         for job in jobs:
@@ -144,7 +144,9 @@ class Queue:
                 arm_masks = [done_by_job[arm] for arm in arms]
                 units = (u for u in range(start, stop) if not all(mask[u] for mask in arm_masks))
                 if missing_units := array("Q" if len(arms) > 1 else "I", units):
-                    self._groups.append(Group((id(arms[0].exam), subset.name), arms, missing_units))
+                    self._groups.append(
+                        SubsetUnits((id(arms[0].exam), subset.name), arms, missing_units)
+                    )
         random.Random(seed).shuffle(self._groups)
         order = {exam: position for position, exam in enumerate(exams)}
         self._groups.sort(key=lambda group: order[id(group.jobs[0].exam)])
@@ -171,15 +173,15 @@ class Queue:
         self._clock = clock or monotonic
         self._prefill = LONGEST_PREFILL
         """Seconds in which the server has computed a prefix, as far as is known."""
-        self._lanes: dict[int, Group] | None = {} if lanes else None
+        self._lanes: dict[int, SubsetUnits] | None = {} if lanes else None
         self._next = 0
         """The first group of which nothing was taken."""
-        self._open: list[Group] = []
+        self._open: list[SubsetUnits] = []
         """Groups of which something was taken and something remains, in order."""
-        self._pilots: dict[Unit, Group] = {}
+        self._pilots: dict[Unit, SubsetUnits] = {}
         self._waiting: list[asyncio.Future[None]] = []
 
-    def take(self, lane: int) -> Unit | Held | None:
+    def take(self, lane: int) -> Unit | WaitForPrefix | None:
         """Return the next unit for a worker, or None if there is none."""
         if not self.remaining:
             return None
@@ -205,13 +207,13 @@ class Queue:
                 # server's cache.
                 if next_group is not None and distance <= 2 * self._ahead:
                     return self._begin(next_group)
-                return Held(wait)
+                return WaitForPrefix(wait)
         self.remaining -= 1
         if group.remaining == 1:
             self._open.remove(group)
         return group.take()
 
-    def _begin(self, group: Group) -> Unit:
+    def _begin(self, group: SubsetUnits) -> Unit:
         """Take the first unit of a group. It becomes the pilot, unless the server has seen its
         prefix."""
         self._next += 1
@@ -240,7 +242,7 @@ class Queue:
             if not wakeup.done():
                 wakeup.set_result(None)
 
-    async def wait_for_change(self, hold: Held) -> None:
+    async def wait_for_change(self, hold: WaitForPrefix) -> None:
         """Wait until there may be work again."""
         wakeup = asyncio.get_running_loop().create_future()
         self._waiting.append(wakeup)
@@ -250,7 +252,7 @@ class Queue:
 
     # Work that passes from one queue to another, where several endpoints share it
 
-    def admit(self, group: Group) -> None:
+    def admit(self, group: SubsetUnits) -> None:
         """Take over a group, behind all other work. If its prefix is already here, it joins that
         group."""
         self.remaining += group.remaining
@@ -270,7 +272,7 @@ class Queue:
         self._shift_following(local_group, group.remaining)
         self._wake()
 
-    def hand_over(self, limit: int, *, is_preferred: Callable[[Where], bool]) -> Group | None:
+    def hand_over(self, limit: int, *, is_preferred: Callable[[Where], bool]) -> SubsetUnits | None:
         """Give away a whole group of at most `limit` units, of which nothing was taken.
 
         Groups for which `is_preferred` holds go first, then the last group.
@@ -290,7 +292,7 @@ class Queue:
             else self._split_off(selected_group, selected_group.remaining)
         )
 
-    def hand_over_part(self, limit: int) -> Group | None:
+    def hand_over_part(self, limit: int) -> SubsetUnits | None:
         """Give away up to `limit` units of the group that has most units remaining."""
         largest_group = max(self._groups, key=lambda group: group.remaining, default=None)
         return (
@@ -299,7 +301,7 @@ class Queue:
             else self._split_off(largest_group, limit)
         )
 
-    def _split_off(self, group: Group, limit: int) -> Group:
+    def _split_off(self, group: SubsetUnits, limit: int) -> SubsetUnits:
         """Give away up to `limit` units of a group."""
         part = group.split(limit)
         self.remaining -= part.remaining
@@ -312,7 +314,7 @@ class Queue:
             self._groups.remove(group)
         return part
 
-    def clear(self) -> list[Group]:
+    def clear(self) -> list[SubsetUnits]:
         """Give away all units that no worker has taken yet. The server's cache is gone too."""
         self._warm.clear()
         removed_groups = [group.split(group.remaining) for group in self._groups if group.remaining]
@@ -329,7 +331,7 @@ class Queue:
             group.pilot = None
             self._wake()
 
-    def _shift_following(self, group: Group | None, size: int) -> None:
+    def _shift_following(self, group: SubsetUnits | None, size: int) -> None:
         """Add `size` to the number of units in `group`, before all groups that come after it."""
         self._total += size
         for later_group in (
@@ -337,7 +339,7 @@ class Queue:
         ):
             later_group.preceding_units += size
 
-    def _group_of(self, lane: int, lanes: dict[int, Group]) -> Group:
+    def _group_of(self, lane: int, lanes: dict[int, SubsetUnits]) -> SubsetUnits:
         """Return the worker's group, else one without a worker, else the largest of all."""
         current_group = lanes.get(lane)
         if current_group is not None and current_group.remaining:
@@ -385,7 +387,7 @@ def make_length_estimator(earlier: Mapping[str, float]) -> Expected:
     return estimate
 
 
-def _sort_longest_first(group: Group, expected: Expected) -> array[int]:
+def _sort_longest_first(group: SubsetUnits, expected: Expected) -> array[int]:
     """Return the units of a group by their expected length, the longest first, after the shortest.
 
     A group that is too large to sort stays as it is.
@@ -398,7 +400,7 @@ def _sort_longest_first(group: Group, expected: Expected) -> array[int]:
 
 
 def _interleave_arms(
-    group: Group, done_by_job: Mapping[Job, bytearray], arm_random: random.Random | None
+    group: SubsetUnits, done_by_job: Mapping[Job, bytearray], arm_random: random.Random | None
 ) -> array[int]:
     """Return the places of a group's units, with the arms of one unit next to each other."""
     arms = list(range(len(group.jobs)))
@@ -418,7 +420,7 @@ GROWTH = 10
 """Later blocks are a tenth of the questions asked before, so that evaluations stay few."""
 
 
-class Rule(Protocol):
+class StoppingRule(Protocol):
     """A rule that decides when enough questions were asked."""
 
     def usable_samples(self, job: Job) -> Sequence[int]:
@@ -426,12 +428,12 @@ class Rule(Protocol):
 
     def evaluate(
         self, job: Job, seen_samples: Sequence[int], total_samples: int, looks: int
-    ) -> Stopping:
+    ) -> StoredStop:
         """Evaluate the samples seen so far. The rule ends the job if the result is `met`."""
 
 
 def blocks(
-    jobs: Sequence[Job], done_masks: Sequence[bytearray], rule: Rule, seed: int
+    jobs: Sequence[Job], done_masks: Sequence[bytearray], rule: StoppingRule, seed: int
 ) -> Iterator[list[bytearray]]:
     """Yield the masks of each block that lacks records: 1 for every unit not to be asked now.
 

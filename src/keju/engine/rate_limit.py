@@ -62,7 +62,7 @@ seconds, and the second number times the duration of refusals. A reply of a slow
 minutes, a refusal does not."""
 
 
-class Sent:
+class SentRequest:
     """One request that was sent."""
 
     __slots__ = ("at", "is_probe", "is_settled", "timer")
@@ -75,7 +75,7 @@ class Sent:
         self.timer: asyncio.TimerHandle | None = None
 
 
-class Look(NamedTuple):
+class RequestOutcomes(NamedTuple):
     """The outcomes of some requests."""
 
     rate: float
@@ -84,7 +84,7 @@ class Look(NamedTuple):
     """The share that was accepted."""
 
 
-class RateLimit:
+class EndpointRateLimit:
     """The rate that an endpoint allows, as far as it is known."""
 
     def __init__(self, retry_interval: float, chance: random.Random) -> None:
@@ -105,13 +105,13 @@ class RateLimit:
         self._accepted = 0
         self._recent_refusals = 0.0
         self._probes = 0
-        self._probe: Sent | None = None
+        self._probe: SentRequest | None = None
         self._next_send = 0.0
         self._slowest_refusal = 0.0
         self._outcomes = [0, 0]
         """Requests that were refused and accepted since the last look."""
         self._looked_at = 0.0
-        self._faster: Look | None = None
+        self._faster: RequestOutcomes | None = None
         self._was_closed = False
         """Whether a storm has shown, since the rate was last free, that the rate is limited."""
         self._random_share: float | None = None
@@ -144,9 +144,9 @@ class RateLimit:
             return math.inf
         return max(0.0, self._next_send - now)
 
-    def send(self, now: float) -> Sent:
+    def send(self, now: float) -> SentRequest:
         """Note that a request is sent."""
-        sent = Sent(now, is_probe=self.is_closed)
+        sent = SentRequest(now, is_probe=self.is_closed)
         if self.is_closed:
             self._probe = sent
         elif self.is_active:
@@ -154,7 +154,7 @@ class RateLimit:
         return sent
 
     def note_refusal(
-        self, sent: Sent, requested_wait: float | None, failures: int, now: float
+        self, sent: SentRequest, requested_wait: float | None, failures: int, now: float
     ) -> float:
         """Slow down after a refusal. Return how long its request waits.
 
@@ -178,7 +178,7 @@ class RateLimit:
             self._retry_probe(requested_wait, now)
         return self.wait(requested_wait, failures)
 
-    def note_accepted(self, sent: Sent, now: float) -> None:
+    def note_accepted(self, sent: SentRequest, now: float) -> None:
         """Speed up after a request that was not refused."""
         if sent.is_settled:
             return
@@ -203,7 +203,7 @@ class RateLimit:
             self.rate = self._learnt_rate = math.inf
             self._was_closed = False
 
-    def note_lost(self, sent: Sent, now: float) -> None:
+    def note_lost(self, sent: SentRequest, now: float) -> None:
         """Note that a request ended without any information about the limit."""
         sent.is_settled = True
         if sent is self._probe:
@@ -249,7 +249,7 @@ class RateLimit:
         if total < OUTCOMES_PER_LOOK:
             return
         seconds = max(now - self._looked_at, 1e-6)
-        look = Look(total / seconds, self._outcomes[True] / total)
+        look = RequestOutcomes(total / seconds, self._outcomes[True] / total)
         self._outcomes, self._looked_at = [0, 0], now
         if self._random_share is not None:
             if look.share < self._random_share / 2 or look.share >= FEW_REFUSALS:
@@ -288,20 +288,22 @@ class RateLimit:
         )
 
 
-class Waiter(NamedTuple):
+class WaitingRequest(NamedTuple):
     """A request in line."""
 
     place: int
     """The order of the line: the number of its first attempt."""
     due: float
     """The earliest time at which it may be sent."""
-    turn: asyncio.Future[Sent | None]
+    turn: asyncio.Future[SentRequest | None]
 
 
-class RateLimitLine:
+class RateLimitQueue:
     """The requests that wait because of a rate limit, the oldest first."""
 
-    def __init__(self, limit: RateLimit, give_up_after: float, give_up: Callable[[], None]) -> None:
+    def __init__(
+        self, limit: EndpointRateLimit, give_up_after: float, give_up: Callable[[], None]
+    ) -> None:
         """Create a line. `give_up` is called if the endpoint refuses for `give_up_after` seconds.
 
         It is called again while the refusals last.
@@ -309,19 +311,19 @@ class RateLimitLine:
         self.limit = limit
         self._give_up_after = give_up_after
         self._give_up = give_up
-        self._waiters: list[Waiter] = []
+        self._waiters: list[WaitingRequest] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._waiters)
 
-    async def wait_turn(self, place: int, due: float) -> Sent | None:
+    async def wait_turn(self, place: int, due: float) -> SentRequest | None:
         """Wait until a request may be sent. Return None where its owner must check the endpoint
         again.
 
         A returned request must be passed to `mark_sent` or `note_lost`.
         """
-        waiter = Waiter(place, due, asyncio.get_running_loop().create_future())
+        waiter = WaitingRequest(place, due, asyncio.get_running_loop().create_future())
         insort(self._waiters, waiter, key=lambda queued: queued.place)
         self._send_due()
         try:
@@ -340,7 +342,7 @@ class RateLimitLine:
             if not waiter.turn.done():
                 waiter.turn.set_result(None)
 
-    def mark_sent(self, sent: Sent) -> Sent:
+    def mark_sent(self, sent: SentRequest) -> SentRequest:
         """Note that a request leaves now."""
         sent.at = monotonic()
         if self.limit.is_active:
@@ -348,21 +350,21 @@ class RateLimitLine:
             sent.timer = loop.call_later(self.limit.patience, self.note_accepted, sent)
         return sent
 
-    def note_accepted(self, sent: Sent) -> None:
+    def note_accepted(self, sent: SentRequest) -> None:
         """Note that a request was not refused."""
         self._settle(sent)
         self.limit.note_accepted(sent, monotonic())
         if self._waiters:
             self._send_due()
 
-    def note_refusal(self, sent: Sent, requested_wait: float | None, failures: int) -> float:
+    def note_refusal(self, sent: SentRequest, requested_wait: float | None, failures: int) -> float:
         """Note a refusal. Return how long its request waits."""
         self._settle(sent)
         wait = self.limit.note_refusal(sent, requested_wait, failures, monotonic())
         self._send_due()
         return wait
 
-    def note_lost(self, sent: Sent) -> None:
+    def note_lost(self, sent: SentRequest) -> None:
         """Note that a request ended without any information about the limit."""
         self._settle(sent)
         self.limit.note_lost(sent, monotonic())
@@ -374,7 +376,7 @@ class RateLimitLine:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _settle(self, sent: Sent) -> None:
+    def _settle(self, sent: SentRequest) -> None:
         if sent.timer is not None:
             sent.timer.cancel()
             sent.timer = None
@@ -402,7 +404,7 @@ class RateLimitLine:
             self._timer = asyncio.get_running_loop().call_later(wait, self._send_due)
             return
 
-    def _first_due(self, now: float) -> Waiter | None:
+    def _first_due(self, now: float) -> WaitingRequest | None:
         return next((waiter for waiter in self._waiters if waiter.due <= now), None)
 
     def _patience_left(self, now: float) -> float:

@@ -57,7 +57,7 @@ class ReplyCheck:
         yield from ()
 
 
-class SameReply(ReplyCheck):
+class SameReplyCheck(ReplyCheck):
     """The endpoint gives the same reply to different questions.
 
     The most frequent texts are counted with the algorithm of Misra and Gries. So any number of
@@ -121,7 +121,7 @@ class SameReply(ReplyCheck):
             yield Notice("same_reply", {"part": frequency, "whole": self.replies, "text": text})
 
 
-class PromptTokens(ReplyCheck):
+class PromptTokensCheck(ReplyCheck):
     """The endpoint's count of prompt tokens stays the same while the prompts get longer.
 
     Only some prompts of a large exam are measured. The check uses the prompts with the highest
@@ -184,7 +184,7 @@ class PromptTokens(ReplyCheck):
             )
 
 
-class SeveralChoices(ReplyCheck):
+class SeveralChoicesCheck(ReplyCheck):
     """The endpoint returns several choices for one request."""
 
     def __init__(self, job: Job) -> None:
@@ -205,7 +205,7 @@ class SeveralChoices(ReplyCheck):
             yield Notice("several_choices", values)
 
 
-class LabelLogprobs(ReplyCheck):
+class LabelLogprobsCheck(ReplyCheck):
     """The log-probabilities of labels are not numbers, are above 0, or are equal for two labels."""
 
     def __init__(self, job: Job) -> None:
@@ -233,7 +233,7 @@ class LabelLogprobs(ReplyCheck):
             yield Notice("logprobs_tied", {"part": self.ties, "whole": self.replies})
 
 
-class EqualRepeats(ReplyCheck):
+class EqualRepeatsCheck(ReplyCheck):
     """Repeats of a question have the same text although they are sampled."""
 
     ALMOST_ALL: ClassVar = 0.95
@@ -282,7 +282,7 @@ class EqualRepeats(ReplyCheck):
             yield Notice("equal_repeats", values)
 
 
-class TextElsewhere(ReplyCheck):
+class ReplyFieldCheck(ReplyCheck):
     """Replies have no text, because the endpoint puts it in another field."""
 
     def __init__(self, job: Job) -> None:
@@ -315,7 +315,7 @@ class TextElsewhere(ReplyCheck):
                 yield Notice(f"replies_in_{field}", values)
 
 
-class ServerLimit(ReplyCheck):
+class ServerLimitCheck(ReplyCheck):
     """The endpoint cuts replies at a limit that Keju did not send."""
 
     FEWEST: ClassVar = 5
@@ -346,7 +346,7 @@ class ServerLimit(ReplyCheck):
             yield Notice("server_token_limit", values)
 
 
-class Shifted(ReplyCheck):
+class ShiftedRepliesCheck(ReplyCheck):
     """Replies are recorded for other questions than those that they answer."""
 
     def __init__(self, job: Job) -> None:
@@ -372,14 +372,14 @@ class Shifted(ReplyCheck):
 
 
 CHECKS: tuple[type[ReplyCheck], ...] = (
-    SameReply,
-    Shifted,
-    PromptTokens,
-    ServerLimit,
-    TextElsewhere,
-    SeveralChoices,
-    LabelLogprobs,
-    EqualRepeats,
+    SameReplyCheck,
+    ShiftedRepliesCheck,
+    PromptTokensCheck,
+    ServerLimitCheck,
+    ReplyFieldCheck,
+    SeveralChoicesCheck,
+    LabelLogprobsCheck,
+    EqualRepeatsCheck,
 )
 """All checks, in the order in which results list their notices."""
 

@@ -19,14 +19,14 @@ import msgspec
 
 from keju.benchmarks.choices import restore_order
 from keju.benchmarks.samples import DigestTable
-from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job, describe_exams, make_jobs
-from keju.engine.limits import Meter
+from keju.engine.limits import UsageMeter
+from keju.engine.parallel import map_on_all_cores
 from keju.errors import DataError, UsageError
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import NEVER
-from keju.runs.run import Requests, Run, key_digest, select_counting
-from keju.runs.sameness import find_changed_files
+from keju.runs.resume_compat import find_changed_files
+from keju.runs.run import Run, RunRequests, key_digest, select_counting
 from keju.types import FaultKind, Reading, Record, Reply, Sample
 
 KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter"})
@@ -37,7 +37,7 @@ MAX_LENGTHS = 200_000
 """The most questions whose earlier replies are kept in memory for the order of the work."""
 
 
-class JobRequests(Requests):
+class JobRequests(RunRequests):
     """The requests of several jobs, one job's units after another's."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
@@ -227,14 +227,14 @@ class StoredScores:
         return msgspec.structs.replace(record, readings=readings)
 
 
-class Recalled:
+class ReusedUnits:
     """The units that need not be asked, by job."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.done = [bytearray(job.units) for job in jobs]
         self.damaged = 0
         """Journal lines that could not be read."""
-        self.spent = Meter()
+        self.spent = UsageMeter()
         """The cost of the jobs' lines in the journal, including those that no longer count."""
         self.unused = 0
         """Questions with stored replies that would no longer count."""
@@ -255,7 +255,7 @@ def recall(
     ask_again: frozenset[FaultKind] = frozenset(),
     find_unused: bool = False,
     enter_errors: bool = False,
-) -> Recalled:
+) -> ReusedUnits:
     """Enter the stored replies that answer exactly these requests. `path` is their journal.
 
     Stored scores are used from the place `trusted_from` on (see `StoredScores`). Errors that are
@@ -263,7 +263,7 @@ def recall(
     `enter_errors` they are entered on the scoreboards as long as there is no reply.
     """
     jobs = requests.jobs
-    recalled = Recalled(jobs)
+    recalled = ReusedUnits(jobs)
     if not path.is_file() or not path.stat().st_size:
         requests.fresh = True
         return recalled
@@ -314,7 +314,7 @@ class _UnmatchedReplies:
         else:
             self._removed_questions.add(key)
 
-    def count_unused(self, recalled: Recalled) -> int:
+    def count_unused(self, recalled: ReusedUnits) -> int:
         """Return how many questions have stored replies of which none counts."""
         done = b"".join(recalled.done)
         pairs = zip(self._changed_requests, done, strict=False)  # there may be none of the former
@@ -324,7 +324,7 @@ class _UnmatchedReplies:
 
 def copy_cached(
     requests: JobRequests,
-    recalled: Recalled,
+    recalled: ReusedUnits,
     cache: Path,
     journal: Journal,
     *,
@@ -357,7 +357,7 @@ def copy_cached(
 
 
 def _meter_records(
-    jobs: Sequence[Job], records: Iterable[tuple[int, Record]], meter: Meter
+    jobs: Sequence[Job], records: Iterable[tuple[int, Record]], meter: UsageMeter
 ) -> Iterator[tuple[int, Record]]:
     """Yield the same records and count the cost that this run paid for those of the jobs."""
     job_keys = {(job.exam.benchmark, job.arm) for job in jobs}

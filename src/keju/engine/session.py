@@ -16,27 +16,27 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from keju.config import TaskConfig
-from keju.engine.channel import Channel, Limits
-from keju.engine.display import ArmStanding, Display, Progress, Standing
+from keju.engine.channel import Channel, ChannelLimits
+from keju.engine.display import ArmStatus, Display, ExamStatus, Progress
 from keju.engine.job import Job
-from keju.engine.limits import Meter, Spending
+from keju.engine.limits import SpendingMeter, UsageMeter
 from keju.engine.loop import Engine, Line
 from keju.engine.open_files import PER_TOOL_SLOT, release_slots, reserve_slots
-from keju.engine.pool import Pool, make_stored_endpoint
+from keju.engine.pool import EndpointPool, make_stored_endpoint
 from keju.engine.queue import (
     Expected,
-    Queue,
-    Rule,
+    StoppingRule,
+    UnitQueue,
     Where,
     blocks,
     make_length_estimator,
 )
-from keju.engine.resume import Recalled
-from keju.engine.shares import Homes, Shares
-from keju.engine.sharing import SHARE
-from keju.engine.watching import Follower, SessionFacts, follow
+from keju.engine.resume import ReusedUnits
+from keju.engine.routing import EndpointQueues, PrefixRoutes
+from keju.engine.run_sharing import SHARE
+from keju.engine.watching import Follower, SessionOutline, follow
 from keju.errors import Interrupted, KejuError, Notice, WriteError
-from keju.messages import said
+from keju.messages import label_text
 from keju.models.base import Model
 from keju.models.registry import make_models
 from keju.runs.journal import VERDICTS, Journal
@@ -55,10 +55,10 @@ def run_session(
     model: Model,
     journal: Journal,
     log: SessionLog,
-    recalled: Recalled,
+    recalled: ReusedUnits,
     display: Display | None,
-    earlier_spending: Meter | None = None,
-    rule: Rule | None = None,
+    earlier_spending: UsageMeter | None = None,
+    rule: StoppingRule | None = None,
 ) -> KejuError | None:
     """Ask all questions that are still to be asked. Return the reason that stopped it early, if
     there is one.
@@ -71,7 +71,7 @@ def run_session(
     slots, files = 0, 1
     display.start(total, recalled.count, [job.title for job in jobs])
     if recalled.damaged:
-        display.note(Notice("damaged_lines_asked_again", {"lines": recalled.damaged}).said)
+        display.note(Notice("damaged_lines_asked_again", {"lines": recalled.damaged}).message)
     try:
         if recalled.count == total and rule is None:
             return None
@@ -81,14 +81,18 @@ def run_session(
         first_block = next(mask_blocks, None)
         if first_block is None:
             return None  # the rule asks for no more
-        spent_before = Meter()
+        spent_before = UsageMeter()
         spent_before.include(recalled.spent)
         spent_before.raise_to(**log.total_spent)  # interrupted episodes are not in any journal
-        spent_before.include(earlier_spending or Meter())
-        spending = Spending(config.budget, config.price, spent_before, log.seconds)
+        spent_before.include(earlier_spending or UsageMeter())
+        spending = SpendingMeter(config.budget, config.price, spent_before, log.seconds)
         run_share = SHARE.get()
-        if run_share is not None and run_share.purse is not None and journal.path.name != VERDICTS:
-            spending.account = run_share.purse.open(run_share.run, spending)
+        if (
+            run_share is not None
+            and run_share.shared_budget is not None
+            and journal.path.name != VERDICTS
+        ):
+            spending.account = run_share.shared_budget.open(run_share.run, spending)
         files = PER_TOOL_SLOT if any(job.acts for job in jobs) else 1
         slots = reserve_slots(_count_slots(config, model), files)
         channel, kind = _make_executor(
@@ -97,7 +101,7 @@ def run_session(
         incomplete_jobs = [
             job for job, done_mask in zip(jobs, recalled.done, strict=True) if done_mask.count(0)
         ]
-        facts = SessionFacts(
+        facts = SessionOutline(
             run=journal.path.parent.name,
             stage="judge" if journal.path.name == VERDICTS else "exam",
             model=config.model,
@@ -114,7 +118,9 @@ def run_session(
             if facts.stage == "exam" and not model.bounded
             else []
         )
-        session = _Session(jobs, incomplete_jobs, channel, log, display, follow(facts), unbounded)
+        session = _RunSession(
+            jobs, incomplete_jobs, channel, log, display, follow(facts), unbounded
+        )
         session.checked = jobs if facts.stage == "exam" else ()
         session.declared = {name for endpoint in config.endpoints for name in endpoint.declared}
         random_order = rule is not None or config.order == "random"
@@ -122,11 +128,11 @@ def run_session(
         make_queue = partial(
             _make_queue, config, jobs, defaultdict[Channel, set[Where]](set), estimator
         )
-        queues: Iterable[Queue | Shares]
-        if isinstance(channel, Pool):
-            homes = Homes(channel, jobs)
+        queues: Iterable[UnitQueue | EndpointQueues]
+        if isinstance(channel, EndpointPool):
+            prefix_routes = PrefixRoutes(channel, jobs)
             queues = (
-                Shares(channel, homes, jobs, done, make_queue)
+                EndpointQueues(channel, prefix_routes, jobs, done, make_queue)
                 for done in chain([first_block], mask_blocks)
             )
         else:
@@ -151,7 +157,7 @@ def _count_slots(config: TaskConfig, model: Model) -> int:
         return 0
     if len(config.endpoints) > 1:
         return sum(endpoint.concurrency or config.eval_batch_size for endpoint in config.endpoints)
-    return Limits.of(config, model).concurrency
+    return ChannelLimits.of(config, model).concurrency
 
 
 def _limit_slots(config: TaskConfig, model: Model, slots: int, display: Display) -> TaskConfig:
@@ -159,7 +165,7 @@ def _limit_slots(config: TaskConfig, model: Model, slots: int, display: Display)
     requested_slots = _count_slots(config, model)
     if slots >= requested_slots:
         return config
-    display.warn(Notice("few_open_files", {"slots": slots, "wanted": requested_slots}).said)
+    display.warn(Notice("few_open_files", {"slots": slots, "wanted": requested_slots}).message)
     fraction = slots / requested_slots
 
     def scale(limit: int) -> int:
@@ -176,20 +182,20 @@ def _limit_slots(config: TaskConfig, model: Model, slots: int, display: Display)
 
 
 def _make_executor(
-    config: TaskConfig, model: Model, spending: Spending, display: Display
+    config: TaskConfig, model: Model, spending: SpendingMeter, display: Display
 ) -> tuple[Line, type[Engine]]:
     """Return the channel to ask and the engine that uses it: in this process or with actors of a
     cluster."""
     if config.executor == "ray":
-        from keju.engine.cluster.crew import Crew
         from keju.engine.cluster.engine import ClusterEngine
+        from keju.engine.cluster.executor import RayExecutor
 
-        return Crew(config, model, spending, display.warn), ClusterEngine
+        return RayExecutor(config, model, spending, display.warn), ClusterEngine
     if len(config.endpoints) > 1:
-        from keju.engine.pooled import PoolEngine
+        from keju.engine.pool_engine import PoolEngine
 
-        return Pool(config, make_models(config), spending, display.warn), PoolEngine
-    return Channel(model, Limits.of(config, model), spending, seed=config.seed), Engine
+        return EndpointPool(config, make_models(config), spending, display.warn), PoolEngine
+    return Channel(model, ChannelLimits.of(config, model), spending, seed=config.seed), Engine
 
 
 def _make_queue(
@@ -199,11 +205,11 @@ def _make_queue(
     estimator: Expected | None,
     channel: Channel,
     done_masks: Sequence[bytearray],
-) -> Queue:
+) -> UnitQueue:
     """Return a queue of some work. Call this when the channel is open and the model's abilities are
     known."""
     model = channel.model
-    return Queue(
+    return UnitQueue(
         jobs,
         done_masks,
         seed=config.seed,
@@ -216,7 +222,7 @@ def _make_queue(
     )
 
 
-class _Session:
+class _RunSession:
     """The signals, the bookkeeping and the display around an engine."""
 
     def __init__(
@@ -303,16 +309,16 @@ class _Session:
             await solver.open()
         stack.push_async_callback(self._channel.close)
         samplings = [job.sampling for job in self._jobs]
-        if isinstance(self._channel, Pool):
-            await self._channel.open(samplings, self._greet)
+        if isinstance(self._channel, EndpointPool):
+            await self._channel.open(samplings, self._check_endpoint)
         else:
             # The actors of a cluster load their own models.
             loading = self._channel.model.loading if type(self._channel) is Channel else None
             if loading is not None:
-                self._display.note(loading.said)
-            self._channel.on_wait = lambda notice: self._display.note(notice.said)
+                self._display.note(loading.message)
+            self._channel.on_wait = lambda notice: self._display.note(notice.message)
             await self._channel.open(samplings)
-            await self._greet(self._channel)
+            await self._check_endpoint(self._channel)
         facts = self._channel.facts()
         self._endpoint = str(facts.get("endpoint", ""))
         self._log.note_endpoint(facts)
@@ -320,12 +326,12 @@ class _Session:
             if solver_facts := solver.facts():
                 self._log.note_arm(arm, solver_facts)
 
-    async def _greet(self, channel: Channel) -> None:
+    async def _check_endpoint(self, channel: Channel) -> None:
         """Find out what an opened endpoint cannot do."""
         for notice in channel.preflight_notices(self.declared):
             self._warn(notice)
         for solver, sampling in self._solvers.items():
-            for notice in await solver.knock(channel, sampling):
+            for notice in await solver.preflight(channel, sampling):
                 self._warn(notice)
 
     def interrupt(self) -> None:
@@ -345,7 +351,7 @@ class _Session:
             quits_at_once = type(self._channel) is Channel and self._channel.model.quits
             in_flight = self._channel.in_flight
             code = "stopping_now" if quits_at_once else "stopping" if in_flight else "stopping_idle"
-            self._display.note(Notice(code, {"requests": in_flight}).said)
+            self._display.note(Notice(code, {"requests": in_flight}).message)
             if quits_at_once:
                 self._engine.abort()
 
@@ -373,7 +379,7 @@ class _Session:
             session.cost = cost
         if statistics := channel.statistics():
             session.cluster = statistics
-        if isinstance(channel, Pool):
+        if isinstance(channel, EndpointPool):
             session.endpoints = channel.make_stored_endpoints()
         elif isinstance(channel, Channel) and self._endpoint:  # another session may have several
             session.endpoints = [make_stored_endpoint(channel, spending, self._endpoint)]
@@ -389,10 +395,10 @@ class _Session:
         """Return the model names in the replies that count, including those of earlier sessions."""
         return sum((job.reported_names for job in self._jobs), Counter())
 
-    def _arm_progress(self, job: Job) -> ArmStanding:
+    def _arm_progress(self, job: Job) -> ArmStatus:
         done, errors = job.tallies[0].done, len(job.errors)
         cost = job.meter.cost(self._channel.spending.price)
-        return ArmStanding(job.title, done, job.units, job.calls, job.failed_calls, errors, cost)
+        return ArmStatus(job.title, done, job.units, job.calls, job.failed_calls, errors, cost)
 
     def show(self) -> None:
         """Show the progress of the session."""
@@ -407,7 +413,7 @@ class _Session:
             total=sum(job.units for job in self._jobs),
             right=correct,
             exams=tuple(
-                Standing(
+                ExamStatus(
                     job.title,
                     tally.total,
                     tally.graded,
@@ -437,7 +443,7 @@ class _Session:
         self._display.update(progress)
         if progress.oldest >= LONG_REPLY and self._unbounded:
             exams, self._unbounded = self._unbounded, []
-            self._display.note(Notice("no_token_limit", {"exams": exams}).said)
+            self._display.note(Notice("no_token_limit", {"exams": exams}).message)
         self._report_checks()
         if self.follower is not None:
             self.follower.progressed(progress)
@@ -453,8 +459,8 @@ class _Session:
         """Show a notice, once for all arms and endpoints. `title` is the exam that it concerns."""
         if notice not in self._shown_notices:
             self._shown_notices.append(notice)
-            text = f"{title}: {notice.said}" if title else notice.said
-            self._display.note(said("warning", text=text))
+            text = f"{title}: {notice.message}" if title else notice.message
+            self._display.note(label_text("warning", text=text))
 
 
 def _exams_without_limit(jobs: Sequence[Job]) -> list[str]:

@@ -29,7 +29,7 @@ OWN_EXCESS = 0.25
 """How many answers may fit their own questions beyond chance, for each that fits another one."""
 
 
-class Fit(NamedTuple):
+class ShiftFit(NamedTuple):
     """The number of answers that fit other questions than their own."""
 
     part: int
@@ -48,7 +48,7 @@ class PlacedAnswer(NamedTuple):
     is_right: bool
 
 
-class _Answers:
+class _AnswerFrequencies:
     """How often questions of a kind have an answer, regardless of their neighbours."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class _Answers:
         self.sizes[kind] += 1
 
 
-class _Comparisons:
+class _TargetComparisons:
     """Answers compared with the targets of other questions, by the kind of the answered one."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class _Comparisons:
         if is_match:
             self.matches[kind, target] += 1
 
-    def expected(self, answers: _Answers) -> float:
+    def expected(self, answers: _AnswerFrequencies) -> float:
         """Return how many fit if an answer depends only on the kind of its own question.
 
         For each comparison, that is the share of the other questions of the kind that have the
@@ -90,12 +90,12 @@ class _Comparisons:
         return total
 
 
-class _Lag:
+class _LagComparisons:
     """Comparisons at one distance, or at several."""
 
     def __init__(self) -> None:
         self.compared = self.matches = 0
-        self._by_subset, self._by_target = _Comparisons(), _Comparisons()
+        self._by_subset, self._by_target = _TargetComparisons(), _TargetComparisons()
 
     def add(self, placed: PlacedAnswer, target: str) -> None:
         """Compare an answer with the target of another question."""
@@ -105,7 +105,7 @@ class _Lag:
         self._by_subset.add(placed.subset, target, is_match=is_match)
         self._by_target.add(placed.target, target, is_match=is_match)
 
-    def excess(self, by_subset: _Answers, by_target: _Answers) -> float:
+    def excess(self, by_subset: _AnswerFrequencies, by_target: _AnswerFrequencies) -> float:
         """Return how many answers fit beyond chance, or 0 unless that cannot be chance.
 
         Chance includes the effect of the order of the questions. Where right answers alternate, a
@@ -119,13 +119,17 @@ class _Lag:
         return excess if excess >= MIN_DEVIATIONS * deviation else 0.0
 
 
-class _Order:
+class _AnswerOrder:
     """Answers in one order, compared with the questions around them."""
 
     def __init__(self, placed: Iterable[PlacedAnswer]) -> None:
         self._recent: deque[PlacedAnswer] = deque(maxlen=LAGS)
-        self._by_subset, self._by_target = _Answers(), _Answers()
-        self._before, self._after, self._around = _Lag(), _Lag(), _Lag()
+        self._by_subset, self._by_target = _AnswerFrequencies(), _AnswerFrequencies()
+        self._before, self._after, self._around = (
+            _LagComparisons(),
+            _LagComparisons(),
+            _LagComparisons(),
+        )
         for answer in placed:
             self._add_answer(answer)
 
@@ -164,7 +168,7 @@ class ShiftTest:
         """Store one answer, with the times of its request and of its reply."""
         self._answers.append((sent_at, received_at, placed))
 
-    def fit(self) -> Fit | None:
+    def fit(self) -> ShiftFit | None:
         """Return how many answers fit other questions, or None unless that is certain.
 
         Some servers confuse requests in the order in which they come, others replies in the order
@@ -177,17 +181,18 @@ class ShiftTest:
         by_request = sorted(self._answers, key=itemgetter(0))
         by_reply = sorted(self._answers, key=itemgetter(1))
         orders = (
-            _Order(map(itemgetter(2), sorted_answers)) for sorted_answers in (by_request, by_reply)
+            _AnswerOrder(map(itemgetter(2), sorted_answers))
+            for sorted_answers in (by_request, by_reply)
         )
         excess = max(order.excess for order in orders)
         if excess < LEAST_EXCESS * total or own_excess > OWN_EXCESS * excess:
             return None
         right = sum(placed.is_right for _, _, placed in self._answers)
-        return Fit(min(round(excess), total), right, total)
+        return ShiftFit(min(round(excess), total), right, total)
 
     def _own_excess(self) -> float:
         """Return how many answers fit their own questions beyond chance."""
-        answers, comparisons, correct_count = _Answers(), _Comparisons(), 0
+        answers, comparisons, correct_count = _AnswerFrequencies(), _TargetComparisons(), 0
         for _, _, placed in self._answers:
             answers.add(placed.subset, placed.value)
             is_match = placed.value == placed.target

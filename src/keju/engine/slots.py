@@ -7,18 +7,18 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from keju.engine.limits import Concurrency
-from keju.engine.sharing import Admission
+from keju.engine.limits import ConcurrencyLimit
+from keju.engine.run_sharing import SlotClaim
 from keju.errors import KejuError
 
 
 class Slots:
     """As many slots as the current limit. Requests that return from a wait go first."""
 
-    def __init__(self, slots: int, admission: Admission | None = None) -> None:
+    def __init__(self, slots: int, admission: SlotClaim | None = None) -> None:
         """Create slots. `admission` is the access to an endpoint that other runs use too."""
         self._admission = admission
-        self.concurrency = Concurrency(slots) if admission is None else admission.concurrency
+        self.concurrency = ConcurrencyLimit(slots) if admission is None else admission.concurrency
         self.stop_reason: KejuError | None = None
         """The reason why nothing more is sent."""
         self._slots_in_use = 0

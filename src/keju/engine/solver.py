@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
-from keju.engine.channel import Channel, Exchange
+from keju.engine.channel import Channel, ReplyWithAttempts
 from keju.errors import Notice
 from keju.models.base import Model
 from keju.types import Request, Sample, Sampling
@@ -26,7 +26,7 @@ class Solver:
     async def open(self) -> None:
         """Prepare once per session, before any model is asked. Raise UsageError with one line."""
 
-    async def knock(self, channel: Channel, sampling: Sampling) -> Sequence[Notice]:
+    async def preflight(self, channel: Channel, sampling: Sampling) -> Sequence[Notice]:
         """Find out with a cheap call, after `open`, what the model cannot do. Raise EndpointError.
 
         Return notices about problems that make the questions hardly useful, to show before the
@@ -36,7 +36,7 @@ class Solver:
 
     def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int
-    ) -> Awaitable[Exchange]:
+    ) -> Awaitable[ReplyWithAttempts]:
         """Return the reply to `request`, which asks `sample` in `epoch` (from 0)."""
         return channel.ask(request)
 

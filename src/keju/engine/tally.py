@@ -14,7 +14,7 @@ from typing import NamedTuple, overload
 import msgspec
 
 from keju.benchmarks.grading import EXACT, PASS
-from keju.files import Spool
+from keju.files import SpooledSequence
 from keju.types import (
     ALL_OUTCOMES,
     LABELS,
@@ -40,7 +40,7 @@ CODE: dict[Outcome, int] = {outcome: code for code, outcome in enumerate(ALL_OUT
 SIGN_BITS: dict[Sign, int] = {sign: 1 << place for place, sign in enumerate(SIGNS)}
 
 
-class Answers(Sequence[str | None]):
+class AnswerTable(Sequence[str | None]):
     """The answers read, by unit. Each takes four bytes, since most answers are one of a few labels.
 
     The first few different texts are kept in memory. The others are in a temporary file.
@@ -50,7 +50,7 @@ class Answers(Sequence[str | None]):
         self._numbers = array("I", bytes(4 * units))
         self._text_numbers: dict[str | None, int] = {None: 0}
         self._texts: list[str | None] = [None]
-        self._spooled_texts: Spool[str] = Spool(str)
+        self._spooled_texts: SpooledSequence[str] = SpooledSequence(str)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -91,7 +91,7 @@ class Tally:
         self.epochs = epochs
         self.outcomes = bytearray([PENDING]) * (samples * epochs)
         self.values = array("f", [0.0]) * (samples * epochs)
-        self.answers: Answers | None = None
+        self.answers: AnswerTable | None = None
         """The answers, by unit. Kept only where votes or predictions are needed.
 
         A label refers to the order of the exam's own sample. So equal labels mean equal options,
@@ -99,7 +99,7 @@ class Tally:
         `restore_label`).
         """
         if keep_answers:
-            self.answers = Answers(samples * epochs)
+            self.answers = AnswerTable(samples * epochs)
         self.counts = [0] * len(ALL_OUTCOMES)
         self.total = 0.0
         """The sum of the values of all units."""
@@ -219,7 +219,7 @@ LOST: frozenset[Stop] = frozenset({"server_lost", "kernel_died"})
 """Stop reasons of episodes whose last calls ended the tools."""
 
 
-class Call(NamedTuple):
+class ToolCallStats(NamedTuple):
     """One call of a tool."""
 
     tool: str
@@ -230,24 +230,24 @@ class Call(NamedTuple):
     """Characters of its result."""
 
 
-class ToolUse(NamedTuple):
+class EpisodeToolUse(NamedTuple):
     """The tool calls of one episode."""
 
     stop: Stop
     requests: int
-    calls: tuple[Call, ...]
+    calls: tuple[ToolCallStats, ...]
     unsafe: bool = False
     """Whether its code ran without a sandbox."""
 
 
-def summarize_tool_use(episode: Episode) -> ToolUse:
+def summarize_tool_use(episode: Episode) -> EpisodeToolUse:
     """Return the tool use of an episode: every call of the model, including calls without a result.
 
     A call has no result if it crashed its server, or if the episode ended before it was carried
     out.
     """
     unanswered: list[ToolCall] = []
-    calls: list[Call] = []
+    calls: list[ToolCallStats] = []
     for turn in episode.turns:
         if turn.role == "assistant":
             unanswered += turn.calls
@@ -256,8 +256,8 @@ def summarize_tool_use(episode: Episode) -> ToolUse:
             if call is not None:
                 unanswered.remove(call)
             tool = call.name if call is not None else ""
-            calls.append(Call(tool, turn.kind, turn.seconds, turn.queued, len(turn.text)))
+            calls.append(ToolCallStats(tool, turn.kind, turn.seconds, turn.queued, len(turn.text)))
     kind: CallKind = "server_crash" if episode.stop in LOST else "broken_off"
-    calls += [Call(call.name, kind, 0.0, 0.0, 0) for call in unanswered]
+    calls += [ToolCallStats(call.name, kind, 0.0, 0.0, 0) for call in unanswered]
     kernel = episode.facts.get("kernel", {})
-    return ToolUse(episode.stop, episode.requests, tuple(calls), bool(kernel.get("unsafe")))
+    return EpisodeToolUse(episode.stop, episode.requests, tuple(calls), bool(kernel.get("unsafe")))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from keju.errors import KejuError
 
 
-class Attempt(NamedTuple):
+class RequestAttempt(NamedTuple):
     """One request that was sent, and its outcome."""
 
     endpoint: str
@@ -37,7 +37,7 @@ class Attempt(NamedTuple):
     """The job of the request; None if it does not ask a question of an exam."""
 
 
-class Headline(NamedTuple):
+class HeadlineScore(NamedTuple):
     """The main result of one exam of a run."""
 
     exam: str
@@ -49,7 +49,7 @@ class Headline(NamedTuple):
     n: int
 
 
-class SessionFacts(NamedTuple):
+class SessionOutline(NamedTuple):
     """Facts about a session that is about to begin."""
 
     run: str
@@ -70,7 +70,7 @@ class SessionFacts(NamedTuple):
 class Follower:
     """Follows one session. This base class does nothing. No call may block."""
 
-    def attempted(self, attempt: Attempt) -> None:
+    def attempted(self, attempt: RequestAttempt) -> None:
         """Called when a request has ended. Another attempt may follow."""
 
     def answered(self, job: Job, unit: int, record: Record) -> None:
@@ -92,12 +92,12 @@ class Watcher:
     name = ""
     """The flag that created it, such as ``--events``, for the message that it failed."""
 
-    def follow(self, session: SessionFacts) -> Follower:
+    def follow(self, session: SessionOutline) -> Follower:
         """Follow one session from its beginning."""
         return Follower()
 
     def finished(
-        self, run: str, headlines: Sequence[Headline], complete: bool, stop: KejuError | None
+        self, run: str, headlines: Sequence[HeadlineScore], complete: bool, stop: KejuError | None
     ) -> None:
         """Called when a run has its results."""
 
@@ -120,7 +120,7 @@ class Watchers(Watcher):
         self._watchers = list(watchers)
         self._say = say
 
-    def follow(self, session: SessionFacts) -> Follower:
+    def follow(self, session: SessionOutline) -> Follower:
         """Let all watchers follow the session."""
         followers: list[tuple[Watcher, Follower]] = []
         for watcher in [*self._watchers]:
@@ -131,7 +131,7 @@ class Watchers(Watcher):
         return _Followers(self, followers)
 
     def finished(
-        self, run: str, headlines: Sequence[Headline], complete: bool, stop: KejuError | None
+        self, run: str, headlines: Sequence[HeadlineScore], complete: bool, stop: KejuError | None
     ) -> None:
         """Call all watchers."""
         self._tell(lambda watcher: watcher.finished(run, headlines, complete, stop))
@@ -181,7 +181,7 @@ class _Followers(Follower):
                 except Exception as error:
                     self._watchers.drop(watcher, error)
 
-    def attempted(self, attempt: Attempt) -> None:
+    def attempted(self, attempt: RequestAttempt) -> None:
         self._tell(lambda follower: follower.attempted(attempt))
 
     def answered(self, job: Job, unit: int, record: Record) -> None:
@@ -200,7 +200,7 @@ WORK: ContextVar[Job | None] = ContextVar("keju_work", default=None)
 """The job of the requests of this context. Set only while there is a follower."""
 
 
-def follow(session: SessionFacts) -> Follower | None:
+def follow(session: SessionOutline) -> Follower | None:
     """Return the follower of a session, or None if there is no watcher."""
     watcher = WATCHER.get()
     return None if watcher is None else watcher.follow(session)

@@ -20,7 +20,7 @@ from keju.files import open_for_writing, whole_file, write_json
 from keju.interop.hub import eval_results
 from keju.interop.trackers import log_to_mlflow, log_to_wandb
 from keju.messages import printable
-from keju.report.tables import latex, markdown
+from keju.reporting.tables import latex, markdown
 from keju.results.export import (
     submission_of,
     write_csv,
@@ -57,7 +57,7 @@ LOG = "exports.jsonl"
 """The file in a run's folder that records its submissions, and how they were made."""
 
 
-class Exported(NamedTuple):
+class ExportedFile(NamedTuple):
     """The result of an export."""
 
     facts: dict[str, Any]
@@ -109,7 +109,7 @@ def export_run(
     fill: str | None = None,
     partial: bool = False,
     data_dir: str | None = None,
-) -> Exported:
+) -> ExportedFile:
     """Write a run to `target`, or to standard output."""
     require_target(form, target)
     if form == SUBMISSION or form.endswith(FILES):
@@ -129,7 +129,7 @@ def export_run(
 
 def _write_rows(
     run: Run, samples: Samples, form: str, target: Path | None, *, full_text: bool
-) -> Exported:
+) -> ExportedFile:
     table, notices = samples.table(full_text=full_text), []
     if samples.problem is not None:
         notices.append(Notice("export_without_data", {"problem": samples.problem.notice}))
@@ -152,11 +152,11 @@ def _standard_output() -> Iterator[BinaryIO]:
     if not sys.stdout.isatty():
         yield sys.stdout.buffer
         return
-    with io.BufferedWriter(_Terminal()) as stream:
+    with io.BufferedWriter(_TerminalStream()) as stream:
         yield cast(BinaryIO, stream)
 
 
-class _Terminal(io.RawIOBase):
+class _TerminalStream(io.RawIOBase):
     """A terminal as a target for texts of data; see `printable`."""
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ class _Terminal(io.RawIOBase):
         return len(data)
 
 
-def _write_page(run: Run, form: str, target: Path | None, data_dir: str | None) -> Exported:
+def _write_page(run: Run, form: str, target: Path | None, data_dir: str | None) -> ExportedFile:
     results = current_results(run, data_dir)
     notices: list[Notice] = []
     if form == "hub-yaml":
@@ -184,10 +184,10 @@ def _write_page(run: Run, form: str, target: Path | None, data_dir: str | None) 
     else:
         with _standard_output() as stream:
             stream.write(text.encode("utf-8", "replace"))
-    return Exported({"rows": len(results.benchmarks)}, notices)
+    return ExportedFile({"rows": len(results.benchmarks)}, notices)
 
 
-def _track(run: Run, form: str, target: Path | None, data_dir: str | None) -> Exported:
+def _track(run: Run, form: str, target: Path | None, data_dir: str | None) -> ExportedFile:
     results = current_results(run, data_dir)
     log, default_folder = (log_to_wandb, ".") if form == "wandb" else (log_to_mlflow, "mlruns")
     try:
@@ -197,21 +197,21 @@ def _track(run: Run, form: str, target: Path | None, data_dir: str | None) -> Ex
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
         raise UsageError("tracker_failed", tracker=form, problem=problem) from error
-    return Exported({"rows": len(results.benchmarks), "place": place}, [])
+    return ExportedFile({"rows": len(results.benchmarks), "place": place}, [])
 
 
-def _make_export(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Exported:
+def _make_export(run: Run, facts: dict[str, Any], notices: list[Notice]) -> ExportedFile:
     """Return the export's result with notices about the missing part of the run."""
     wanted_count = run.manifest.expected_replies
     missing = wanted_count - facts["rows"]
     notices += damage_notices(run.damaged, missing)
     notices += missing_notices(facts["rows"], wanted_count)
-    return Exported(facts, notices)
+    return ExportedFile(facts, notices)
 
 
 def _submit(
     run: Run, jobs: list[Job], target: Path | None, *, fill: str | None, partial: bool
-) -> Exported:
+) -> ExportedFile:
     """Write a submission, and record in the run's folder how it was made, because fills are not
     answers."""
     submission = submission_of(run, jobs, fill=fill, partial=partial)

@@ -13,9 +13,9 @@ import yaml
 
 from keju.benchmarks import registry
 from keju.errors import Notice, UsageError
-from keju.report import format as fmt
-from keju.report.format import Labels, count, interval
-from keju.results.schema import Entry, Results
+from keju.reporting import format as fmt
+from keju.reporting.format import Labels, count, interval
+from keju.results.schema import ResultEntry, Results
 from keju.runs.manifest import Manifest
 
 SELECTION_SETTINGS = ("limit", "total", "ids", "failed_of")
@@ -49,7 +49,7 @@ def eval_results(results: Results, manifest: Manifest) -> tuple[str, list[Notice
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=100), notices
 
 
-def _find_repository(entry: Entry) -> str | None:
+def _find_repository(entry: ResultEntry) -> str | None:
     """Return the hub's data set with an exam's questions; None if there is none."""
     layout = registry.get(entry.name).layout if entry.name in registry.names() else None
     repo = layout.hubs.get("huggingface") if layout is not None else None
@@ -57,7 +57,13 @@ def _find_repository(entry: Entry) -> str | None:
 
 
 def _make_row(
-    entry: Entry, repo: str, value: float, results: Results, labels: Labels, *, is_partial: bool
+    entry: ResultEntry,
+    repo: str,
+    value: float,
+    results: Results,
+    labels: Labels,
+    *,
+    is_partial: bool,
 ) -> dict[str, Any]:
     headline = fmt.display_metrics(entry, labels)[0]
     notes = [

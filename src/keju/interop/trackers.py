@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
-from keju.errors import Hint, MissingExtra
-from keju.report import format as fmt
-from keju.results.schema import Entry, Results, to_document
+from keju.errors import MissingExtra, TranslatableText
+from keju.reporting import format as fmt
+from keju.results.schema import ResultEntry, Results, to_document
 from keju.runs.run import REPORT, RESULTS
 
 PROJECT = "keju"
@@ -43,7 +43,7 @@ def metrics_of(results: Results) -> dict[str, float]:
     return numbers
 
 
-def _list_numbers(entry: Entry) -> Iterator[tuple[tuple[str, ...], float]]:
+def _list_numbers(entry: ResultEntry) -> Iterator[tuple[tuple[str, ...], float]]:
     for name, metric in fmt.distinct_metrics(entry).items():
         if metric.value is not None:
             yield (name,), metric.value
@@ -66,7 +66,7 @@ def log_to_wandb(results: Results, folder: Path) -> str:
     try:
         import wandb
     except ImportError:
-        raise MissingExtra(Hint("extra_for_export", to="W&B"), "wandb") from None
+        raise MissingExtra(TranslatableText("extra_for_export", to="W&B"), "wandb") from None
     mode: Any = os.environ.get("WANDB_MODE", "offline")
     settings = wandb.Settings(silent=True, console="off")
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def log_to_mlflow(results: Results, folder: Path) -> str:
         from mlflow import MlflowClient
         from mlflow.entities import Metric, Param, RunTag
     except ImportError:
-        raise MissingExtra(Hint("extra_for_export", to="MLflow"), "mlflow") from None
+        raise MissingExtra(TranslatableText("extra_for_export", to="MLflow"), "mlflow") from None
     # a database would need many more packages
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     uri = os.environ.get("MLFLOW_TRACKING_URI") or folder.resolve().as_uri()

@@ -78,7 +78,7 @@ _NEAR = 24
 """How many letters and digits before a verdict show whether it is repeated from an answer."""
 
 
-class _Verdict(NamedTuple):
+class _ParsedVerdict(NamedTuple):
     """A verdict in a judge's reply, and whether its line contains anything else."""
 
     value: str
@@ -121,7 +121,7 @@ def read_verdict(text: str, prompt_text: str, kind: Kind, finish: str = "") -> A
     )
 
 
-def _find_verdicts(text: str, kind: Kind) -> Iterator[_Verdict]:
+def _find_verdicts(text: str, kind: Kind) -> Iterator[_ParsedVerdict]:
     for tagged in _TAGGED[kind].finditer(text):
         verdict = _parse_grade(tagged[1]) if kind == "grade" else _parse_score(tagged[1])
         if verdict is not None:
@@ -130,14 +130,14 @@ def _find_verdicts(text: str, kind: Kind) -> Iterator[_Verdict]:
             rest_of_line = text[text.rfind("\n", 0, start) + 1 : start]
             rest_of_line += text[end : line_end if line_end >= 0 else len(text)]
             is_alone = not rest_of_line.strip(_DECORATION)
-            yield _Verdict(*verdict, is_alone, start, end)
+            yield _ParsedVerdict(*verdict, is_alone, start, end)
 
 
-def _passes(verdict: _Verdict) -> bool:
+def _passes(verdict: _ParsedVerdict) -> bool:
     return score_of(verdict.value).outcome == "correct"
 
 
-def _is_unquoted(verdict: _Verdict, text: str, contexts: Iterable[str]) -> bool:
+def _is_unquoted(verdict: _ParsedVerdict, text: str, contexts: Iterable[str]) -> bool:
     """Whether the last verdict of a reply is the judge's own, and not repeated from an answer.
 
     `contexts` are the texts before the verdicts in the answer. A verdict in quotation marks counts
@@ -253,7 +253,7 @@ def measure_agreement(
 PREFIX = "judge:"
 
 
-class Submission(NamedTuple):
+class CandidateAnswer(NamedTuple):
     """A candidate's answer that is given to a judge."""
 
     unit: int
@@ -280,7 +280,7 @@ class Submission(NamedTuple):
         )
 
 
-def submit(job: Job, unit: int, record: Record, strategy: str) -> Submission | None:
+def submit(job: Job, unit: int, record: Record, strategy: str) -> CandidateAnswer | None:
     """Return the answer in a graded record for the judge; None if the judge has nothing to decide.
 
     The judge gets the open answer that was read, or else the text that the readers got. Errors and
@@ -302,7 +302,7 @@ def submit(job: Job, unit: int, record: Record, strategy: str) -> Submission | N
         text = split_thinking(job.filter_reply(reply).text).text
     if not text.strip() or not sample.target:
         return None
-    return Submission(
+    return CandidateAnswer(
         unit, record.hash, make_judge_sample(sample, text, unit, epoch), readings, judged
     )
 

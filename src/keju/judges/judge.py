@@ -19,10 +19,10 @@ from keju.config import Budget, GenerationConfig, JudgeConfig, Price, TaskConfig
 from keju.config.address import find_provider, parse_address
 from keju.config.load import canonical
 from keju.config.strict import StrictSettings
-from keju.engine.channel import Channel, Exchange
+from keju.engine.channel import Channel, ReplyWithAttempts
 from keju.engine.job import Job, make_jobs
-from keju.engine.limits import Meter
-from keju.engine.resume import JobRequests, Recalled, recall
+from keju.engine.limits import UsageMeter
+from keju.engine.resume import JobRequests, ReusedUnits, recall
 from keju.engine.session import run_session
 from keju.engine.solver import Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
@@ -47,7 +47,7 @@ _USUAL_PORT = re.compile(r"^(http://[^/]*):80(?=/)|^(https://[^/]*):443(?=/)")
 
 
 @dataclass
-class Replies:
+class JudgeReplies:
     """The journal's record of a judge's replies about one exam."""
 
     versions: set[str] = field(default_factory=set)
@@ -69,7 +69,7 @@ class Judge(Solver):
         self.task = make_judge_task(config, settings, model)
         self.jobs: list[Job] = []
         """The judge's work: one job for each exam."""
-        self.replies: list[Replies] = []
+        self.replies: list[JudgeReplies] = []
         """The outcomes of its replies, by job."""
         self._exams: Sequence[JudgeExam] = ()
         self._requests = JobRequests(())
@@ -120,11 +120,11 @@ class Judge(Solver):
 
     def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int
-    ) -> Awaitable[Exchange]:
+    ) -> Awaitable[ReplyWithAttempts]:
         """Return the verdict for a request."""
         return self.ask(request, channel)
 
-    async def ask(self, request: Request, channel: Channel) -> Exchange:
+    async def ask(self, request: Request, channel: Channel) -> ReplyWithAttempts:
         """Ask for a verdict. A reply without exactly one is a failed attempt.
 
         Failed attempts cost money, so their tokens are added to those of the last reply. The result
@@ -151,10 +151,10 @@ class Judge(Solver):
     def assign(self, exams: Sequence[JudgeExam]) -> None:
         """Give the judge the answers of each exam to grade."""
         self.jobs = [self.make_job(exam) for exam in exams]
-        self.replies = [Replies() for _ in exams]
+        self.replies = [JudgeReplies() for _ in exams]
         self._exams, self._requests = exams, JobRequests(self.jobs)
 
-    def recall(self, path: Path) -> Recalled:
+    def recall(self, path: Path) -> ReusedUnits:
         """Enter the verdicts in the journal at `path`.
 
         A verdict on the prompt of an earlier version still counts.
@@ -205,9 +205,9 @@ class Judge(Solver):
         self,
         journal: Journal,
         log: SessionLog,
-        recalled: Recalled,
+        recalled: ReusedUnits,
         display: Display | None,
-        shared_usage: Meter,
+        shared_usage: UsageMeter,
     ) -> KejuError | None:
         """Ask for the missing verdicts; return the error that stopped this early, if any.
 

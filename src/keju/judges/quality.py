@@ -21,7 +21,7 @@ from keju.stats.intervals import Z95, Interval, wilson
 from keju.types import Sample
 
 
-class Labelled(NamedTuple):
+class LabelledAnswers(NamedTuple):
     """Answers with a known grade."""
 
     samples: list[Sample]
@@ -29,7 +29,7 @@ class Labelled(NamedTuple):
     correct: list[bool]
 
 
-def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:
+def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> LabelledAnswers:
     """Read a JSONL file of graded answers; DataError names a line that is invalid.
 
     A row has the `answer` and whether it is `correct`. It identifies the question by the `id` of a
@@ -40,7 +40,7 @@ def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:
     except OSError as error:
         raise DataError("labelled_unreadable", path=path, problem=error.strerror) from None
     rows = unpack_gzip(raw, str(path)) if path.name.endswith(".gz") else raw
-    labelled = Labelled([], [])
+    labelled = LabelledAnswers([], [])
     for index, row in enumerate(jsonl_rows(rows, str(path))):
         place = {"path": path, "row": index + 1}
         name = f"labelled_{index}"  # named by row, because a question may occur in several rows

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks.grading import PASS
 from keju.config import JudgeConfig, TaskConfig
-from keju.engine.channel import Channel, Limits
+from keju.engine.channel import Channel, ChannelLimits
 from keju.engine.job import Job
-from keju.engine.limits import Meter
+from keju.engine.limits import UsageMeter
 from keju.engine.session import run_loop
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete, UsageError
 from keju.judges.exam import (
     BROKEN_OFF,
     GRADES,
+    CandidateAnswer,
     JudgeExam,
-    Submission,
     is_tie,
     measure_agreement,
     measure_consistency,
@@ -41,7 +41,7 @@ from keju.judges.prompts import PROTOCOLS
 from keju.judges.quality import corrected_accuracy, describe_quality, load_labelled, measure
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.manifest import ManifestFile
-from keju.runs.run import Grade
+from keju.runs.run import JudgedReadings
 from keju.stats.estimate import Estimate
 from keju.types import Record, Sample
 
@@ -60,14 +60,14 @@ class Judgement(NamedTuple):
     """A result entry's facts about its judges."""
 
     judge: dict[str, Any]
-    """The judges, their verdicts and their cost: `keju.results.schema.Judge`."""
+    """The judges, their verdicts and their cost: `keju.results.schema.JudgeReport`."""
     notices: list[Notice]
     metrics: dict[str, Estimate]
     by_rule: Tally | None = None
     """The scores before the judge, if it replaced the decisions of a reader."""
 
 
-class Panel:
+class JudgePanel:
     """The judges of all exams with the same judge settings; the first judge decides."""
 
     def __init__(self, config: TaskConfig, settings: JudgeConfig, jobs: Sequence[Job]) -> None:
@@ -81,12 +81,12 @@ class Panel:
         self.labelled = None
         if settings.labelled:
             self.labelled = load_labelled(Path(settings.labelled), partial(_find, jobs, {}))
-        self._collected: list[dict[int, Submission]] = [{} for _ in jobs]
+        self._collected: list[dict[int, CandidateAnswer]] = [{} for _ in jobs]
         for job, submissions in zip(jobs, self._collected, strict=True):
             job.watcher = partial(self._collect, job, submissions)
 
     def _collect(
-        self, job: Job, submissions: dict[int, Submission], unit: int, record: Record
+        self, job: Job, submissions: dict[int, CandidateAnswer], unit: int, record: Record
     ) -> None:
         """Keep an answer for the judges; it replaces an earlier one."""
         submission = submit(job, unit, record, self.settings.strategy)
@@ -122,7 +122,7 @@ class Panel:
         for judge in self.judges:
             judge.assign(exams)
 
-    def apply_verdicts(self) -> Iterator[Grade]:
+    def apply_verdicts(self) -> Iterator[JudgedReadings]:
         """Enter the first judge's verdicts on the scoreboards; yield the resulting readings."""
         places = range(len(self.jobs))
         self.by_rule = [
@@ -138,7 +138,7 @@ class Panel:
                     tally.add(submission.unit, reading)
                 index, epoch = divmod(submission.unit, job.epochs)
                 name = job.exam.samples[index].id
-                yield Grade(job.exam.benchmark, name, submission.hash, readings, epoch)
+                yield JudgedReadings(job.exam.benchmark, name, submission.hash, readings, epoch)
 
     def judgement(self, job: Job, reader: int, deff: float) -> Judgement:
         """Return the judges of an exam, their cost and reliability, for one of its readers."""
@@ -252,10 +252,10 @@ class JudgeStage:
                 matching_groups[0].append(job)
             else:
                 groups.append((judge, [job]))
-        self._panels = [Panel(config, judge, group) for judge, group in groups]
+        self._panels = [JudgePanel(config, judge, group) for judge, group in groups]
         self._judges = [judge for panel in self._panels for judge in panel.judges]
         self._error_limit = config.error_limit
-        self.grades: list[Grade] = []
+        self.grades: list[JudgedReadings] = []
         """The readings of each answer that a judge has decided."""
 
     def check(self) -> None:
@@ -269,7 +269,7 @@ class JudgeStage:
         async def check_endpoints() -> None:
             for judge in self._judges:
                 model = judge.create_model()
-                channel = Channel(model, Limits.of(judge.task, model))
+                channel = Channel(model, ChannelLimits.of(judge.task, model))
                 try:
                     await channel.open([judge.sampling])
                 except EndpointError as error:
@@ -326,7 +326,7 @@ class JudgeStage:
         stop: KejuError | None = None
         with Journal(folder, VERDICTS) as journal:
             for panel in self._panels:
-                panel_usage = Meter()  # both judges of a panel share its budget
+                panel_usage = UsageMeter()  # both judges of a panel share its budget
                 for judge in panel.judges:
                     recalled = judge.recall(journal.path)
                     has_missing_verdicts = recalled.count < sum(job.units for job in judge.jobs)
@@ -374,9 +374,9 @@ def _find(jobs: Sequence[Job], table: dict[str, Sample], name: str) -> Sample | 
     return next((table[sample_id] for sample_id in ids if sample_id in table), None)
 
 
-def _describe_usage(meters: Sequence[Meter], settings: JudgeConfig) -> dict[str, Any]:
+def _describe_usage(meters: Sequence[UsageMeter], settings: JudgeConfig) -> dict[str, Any]:
     """Return the usage and the cost of requests to the judges."""
-    total = Meter()
+    total = UsageMeter()
     for meter in meters:
         total.include(meter)
     usage = {

@@ -53,7 +53,7 @@ def language_of(tag: str) -> Language | None:
     return "zh" if name == "zh" else "en" if name == "en" else None
 
 
-def spoken() -> Language:
+def current_language() -> Language:
     """Return the language of the terminal.
 
     It comes from ``--language``, ``KEJU_LANGUAGE`` or the locale: ``LANG=zh_CN.UTF-8`` is Chinese.
@@ -116,9 +116,9 @@ def labels(language: Language) -> Mapping[str, str]:
     return {**store.texts("en", "labels"), **store.texts(language, "labels")}
 
 
-def said(word: str, **values: Any) -> str:
+def label_text(word: str, **values: Any) -> str:
     """Return the text of a label in the language of the terminal."""
-    return fill(labels(spoken())[word], values)
+    return fill(labels(current_language())[word], values)
 
 
 def helped(name: str, english: str) -> str:
@@ -127,7 +127,7 @@ def helped(name: str, english: str) -> str:
     The English text is declared with the flag, the command or the protocol. The Chinese text is in
     a catalogue, by name. A text without Chinese, such as a plug-in's, is English.
     """
-    if spoken() == "en":
+    if current_language() == "en":
         return english
     return store.texts("zh", "help").get(name) or _added_help.get(name, english)
 
@@ -170,15 +170,15 @@ class _WordChoice:
         return super().__format__(spec)
 
 
-class _Number(_WordChoice, int):
+class _NumberValue(_WordChoice, int):
     """A whole number in a sentence."""
 
 
-class _Share(_WordChoice, float):
+class _FractionValue(_WordChoice, float):
     """A share or another fraction in a sentence."""
 
 
-class _Words(_WordChoice, str):
+class _TextValue(_WordChoice, str):
     """A text in a sentence, or a formatted number: ``1,200``."""
 
 
@@ -188,7 +188,7 @@ def fill(template: str, values: Mapping[str, Any]) -> str:
 
 
 def _wrap_value(value: Any) -> Any:
-    kinds = {int: _Number, float: _Share, str: _Words}
+    kinds = {int: _NumberValue, float: _FractionValue, str: _TextValue}
     return kinds[type(value)](value) if type(value) in kinds else value
 
 
@@ -204,7 +204,7 @@ reader_gone = threading.Event()
 """Set when a `tolerant` stream finds that the reader of its pipe is gone."""
 
 
-class _Tolerant(io.TextIOBase):
+class _TolerantStream(io.TextIOBase):
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
@@ -240,7 +240,7 @@ def tolerant(stream: TextIO) -> TextIO:
 
     Such errors are a closed pipe, a closed terminal, or a full disk.
     """
-    return cast(TextIO, _Tolerant(stream))
+    return cast(TextIO, _TolerantStream(stream))
 
 
 def write_line(stream: TextIO, line: str) -> None:

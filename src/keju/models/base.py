@@ -37,7 +37,7 @@ class NotReady(EndpointError):
         self.lasting = lasting
 
 
-class Server(Protocol):
+class ModelServer(Protocol):
     """A program that serves a model while the model is in use."""
 
     folder: Path
@@ -90,7 +90,7 @@ class Model(ABC):
     bounded: bool = False
     """Whether a reply has a token limit if the request does not name one."""
 
-    server: Server | None = None
+    server: ModelServer | None = None
     """The server that is started before it and ended after it."""
     trial: Reply | None = None
     """The reply to the preflight's last call, if it came from an endpoint."""

@@ -32,7 +32,7 @@ MOST_DIMENSIONS = 8
 TEMPLATE_HASH_LENGTH = 16
 
 
-class _Type(NamedTuple):
+class _TensorType(NamedTuple):
     """The storage of a tensor type: a block of `values` values takes `size` bytes."""
 
     name: str
@@ -41,38 +41,38 @@ class _Type(NamedTuple):
 
 
 TENSOR_TYPES = {
-    0: _Type("F32", 1, 4),
-    1: _Type("F16", 1, 2),
-    2: _Type("Q4_0", 32, 18),
-    3: _Type("Q4_1", 32, 20),
-    6: _Type("Q5_0", 32, 22),
-    7: _Type("Q5_1", 32, 24),
-    8: _Type("Q8_0", 32, 34),
-    9: _Type("Q8_1", 32, 36),
-    10: _Type("Q2_K", 256, 84),
-    11: _Type("Q3_K", 256, 110),
-    12: _Type("Q4_K", 256, 144),
-    13: _Type("Q5_K", 256, 176),
-    14: _Type("Q6_K", 256, 210),
-    15: _Type("Q8_K", 256, 292),
-    16: _Type("IQ2_XXS", 256, 66),
-    17: _Type("IQ2_XS", 256, 74),
-    18: _Type("IQ3_XXS", 256, 98),
-    19: _Type("IQ1_S", 256, 50),
-    20: _Type("IQ4_NL", 32, 18),
-    21: _Type("IQ3_S", 256, 110),
-    22: _Type("IQ2_S", 256, 82),
-    23: _Type("IQ4_XS", 256, 136),
-    24: _Type("I8", 1, 1),
-    25: _Type("I16", 1, 2),
-    26: _Type("I32", 1, 4),
-    27: _Type("I64", 1, 8),
-    28: _Type("F64", 1, 8),
-    29: _Type("IQ1_M", 256, 56),
-    30: _Type("BF16", 1, 2),
-    34: _Type("TQ1_0", 256, 54),
-    35: _Type("TQ2_0", 256, 66),
-    39: _Type("MXFP4", 32, 17),
+    0: _TensorType("F32", 1, 4),
+    1: _TensorType("F16", 1, 2),
+    2: _TensorType("Q4_0", 32, 18),
+    3: _TensorType("Q4_1", 32, 20),
+    6: _TensorType("Q5_0", 32, 22),
+    7: _TensorType("Q5_1", 32, 24),
+    8: _TensorType("Q8_0", 32, 34),
+    9: _TensorType("Q8_1", 32, 36),
+    10: _TensorType("Q2_K", 256, 84),
+    11: _TensorType("Q3_K", 256, 110),
+    12: _TensorType("Q4_K", 256, 144),
+    13: _TensorType("Q5_K", 256, 176),
+    14: _TensorType("Q6_K", 256, 210),
+    15: _TensorType("Q8_K", 256, 292),
+    16: _TensorType("IQ2_XXS", 256, 66),
+    17: _TensorType("IQ2_XS", 256, 74),
+    18: _TensorType("IQ3_XXS", 256, 98),
+    19: _TensorType("IQ1_S", 256, 50),
+    20: _TensorType("IQ4_NL", 32, 18),
+    21: _TensorType("IQ3_S", 256, 110),
+    22: _TensorType("IQ2_S", 256, 82),
+    23: _TensorType("IQ4_XS", 256, 136),
+    24: _TensorType("I8", 1, 1),
+    25: _TensorType("I16", 1, 2),
+    26: _TensorType("I32", 1, 4),
+    27: _TensorType("I64", 1, 8),
+    28: _TensorType("F64", 1, 8),
+    29: _TensorType("IQ1_M", 256, 56),
+    30: _TensorType("BF16", 1, 2),
+    34: _TensorType("TQ1_0", 256, 54),
+    35: _TensorType("TQ2_0", 256, 66),
+    39: _TensorType("MXFP4", 32, 17),
 }
 """The types of ggml by number. Types that are not listed are left to llama.cpp."""
 
@@ -82,7 +82,7 @@ _STRING, _ARRAY = 8, 9
 
 
 @dataclass(frozen=True)
-class Gguf:
+class GgufHeader:
     """The metadata of a complete GGUF file."""
 
     path: Path
@@ -108,7 +108,7 @@ class _DamagedHeader(Exception):
     """The file ends inside its header, or the header is invalid."""
 
 
-def read_gguf(path: Path) -> Gguf:
+def read_gguf(path: Path) -> GgufHeader:
     """Read the header of `path` and check that the file holds all its tensors.
 
     Raises DataError in one line: the file is missing, not a GGUF file, or cut short.
@@ -116,14 +116,14 @@ def read_gguf(path: Path) -> Gguf:
     try:
         size = path.stat().st_size
         with open_file(path) as file:
-            return _Reader(file, path, size).read_header()
+            return _HeaderReader(file, path, size).read_header()
     except OSError as error:
         raise DataError("gguf_unreadable", path=path, problem=error.strerror) from None
     except _DamagedHeader:
         raise DataError("gguf_cut", path=path) from None
 
 
-class _Reader:
+class _HeaderReader:
     """Reads a header from front to back: its counts, its entries, its list of tensors."""
 
     def __init__(self, file: BinaryIO, path: Path, size: int) -> None:
@@ -133,7 +133,7 @@ class _Reader:
         self._remaining = LONGEST_HEADER
         """Bytes that the header may still have, which bounds memory and time."""
 
-    def read_header(self) -> Gguf:
+    def read_header(self) -> GgufHeader:
         if self._file.read(4) != MAGIC:
             raise DataError("gguf_no_gguf", path=self._path)
         version = self._read_number("I")
@@ -150,7 +150,7 @@ class _Reader:
         weights = self._read_tensors(tensors, alignment)
         name = str(facts.get("general.architecture", ""))
         context, tokens = facts.get(f"{name}.context_length"), facts.get("tokenizer.ggml.tokens")
-        return Gguf(
+        return GgufHeader(
             path=self._path,
             size=self._size,
             architecture=name,

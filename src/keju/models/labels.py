@@ -16,7 +16,7 @@ ROUNDING = 1e-3
 """The largest log-probability above 0 that counts as rounding."""
 
 
-class _Position(NamedTuple):
+class _TokenPosition(NamedTuple):
     """One token of a reply, and the log-probabilities of the most likely tokens at its position."""
 
     token: str
@@ -66,7 +66,7 @@ def label_values(
     positions = list(_positions(logprobs))
     if not positions:
         return None
-    position: _Position | None = positions[0]
+    position: _TokenPosition | None = positions[0]
     if request.sampling.form == "chat" and not request.continues_cue:
         position = _find_label(positions, request.labels)
     if position is None:
@@ -115,7 +115,7 @@ def _raw_values(logprobs: Any) -> Iterator[Any]:
         yield from shares.values()
 
 
-def _find_label(positions: list[_Position], labels: str) -> _Position | None:
+def _find_label(positions: list[_TokenPosition], labels: str) -> _TokenPosition | None:
     thinking = False
     for position in positions:
         label = label_text(position.token)
@@ -129,7 +129,7 @@ def _find_label(positions: list[_Position], labels: str) -> _Position | None:
     return None
 
 
-def _positions(logprobs: Any) -> Iterator[_Position]:
+def _positions(logprobs: Any) -> Iterator[_TokenPosition]:
     """Yield the tokens of the reply in order.
 
     A chat has ``{"content": [{"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "A",
@@ -149,7 +149,7 @@ def _positions(logprobs: Any) -> Iterator[_Position]:
                 for top in tops
                 if _is_number(top.get("logprob"))
             ]
-            yield _Position(str(entry.get("token", "")), numbers)
+            yield _TokenPosition(str(entry.get("token", "")), numbers)
         return
     tokens, token_values, tops = (
         value if isinstance(value, list) else []
@@ -160,7 +160,7 @@ def _positions(logprobs: Any) -> Iterator[_Position]:
         if token is not None:
             shares.setdefault(str(token), value)
         numbers = [(name, float(share)) for name, share in shares.items() if _is_number(share)]
-        yield _Position(str(token or ""), numbers)
+        yield _TokenPosition(str(token or ""), numbers)
 
 
 def _objects(values: list[Any]) -> list[dict[str, Any]]:

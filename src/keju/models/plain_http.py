@@ -78,7 +78,7 @@ def too_long_reply() -> TransportError:
     return damaged_reply(f"the reply is longer than {bounds.LONGEST_REPLY // bounds.MIB} MiB")
 
 
-class Target(NamedTuple):
+class HttpTarget(NamedTuple):
     """The address of a request, and its first lines."""
 
     host: str
@@ -89,7 +89,7 @@ class Target(NamedTuple):
     """Whether the address has credentials, which take precedence over credentials in headers."""
 
 
-def plain_target(url: str) -> Target | None:
+def plain_target(url: str) -> HttpTarget | None:
     """Return the target of an address that this module can serve; None for any other."""
     parts = urlsplit(url)
     if parts.scheme != "http" or not url.isascii() or not parts.hostname or set(url) & set(" \t"):
@@ -101,7 +101,7 @@ def plain_target(url: str) -> Target | None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         lines += f"authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
     has_credentials = parts.username is not None
-    return Target(parts.hostname, parts.port or 80, lines.encode(), has_credentials)
+    return HttpTarget(parts.hostname, parts.port or 80, lines.encode(), has_credentials)
 
 
 class PlainPool:
@@ -118,7 +118,7 @@ class PlainPool:
         self._lines_without_key = _header_lines(
             {n: v for n, v in default_headers.items() if n != "authorization"}
         )
-        self._heads: dict[Target, bytes] = {}
+        self._heads: dict[HttpTarget, bytes] = {}
         self._idle: dict[tuple[str, int], list[_Connection]] = {}
         self._busy: set[_Connection] = set()
         self._outbox: _Outbox = []
@@ -127,7 +127,7 @@ class PlainPool:
     async def send(
         self,
         method: Literal["GET", "POST"],
-        target: Target,
+        target: HttpTarget,
         body: bytes,
         timeout: float,
         headers: Mapping[str, str] | None = None,
@@ -156,7 +156,7 @@ class PlainPool:
             if connection.usable:
                 self._idle.setdefault(target[:2], []).append(connection)
 
-    def _take_idle(self, target: Target) -> _Connection | None:
+    def _take_idle(self, target: HttpTarget) -> _Connection | None:
         """Return the open and free connection that was used last; None if there is none."""
         idle = self._idle.get(target[:2])
         while idle:
@@ -167,7 +167,7 @@ class PlainPool:
         return None
 
     async def _connect(
-        self, loop: asyncio.AbstractEventLoop, target: Target, timeout: float
+        self, loop: asyncio.AbstractEventLoop, target: HttpTarget, timeout: float
     ) -> _Connection:
         try:
             async with asyncio.timeout(min(CONNECT_SECONDS, timeout)):
@@ -402,7 +402,7 @@ def decode_body(body: bytes, encoding: bytes) -> bytes:
     """Return the unpacked body; raise TransportError if it cannot be unpacked."""
     try:
         return bounds.unpack_body(body, encoding.decode("latin-1"))
-    except bounds.TooLong:
+    except bounds.UnpackedTooLong:
         raise too_long_reply() from None
-    except bounds.Damaged as error:
+    except bounds.UnpackError as error:
         raise damaged_reply(str(error)) from None

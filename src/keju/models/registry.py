@@ -22,7 +22,7 @@ from pydantic import SecretStr
 
 from keju.config import TaskConfig
 from keju.config.address import SHORT_NAMES
-from keju.errors import ConfigError, Hint, MissingExtra, Notice, find_nearest
+from keju.errors import ConfigError, MissingExtra, Notice, TranslatableText, find_nearest
 from keju.models.base import Model
 from keju.redaction import find_secrets, has_masked
 from keju.types import Sampling
@@ -38,7 +38,7 @@ OF_ENDPOINTS = (
 
 
 @dataclass(frozen=True)
-class Extra:
+class OptionalExtra:
     """An optional extra of Keju: its modules and how to install it."""
 
     name: str
@@ -88,7 +88,7 @@ class ModelKind:
     requested sampling, and returns the sampling to send with notices for the results."""
     names_itself: bool = False
     """Whether results use the name that the model gives itself instead of the requested name."""
-    extra: Extra | None = None
+    extra: OptionalExtra | None = None
 
     @property
     def spelling(self) -> str:
@@ -96,8 +96,8 @@ class ModelKind:
         return ":".join(filter(None, (self.name, self.argument)))
 
 
-LOCAL = Extra("local", ("xllamacpp",))
-HF = Extra("hf", ("transformers", "torch"))
+LOCAL = OptionalExtra("local", ("xllamacpp",))
+HF = OptionalExtra("hf", ("transformers", "torch"))
 
 ENDPOINT = ModelKind(
     name="",
@@ -265,7 +265,9 @@ def _make_model(config: TaskConfig) -> Model:
     except ModuleNotFoundError:
         if kind.extra is None:
             raise
-        raise MissingExtra(Hint("extra_for_model", name=config.model), kind.extra.name) from None
+        raise MissingExtra(
+            TranslatableText("extra_for_model", name=config.model), kind.extra.name
+        ) from None
 
 
 def endpoint_tasks(config: TaskConfig) -> list[TaskConfig]:
@@ -321,7 +323,7 @@ def model_name(config: TaskConfig) -> str:
 def _load_plugin(point: metadata.EntryPoint) -> ModelKind:
     """Load the kind of an entry point; raise ConfigError with the broken plug-in and the
     problem."""
-    where = Hint("place_plugin", name=point.name, value=point.value)
+    where = TranslatableText("place_plugin", name=point.name, value=point.value)
     try:
         kind = point.load()
     except Exception as error:

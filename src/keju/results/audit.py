@@ -21,13 +21,13 @@ from keju.engine.job import Job, describe_exams, make_jobs
 from keju.engine.resume import JobRequests, StoredReply, iter_stored_replies, reread_replies
 from keju.errors import DataError, Notice, UsageError
 from keju.judges import make_judge_stage
-from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
+from keju.results.causes import CODES, AuditedReply, Forms, causes_of, readers_of_form
 from keju.results.doubts import doubts_of
 from keju.results.metrics import accuracy_of
 from keju.results.schema import InNotebook
-from keju.results.sittings import Sitting, Source, config_of_exam, path_of, sittings_of
+from keju.results.scored_exam import ScoredExam, Source, config_of_exam, path_of, sittings_of
+from keju.runs.resume_compat import find_changed_files, version_notices
 from keju.runs.run import command_name, damage_notices, missing_notices, open_run
-from keju.runs.sameness import find_changed_files, version_notices
 from keju.stats.agreement import cohens_kappa
 from keju.stats.estimate import Ends, Estimate
 from keju.stats.options import option_bias, recall_spread
@@ -74,7 +74,7 @@ class ReaderPair(msgspec.Struct, frozen=True, kw_only=True):
     kappa: float | None
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A suspect reply."""
 
     id: str
@@ -136,7 +136,7 @@ class LabelCounts(msgspec.Struct, frozen=True, kw_only=True):
     options."""
 
 
-class Erratum(msgspec.Struct, frozen=True):
+class FaultyQuestion(msgspec.Struct, frozen=True):
     """A question that is known to be faulty."""
 
     id: str
@@ -165,10 +165,10 @@ class ExamAudit(msgspec.Struct, frozen=True, kw_only=True):
     pairs: tuple[ReaderPair, ...]
     signs: dict[Sign, int]
     causes: tuple[CauseRow, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     """Findings whose score depends on the reader come first; then they are ordered by cause."""
     labels: LabelCounts | None
-    errata: tuple[Erratum, ...]
+    errata: tuple[FaultyQuestion, ...]
     notices: tuple[Notice, ...]
     warnings: tuple[str, ...]
     """The notices in English."""
@@ -227,7 +227,7 @@ def audit(
     changed = find_changed_files(stored.manifest, facts)
     name, is_judged = command_name(stored.folder), stage is not None
     collectors = {
-        id(job): _Desk(job, name, is_judged, partial(doubts_of, job, stored.manifest))
+        id(job): _ReplyAuditor(job, name, is_judged, partial(doubts_of, job, stored.manifest))
         for job in jobs
     }
     replies = iter_stored_replies(stored, JobRequests(jobs), match_keys=not changed)
@@ -270,7 +270,7 @@ def _choose_audit_readers(exam: Exam, preferred_readers: Sequence[Reader]) -> li
     return list(readers.values())
 
 
-class _Desk:
+class _ReplyAuditor:
     """Collects the replies of one job and lists the suspect ones."""
 
     def __init__(
@@ -281,7 +281,7 @@ class _Desk:
         self._run = run
         self._has_judge = judged
         self._forms: Forms = {}
-        self._findings: dict[int, Finding] = {}
+        self._findings: dict[int, AuditFinding] = {}
         self._gold_labels, self._read_labels = (bytearray(job.units) for _ in range(2))
         """By unit: the position of a label from 1 on, in the order shown; 0 if there is no
         label."""
@@ -302,7 +302,7 @@ class _Desk:
         self._at_cap[unit] = record.reply.finish == CUT or bool(
             cap and record.reply.usage.output >= cap
         )
-        case = Case(
+        case = AuditedReply(
             job.exam,
             job.sampling,
             sample,
@@ -330,7 +330,7 @@ class _Desk:
         if reply.error is not None:
             end = f"{reply.error.kind}: {reply.error.message}"[:END]
         arm = f" --arm {job.arm}" if job.arm else ""
-        self._findings[unit] = Finding(
+        self._findings[unit] = AuditFinding(
             id=sample.id,
             subset=sample.subset,
             cause=cause,
@@ -401,7 +401,7 @@ class _Desk:
             causes=tuple(_count_causes(findings, job.readers[0].name)),
             findings=tuple(findings),
             labels=self._count_labels(),
-            errata=tuple(Erratum(id, exam.errata[id]) for id in sorted(ids or ())),
+            errata=tuple(FaultyQuestion(id, exam.errata[id]) for id in sorted(ids or ())),
             notices=tuple(notices),
             warnings=tuple(notice.text() for notice in notices),
         )
@@ -533,7 +533,7 @@ def _reader_notices(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
             yield Notice(code, {**values, "points": points} | ({"se": se} if se else {}))
 
 
-def _count_causes(findings: Sequence[Finding], reader: str) -> Iterator[CauseRow]:
+def _count_causes(findings: Sequence[AuditFinding], reader: str) -> Iterator[CauseRow]:
     primary_counts = Counter(finding.cause for finding in findings)
     also = Counter(code for finding in findings for code in finding.also)
     wrong_counts = Counter(
@@ -575,12 +575,12 @@ def _find_failures(jobs: Sequence[Job]) -> Failures:
     return {key: answers for key, answers in failed.items() if key not in answered_correctly}
 
 
-def _find_shared_failures(sittings: Iterable[Sitting], failed: Failures) -> Failures:
+def _find_shared_failures(sittings: Iterable[ScoredExam], failed: Failures) -> Failures:
     """Return the failed questions that another run, log or file of predictions fails as well."""
     shared_failures: Failures = {}
-    for sitting in sittings:
-        for question in sitting:
-            key = (sitting.exam.benchmark, question.id)
+    for scored_exam in sittings:
+        for question in scored_exam:
+            key = (scored_exam.exam.benchmark, question.id)
             if key in failed and question.score is not None and question.score < PASS:
                 shared_failures[key] = shared_failures.get(key, failed[key]) & _normalise_answer(
                     question.answer
@@ -594,7 +594,7 @@ def _load_scored_exams(
     exam: str | None,
     data_dir: str | None,
     work_dir: str | None,
-) -> list[Sitting]:
+) -> list[ScoredExam]:
     """Return the scored exams of a source; predictions are read as answers to the audited exam."""
     try:
         return sittings_of(source, datasets=exam, data_dir=data_dir, work_dir=work_dir)

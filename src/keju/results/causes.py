@@ -68,7 +68,7 @@ Forms = dict[tuple[str, ...], str]
 
 
 @dataclass(frozen=True)
-class Case:
+class AuditedReply:
     """One reply with all readings that the audit has of it."""
 
     exam: Exam
@@ -312,16 +312,16 @@ def _find_tier(reader: Reader, form: str, sample: Sample | None) -> str | None:
     return answer.tier if is_match and answer.tier != "fallback" else None
 
 
-class Cause(NamedTuple):
+class AuditCause(NamedTuple):
     """One cause: its code and its rule."""
 
     code: str
-    applies: Callable[[Case], bool]
+    applies: Callable[[AuditedReply], bool]
     always: bool = False
     """Whether this cause alone makes a reply suspect."""
 
 
-def causes_of(case: Case) -> tuple[str, ...]:
+def causes_of(case: AuditedReply) -> tuple[str, ...]:
     """Return the causes of a suspect reply, the likeliest first; there is always at least one."""
     codes = tuple(cause.code for cause in CAUSES if cause.applies(case))
     if codes and codes != ("stale_score",):
@@ -337,7 +337,7 @@ def causes_of(case: Case) -> tuple[str, ...]:
 # --- problems of the request -------------------------------------------------------------------
 
 
-def _thinking_never_ended(case: Case) -> bool:
+def _thinking_never_ended(case: AuditedReply) -> bool:
     reply = case.reply
     if not case.text.strip():
         return bool(reply.reasoning) and (bool(reply.raw) or _is_cut_at_max_tokens(case))
@@ -346,11 +346,11 @@ def _thinking_never_ended(case: Case) -> bool:
     ).unclosed
 
 
-def _is_empty(case: Case) -> bool:
+def _is_empty(case: AuditedReply) -> bool:
     return not case.text.strip() and case.reply.label_logprobs is None and case.reply.fault is None
 
 
-def _is_cut_off(case: Case) -> bool:
+def _is_cut_off(case: AuditedReply) -> bool:
     return "truncated" in (
         case.headline_reading.score.outcome,
         case.secondary_reading.score.outcome,
@@ -361,33 +361,33 @@ CUT_BY: tuple[CutCause, ...] = ("time", "tokens", "cost", "turns", "context")
 """The limits that can cut a reply, except for its limit of tokens."""
 
 
-def _is_cut_by(cause: CutCause) -> Callable[[Case], bool]:
+def _is_cut_by(cause: CutCause) -> Callable[[AuditedReply], bool]:
     return lambda case: find_cut_cause(case.reply, case.limits) == cause
 
 
-def _is_cut_at_max_tokens(case: Case) -> bool:
+def _is_cut_at_max_tokens(case: AuditedReply) -> bool:
     return find_cut_cause(case.reply, case.limits) == "max_tokens"
 
 
-def _is_cut_by_other_limit(case: Case) -> bool:
+def _is_cut_by_other_limit(case: AuditedReply) -> bool:
     """Whether a limit other than the reply's token limit has cut it."""
     return find_cut_cause(case.reply, case.limits) in CUT_BY
 
 
-def _is_at_cap(case: Case) -> bool:
+def _is_at_cap(case: AuditedReply) -> bool:
     cap, reply = case.sampling.max_tokens, case.reply
     return (
         bool(cap) and reply.usage.output >= (cap or 0) and reply.finish != CUT and _is_unread(case)
     )
 
 
-def _is_broken_off(case: Case) -> bool:
+def _is_broken_off(case: AuditedReply) -> bool:
     return (
         case.reply.finish != CUT and _is_unread(case) and bool(case.text) and breaks_off(case.text)
     )
 
 
-def _is_unread(case: Case) -> bool:
+def _is_unread(case: AuditedReply) -> bool:
     """Whether a reply has text but no readable answer."""
     return case.value is None and bool(case.text.strip()) and case.reply.fault is None
 
@@ -395,7 +395,7 @@ def _is_unread(case: Case) -> bool:
 # --- the gold answer and the labels ------------------------------------------------------------
 
 
-def _is_left_to_judge(case: Case) -> bool:
+def _is_left_to_judge(case: AuditedReply) -> bool:
     score = case.headline_reading.score
     if case.has_judge:
         return False
@@ -407,7 +407,7 @@ def _is_left_to_judge(case: Case) -> bool:
     )
 
 
-def _gold_is_no_option(case: Case) -> bool:
+def _gold_is_no_option(case: AuditedReply) -> bool:
     sample, reader = case.sample, case.readers[case.secondary_place]
     if not sample.choices or not sample.target or case.exam.open_answers:
         return False
@@ -417,11 +417,11 @@ def _gold_is_no_option(case: Case) -> bool:
 # --- the content of the reply ------------------------------------------------------------------
 
 
-def _has_sign(case: Case, *signs: str) -> bool:
+def _has_sign(case: AuditedReply, *signs: str) -> bool:
     return not set(signs).isdisjoint(case.secondary_reading.answer.signs)
 
 
-def _echoes_prompt(case: Case) -> bool:
+def _echoes_prompt(case: AuditedReply) -> bool:
     head = case.text.lstrip()[: 2 * HEADS]
     if len(head) < HEADS or case.sample.text.lstrip().startswith(head[:HEADS]):
         return False
@@ -430,25 +430,25 @@ def _echoes_prompt(case: Case) -> bool:
     return any(text.lstrip().startswith(head) for text in prompt_texts)
 
 
-def _restates_question(case: Case) -> bool:
+def _restates_question(case: AuditedReply) -> bool:
     head = case.sample.text.strip()[: 2 * HEADS]
     return len(head) >= HEADS // 2 and head in case.text
 
 
-def _has_reason(case: Case, *reasons: str) -> bool:
+def _has_reason(case: AuditedReply, *reasons: str) -> bool:
     return (
         case.secondary_reading.answer.value is None
         and case.secondary_reading.answer.reason in reasons
     )
 
 
-def _names_several_answers(case: Case) -> bool:
+def _names_several_answers(case: AuditedReply) -> bool:
     if _has_reason(case, "ambiguous"):
         return True
     return _is_unread(case) and names_several(case.text, case.sample.labels)
 
 
-def _is_outside_options(case: Case) -> bool:
+def _is_outside_options(case: AuditedReply) -> bool:
     if _has_reason(case, "invalid_label"):
         return True
     label, labels = case.headline_reading.answer.value or "", case.sample.labels
@@ -456,7 +456,7 @@ def _is_outside_options(case: Case) -> bool:
     return is_unknown_label and lone_label(case.text, label)
 
 
-def _number_is_no_option(case: Case) -> bool:
+def _number_is_no_option(case: AuditedReply) -> bool:
     """Whether options are numbers and the reply ends with a number that is not an option."""
     if not _is_unread(case) or not any(number_of(choice) for choice in case.sample.choices):
         return False
@@ -464,12 +464,12 @@ def _number_is_no_option(case: Case) -> bool:
     return any(number.clear for number in numbers_in(plain_numerals(end)))
 
 
-def _answers_in_reasoning(case: Case) -> bool:
+def _answers_in_reasoning(case: AuditedReply) -> bool:
     thoughts = case.reply.reasoning
     return _is_unread(case) and bool(thoughts) and announces(thoughts[-2000:])
 
 
-def _find_guessed_letter(case: Case) -> str:
+def _find_guessed_letter(case: AuditedReply) -> str:
     """Return the letter that the headline's reader took although the reply does not state it.
 
     This includes a letter that it found but rejected because the question has no such label. The
@@ -488,19 +488,19 @@ def _find_guessed_letter(case: Case) -> str:
     return label if len(label) == 1 and label.isalpha() and case.sample.choices else ""
 
 
-def _took_letter_of_word(case: Case) -> bool:
+def _took_letter_of_word(case: AuditedReply) -> bool:
     letter = _find_guessed_letter(case)
     return bool(letter) and not lone_letter(case.text, letter)
 
 
-def _took_letter_of_prose(case: Case) -> bool:
+def _took_letter_of_prose(case: AuditedReply) -> bool:
     letter = _find_guessed_letter(case)
     if not letter or not lone_letter(case.text, letter):
         return False
     return case.headline_reading.answer.tier == "fallback" or not lone_label(case.text, letter)
 
 
-def _takes_line_as_answer(case: Case) -> bool:
+def _takes_line_as_answer(case: AuditedReply) -> bool:
     """Whether the headline's reader took a line or the whole reply, which is not an answer."""
     value = case.headline_reading.answer.value
     return (
@@ -514,18 +514,18 @@ def _takes_line_as_answer(case: Case) -> bool:
 # --- the form of the answer --------------------------------------------------------------------
 
 
-def _has_trait(name: str) -> Callable[[Case], bool]:
+def _has_trait(name: str) -> Callable[[AuditedReply], bool]:
     return lambda case: name in case.traits
 
 
-def _states_plainly(case: Case) -> bool:
+def _states_plainly(case: AuditedReply) -> bool:
     """Whether the reply states the answer without announcing it."""
     if case.value is None or case.exam.open_answers:
         return False
     return bool(case.text) and not announces(case.text)
 
 
-def _answers_in_words(case: Case) -> bool:
+def _answers_in_words(case: AuditedReply) -> bool:
     value = case.value
     if value is None:
         return _is_unread(case) and bool(case.sample.choices) and _is_near_option(case)
@@ -534,7 +534,7 @@ def _answers_in_words(case: Case) -> bool:
     return value in labels_of_texts(case.text[-TAIL:], case.sample.choices)
 
 
-def _is_near_option(case: Case) -> bool:
+def _is_near_option(case: AuditedReply) -> bool:
     """Whether the end of the reply names or resembles an option."""
     end = case.text.strip().rpartition("\n")[2][-200:]
     return names_any(end, case.sample.choices) or (
@@ -542,7 +542,7 @@ def _is_near_option(case: Case) -> bool:
     )
 
 
-def _is_part_of_number(case: Case) -> bool:
+def _is_part_of_number(case: AuditedReply) -> bool:
     """Whether a wrong number contains the right one, is contained in it, or differs in sign."""
     value, target = case.value or case.headline_reading.answer.value, case.sample.target
     if value is None or case.sample.choices or case.is_same_answer(value, target):
@@ -557,79 +557,81 @@ def _is_part_of_number(case: Case) -> bool:
     return longer.endswith(shorter) or (len(longer) > 2 and shorter in longer)
 
 
-CAUSES: tuple[Cause, ...] = (
+CAUSES: tuple[AuditCause, ...] = (
     # Problems of the request.
-    Cause("broken_by_server", lambda c: c.reply.error is None and c.reply.fault is not None),
-    Cause("request_failed", lambda c: c.reply.error is not None),
-    Cause("filtered", lambda c: c.reply.finish == FILTERED),
-    Cause("refused", lambda c: c.reply.refused),
-    Cause("error_as_text", lambda c: is_error_text(c.text), always=True),
-    *(Cause(f"cut_by_{name}", _is_cut_by(name)) for name in CUT_BY),
-    Cause("thinking_never_ended", _thinking_never_ended, always=True),
-    Cause("reasoning_only", lambda c: _is_empty(c) and bool(c.reply.reasoning)),
-    Cause("tool_call_only", lambda c: _is_empty(c) and bool(c.reply.tool_calls)),
-    Cause("empty_cut", lambda c: _is_empty(c) and _is_cut_at_max_tokens(c)),
-    Cause("empty", lambda c: _is_empty(c) and not _is_cut_by_other_limit(c)),
-    Cause("loops", lambda c: (_is_cut_off(c) or _is_unread(c)) and loops(c.text)),
-    Cause("cut_off", lambda c: _is_cut_off(c) and not _is_cut_by_other_limit(c)),
-    Cause("at_cap", _is_at_cap),
-    Cause("stop_string", lambda c: _is_broken_off(c) and bool(c.sampling.stop)),
+    AuditCause("broken_by_server", lambda c: c.reply.error is None and c.reply.fault is not None),
+    AuditCause("request_failed", lambda c: c.reply.error is not None),
+    AuditCause("filtered", lambda c: c.reply.finish == FILTERED),
+    AuditCause("refused", lambda c: c.reply.refused),
+    AuditCause("error_as_text", lambda c: is_error_text(c.text), always=True),
+    *(AuditCause(f"cut_by_{name}", _is_cut_by(name)) for name in CUT_BY),
+    AuditCause("thinking_never_ended", _thinking_never_ended, always=True),
+    AuditCause("reasoning_only", lambda c: _is_empty(c) and bool(c.reply.reasoning)),
+    AuditCause("tool_call_only", lambda c: _is_empty(c) and bool(c.reply.tool_calls)),
+    AuditCause("empty_cut", lambda c: _is_empty(c) and _is_cut_at_max_tokens(c)),
+    AuditCause("empty", lambda c: _is_empty(c) and not _is_cut_by_other_limit(c)),
+    AuditCause("loops", lambda c: (_is_cut_off(c) or _is_unread(c)) and loops(c.text)),
+    AuditCause("cut_off", lambda c: _is_cut_off(c) and not _is_cut_by_other_limit(c)),
+    AuditCause("at_cap", _is_at_cap),
+    AuditCause("stop_string", lambda c: _is_broken_off(c) and bool(c.sampling.stop)),
     # The gold answer, the grade and the labels.
-    Cause("reader_failed", lambda c: c.headline_reading.score.grader == READER_FAILED),
-    Cause("gold_no_option", _gold_is_no_option, always=True),
-    Cause(
+    AuditCause("reader_failed", lambda c: c.headline_reading.score.grader == READER_FAILED),
+    AuditCause("gold_no_option", _gold_is_no_option, always=True),
+    AuditCause(
         "gold_changed",
         lambda c: c.stored_target is not None and c.stored_target != c.sample.target,
         always=True,
     ),
-    Cause(
+    AuditCause(
         "labels_missing", lambda c: c.headline_reading.answer.reason == "labels_not_in_top_logprobs"
     ),
-    Cause("label_tie", lambda c: c.headline_reading.answer.reason == "tie", always=True),
-    Cause("outside_labels", lambda c: (c.reply.outside_mass or 0) > OUTSIDE, always=True),
+    AuditCause("label_tie", lambda c: c.headline_reading.answer.reason == "tie", always=True),
+    AuditCause("outside_labels", lambda c: (c.reply.outside_mass or 0) > OUTSIDE, always=True),
     # The content of the reply.
-    Cause("refuses", lambda c: _is_unread(c) and refuses(c.text)),
-    Cause("does_not_know", lambda c: _is_unread(c) and gives_up(c.text)),
-    Cause("no_option_fits", lambda c: _is_unread(c) and no_option_fits(c.text)),
-    Cause("placeholder", lambda c: _is_unread(c) and leaves_placeholder(c.text)),
-    Cause("template_tokens", lambda c: leaks_tokens(c.text)),
-    Cause("prompt_echoed", _echoes_prompt),
-    Cause("replayed_examples", lambda c: _has_sign(c, "replayed_examples")),
-    Cause("echoed_options", lambda c: c.value is None and _has_sign(c, "echoed_options")),
-    Cause("restated_question", _restates_question),
-    Cause("runs_on", lambda c: _has_sign(c, "run_on") and not _has_sign(c, "order_decides")),
-    Cause("order_decides", lambda c: _has_sign(c, "order_decides")),
-    Cause(
+    AuditCause("refuses", lambda c: _is_unread(c) and refuses(c.text)),
+    AuditCause("does_not_know", lambda c: _is_unread(c) and gives_up(c.text)),
+    AuditCause("no_option_fits", lambda c: _is_unread(c) and no_option_fits(c.text)),
+    AuditCause("placeholder", lambda c: _is_unread(c) and leaves_placeholder(c.text)),
+    AuditCause("template_tokens", lambda c: leaks_tokens(c.text)),
+    AuditCause("prompt_echoed", _echoes_prompt),
+    AuditCause("replayed_examples", lambda c: _has_sign(c, "replayed_examples")),
+    AuditCause("echoed_options", lambda c: c.value is None and _has_sign(c, "echoed_options")),
+    AuditCause("restated_question", _restates_question),
+    AuditCause("runs_on", lambda c: _has_sign(c, "run_on") and not _has_sign(c, "order_decides")),
+    AuditCause("order_decides", lambda c: _has_sign(c, "order_decides")),
+    AuditCause(
         "denied", lambda c: c.value is None and not _has_reason(c, "ambiguous") and denies(c.text)
     ),
-    Cause("several_answers", _names_several_answers),
-    Cause("two_answers", lambda c: _has_sign(c, "two_answers")),
-    Cause("outside_options", _is_outside_options),
-    Cause("value_no_option", _number_is_no_option),
-    Cause("hedged", lambda c: hedges(c.text), always=True),
-    Cause("answer_in_reasoning", _answers_in_reasoning),
-    Cause("echoed_and_answered", lambda c: c.value is not None and _has_sign(c, "echoed_options")),
-    Cause("breaks_off", lambda c: _is_broken_off(c) and not c.sampling.stop),
+    AuditCause("several_answers", _names_several_answers),
+    AuditCause("two_answers", lambda c: _has_sign(c, "two_answers")),
+    AuditCause("outside_options", _is_outside_options),
+    AuditCause("value_no_option", _number_is_no_option),
+    AuditCause("hedged", lambda c: hedges(c.text), always=True),
+    AuditCause("answer_in_reasoning", _answers_in_reasoning),
+    AuditCause(
+        "echoed_and_answered", lambda c: c.value is not None and _has_sign(c, "echoed_options")
+    ),
+    AuditCause("breaks_off", lambda c: _is_broken_off(c) and not c.sampling.stop),
     # The form of the answer.
-    Cause("as_json", lambda c: bool(c.traits) and is_json(c.text)),
-    *(Cause(name, _has_trait(name)) for name, _ in TRAITS),
-    Cause("after_hashes", lambda c: SOLVED.search(c.text) is not None),
-    Cause("option_text", _answers_in_words),
-    Cause("other_language", _has_trait("other_language")),
-    Cause("in_sentence", _has_trait("in_sentence")),
-    Cause("plain_statement", _states_plainly),
-    Cause(
+    AuditCause("as_json", lambda c: bool(c.traits) and is_json(c.text)),
+    *(AuditCause(name, _has_trait(name)) for name, _ in TRAITS),
+    AuditCause("after_hashes", lambda c: SOLVED.search(c.text) is not None),
+    AuditCause("option_text", _answers_in_words),
+    AuditCause("other_language", _has_trait("other_language")),
+    AuditCause("in_sentence", _has_trait("in_sentence")),
+    AuditCause("plain_statement", _states_plainly),
+    AuditCause(
         "place_for_label", lambda c: _is_unread(c) and names_a_place(c.text, len(c.sample.choices))
     ),
-    Cause("other_marker", _has_trait("other_marker")),
-    Cause("other_spelling", _has_trait("other_spelling")),
-    Cause("more_than_answer", _has_trait("more_than_answer")),
-    Cause("letter_of_word", _took_letter_of_word),
-    Cause("letter_of_prose", _took_letter_of_prose),
-    Cause("line_as_answer", _takes_line_as_answer),
-    Cause("part_of_number", _is_part_of_number, always=True),
-    Cause("left_to_judge", _is_left_to_judge, always=True),
-    Cause("stale_score", lambda c: c.has_stale_score),
+    AuditCause("other_marker", _has_trait("other_marker")),
+    AuditCause("other_spelling", _has_trait("other_spelling")),
+    AuditCause("more_than_answer", _has_trait("more_than_answer")),
+    AuditCause("letter_of_word", _took_letter_of_word),
+    AuditCause("letter_of_prose", _took_letter_of_prose),
+    AuditCause("line_as_answer", _takes_line_as_answer),
+    AuditCause("part_of_number", _is_part_of_number, always=True),
+    AuditCause("left_to_judge", _is_left_to_judge, always=True),
+    AuditCause("stale_score", lambda c: c.has_stale_score),
 )
 """In the order in which they are reported; the first one that applies is the likeliest."""
 ALWAYS = tuple(cause for cause in CAUSES if cause.always)

@@ -25,34 +25,34 @@ from msgspec.structs import replace
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
-from keju.files import Made
-from keju.results.conditions import TOOLS
+from keju.files import MappedSequence
+from keju.results.comparability import TOOLS
 from keju.results.metrics import accuracy_of
-from keju.results.pairs import Flips, Pairs, load_flip_texts, pairs_of
+from keju.results.pairs import ChangedQuestions, SharedQuestions, load_flip_texts, pairs_of
 from keju.results.predictions import Gold
 from keju.results.schema import (
     LISTED,
     SCHEMA,
-    Change,
+    ChangedQuestion,
     Comparison,
-    Flip,
+    CostChange,
     InNotebook,
+    Mismatch,
     SubsetChange,
-    Unlike,
 )
-from keju.results.sittings import (
-    Sitting,
+from keju.results.scored_exam import (
+    ScoredExam,
     Source,
     Taken,
+    mismatches,
     refuse_unused,
     sittings_of,
-    unlikes,
-    varied_conditions,
+    varied_settings,
 )
 from keju.runs.manifest import FIXED_FACTS
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.intervals import FEW_CLUSTERS, mean, student_t_quantile
-from keju.stats.paired import Difference, benjamini_hochberg, holm, paired_difference
+from keju.stats.paired import PairedDifference, benjamini_hochberg, holm, paired_difference
 from keju.stats.power import (
     detectable_mean,
     items_needed_exactly,
@@ -87,7 +87,7 @@ class Compared(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
             "comparable": self.comparable,
             "comparisons": [
                 msgspec.to_builtins(replace(pair, flips=()))
-                | ({"flips": Made(pair.flips, _drop_texts)} if pair.flips else {})
+                | ({"flips": MappedSequence(pair.flips, _drop_texts)} if pair.flips else {})
                 | {
                     "comparable": pair.obstacle is None,
                     "verdict": pair.verdict,
@@ -101,7 +101,7 @@ class Compared(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def _drop_texts(flip: Flip) -> dict[str, Any]:
+def _drop_texts(flip: ChangedQuestion) -> dict[str, Any]:
     """Return a flip without its texts: questions are licensed and must not be copied everywhere."""
     flip_without_texts = replace(flip, question="", choices=(), base_reply="", arm_reply="")
     return dict(msgspec.to_builtins(flip_without_texts))
@@ -149,7 +149,7 @@ def compare(
 
 
 def compare_sittings(
-    groups: Sequence[Sequence[Sitting]], sources: Sequence[str], texts: int = 0
+    groups: Sequence[Sequence[ScoredExam]], sources: Sequence[str], texts: int = 0
 ) -> Compared:
     """Compare the exams of several sources.
 
@@ -183,8 +183,8 @@ def compare_sittings(
 
 
 def match_exams(
-    base: Sequence[Sitting], arm: Sequence[Sitting]
-) -> tuple[list[tuple[Sitting, Sitting]], list[str]]:
+    base: Sequence[ScoredExam], arm: Sequence[ScoredExam]
+) -> tuple[list[tuple[ScoredExam, ScoredExam]], list[str]]:
     """Return the pairs of exams to compare, and the names of exams that only one source has.
 
     Exams are paired if they are the same exam in the same arm. If each source has only one arm,
@@ -192,13 +192,13 @@ def match_exams(
     exams are paired, so that the comparison reports the difference.
     """
     pairs, unmatched_exams = [], []
-    exams = dict.fromkeys(sitting.exam.benchmark for sitting in (*base, *arm))
+    exams = dict.fromkeys(scored_exam.exam.benchmark for scored_exam in (*base, *arm))
     for exam in exams:
         base_exams, arm_exams = (
             [scored_exam for scored_exam in group if scored_exam.exam.benchmark == exam]
             for group in (base, arm)
         )
-        arms = {sitting.arm: sitting for sitting in arm_exams}
+        arms = {scored_exam.arm: scored_exam for scored_exam in arm_exams}
         matches = [
             (scored_exam, arms[scored_exam.arm])
             for scored_exam in base_exams
@@ -222,21 +222,21 @@ def compare_arms(
 
     The earlier arm is the base. `run` is the name of the run in suggested commands.
     """
-    arms = [Sitting(name="", model="", job=job, price=price, command=run) for job in jobs]
+    arms = [ScoredExam(name="", model="", job=job, price=price, command=run) for job in jobs]
     return _compare_within_run(arms, detailed=False)
 
 
 def _compare_within_run(
-    sittings: Sequence[Sitting], *, detailed: bool = True, texts: int = 0
+    scored_exams: Sequence[ScoredExam], *, detailed: bool = True, texts: int = 0
 ) -> list[Comparison]:
     """Compare every pair of arms of each exam of one run.
 
     Arms that an exam's settings create have different questions, so they are not compared.
     """
-    by_exam: dict[tuple[str, str], list[Sitting]] = {}
-    for sitting in sittings:
-        exam = sitting.exam
-        by_exam.setdefault((exam.benchmark, exam.arm), []).append(sitting)
+    by_exam: dict[tuple[str, str], list[ScoredExam]] = {}
+    for scored_exam in scored_exams:
+        exam = scored_exam.exam
+        by_exam.setdefault((exam.benchmark, exam.arm), []).append(scored_exam)
     comparisons = []
     for arms in by_exam.values():
         exam_comparisons = [
@@ -263,8 +263,8 @@ def _adjust_for_pairs(pairs: Sequence[Comparison]) -> list[Comparison]:
 
 
 def compare_pair(
-    base: Sitting,
-    arm: Sitting,
+    base: ScoredExam,
+    arm: ScoredExam,
     base_name: str,
     arm_name: str,
     *,
@@ -276,7 +276,7 @@ def compare_pair(
     `texts` is the number of these questions, in each direction, that include the question and both
     replies.
     """
-    exam_mismatches = unlikes(base, arm)
+    exam_mismatches = mismatches(base, arm)
     shared_fields: dict[str, Any] = {
         "exam": base.exam.benchmark,
         "headline": base.exam.other_headline,
@@ -293,7 +293,7 @@ def compare_pair(
     difference = paired_difference(pairs.scores, pairs.clusters)
     table = Counter(pairs.scores)
     binary = all(score in (0.0, 1.0) for scores in table for score in scores)
-    flips = Flips(base, arm, pairs)
+    flips = ChangedQuestions(base, arm, pairs)
     if texts:
         flips.texts = load_flip_texts(base, arm, flips, texts)
     arm_better, base_better = (
@@ -342,7 +342,9 @@ def compare_pair(
     return replace(comparison, notices=tuple(_notices(base, arm, pairs, comparison)))
 
 
-def _report_incomparable(shared_fields: dict[str, Any], base: Sitting, arm: Sitting) -> Comparison:
+def _report_incomparable(
+    shared_fields: dict[str, Any], base: ScoredExam, arm: ScoredExam
+) -> Comparison:
     """Return two incomparable scores, each over all questions of its exam."""
     notices = [
         notice
@@ -375,13 +377,15 @@ def _report_incomparable(shared_fields: dict[str, Any], base: Sitting, arm: Sitt
     )
 
 
-def _interval_ends(difference: Difference | None) -> tuple[float, float] | None:
+def _interval_ends(difference: PairedDifference | None) -> tuple[float, float] | None:
     if difference is None or difference.interval is None:
         return None
     return difference.interval.low, difference.interval.high
 
 
-def _find_detectable_difference(difference: Difference | None, *, binary: bool) -> float | None:
+def _find_detectable_difference(
+    difference: PairedDifference | None, *, binary: bool
+) -> float | None:
     """Return the smallest difference that this many questions can show.
 
     For graded scores it follows from their standard error.
@@ -394,7 +398,7 @@ def _find_detectable_difference(difference: Difference | None, *, binary: bool) 
     return minimal_detectable_effect(difference.n, discordance, deff=difference.deff)
 
 
-def _count_needed_questions(difference: Difference | None, *, binary: bool) -> int | None:
+def _count_needed_questions(difference: PairedDifference | None, *, binary: bool) -> int | None:
     """Return how many questions the test of a difference needs (McNemar's test, if it applies)."""
     if difference is None or not difference.value:
         return None
@@ -407,7 +411,7 @@ def _count_needed_questions(difference: Difference | None, *, binary: bool) -> i
     return planned_items(difference.value, difference.se**2 * difference.n)
 
 
-def _compare_subsets(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
+def _compare_subsets(base: ScoredExam, pairs: SharedQuestions) -> Iterator[SubsetChange]:
     """Yield the comparison of each subset, with p adjusted for the number of subsets."""
     exam, tested_subsets = base.exam, []
     for subset in exam.subsets if len(exam.subsets) > 1 else ():
@@ -436,7 +440,9 @@ def _compare_subsets(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
         )
 
 
-def _compare_usage(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Change | None:
+def _compare_usage(
+    base: ScoredExam, arm: ScoredExam, pairs: SharedQuestions, name: Taken
+) -> CostChange | None:
     """Return how much more an arm uses per question, with Student's interval over the questions.
 
     None if one of the two exams does not report it.
@@ -459,10 +465,10 @@ def _compare_usage(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Ch
         )
         half = student_t_quantile(0.975, len(increases) - 1) * math.sqrt(spread / len(increases))
         ends = (average - half, average + half)
-    return Change(mean(base_amounts) or 0.0, mean(arm_amounts) or 0.0, average, ends)
+    return CostChange(mean(base_amounts) or 0.0, mean(arm_amounts) or 0.0, average, ends)
 
 
-def unfinished_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
+def unfinished_notices(scored_exam: ScoredExam, name: str) -> Iterator[Notice]:
     """Yield notices of missing replies, and of stopping rules that a fixed-size test ignores."""
     job = scored_exam.job
     if scored_exam.changed_file:
@@ -476,7 +482,7 @@ def unfinished_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
         yield Notice("compare_stopped", {"run": name})
 
 
-def doubt_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
+def doubt_notices(scored_exam: ScoredExam, name: str) -> Iterator[Notice]:
     """Yield the notices that make the score of an exam doubtful, each with the exam's name."""
     for notice in scored_exam.find_doubts():
         yield Notice(
@@ -484,7 +490,7 @@ def doubt_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
         )
 
 
-def unread_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
+def unread_notices(scored_exam: ScoredExam, name: str) -> Iterator[Notice]:
     """Yield a notice if many replies of an exam have no readable answer; they count as wrong."""
     outcomes = scored_exam.job.tallies[scored_exam.place].outcome_counts()
     part, total = outcomes["unparsed"], sum(outcomes.values())
@@ -496,7 +502,7 @@ def unread_notices(scored_exam: Sitting, name: str) -> Iterator[Notice]:
             yield Notice("compare_unread_of_file", values)
 
 
-def mismatch_notices(exam_mismatches: Sequence[Unlike]) -> Iterator[Notice]:
+def mismatch_notices(exam_mismatches: Sequence[Mismatch]) -> Iterator[Notice]:
     """Yield notices that list the differences between two scored exams.
 
     The values are in the mismatches themselves. A difference in weights is not listed if the models
@@ -524,7 +530,9 @@ def mismatch_notices(exam_mismatches: Sequence[Unlike]) -> Iterator[Notice]:
         )
 
 
-def _notices(base: Sitting, arm: Sitting, pairs: Pairs, comparison: Comparison) -> Iterator[Notice]:
+def _notices(
+    base: ScoredExam, arm: ScoredExam, pairs: SharedQuestions, comparison: Comparison
+) -> Iterator[Notice]:
     """Yield the notices about anything that could mislead about a comparison."""
     one_run = base.is_same_source(arm)
     if base.name and base.arm == arm.arm and one_run:
@@ -539,7 +547,7 @@ def _notices(base: Sitting, arm: Sitting, pairs: Pairs, comparison: Comparison) 
         yield from doubt_notices(scored_exam, name)
         yield from unfinished_notices(scored_exam, name)
         yield from unread_notices(scored_exam, name)
-    if pairs.other_gold and not varied_conditions(base, arm):
+    if pairs.other_gold and not varied_settings(base, arm):
         yield Notice("compare_gold", {"n": pairs.other_gold})
     part, total = comparison.left_out, comparison.n + comparison.left_out
     if part > MOST_UNGRADED * total:
@@ -548,27 +556,29 @@ def _notices(base: Sitting, arm: Sitting, pairs: Pairs, comparison: Comparison) 
         yield Notice("few_clusters", {"clusters": comparison.clusters})
 
 
-class Differing(msgspec.Struct, frozen=True, kw_only=True):
+class ComparisonDifferences(msgspec.Struct, frozen=True, kw_only=True):
     """The differences between two scored exams."""
 
     exam: str
     first: str
     second: str
-    unlike: tuple[Unlike, ...]
+    unlike: tuple[Mismatch, ...]
 
 
-def find_mismatches(left_source: Source, right_source: Source, **options: Any) -> list[Differing]:
+def find_mismatches(
+    left_source: Source, right_source: Source, **options: Any
+) -> list[ComparisonDifferences]:
     """Return the differences between two sources for each exam; `options` as for `compare`."""
     left_exams = sittings_of(left_source, **options)
     right_exams = sittings_of(right_source, **options)
     refuse_unused((*left_exams, *right_exams), **options)
     pairs, _ = match_exams(left_exams, right_exams)
     return [
-        Differing(
+        ComparisonDifferences(
             exam=base.exam.benchmark,
             first=f"{base.name} · {base.arm}" if base.arm else base.name,
             second=f"{arm.name} · {arm.arm}" if arm.arm else arm.name,
-            unlike=tuple(unlikes(base, arm)),
+            unlike=tuple(mismatches(base, arm)),
         )
         for base, arm in pairs
     ]

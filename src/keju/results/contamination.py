@@ -18,12 +18,12 @@ import msgspec
 from keju.benchmarks import registry
 from keju.errors import Notice, UsageError
 from keju.results.compare import mismatch_notices
-from keju.results.schema import DATA, SCHEMA, Unlike
-from keju.results.sittings import Sitting, Source, sittings_of
+from keju.results.schema import DATA, SCHEMA, Mismatch
+from keju.results.scored_exam import ScoredExam, Source, sittings_of
 from keju.stats.estimate import Ends
 from keju.stats.intervals import Interval
 from keju.stats.paired import SIGNIFICANT, benjamini_hochberg
-from keju.stats.unpaired import Apart, Group, group_difference, stratified_difference
+from keju.stats.unpaired import GroupDifference, ScoreGroup, group_difference, stratified_difference
 
 INHERENT_DIFFERENCES = frozenset(
     {"exam", "seed", "difficulty", "lang", "generator", "fresh", "shuffle"}
@@ -75,12 +75,12 @@ class Contamination(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     faulty."""
     uncompared: tuple[str, ...] = ()
     """The subsets that only one side has."""
-    unlike: tuple[Unlike, ...] = ()
+    unlike: tuple[Mismatch, ...] = ()
     """Further differences between the two sides; a decisive one makes them incomparable."""
     notices: tuple[Notice, ...] = ()
 
     @property
-    def obstacle(self) -> Unlike | None:
+    def obstacle(self) -> Mismatch | None:
         """The most important difference that makes the sides incomparable; None if there is
         none."""
         return next((mismatch for mismatch in self.unlike if mismatch.decisive), None)
@@ -167,7 +167,10 @@ def contamination(
         return Contamination(**shared_fields, **empty_figures)
     published_scores, fresh_scores = _group_scores(published_exam), _group_scores(fresh_exam)
     groups = {
-        name: (Group.of(published_scores.scores[name]), Group.of(fresh_scores.scores[name]))
+        name: (
+            ScoreGroup.of(published_scores.scores[name]),
+            ScoreGroup.of(fresh_scores.scores[name]),
+        )
         for name in published_scores.scores
         if name in fresh_scores.scores
     }
@@ -199,11 +202,11 @@ def contamination(
 
 
 def _match_exams(
-    published_exams: Sequence[Sitting],
-    fresh_exams: Sequence[Sitting],
+    published_exams: Sequence[ScoredExam],
+    fresh_exams: Sequence[ScoredExam],
     published: Source,
     fresh: Source,
-) -> tuple[Sitting, Sitting]:
+) -> tuple[ScoredExam, ScoredExam]:
     """Return the published exam, and the fresh exam of the same kind and difficulty."""
     names = {"published": str(published), "fresh": str(fresh)}
     pairs = [
@@ -234,24 +237,24 @@ def _match_exams(
     return equally_hard_pairs[0]
 
 
-def _is_fresh(sitting: Sitting) -> bool:
-    return _find_difficulty(sitting) is not None
+def _is_fresh(scored_exam: ScoredExam) -> bool:
+    return _find_difficulty(scored_exam) is not None
 
 
-def _find_difficulty(sitting: Sitting) -> float | None:
+def _find_difficulty(scored_exam: ScoredExam) -> float | None:
     """Return the difficulty of fresh questions; None for published ones."""
-    if sitting.exam.difficulty is not None:
-        return sitting.exam.difficulty
-    fresh_settings: dict[str, float] = sitting.exam.settings.get("fresh") or {}
+    if scored_exam.exam.difficulty is not None:
+        return scored_exam.exam.difficulty
+    fresh_settings: dict[str, float] = scored_exam.exam.settings.get("fresh") or {}
     return fresh_settings.get("difficulty")
 
 
-def _find_mismatches(published_exam: Sitting, fresh_exam: Sitting) -> Iterator[Unlike]:
+def _find_mismatches(published_exam: ScoredExam, fresh_exam: ScoredExam) -> Iterator[Mismatch]:
     """Yield the differences between two exams that are not due to one being fresh."""
     partial = published_exam.partial or fresh_exam.partial
     language = fresh_exam.exam.settings.get("lang", "en")
     if language != "en":
-        yield Unlike("lang", "en", language, True)
+        yield Mismatch("lang", "en", language, True)
     for published_facts, fresh_facts, decisive in (
         (published_exam.conditions, fresh_exam.conditions, True),
         (published_exam.circumstances, fresh_exam.circumstances, False),
@@ -265,7 +268,7 @@ def _find_mismatches(published_exam: Sitting, fresh_exam: Sitting) -> Iterator[U
             ):
                 continue
             if published_facts.get(name) != fresh_facts.get(name):
-                yield Unlike(
+                yield Mismatch(
                     name,
                     published_facts.get(name),
                     fresh_facts.get(name),
@@ -273,7 +276,7 @@ def _find_mismatches(published_exam: Sitting, fresh_exam: Sitting) -> Iterator[U
                 )
 
 
-class _Scores(msgspec.Struct):
+class _SubsetScores(msgspec.Struct):
     """The scores of one exam by subset, and the number of questions that do not count."""
 
     scores: dict[str, list[float]] = {}
@@ -286,11 +289,11 @@ class _Scores(msgspec.Struct):
         return {*self.scores, *self.left_out, *self.faulty}
 
 
-def _group_scores(sitting: Sitting) -> _Scores:
+def _group_scores(scored_exam: ScoredExam) -> _SubsetScores:
     """Return the scores of an exam by subset, without questions that are known to be faulty."""
-    subset_scores = _Scores()
-    for question in sitting:
-        if question.id in sitting.exam.errata:
+    subset_scores = _SubsetScores()
+    for question in scored_exam:
+        if question.id in scored_exam.exam.errata:
             subset_scores.faulty[question.subset] += 1
         elif question.score is not None:
             subset_scores.scores.setdefault(question.subset, []).append(question.score)
@@ -299,7 +302,9 @@ def _group_scores(sitting: Sitting) -> _Scores:
     return subset_scores
 
 
-def _average_groups(groups: Sequence[tuple[Group, Group]]) -> tuple[float | None, float | None]:
+def _average_groups(
+    groups: Sequence[tuple[ScoreGroup, ScoreGroup]],
+) -> tuple[float | None, float | None]:
     """Return the mean scores of both sides, with the weights of subsets used for the difference."""
     weights = [
         published_group.n * fresh_group.n / (published_group.n + fresh_group.n)
@@ -315,8 +320,8 @@ def _average_groups(groups: Sequence[tuple[Group, Group]]) -> tuple[float | None
     return published_rate, fresh_rate
 
 
-def _compare_subsets(groups: dict[str, tuple[Group, Group]]) -> Iterator[SubsetGap]:
-    differences: dict[str, Apart] = {}
+def _compare_subsets(groups: dict[str, tuple[ScoreGroup, ScoreGroup]]) -> Iterator[SubsetGap]:
+    differences: dict[str, GroupDifference] = {}
     for name, pair in groups.items():
         if (difference := group_difference(*pair)) is not None:
             differences[name] = difference
@@ -341,7 +346,7 @@ def _ends(interval: Interval) -> Ends:
 
 
 def _notices(
-    published_exam: Sitting, fresh_exam: Sitting, exam_mismatches: Sequence[Unlike]
+    published_exam: ScoredExam, fresh_exam: ScoredExam, exam_mismatches: Sequence[Mismatch]
 ) -> Iterator[Notice]:
     """Yield the notices about anything that could mislead about the comparison."""
     yield from mismatch_notices(exam_mismatches)

@@ -23,7 +23,7 @@ class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
     """The expected score of a blind guess; None if guessing is not defined."""
 
 
-class Half(msgspec.Struct, frozen=True, kw_only=True):
+class HalvingPoint(msgspec.Struct, frozen=True, kw_only=True):
     """The difficulty at which the accuracy has fallen halfway to chance.
 
     The fall is measured from the easiest difficulty of the curve.
@@ -47,7 +47,7 @@ class Curve(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Empty for the whole exam."""
     points: tuple[CurvePoint, ...]
     """The easiest comes first."""
-    half: Half | None
+    half: HalvingPoint | None
     slope: float | None
     """The change of the accuracy for each doubling of the difficulty."""
     p: float | None
@@ -80,7 +80,7 @@ class Curve(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             notices.append(self._describe_halfway(self.half))
         return tuple(notices)
 
-    def _describe_halfway(self, half: Half) -> Notice:
+    def _describe_halfway(self, half: HalvingPoint) -> Notice:
         low, high = half.ci95 or (None, None)
         values = {"least": self.points[0].difficulty, "most": self.points[-1].difficulty}
         values |= {"value": half.difficulty or 0.0, "low": low or 0.0, "high": high or 0.0}

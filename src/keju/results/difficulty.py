@@ -11,15 +11,15 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from keju.results.curve import Curve, CurvePoint, Half
-from keju.results.schema import Entry
-from keju.stats.curve import Level, half_point, trend
+from keju.results.curve import Curve, CurvePoint, HalvingPoint
+from keju.results.schema import ResultEntry
+from keju.stats.curve import DifficultyScore, half_point, trend
 from keju.stats.paired import benjamini_hochberg
 
 
-def curves_of(entries: Iterable[Entry]) -> list[Curve]:
+def curves_of(entries: Iterable[ResultEntry]) -> list[Curve]:
     """Return a curve for each exam and reader that has entries at several difficulties."""
-    entries_by_exam: dict[tuple[str, str, str], dict[float, Entry]] = {}
+    entries_by_exam: dict[tuple[str, str, str], dict[float, ResultEntry]] = {}
     for entry in entries:
         if entry.difficulty is not None and entry.arm:
             exam_entries = entries_by_exam.setdefault(
@@ -33,7 +33,7 @@ def curves_of(entries: Iterable[Entry]) -> list[Curve]:
     ]
 
 
-def _build_exam_curve(entries: Sequence[Entry]) -> Curve:
+def _build_exam_curve(entries: Sequence[ResultEntry]) -> Curve:
     """Return the curve of an exam; `entries` are in ascending order of difficulty."""
     names = dict.fromkeys(row.name for entry in entries for row in entry.subsets)
     subsets = [_add_tests(_build_subset_curve(entries, name)) for name in names]
@@ -57,7 +57,7 @@ def _build_exam_curve(entries: Sequence[Entry]) -> Curve:
     return replace(_add_tests(overall, strata), subsets=tuple(subsets))
 
 
-def _mean_chance(entry: Entry) -> float | None:
+def _mean_chance(entry: ResultEntry) -> float | None:
     """Return the mean score of a blind guess over all questions; None if it is undefined."""
     if all(row.chance is None for row in entry.subsets):
         return None
@@ -65,7 +65,7 @@ def _mean_chance(entry: Entry) -> float | None:
     return math.fsum(row.n * (row.chance or 0.0) for row in entry.subsets) / n if n else None
 
 
-def _build_subset_curve(entries: Sequence[Entry], name: str) -> Curve:
+def _build_subset_curve(entries: Sequence[ResultEntry], name: str) -> Curve:
     points = [
         CurvePoint(
             difficulty=entry.difficulty or 0.0,
@@ -82,7 +82,7 @@ def _build_subset_curve(entries: Sequence[Entry], name: str) -> Curve:
     return _build_curve(entries[0], name, points)
 
 
-def _build_curve(entry: Entry, subset: str, points: Sequence[CurvePoint]) -> Curve:
+def _build_curve(entry: ResultEntry, subset: str, points: Sequence[CurvePoint]) -> Curve:
     return Curve(
         exam=entry.name,
         protocol=entry.protocol,
@@ -95,16 +95,16 @@ def _build_curve(entry: Entry, subset: str, points: Sequence[CurvePoint]) -> Cur
     )
 
 
-def _find_levels(points: Iterable[CurvePoint]) -> list[Level]:
+def _find_levels(points: Iterable[CurvePoint]) -> list[DifficultyScore]:
     """Return the points that have a score, with the logarithm of their difficulty to base 2."""
     return [
-        Level(math.log2(point.difficulty), point.n, point.accuracy, point.chance or 0.0)
+        DifficultyScore(math.log2(point.difficulty), point.n, point.accuracy, point.chance or 0.0)
         for point in points
         if point.accuracy is not None and point.n
     ]
 
 
-def _add_tests(curve: Curve, strata: Sequence[Sequence[Level]] | None = None) -> Curve:
+def _add_tests(curve: Curve, strata: Sequence[Sequence[DifficultyScore]] | None = None) -> Curve:
     """Return `curve` with its trend (within `strata`, if given) and its halfway point."""
     levels = _find_levels(curve.points)
     if len(levels) < 2:
@@ -115,7 +115,7 @@ def _add_tests(curve: Curve, strata: Sequence[Sequence[Level]] | None = None) ->
         curve,
         slope=None if trend_test is None else trend_test.slope,
         p=None if trend_test is None else trend_test.p,
-        half=Half(
+        half=HalvingPoint(
             reached=half.reached,
             difficulty=None if half.place is None else 2**half.place,
             ci95=None if half.reached == "at_chance" else (low, high),

@@ -18,7 +18,7 @@ from typing import BinaryIO
 import msgspec
 
 from keju.benchmarks import registry
-from keju.benchmarks.facts import Submission
+from keju.benchmarks.metadata import Submission
 from keju.engine.job import Job
 from keju.engine.resume import JobRequests
 from keju.errors import UsageError
@@ -26,7 +26,7 @@ from keju.files import whole_file
 from keju.results.samples import (
     SETTINGS,
     Cell,
-    Table,
+    SamplesTable,
     exported_answers,
     import_duckdb,
     lines_query,
@@ -37,7 +37,7 @@ from keju.runs.run import Run
 # Tables as files, written row by row.
 
 
-def write_csv(table: Table, stream: BinaryIO) -> int:
+def write_csv(table: SamplesTable, stream: BinaryIO) -> int:
     """Write a CSV file (RFC 4180: UTF-8, CRLF, minimal quotes); return the number of rows.
 
     A list is written as JSON. A missing value is an empty cell. `_escape_formula` protects
@@ -68,7 +68,7 @@ def _escape_formula(cell: Cell) -> Cell:
     return f"'{cell}" if risky and not _NUMBER.fullmatch(str(cell)) else cell
 
 
-def write_parquet(table: Table, path: Path) -> int:
+def write_parquet(table: SamplesTable, path: Path) -> int:
     """Write a Parquet file; return the number of rows."""
     duckdb = import_duckdb("writing Parquet")
     with TemporaryDirectory(prefix="keju-") as scratch:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from keju.errors import Hint, KejuError, Notice, UsageError
+from keju.errors import KejuError, Notice, TranslatableText, UsageError
 from keju.results.compare import (
     compare_pair,
     doubt_notices,
@@ -21,13 +21,13 @@ from keju.results.compare import (
     unfinished_notices,
     unread_notices,
 )
-from keju.results.deciding import Share, Step, is_itself, reasons, shares_of, steps
 from keju.results.gate_rows import AT_LEAST, NO_WORSE, GateRow
+from keju.results.next_steps import GatedPart, NextStep, is_itself, reasons, shares_of, steps
 from keju.results.pairs import count_unanswered, pairs_of
 from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, Comparison, InNotebook
-from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
-from keju.stats.gate import LEVEL, Gated, Verdict, decide, decide_at_least, decide_no_worse
+from keju.results.scored_exam import ScoredExam, Source, refuse_unused, sittings_of
+from keju.stats.gate import LEVEL, GateDecision, Verdict, decide, decide_at_least, decide_no_worse
 from keju.stats.paired import holm, paired_difference
 
 EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
@@ -41,7 +41,7 @@ class GateResult(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     baseline: str
     rows: tuple[GateRow, ...]
     notices: tuple[Notice, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[NextStep, ...] = ()
     """The commands to run next."""
 
     @property
@@ -109,8 +109,8 @@ def gate(
         "work_dir": work_dir,
     }
     run_exams = sittings_of(run, **options)
-    base: Sequence[Sitting] = ()
-    gates: list[Tested] = []
+    base: Sequence[ScoredExam] = ()
+    gates: list[TestedExam] = []
     notices: list[Notice] = []
     if baseline is not None and margin is not None:
         base = sittings_of(baseline, **options)
@@ -133,7 +133,7 @@ def gate(
     else:
         refuse_unused(run_exams, **options)
     if least is not None:
-        gates += [_test_at_least(sitting, least) for sitting in run_exams]
+        gates += [_test_at_least(scored_exam, least) for scored_exam in run_exams]
         for scored_exam in run_exams:
             notices += doubt_notices(scored_exam, scored_exam.name)
             if baseline is None:
@@ -152,30 +152,30 @@ def gate(
     )
 
 
-class Tested(NamedTuple):
+class TestedExam(NamedTuple):
     """The test of one exam, before p are adjusted for several exams."""
 
     row: GateRow
-    at: Callable[[float], Gated]
+    at: Callable[[float], GateDecision]
     """Run the same test at another level."""
 
 
 def _test_no_worse(
-    base_exam: Sitting, run_exam: Sitting, margin: float
-) -> tuple[Tested, Comparison]:
+    base_exam: ScoredExam, run_exam: ScoredExam, margin: float
+) -> tuple[TestedExam, Comparison]:
     """Test one exam against its baseline; return the test and the comparison behind it."""
     pair = compare_pair(base_exam, run_exam, base_exam.name, run_exam.name)
     if obstacle := pair.obstacle:
-        hint: Hint | str = ""
+        hint: TranslatableText | str = ""
         if base_exam.command and run_exam.command:
-            hint = Hint("gate_diff", baseline=base_exam.command, run=run_exam.command)
+            hint = TranslatableText("gate_diff", baseline=base_exam.command, run=run_exam.command)
         code, values = obstacle.told("gate_unlike", run=run_exam.name, baseline=base_exam.name)
         raise UsageError(code, **values, hint=hint)
     pairs = pairs_of(base_exam, run_exam)
     difference = paired_difference(pairs.scores, pairs.clusters)
     binary = all(score in (0.0, 1.0) for scores in set(pairs.scores) for score in scores)
 
-    def at(level: float) -> Gated:
+    def at(level: float) -> GateDecision:
         return (
             NOTHING
             if difference is None
@@ -185,10 +185,10 @@ def _test_no_worse(
     left_out = pair.left_out + count_unanswered(base_exam, run_exam)
     row = _build_row(run_exam, NO_WORSE, at(LEVEL), pair.n, left_out, pair.arm_rate, -margin)
     question_count = min(share.total_count for share in shares_of(run_exam, base_exam))
-    return Tested(replace(row, baseline=pair.base_rate, whole=question_count), at), pair
+    return TestedExam(replace(row, baseline=pair.base_rate, whole=question_count), at), pair
 
 
-class Decision(NamedTuple):
+class GateForecast(NamedTuple):
     """The gate's decision about one exam, used to plan the number of questions."""
 
     row: GateRow
@@ -205,7 +205,7 @@ def decision(
     *,
     data_dir: str | None = None,
     work_dir: str | None = None,
-) -> Decision:
+) -> GateForecast:
     """Return the decision of ``keju gate`` about one exam with its present number of questions.
 
     The p of all exams that both runs have are adjusted together, as ``keju gate`` does.
@@ -221,12 +221,12 @@ def decision(
     tested, pair = _test_no_worse(*pairs[0], margin)
     other_tests = _test_other_exams(run, baseline, margin, tested.row.exam, folders)
     discordance = (pair.arm_only + pair.base_only) / max(1, pair.n)
-    return Decision(_decide_rows([tested, *other_tests])[0], base_exams[0].name, discordance)
+    return GateForecast(_decide_rows([tested, *other_tests])[0], base_exams[0].name, discordance)
 
 
 def _test_other_exams(
     run: Source, baseline: Source, margin: float, exam: str, folders: dict[str, Any]
-) -> list[Tested]:
+) -> list[TestedExam]:
     """Return the tests of all other exams; none if ``keju gate`` would reject one of them."""
     try:
         run_exams, base_exams = (sittings_of(source, **folders) for source in (run, baseline))
@@ -243,7 +243,7 @@ def _check_share(flag: str, value: float | None) -> None:
         raise UsageError("gate_share", flag=flag, value=value)
 
 
-def _test_at_least(scored_exam: Sitting, threshold: float) -> Tested:
+def _test_at_least(scored_exam: ScoredExam, threshold: float) -> TestedExam:
     """Test whether the score of one exam is at least `threshold`."""
     scores: list[tuple[float, float]] = []
     clusters: list[str] = []
@@ -258,7 +258,7 @@ def _test_at_least(scored_exam: Sitting, threshold: float) -> Tested:
     mean = paired_difference(scores, clusters if scored_exam.exam.clustered else None)
     binary = all(score in (0.0, 1.0) for score, _ in set(scores))
 
-    def at(level: float) -> Gated:
+    def at(level: float) -> GateDecision:
         return (
             NOTHING
             if mean is None
@@ -266,19 +266,19 @@ def _test_at_least(scored_exam: Sitting, threshold: float) -> Tested:
         )
 
     score = mean.value if mean else None
-    return Tested(
+    return TestedExam(
         _build_row(scored_exam, AT_LEAST, at(LEVEL), len(scores), left_out, score, threshold), at
     )
 
 
-NOTHING = Gated("inconclusive", 0.0, -1.0, 1.0, 1.0, 1.0, None)
+NOTHING = GateDecision("inconclusive", 0.0, -1.0, 1.0, 1.0, 1.0, None)
 """The result for an exam without questions."""
 
 
 def _build_row(
-    scored_exam: Sitting,
+    scored_exam: ScoredExam,
     gate: str,
-    gated: Gated,
+    gated: GateDecision,
     n: int,
     left_out: int,
     score: float | None,
@@ -302,7 +302,7 @@ def _build_row(
         p_log10=gated.p_log10,
         p_fail_log10=gated.p_fail_log10,
         needed=gated.needed,
-        whole=Share(scored_exam).total_count,
+        whole=GatedPart(scored_exam).total_count,
     )
 
 
@@ -314,7 +314,7 @@ def _withhold_if_selected(row: GateRow) -> GateRow:
     return replace(row, **unknown, verdict="inconclusive", needed=None)
 
 
-def _decide_rows(gates: Sequence[Tested]) -> list[GateRow]:
+def _decide_rows(gates: Sequence[TestedExam]) -> list[GateRow]:
     """Return the rows with p adjusted for their number (Holm), and the verdicts that follow."""
     rows = [_withhold_if_selected(tested.row) for tested in gates]
     passes, fails = (holm([getattr(row, name) for row in rows]) for name in ("p", "p_fail"))

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from keju.errors import KejuError, Notice
 from keju.results.compare import Compared, compare_sittings
-from keju.results.schema import SCHEMA, Comparison, Entry, Metric
+from keju.results.schema import SCHEMA, Comparison, Metric, ResultEntry
 from keju.results.score import current_results
-from keju.results.sittings import Sitting, sittings_of_run
+from keju.results.scored_exam import ScoredExam, sittings_of_run
 from keju.runs.manifest import MANIFEST, Manifest
-from keju.runs.plan import PlannedRun, StoredPlan
+from keju.runs.matrix import StoredMatrix, StoredMatrixRun
 from keju.runs.run import REPORT, Run
 from keju.types import Outcome
 
@@ -31,7 +31,7 @@ Standing = Literal["highest", "tie", "below", "not comparable", ""]
 the questions that both have; empty if unknown."""
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
+class SpentTotals(msgspec.Struct, frozen=True, kw_only=True):
     """The amounts that a run used over all its sessions."""
 
     requests: int = 0
@@ -42,7 +42,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class MatrixCell(msgspec.Struct, frozen=True, kw_only=True):
     """One model in one exam, and in one arm if the run has arms."""
 
     model: str
@@ -70,7 +70,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """Why the run ended early, if it did."""
     warnings: int = 0
     """The number of warnings of its results."""
-    spent: Spent = Spent()
+    spent: SpentTotals = SpentTotals()
     report: str = ""
     """Its report, relative to the folder of the plan; empty if there is none."""
 
@@ -83,10 +83,10 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
     models: tuple[str, ...]
     exams: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
     comparisons: tuple[Comparison, ...] = ()
     """Every pair of models of each exam; `exam` is the name of the plan's entry."""
-    spent: Spent = Spent()
+    spent: SpentTotals = SpentTotals()
     """The total over all runs."""
     notices: tuple[Notice, ...] = ()
 
@@ -109,7 +109,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
         """Return the pairs of model and arm, as rows of a table."""
         return list(dict.fromkeys((cell.model, cell.arm) for cell in self.cells))
 
-    def of(self, exam: str) -> list[Cell]:
+    def of(self, exam: str) -> list[MatrixCell]:
         """Return the cells of one exam, in the order of the models."""
         return [cell for cell in self.cells if cell.exam == exam]
 
@@ -125,8 +125,8 @@ def matrix_of(
 
     `compared` tests all pairs of models, which requires reading all replies.
     """
-    plan, run_errors = StoredPlan.read(folder), errors or {}
-    cells: list[Cell] = []
+    plan, run_errors = StoredMatrix.read(folder), errors or {}
+    cells: list[MatrixCell] = []
     notices: list[Notice] = []
     for planned in plan.runs:
         cells += _build_cells(planned, folder, run_errors.get(planned.run), data_dir, notices)
@@ -152,9 +152,9 @@ def matrix_of(
     )
 
 
-def _add_amounts(amounts: Sequence[Spent]) -> Spent:
+def _add_amounts(amounts: Sequence[SpentTotals]) -> SpentTotals:
     costs = [amount.cost for amount in amounts if amount.cost is not None]
-    return Spent(
+    return SpentTotals(
         requests=sum(amount.requests for amount in amounts),
         input_tokens=sum(amount.input_tokens for amount in amounts),
         output_tokens=sum(amount.output_tokens for amount in amounts),
@@ -164,15 +164,15 @@ def _add_amounts(amounts: Sequence[Spent]) -> Spent:
 
 
 def _build_cells(
-    planned: PlannedRun,
+    planned: StoredMatrixRun,
     folder: Path,
     error: KejuError | None,
     data_dir: str | None,
     notices: list[Notice],
-) -> Iterator[Cell]:
+) -> Iterator[MatrixCell]:
     """Yield the cells of one run of a plan, one for each arm."""
     run_folder = folder.parent / planned.run
-    empty_cell = Cell(
+    empty_cell = MatrixCell(
         model=planned.model,
         exam=planned.exam,
         run=planned.run,
@@ -191,7 +191,7 @@ def _build_cells(
         return
     sessions = manifest.sessions
     costs = [session.cost for session in sessions if isinstance(session.cost, float)]
-    run_amounts = Spent(
+    run_amounts = SpentTotals(
         requests=sum(session.requests for session in sessions),
         input_tokens=sum(session.input_tokens for session in sessions),
         output_tokens=sum(session.output_tokens for session in sessions),
@@ -203,7 +203,7 @@ def _build_cells(
     run_cell = replace(
         empty_cell, state=state, spent=run_amounts, report=page, total=manifest.expected_replies
     )
-    headline_entries: dict[str, Entry] = {}
+    headline_entries: dict[str, ResultEntry] = {}
     for entry in results.benchmarks:  # Of several readers, the first one gives the headline.
         headline_entries.setdefault(entry.arm, entry)
     yield from (_fill_cell(run_cell, entry, manifest) for entry in headline_entries.values())
@@ -219,7 +219,7 @@ def _count_answers(manifest: Manifest, arm: str) -> int:
     return (exam.samples_of or {}).get(arm, exam.samples) * exam.epochs
 
 
-def _fill_cell(cell: Cell, entry: Entry, manifest: Manifest) -> Cell:
+def _fill_cell(cell: MatrixCell, entry: ResultEntry, manifest: Manifest) -> MatrixCell:
     metric: Metric | None = entry.metrics.get(entry.headline)
     return replace(
         cell,
@@ -241,26 +241,28 @@ def _fill_cell(cell: Cell, entry: Entry, manifest: Manifest) -> Cell:
 
 
 def _compare_models(
-    cells: Sequence[Cell], folder: Path, data_dir: str | None, notices: list[Notice]
+    cells: Sequence[MatrixCell], folder: Path, data_dir: str | None, notices: list[Notice]
 ) -> Sequence[Comparison]:
     """Compare every pair of models of one exam that have answers."""
-    groups: list[list[Sitting]] = []
+    groups: list[list[ScoredExam]] = []
     names: list[str] = []
     for cell in {cell.run: cell for cell in cells if cell.done}.values():
         try:
-            sittings = sittings_of_run(Run(folder.parent / cell.run), data_dir=data_dir)
+            scored_exams = sittings_of_run(Run(folder.parent / cell.run), data_dir=data_dir)
         except KejuError as problem:
             values = {"run": cell.run, "problem": problem.notice}
             notices.append(Notice("plan_run_unread", values))
             continue
-        groups.append([replace_dataclass(sitting, name=cell.model) for sitting in sittings])
+        groups.append(
+            [replace_dataclass(scored_exam, name=cell.model) for scored_exam in scored_exams]
+        )
         names.append(cell.model)
     return compare_sittings(groups, names).comparisons if len(groups) > 1 else ()
 
 
 def _with_standings(
-    exam: str, cells: Sequence[Cell], pairs: Sequence[Comparison]
-) -> Iterator[Cell]:
+    exam: str, cells: Sequence[MatrixCell], pairs: Sequence[Comparison]
+) -> Iterator[MatrixCell]:
     """Yield the cells of one exam, each compared with the highest cell of its arm."""
     exam_cells = [cell for cell in cells if cell.exam == exam]
     verdicts = {
@@ -281,7 +283,7 @@ def _with_standings(
             yield replace(cell, standing=standing)
 
 
-def side_name(cell: Cell) -> str:
+def side_name(cell: MatrixCell) -> str:
     """Return the name of a cell's model and arm in comparisons."""
     return f"{cell.model} · {cell.arm}" if cell.arm else cell.model
 

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from keju.config import Price
-from keju.engine.limits import Meter
+from keju.engine.limits import UsageMeter
 from keju.engine.question_limits import find_stop
 from keju.engine.tally import summarize_tool_use
 from keju.files import natural_key
-from keju.messages import said
-from keju.results.schema import Entry, Results, ToolStats
+from keju.messages import label_text
+from keju.results.schema import ResultEntry, Results, ToolStats
 from keju.runs.manifest import Manifest, format_now
 from keju.types import Record
 
@@ -103,7 +103,7 @@ def _merge_servers(
     return servers
 
 
-def _summarise_arm(entry: Entry, servers: Mapping[str, Any]) -> dict[str, Any]:
+def _summarise_arm(entry: ResultEntry, servers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of one arm under the headline's reader, with its servers."""
     counts = entry.outcomes
     unscored = sum(counts.get(name, 0) for name in ("error", "ungraded", "unlabelled"))
@@ -166,7 +166,7 @@ def _describe_task(record: Record, price: Price | None) -> dict[str, Any]:
     }
     if reply.cut_by:
         document["cut_by"] = reply.cut_by
-    meter = Meter()
+    meter = UsageMeter()
     meter.add(tokens)
     if (cost := meter.cost(price)) is not None:
         document["cost"] = cost
@@ -180,6 +180,6 @@ def task_line(task: Mapping[str, Any], arms: Sequence[str]) -> str:
         arm_result = task.get(arm)
         if arm_result is not None:
             label = "run.resolved" if arm_result["resolved"] else f"outcome.{arm_result['outcome']}"
-            values = {"arm": arm, "outcome": said(label), "calls": arm_result["tool_calls"]}
-            parts.append(said("run.arm", **values))
-    return f"{task['instance_id']}  {said('list_separator').join(parts)}"
+            values = {"arm": arm, "outcome": label_text(label), "calls": arm_result["tool_calls"]}
+            parts.append(label_text("run.arm", **values))
+    return f"{task['instance_id']}  {label_text('list_separator').join(parts)}"

@@ -2,9 +2,9 @@
 
 A tally is read in ranges of items. The result is a set of counts whose size does not depend on the
 size of the exam. An item is described by a few small numbers: how many of its repeats are recorded,
-graded and right, and the sum of their scores. A `Cell` counts the items of each kind, so that a
-million questions need as little memory as a hundred. Every metric is a function of these kinds. The
-metrics that the exam defines are added last (see `metrics_of`).
+graded and right, and the sum of their scores. A `ItemSetScore` counts the items of each kind, so
+that a million questions need as little memory as a hundred. Every metric is a function of these
+kinds. The metrics that the exam defines are added last (see `metrics_of`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from keju.benchmarks.grading import GRADED, LOST, PASS
 from keju.engine.tally import CODE, PENDING
 from keju.results.schema import BEST, CUT_AS_WRONG, MACRO, WHOLE_SET, WORST, Metric
 from keju.stats.agreement import self_consistency
-from keju.stats.estimate import Bounded, Estimate, Gathered, Stratum, estimate, micro_weights
+from keju.stats.estimate import (
+    BoundedValues,
+    Estimate,
+    ItemValues,
+    Stratum,
+    estimate,
+    micro_weights,
+)
 from keju.stats.repeats import pass_all_k, pass_at_k, reported_ks, variance_parts
 from keju.stats.votes import majority_vote
 from keju.types import ALL_OUTCOMES, UNGRADED, Outcome, Sample, complete_counts
@@ -39,7 +46,7 @@ _BLOCK = 8192
 _CUT = CODE["truncated"]
 
 
-class ItemState(NamedTuple):
+class ItemRepeats(NamedTuple):
     """The results of all repeats of one item."""
 
     recorded: int
@@ -89,12 +96,12 @@ class ItemState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell:
+class ItemSetScore:
     """The results of a set of items."""
 
     outcomes: Counter[Outcome]
     """By unit: every repeat of every item counts."""
-    states: Counter[tuple[str, ItemState]]
+    states: Counter[tuple[str, ItemRepeats]]
     """The number of items by cluster and kind; the cluster is empty in exams without clusters."""
     clustered: bool
 
@@ -134,11 +141,11 @@ class Cell:
 
     def gather(
         self,
-        value: Callable[[ItemState], float | None],
-        draws: Callable[[ItemState], int] = attrgetter("graded"),
-    ) -> Gathered:
+        value: Callable[[ItemRepeats], float | None],
+        draws: Callable[[ItemRepeats], int] = attrgetter("graded"),
+    ) -> ItemValues:
         """Collect a value of each item, based on `draws` answers; leave out items with None."""
-        gathered = Gathered(clustered=self.clustered)
+        gathered = ItemValues(clustered=self.clustered)
         for (group, state), count in self.states.items():
             item_value = value(state)
             if item_value is not None:
@@ -146,7 +153,7 @@ class Cell:
                 gathered.add(item_value, group, count=count, draws=answers)
         return gathered
 
-    def shares(self) -> Gathered:
+    def shares(self) -> ItemValues:
         """Return the scores of the items."""
         return self.gather(lambda state: state.share)
 
@@ -160,9 +167,9 @@ class Cell:
         """Return the mean score over items, within its bounds."""
         return self.shares().estimate().with_bounds(*self.bounds())
 
-    def minus(self, part: Cell) -> Cell:
+    def minus(self, part: ItemSetScore) -> ItemSetScore:
         """Return this cell without the items of `part`, which must be included in it."""
-        return Cell(
+        return ItemSetScore(
             self.outcomes - part.outcomes, self.states - part.states, clustered=self.clustered
         )
 
@@ -170,23 +177,23 @@ class Cell:
 _WORST, _BEST = attrgetter("worst"), attrgetter("best")
 
 
-def join(cells: Iterable[Cell], *, clustered: bool) -> Cell:
+def join(cells: Iterable[ItemSetScore], *, clustered: bool) -> ItemSetScore:
     """Return several cells as one."""
     outcomes: Counter[Outcome] = Counter()
-    states: Counter[tuple[str, ItemState]] = Counter()
+    states: Counter[tuple[str, ItemRepeats]] = Counter()
     for cell in cells:
         outcomes.update(cell.outcomes)
         states.update(cell.states)
-    return Cell(outcomes, states, clustered)
+    return ItemSetScore(outcomes, states, clustered)
 
 
-def read_subset(exam: Exam, tally: Tally, subset: Subset) -> Cell:
+def read_subset(exam: Exam, tally: Tally, subset: Subset) -> ItemSetScore:
     """Return the results of the samples of one subset."""
     if exam.clustered or tally.for_judge:
         return read_items(exam, tally, range(subset.start, subset.stop))
     epochs = tally.epochs
     outcomes: Counter[Outcome] = Counter()
-    states: Counter[tuple[str, ItemState]] = Counter()
+    states: Counter[tuple[str, ItemRepeats]] = Counter()
     size = max(1, _BLOCK // epochs) * epochs
     for low in range(subset.start * epochs, subset.stop * epochs, size):
         block = slice(low, min(subset.stop * epochs, low + size))
@@ -196,13 +203,13 @@ def read_subset(exam: Exam, tally: Tally, subset: Subset) -> Cell:
         for code, count in Counter(tally.outcomes[block]).items():
             if code != PENDING:
                 outcomes[ALL_OUTCOMES[code]] += count
-    return Cell(outcomes, states, clustered=False)
+    return ItemSetScore(outcomes, states, clustered=False)
 
 
-def read_items(exam: Exam, tally: Tally, positions: Iterable[int]) -> Cell:
+def read_items(exam: Exam, tally: Tally, positions: Iterable[int]) -> ItemSetScore:
     """Return the results of single samples, each with its cluster if the exam has clusters."""
     outcomes: Counter[Outcome] = Counter()
-    states: Counter[tuple[str, ItemState]] = Counter()
+    states: Counter[tuple[str, ItemRepeats]] = Counter()
     for position in positions:
         units = slice(position * tally.epochs, (position + 1) * tally.epochs)
         codes = tally.outcomes[units]
@@ -212,7 +219,7 @@ def read_items(exam: Exam, tally: Tally, positions: Iterable[int]) -> Cell:
             judge_count = len(tally.for_judge.intersection(range(units.start, units.stop)))
             state = state._replace(for_judge=judge_count)
         states[cluster_of(exam, position), state] += 1
-    return Cell(outcomes, states, exam.clustered)
+    return ItemSetScore(outcomes, states, exam.clustered)
 
 
 def accuracy_of(exam: Exam, tally: Tally) -> Estimate:
@@ -232,7 +239,7 @@ def cluster_of(exam: Exam, position: int) -> str:
     return sample.group or f"\0{sample.id}"
 
 
-def _count_repeats(units: Iterable[tuple[int, float]]) -> ItemState:
+def _count_repeats(units: Iterable[tuple[int, float]]) -> ItemRepeats:
     """Return the state of one item; `units` has the outcome's code and the score of each repeat."""
     recorded = ungraded = graded = right = cut_right = 0
     total = cut = 0.0
@@ -248,7 +255,7 @@ def _count_repeats(units: Iterable[tuple[int, float]]) -> ItemState:
             if code == _CUT:
                 cut += score
                 cut_right += score >= PASS
-    return ItemState(recorded, ungraded, graded, right, total, cut, cut_right=cut_right)
+    return ItemRepeats(recorded, ungraded, graded, right, total, cut, cut_right=cut_right)
 
 
 CHANCE_SAMPLES = 20_000
@@ -258,9 +265,9 @@ CHANCE_SAMPLES = 20_000
 def metrics_of(
     exam: Exam,
     tally: Tally,
-    cells: Mapping[str, Cell],
-    overall: Cell,
-    chances: Mapping[str, Chance],
+    cells: Mapping[str, ItemSetScore],
+    overall: ItemSetScore,
+    chances: Mapping[str, ChanceScores],
 ) -> dict[str, Metric]:
     """Return all metrics of one exam under one reader, in the order in which they are shown."""
     metrics = {"accuracy": overall.accuracy()}
@@ -298,7 +305,7 @@ def metrics_of(
     return metrics | dict(exam.metrics(tally))
 
 
-class Chance(NamedTuple):
+class ChanceScores(NamedTuple):
     """The scores of a blind guess over the samples for which they are defined."""
 
     total: float
@@ -307,13 +314,13 @@ class Chance(NamedTuple):
     """Whether they cover the answered samples only; otherwise all, because none is answered yet."""
 
 
-def chance_levels(exam: Exam, tally: Tally) -> dict[str, Chance]:
+def chance_levels(exam: Exam, tally: Tally) -> dict[str, ChanceScores]:
     """Return the expected score of a blind guess, for each subset that has one.
 
     It covers the answered questions, or all questions if none is answered yet.
     """
     stride = max(1, -(-len(exam.samples) // CHANCE_SAMPLES))
-    chances: dict[str, Chance] = {}
+    chances: dict[str, ChanceScores] = {}
     for subset in exam.subsets:
         positions: Iterable[int] = range(subset.start, subset.stop)
         any_answered = any(map(tally.has_record, positions))
@@ -322,14 +329,14 @@ def chance_levels(exam: Exam, tally: Tally) -> dict[str, Chance]:
         samples = (exam.samples[position] for position in islice(positions, 0, None, stride))
         levels = [level for sample in samples if (level := exam.chance(sample)) is not None]
         if levels:
-            chances[subset.name] = Chance(sum(levels), len(levels), any_answered)
+            chances[subset.name] = ChanceScores(sum(levels), len(levels), any_answered)
     return chances
 
 
 # Means over subsets and tasks. Each subset is a fixed stratum.
 
 
-class Scored(NamedTuple):
+class SubsetItems(NamedTuple):
     """The scores of one subset."""
 
     stratum: Stratum | None
@@ -338,13 +345,13 @@ class Scored(NamedTuple):
     """Its mean score if everything that lacks a grade were wrong, and if it were right."""
 
 
-def _compute_mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
+def _compute_mean_metrics(exam: Exam, cells: Mapping[str, ItemSetScore]) -> dict[str, Metric]:
     """Return the means of the exam, a macro mean, and the mean expected on the whole set.
 
     The exam's first mean is always included.
     """
     subsets = {
-        subset.name: Scored(
+        subset.name: SubsetItems(
             cells[subset.name].shares().stratum(subset.population), cells[subset.name].bounds()
         )
         for subset in exam.subsets
@@ -374,7 +381,7 @@ def _compute_mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Me
     return metrics
 
 
-def _compute_mean(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Metric | None:
+def _compute_mean(mean: Mean, subsets: Mapping[str, SubsetItems], *, main: bool) -> Metric | None:
     """Return the metric of one mean; None if the exam lacks some of its subsets.
 
     The main mean is always given, over the tasks that are present, and marked ``partial``. If a
@@ -415,7 +422,7 @@ def _weigh_tasks(mean: Mean, names: Collection[str]) -> dict[str, float]:
 
 
 def _weigh_bounds(
-    weights: Mapping[str, float], subsets: Mapping[str, Scored]
+    weights: Mapping[str, float], subsets: Mapping[str, SubsetItems]
 ) -> tuple[float | None, float | None]:
     """Return the weighted means of the subsets' worst and best scores."""
     if not weights:
@@ -427,7 +434,7 @@ def _weigh_bounds(
     return worst, best
 
 
-def _weigh_subsets(weights: Mapping[str, float], subsets: Mapping[str, Scored]) -> Metric:
+def _weigh_subsets(weights: Mapping[str, float], subsets: Mapping[str, SubsetItems]) -> Metric:
     """Return the weighted mean of the subsets, with the interval that follows from fixed strata."""
     strata = [stratum for name in weights if (stratum := subsets[name].stratum) is not None]
     return estimate(strata, list(weights.values()))
@@ -436,7 +443,7 @@ def _weigh_subsets(weights: Mapping[str, float], subsets: Mapping[str, Scored]) 
 # Exams in which every item was asked several times.
 
 
-def _compute_repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric]:
+def _compute_repeat_metrics(exam: Exam, tally: Tally, overall: ItemSetScore) -> dict[str, Metric]:
     """Return pass@k, pass^k, majority votes and the agreement of repeats.
 
     With k = 1, pass@k and pass^k are the same.
@@ -444,7 +451,7 @@ def _compute_repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str
 
     def mean_chance(chance: Callable[[int, int, int], float], k: int) -> Metric:
         """Return the mean over the items that have enough graded repeats."""
-        bounded = Bounded(clustered=overall.clustered)
+        bounded = BoundedValues(clustered=overall.clustered)
         for (group, state), count in overall.states.items():
             if state.gradable >= k:
                 right_counts = (state.right, state.right + state.ungraded)
@@ -474,8 +481,8 @@ def _compute_vote_metrics(
 ) -> dict[str, Metric]:
     epochs = tally.epochs
     sizes = [k for k in reported_ks(epochs) if 1 < k < epochs]
-    votes_by_size = {k: Bounded(clustered=exam.clustered) for k in (*sizes, epochs)}
-    agreement = Gathered(clustered=exam.clustered)
+    votes_by_size = {k: BoundedValues(clustered=exam.clustered) for k in (*sizes, epochs)}
+    agreement = ItemValues(clustered=exam.clustered)
     for position in range(tally.samples):
         units = slice(position * epochs, (position + 1) * epochs)
         sample = exam.samples[position]
@@ -494,7 +501,7 @@ def _compute_vote_metrics(
                 votes[option] += 1
                 if value >= PASS:
                     right_options.add(option)
-        ballot = Ballot(
+        ballot = VoteCounts(
             [n for option, n in votes.items() if option in right_options],
             [n for option, n in votes.items() if option not in right_options],
             graded - votes.total(),
@@ -519,14 +526,14 @@ def _compute_vote_metrics(
     }
 
 
-class Ballot(NamedTuple):
+class VoteCounts(NamedTuple):
     """The votes for each right option and for each wrong one, and the number of abstentions."""
 
     right: list[int]
     wrong: list[int]
     abstained: int
 
-    def bounds(self, ungraded: int) -> tuple[Ballot, Ballot]:
+    def bounds(self, ungraded: int) -> tuple[VoteCounts, VoteCounts]:
         """Return the ballots if all ungraded replies voted for one wrong or one right option."""
 
         def with_ungraded(votes: list[int]) -> list[int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.errors import Notice, UsageError
-from keju.results.sittings import Sitting, read_run, sitting_of
+from keju.results.scored_exam import ScoredExam, read_run, sitting_of
 from keju.results.summarise import WARN_ABOVE
 from keju.runs.run import command_name, list_runs
 from keju.stats.intervals import Interval, Moments, student_t_quantile
@@ -24,7 +24,7 @@ from keju.types import Outcome
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
-    from keju.benchmarks.facts import Modes
+    from keju.benchmarks.metadata import ThinkingModes
     from keju.runs.manifest import Manifest, StoredExam
     from keju.runs.run import Run
 
@@ -63,7 +63,7 @@ class ModesRow(NamedTuple):
         return not robust_row.apart or (robust_row.difference > 0) != (self.difference > 0)
 
 
-class Comparison(NamedTuple):
+class ModesComparison(NamedTuple):
     """Two runs compared question by question."""
 
     overall: ModesRow
@@ -74,7 +74,7 @@ class Comparison(NamedTuple):
     unread: tuple[Notice, ...] = ()
     """Notices about runs in which the headline's reader finds no answer in many replies."""
 
-    def with_robust(self, robust_comparison: Comparison) -> Comparison:
+    def with_robust(self, robust_comparison: ModesComparison) -> ModesComparison:
         """Return this comparison with the rows of another reader added to its rows."""
         rows = {
             row.subject: row for row in (*robust_comparison.subjects, *robust_comparison.categories)
@@ -84,7 +84,7 @@ class Comparison(NamedTuple):
             for row_group in (self.subjects, self.categories)
         )
         overall = self.overall._replace(robust=robust_comparison.overall)
-        return Comparison(overall, subjects, categories, self.unread)
+        return ModesComparison(overall, subjects, categories, self.unread)
 
     def notices(self) -> list[Notice]:
         """Return the notices about anything that could mislead about the difference."""
@@ -100,7 +100,7 @@ class ModesExam(NamedTuple):
 
     exam: StoredExam
     benchmark: Benchmark
-    modes: Modes
+    modes: ThinkingModes
 
     @property
     def mode(self) -> str:
@@ -117,7 +117,7 @@ def modes_exam(manifest: Manifest) -> ModesExam | None:
     return None
 
 
-def compare_runs(direct: Run, reasoned: Run) -> Comparison:
+def compare_runs(direct: Run, reasoned: Run) -> ModesComparison:
     """Compare a run that answered directly with a run that reasoned; UsageError if impossible."""
     direct_exam, reasoned_exam = (modes_exam(run.manifest) for run in (direct, reasoned))
     for run, run_exam in ((direct, direct_exam), (reasoned, reasoned_exam)):
@@ -150,7 +150,7 @@ def compare_runs(direct: Run, reasoned: Run) -> Comparison:
     )
 
 
-class Pair(NamedTuple):
+class ModesPair(NamedTuple):
     """Two runs that can be compared."""
 
     exam: str
@@ -158,7 +158,7 @@ class Pair(NamedTuple):
     reasoned: Run
 
 
-def counterpart(run: Run) -> Pair | None:
+def counterpart(run: Run) -> ModesPair | None:
     """Return a run and the newest complete run in the same folder that differs only in the mode."""
     run_exam = modes_exam(run.manifest)
     if run_exam is None or run_exam.mode not in (run_exam.modes.direct, run_exam.modes.reasoned):
@@ -173,11 +173,11 @@ def counterpart(run: Run) -> Pair | None:
             continue
         if difference_of(run.manifest, candidate.manifest) is None:
             direct, reasoned = (run, candidate) if is_direct else (candidate, run)
-            return Pair(run_exam.benchmark.title, direct, reasoned)
+            return ModesPair(run_exam.benchmark.title, direct, reasoned)
     return None
 
 
-class Difference(NamedTuple):
+class SettingDifference(NamedTuple):
     """A setting other than the mode in which two runs differ."""
 
     name: str
@@ -185,13 +185,13 @@ class Difference(NamedTuple):
     second: Any
 
 
-def difference_of(left_manifest: Manifest, right_manifest: Manifest) -> Difference | None:
+def difference_of(left_manifest: Manifest, right_manifest: Manifest) -> SettingDifference | None:
     """Return the first difference between two runs other than the mode."""
     left_conditions = _collect_conditions(left_manifest)
     right_conditions = _collect_conditions(right_manifest)
     for name in dict.fromkeys([*left_conditions, *right_conditions]):
         if left_conditions.get(name) != right_conditions.get(name):
-            return Difference(name, left_conditions.get(name), right_conditions.get(name))
+            return SettingDifference(name, left_conditions.get(name), right_conditions.get(name))
     return None
 
 
@@ -215,7 +215,7 @@ def _collect_conditions(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-class _Scores(NamedTuple):
+class _RunScores(NamedTuple):
     """The scores of each graded question of a run under the headline's and the secondary reader."""
 
     headline: dict[str, float]
@@ -231,7 +231,7 @@ class _Scores(NamedTuple):
             yield Notice("modes_unread", {"run": command_name(run.folder), **values})
 
 
-def _load_scores(run: Run, benchmark: str) -> _Scores:
+def _load_scores(run: Run, benchmark: str) -> _RunScores:
     """Return the scores of a run; errors and replies without a grade are left out."""
     job = next(job for job in read_run(run).jobs if job.exam.benchmark == benchmark)
     readers = [reader.name for reader in job.readers]
@@ -240,18 +240,18 @@ def _load_scores(run: Run, benchmark: str) -> _Scores:
         _average_rotations(sitting_of(job, run.manifest, name))
         for name in (readers[0], Exam.beside if has_secondary else readers[0])
     )
-    return _Scores(
+    return _RunScores(
         headline, secondary if has_secondary else {}, Counter(job.tallies[0].outcome_counts())
     )
 
 
-def _average_rotations(sitting: Sitting) -> dict[str, float]:
+def _average_rotations(scored_exam: ScoredExam) -> dict[str, float]:
     """Return the score of each question: the mean over its rotations.
 
     ``law_3`` and ``law_3#rot1`` are rotations of one question.
     """
     scores: dict[str, list[float]] = defaultdict(list)
-    for question in sitting:
+    for question in scored_exam:
         if question.score is not None:
             scores[question.id.partition("#")[0]].append(question.score)
     return {
@@ -261,8 +261,8 @@ def _average_rotations(sitting: Sitting) -> dict[str, float]:
 
 
 def compare_modes(
-    modes: Modes, answer_only: Mapping[str, float], cot: Mapping[str, float]
-) -> Comparison:
+    modes: ThinkingModes, answer_only: Mapping[str, float], cot: Mapping[str, float]
+) -> ModesComparison:
     """Compare the scores of two runs by sample id."""
     pairs: dict[str | None, list[tuple[float, float]]] = defaultdict(list)
     for name, score in answer_only.items():
@@ -272,7 +272,7 @@ def compare_modes(
     if not shared_pairs:
         raise UsageError("modes_nothing_shared")
     everything = [pair for subject_pairs in shared_pairs.values() for pair in subject_pairs]
-    return Comparison(
+    return ModesComparison(
         _build_row(OVERALL, "all shared questions", [everything]),
         [
             _build_row(name, modes.subjects[name], [subject_pairs])

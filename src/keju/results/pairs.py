@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from keju.benchmarks.choices import restore_order
 from keju.benchmarks.samples import DigestTable, text_digest
-from keju.results.schema import Flip
-from keju.results.sittings import Said, Sitting
+from keju.results.schema import ChangedQuestion
+from keju.results.scored_exam import ScoredExam, StoredAnswer
 from keju.types import Reply
 
 
@@ -48,7 +48,7 @@ class PairedScores(Sequence[tuple[float, float]]):
         return self.arm[place], self.base[place]
 
 
-class Pairs(NamedTuple):
+class SharedQuestions(NamedTuple):
     """The questions that two scored exams share, by their numbers in each."""
 
     base: array[int]
@@ -65,11 +65,11 @@ class Pairs(NamedTuple):
     """The number of questions for which the two have different gold answers."""
 
 
-class Places:
+class QuestionPositions:
     """The positions of questions in another scored exam, which are mostly the same."""
 
-    def __init__(self, sitting: Sitting) -> None:
-        self._samples = sitting.exam.samples
+    def __init__(self, scored_exam: ScoredExam) -> None:
+        self._samples = scored_exam.exam.samples
         self._table: DigestTable | None = None
 
     def find(self, id: str, likely_place: int) -> int:
@@ -82,9 +82,9 @@ class Places:
         return self._table.find(text_digest(id))
 
 
-def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
+def pairs_of(base: ScoredExam, arm: ScoredExam) -> SharedQuestions:
     """Return the questions that both have a record of, matched by id, in the order of the base."""
-    places = Places(arm)
+    places = QuestionPositions(arm)
     base_numbers, arm_numbers = array("I"), array("I")
     scores = PairedScores()
     clustered = base.exam.clustered or arm.exam.clustered
@@ -121,7 +121,7 @@ def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
     if gradable > len(scores):
         total_difference = math.fsum(arm_score - base_score for arm_score, base_score in scores)
         bounds = ((total_difference + worst) / gradable, (total_difference + best) / gradable)
-    return Pairs(
+    return SharedQuestions(
         base_numbers,
         arm_numbers,
         scores,
@@ -134,14 +134,14 @@ def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
     )
 
 
-def count_unanswered(base: Sitting, arm: Sitting) -> int:
+def count_unanswered(base: ScoredExam, arm: ScoredExam) -> int:
     """Return how many questions of both exams lack a record in one that was interrupted.
 
     These questions are not a random sample.
     """
     if not (base.job.missing or arm.job.missing):
         return 0
-    places = Places(arm)
+    places = QuestionPositions(arm)
     matched_questions = (
         (question, places.find(question.id, number)) for number, question in enumerate(base)
     )
@@ -153,28 +153,28 @@ def count_unanswered(base: Sitting, arm: Sitting) -> int:
     )
 
 
-class Flips(Sequence[Flip]):
+class ChangedQuestions(Sequence[ChangedQuestion]):
     """The questions with different scores, in the order of the base; built on access.
 
     `texts` has those of them that include the question and both replies, by id.
     """
 
-    def __init__(self, base: Sitting, arm: Sitting, pairs: Pairs) -> None:
+    def __init__(self, base: ScoredExam, arm: ScoredExam, pairs: SharedQuestions) -> None:
         self._base, self._arm, self._pairs = base, arm, pairs
         scores = enumerate(pairs.scores)
         self._places = array(
             "I", (place for place, (arm_score, base_score) in scores if arm_score != base_score)
         )
-        self.texts: Mapping[str, Flip] = {}
+        self.texts: Mapping[str, ChangedQuestion] = {}
 
     def __len__(self) -> int:
         return len(self._places)
 
     @overload
-    def __getitem__(self, index: int) -> Flip: ...
+    def __getitem__(self, index: int) -> ChangedQuestion: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Flip]: ...
-    def __getitem__(self, index: int | slice) -> Flip | list[Flip]:
+    def __getitem__(self, index: slice) -> list[ChangedQuestion]: ...
+    def __getitem__(self, index: int | slice) -> ChangedQuestion | list[ChangedQuestion]:
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
         place = self._places[index]
@@ -183,7 +183,7 @@ class Flips(Sequence[Flip]):
         arm_question = self._arm.question(self._pairs.arm[place])
         assert base_question.outcome is not None
         assert arm_question.outcome is not None
-        flip = Flip(
+        flip = ChangedQuestion(
             id=base_question.id,
             subset=base_question.subset,
             target=base_question.target,
@@ -198,8 +198,8 @@ class Flips(Sequence[Flip]):
 
 
 def load_flip_texts(
-    base: Sitting, arm: Sitting, flips: Sequence[Flip], limit: int
-) -> dict[str, Flip]:
+    base: ScoredExam, arm: ScoredExam, flips: Sequence[ChangedQuestion], limit: int
+) -> dict[str, ChangedQuestion]:
     """Return up to `limit` flips in each direction, over all subsets, with their texts, by id."""
     gained_flips, lost_flips = (_spread_over_subsets(flips, limit, sign) for sign in (1, -1))
     flips_by_id = {
@@ -209,9 +209,9 @@ def load_flip_texts(
     places = {id: n for n, id in enumerate(_sample_ids(arm)) if id in flips_by_id}
     base_answers = base.read_answers(set(numbers.values()))
     arm_answers = arm.read_answers(set(places.values()))
-    empty_answer = Said(Reply())
+    empty_answer = StoredAnswer(Reply())
 
-    def with_texts(flip: Flip) -> Flip:
+    def with_texts(flip: ChangedQuestion) -> ChangedQuestion:
         number, place = numbers[flip.id], places[flip.id]
         base_answer = base_answers.get(number, empty_answer)
         arm_answer = arm_answers.get(place, empty_answer)
@@ -231,13 +231,15 @@ def load_flip_texts(
     return {id: with_texts(flip) for id, flip in flips_by_id.items()}
 
 
-def _sample_ids(sitting: Sitting) -> Iterator[str]:
-    return (sample.id for sample in sitting.exam.samples)
+def _sample_ids(scored_exam: ScoredExam) -> Iterator[str]:
+    return (sample.id for sample in scored_exam.exam.samples)
 
 
-def _spread_over_subsets(flips: Iterable[Flip], limit: int, sign: int) -> Iterator[Flip]:
+def _spread_over_subsets(
+    flips: Iterable[ChangedQuestion], limit: int, sign: int
+) -> Iterator[ChangedQuestion]:
     """Yield up to `limit` flips of one direction: first one of each subset, then a second."""
-    subsets: dict[str, list[Flip]] = {}
+    subsets: dict[str, list[ChangedQuestion]] = {}
     for flip in flips:
         if sign * (flip.arm - flip.base) > 0:
             subset_flips = subsets.setdefault(flip.subset, [])

@@ -17,17 +17,17 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.prepare import prepare_exam
 from keju.config import Price
-from keju.config.exams import meant
+from keju.config.exams import resolve_name
 from keju.config.load import data_folder, runs_folder
-from keju.config.strict import Invalid
+from keju.config.strict import InvalidValue
 from keju.config.task import parse_limit
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
-from keju.results.conditions import alike
-from keju.results.gate import Decision, decision
+from keju.results.comparability import is_comparable
+from keju.results.gate import GateForecast, decision
 from keju.results.metrics import accuracy_of, cluster_of
 from keju.results.schema import InNotebook
-from keju.results.sittings import Source, path_of, read_run
+from keju.results.scored_exam import Source, path_of, read_run
 from keju.runs.run import Run, open_run
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.power import (
@@ -58,20 +58,22 @@ Known = Literal["given", "assumed", "measured"]
 """The source of a number."""
 
 
-class Range(msgspec.Struct, frozen=True):
+class ForecastRange(msgspec.Struct, frozen=True):
     """A forecast with its 95 % interval."""
 
     value: float
     low: float
     high: float
 
-    def times(self, factor: float) -> Range:
+    def times(self, factor: float) -> ForecastRange:
         """Return this forecast multiplied by a factor."""
-        return Range(self.value * factor, self.low * factor, self.high * factor)
+        return ForecastRange(self.value * factor, self.low * factor, self.high * factor)
 
-    def plus(self, addend: Range) -> Range:
+    def plus(self, addend: ForecastRange) -> ForecastRange:
         """Return the sum of two forecasts."""
-        return Range(self.value + addend.value, self.low + addend.low, self.high + addend.high)
+        return ForecastRange(
+            self.value + addend.value, self.low + addend.low, self.high + addend.high
+        )
 
 
 class PlanRow(msgspec.Struct, frozen=True):
@@ -80,8 +82,8 @@ class PlanRow(msgspec.Struct, frozen=True):
     questions: int
     effect: float
     """The smallest difference that this number of questions shows with a power of 0.8."""
-    cost: Range | None
-    seconds: Range | None
+    cost: ForecastRange | None
+    seconds: ForecastRange | None
 
 
 class Plan(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
@@ -113,11 +115,11 @@ class Plan(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 1
     requests: float
     """The number of requests, including those that are repeated after a failure."""
-    input_tokens: Range
-    output_tokens: Range
-    cost: Range | None = None
+    input_tokens: ForecastRange
+    output_tokens: ForecastRange
+    cost: ForecastRange | None = None
     """None without a price."""
-    seconds: Range | None = None
+    seconds: ForecastRange | None = None
     """None without a pilot."""
     at_once: int = 0
     """The number of parallel requests that the time assumes."""
@@ -135,13 +137,13 @@ class Plan(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class Taken(NamedTuple):
+class CostPerReply(NamedTuple):
     """The average usage of one reply to a question."""
 
-    input: Range
-    output: Range
-    cost: Range | None
-    seconds: Range | None
+    input: ForecastRange
+    output: ForecastRange
+    cost: ForecastRange | None
+    seconds: ForecastRange | None
     attempts: float = 1.0
     """The number of requests per reply."""
     measured: int = 0
@@ -213,14 +215,14 @@ def plan(
     discordance_source: Known = "assumed" if discordance is None else "given"
     if discordance is None and gated and gated.discordance:
         share, discordance_source = gated.discordance, "measured"
-    ground = Ground(
+    ground = PlanBasis(
         exam, run, job, usage, share, discordance_source, _estimate_design_effect(exam, job), gated
     )
     sample_size = _choose_sample_size(ground, goal, mde or max_cost or limit, repeats)
     return _build_plan(ground, sample_size, repeats, _count_parallel_requests(run, at_once))
 
 
-class Ground(NamedTuple):
+class PlanBasis(NamedTuple):
     """Everything that a plan is based on."""
 
     exam: Exam
@@ -228,11 +230,11 @@ class Ground(NamedTuple):
     """The pilot run."""
     job: Job | None
     """The exam as it was run in the pilot."""
-    usage: Taken
+    usage: CostPerReply
     discordance: float
     discordance_from: Known
     deff: float
-    gated: Decision | None = None
+    gated: GateForecast | None = None
     """The gate that is to be decided."""
 
     def effect(self, questions: int) -> float:
@@ -251,7 +253,7 @@ class Ground(NamedTuple):
         return max(1, math.ceil(n / (1 + n / population) if population else n))
 
 
-class Wanted(NamedTuple):
+class RequiredQuestions(NamedTuple):
     """The number of questions that a goal requires."""
 
     goal: Goal
@@ -263,26 +265,30 @@ class Wanted(NamedTuple):
     """With `mde`: the number that shows it if only this exact set of questions counts."""
 
 
-def _choose_sample_size(ground: Ground, goal: Goal, value: float | None, repeats: int) -> Wanted:
+def _choose_sample_size(
+    ground: PlanBasis, goal: Goal, value: float | None, repeats: int
+) -> RequiredQuestions:
     """Return how many questions a goal requires, at most all questions of the exam."""
     exam_size = len(ground.exam.samples)
     if goal == "mde" and value is not None:
         general_size = ground.needed(value)
-        return Wanted(
+        return RequiredQuestions(
             goal, min(exam_size, general_size), general_size, ground.needed(value, exam_size)
         )
     if ground.gated is not None:
         row = ground.gated.row
         decides = row.planned if row.verdict == "inconclusive" else row.n
-        return Wanted(goal, min(exam_size, decides or exam_size), decides)
+        return RequiredQuestions(goal, min(exam_size, decides or exam_size), decides)
     if goal == "max_cost" and value is not None:
-        return Wanted(
+        return RequiredQuestions(
             goal, min(exam_size, _find_affordable_size(ground.usage, value, repeats) or exam_size)
         )
-    return Wanted(goal, _apply_limit(ground.exam, value))
+    return RequiredQuestions(goal, _apply_limit(ground.exam, value))
 
 
-def _build_plan(ground: Ground, sample_size: Wanted, repeats: int, at_once: int) -> Plan:
+def _build_plan(
+    ground: PlanBasis, sample_size: RequiredQuestions, repeats: int, at_once: int
+) -> Plan:
     """Return the plan for this number of questions, and for other numbers of them."""
     exam, run, usage, questions = ground.exam, ground.run, ground.usage, sample_size.questions
     exam_size, units = len(exam.samples), questions * repeats * usage.attempts
@@ -344,7 +350,7 @@ def _choose_goal(share: float, **goals: float | None) -> Goal:
     return cast(Goal, named_goals[0]) if named_goals else "all"
 
 
-def _find_affordable_size(usage: Taken, max_cost: float, repeats: int) -> int | None:
+def _find_affordable_size(usage: CostPerReply, max_cost: float, repeats: int) -> int | None:
     """Return how many questions the money pays for; None if they cost nothing.
 
     Raise UsageError if it does not pay for one.
@@ -363,7 +369,7 @@ def _apply_limit(exam: Exam, limit: float | None) -> int:
     """Return how many questions a limit of each subset keeps."""
     try:
         subset_limit = parse_limit(limit)
-    except Invalid as error:
+    except InvalidValue as error:
         raise UsageError("plan_limit", problem=error) from None
     sizes = [len(subset) for subset in exam.subsets]
     if subset_limit is None:
@@ -380,7 +386,7 @@ def _decide_gate(
     baseline: Source | None,
     margin: float | None,
     **folders: str | None,
-) -> Decision | None:
+) -> GateForecast | None:
     """Return the gate that is to be decided, if there is one."""
     if margin is None and baseline is None:
         return None
@@ -396,7 +402,7 @@ def _find_stored_settings(run: Run, name: str) -> dict[str, Any]:
     stored = run.manifest.config.get("dataset_args") or {}
     exam = registry.get(name)
     stored_names = [alias for alias in (name, exam.name, *exam.aliases) if alias in stored]
-    stored_name = stored_names[0] if stored_names else meant(name, [*stored])
+    stored_name = stored_names[0] if stored_names else resolve_name(name, [*stored])
     return {} if stored_name is None else cast(dict[str, Any], stored[stored_name])
 
 
@@ -433,7 +439,7 @@ def _protocol_mismatch_notices(exam: Exam, pilot: Exam, run: str) -> Iterator[No
         {"protocol": side.protocol.name, **side.settings} for side in (exam, pilot)
     )
     for name in planned_settings:
-        if not alike(planned_settings[name], pilot_settings.get(name), exam, pilot):
+        if not is_comparable(planned_settings[name], pilot_settings.get(name), exam, pilot):
             values = {
                 "name": name,
                 "theirs": pilot_settings.get(name),
@@ -473,13 +479,13 @@ def _average_prompt_bytes(exam: Exam) -> float:
     )
 
 
-def _measure_usage(exam: Exam, job: Job, price: Price | None) -> Taken:
+def _measure_usage(exam: Exam, job: Job, price: Price | None) -> CostPerReply:
     """Return the usage of a pilot's replies, scaled from its prompts to the prompts of the exam."""
     assert job.ledger is not None
     replied = _find_measured_units(job)
     ledger, max_tokens = job.ledger, job.sampling.max_tokens
     durations = [job.seconds[unit] for unit in replied]
-    seconds = Range(*cautious_mean(durations)) if any(durations) else None
+    seconds = ForecastRange(*cautious_mean(durations)) if any(durations) else None
     attempts = max(1.0, job.meter.requests / max(1, job.meter.replies))
     if not any(map(ledger.tokens, replied)):  # The endpoint does not count tokens.
         guess = _guess_usage(exam, price)
@@ -495,10 +501,14 @@ def _measure_usage(exam: Exam, job: Job, price: Price | None) -> Taken:
     cost = None
     if price is not None:
         largest_cost = (max(inputs) * price.input + cap * price.output) / 1e6
-        cost = Range(*cautious_mean([ledger.cost(unit, price) for unit in replied], largest_cost))
-    return Taken(
-        Range(rate * mean_bytes, max(0.0, rate * mean_bytes - half), rate * mean_bytes + half),
-        Range(*cautious_mean(outputs, cap)),
+        cost = ForecastRange(
+            *cautious_mean([ledger.cost(unit, price) for unit in replied], largest_cost)
+        )
+    return CostPerReply(
+        ForecastRange(
+            rate * mean_bytes, max(0.0, rate * mean_bytes - half), rate * mean_bytes + half
+        ),
+        ForecastRange(*cautious_mean(outputs, cap)),
         cost,
         seconds,
         attempts,
@@ -507,21 +517,21 @@ def _measure_usage(exam: Exam, job: Job, price: Price | None) -> Taken:
     )
 
 
-def _guess_usage(exam: Exam, price: Price | None) -> Taken:
+def _guess_usage(exam: Exam, price: Price | None) -> CostPerReply:
     """Return an assumed usage: prompts by their length, replies as long as those of most models."""
     tokens = _average_prompt_bytes(exam) / BYTES_PER_TOKEN
-    prompt_tokens = Range(tokens, tokens / UNSURE, tokens * UNSURE)
-    reply = Range(REPLY, REPLY_LEAST, REPLY_MOST)
+    prompt_tokens = ForecastRange(tokens, tokens / UNSURE, tokens * UNSURE)
+    reply = ForecastRange(REPLY, REPLY_LEAST, REPLY_MOST)
     if exam.protocol.decode == "labels":
-        reply = Range(1.0, 1.0, 1.0)
+        reply = ForecastRange(1.0, 1.0, 1.0)
     elif (max_tokens := exam.protocol.max_tokens) is not None:
-        reply = Range(
+        reply = ForecastRange(
             *(min(bound, float(max_tokens)) for bound in (reply.value, reply.low, reply.high))
         )
     cost = None
     if price is not None:
         cost = prompt_tokens.times(price.input / 1e6).plus(reply.times(price.output / 1e6))
-    return Taken(prompt_tokens, reply, cost, None)
+    return CostPerReply(prompt_tokens, reply, cost, None)
 
 
 def _estimate_design_effect(exam: Exam, job: Job | None) -> float:
@@ -539,7 +549,7 @@ def _estimate_design_effect(exam: Exam, job: Job | None) -> float:
     return 1 + ALIKE * (sum(size * size for size in sizes) / sum(sizes) - 1)
 
 
-def _notices(ground: Ground, sample_size: Wanted) -> Iterator[Notice]:
+def _notices(ground: PlanBasis, sample_size: RequiredQuestions) -> Iterator[Notice]:
     """Yield the notices about anything that could mislead about a plan."""
     exam_size, usage, general_size = len(ground.exam.samples), ground.usage, sample_size.in_general
     if ground.gated is not None:

@@ -17,15 +17,15 @@ from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import reject_settings
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
-from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job
-from keju.engine.limits import Meter
+from keju.engine.limits import UsageMeter
+from keju.engine.parallel import map_on_all_cores
 from keju.engine.tally import Tally
-from keju.errors import ConfigError, DataError, Notice, Place
+from keju.errors import ConfigError, DataError, FileLine, Notice
 from keju.files import read_rows
 from keju.models.openai.wire import finish_of
 from keju.results.metrics import accuracy_of
-from keju.results.schema import Entry
+from keju.results.schema import ResultEntry
 from keju.types import Reading, Reply, Sample, Sampling
 
 Gold = Literal["recorded", "current"]
@@ -33,11 +33,11 @@ GOLDS: tuple[Gold, ...] = get_args(Gold)
 MIXED = "mixed"
 
 
-class Read(NamedTuple):
+class PredictionsPart(NamedTuple):
     """A file of predictions after reading: the part of the exam that it answers, and its scores."""
 
     job: Job
-    golds: Golds
+    golds: GoldScorer
     missing: int
     """The number of questions of the exam without a row in the file."""
     exam_size: int
@@ -59,7 +59,7 @@ def read_predictions(
     seed: int = 42,
     detailed: bool = False,
     on_row: Callable[[int, Sample, Sequence[Reading]], None] = lambda *_: None,
-) -> Read:
+) -> PredictionsPart:
     """Read a file of recorded outputs as if they were replies to this exam.
 
     `gold` says which target counts if a row has its own target. By default, the recorded target
@@ -86,7 +86,7 @@ def read_predictions(
     several = bool(readers and len(readers) > 1)
     job_readers = choose_readers(part, readers)[: 1 if detailed else None]
     job = Job(part, Sampling(), job_readers, model="", filters=args.filters, detailed=detailed)
-    golds = Golds(part, job.readers)
+    golds = GoldScorer(part, job.readers)
 
     def question_of(place: int, row: Mapping[str, Any]) -> tuple[Sample, Gold]:
         counts = gold or ("recorded" if exam.carries_gold(row) else "current")
@@ -115,17 +115,19 @@ def read_predictions(
         golds.add(unit, row, reply, sample, graded, counts)
         if several:
             on_row(unit, sample, graded)
-    job.meter = Meter()  # No model was asked.
+    job.meter = UsageMeter()  # No model was asked.
 
     def replies(units: Container[int]) -> Iterator[tuple[int, Reply]]:
         for place, row, _ in located:
             if (unit := bisect_left(rows, place)) in units:
                 yield unit, recorded_reply(row, letter)
 
-    return Read(job, golds, len(exam.samples) - len(rows), len(exam.samples), several, replies)
+    return PredictionsPart(
+        job, golds, len(exam.samples) - len(rows), len(exam.samples), several, replies
+    )
 
 
-class Golds:
+class GoldScorer:
     """Scores every prediction with both gold answers if a row has its own."""
 
     def __init__(self, exam: Exam, readers: Sequence[Reader]) -> None:
@@ -177,7 +179,7 @@ class Golds:
         (gold, *further_golds) = sorted(self._used)
         return MIXED if further_golds else gold
 
-    def annotate(self, entry: Entry) -> Entry:
+    def annotate(self, entry: ResultEntry) -> ResultEntry:
         """Return `entry` with the gold that counted; if golds differ, add the accuracy with the
         other."""
         used_gold = self.used_gold
@@ -216,7 +218,7 @@ class Predictions:
     def __iter__(self) -> Iterator[Prediction]:
         has_row = bytearray(len(self._exam.samples))
         for number, row in self._held or read_rows(self._path):
-            where = Place(self._path, number)
+            where = FileLine(self._path, number)
             try:
                 sample_id = self._exam.locate(row)
                 place = self._places.find(text_digest(sample_id))

@@ -145,7 +145,7 @@ class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-class Table(NamedTuple):
+class SamplesTable(NamedTuple):
     """The rows of a run, ready to be written."""
 
     columns: dict[str, str]
@@ -203,7 +203,7 @@ class Samples:
 
     def _repr_html_(self) -> str:
         """Return the first rows as a table, by a module of a higher package."""
-        return str(import_module("keju.report.notebook").html_of(self))
+        return str(import_module("keju.reporting.notebook").html_of(self))
 
     def only(
         self,
@@ -235,7 +235,7 @@ class Samples:
         """The answers that are not correct."""
         return self.only(lambda row: not row.correct)
 
-    def table(self, *, full_text: bool = False) -> Table:
+    def table(self, *, full_text: bool = False) -> SamplesTable:
         """Return the answers as a table; `full_text` adds the texts of questions and replies."""
         exams, rows = self._run.manifest.benchmarks, iter(self)
         other_readers = list(
@@ -254,7 +254,7 @@ class Samples:
         if full_text:
             columns |= TEXTS | ({"transcript": "VARCHAR"} if uses_tools else {})
         all_rows = rows if first_row is None else chain([first_row], rows)
-        return Table(columns, (row.cells(columns, other_readers) for row in all_rows))
+        return SamplesTable(columns, (row.cells(columns, other_readers) for row in all_rows))
 
     # Tables of other libraries.
 
@@ -333,7 +333,7 @@ def import_duckdb(what: str) -> Any:
     return duckdb
 
 
-def lines_query(table: Table, folder: Path) -> tuple[str, int]:
+def lines_query(table: SamplesTable, folder: Path) -> tuple[str, int]:
     """Write a table into `folder` as JSON Lines; return DuckDB's query for it, and its rows."""
     lines = folder / "rows.jsonl"
     types = ", ".join(f"{_quote_sql(name)}: '{kind}'" for name, kind in table.columns.items())
@@ -351,7 +351,7 @@ def _quote_sql(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def write_jsonl(table: Table, stream: BinaryIO) -> int:
+def write_jsonl(table: SamplesTable, stream: BinaryIO) -> int:
     """Write one JSON object per line; return the number of rows."""
     encoder = msgspec.json.Encoder()
     count = 0

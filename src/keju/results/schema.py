@@ -17,11 +17,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from keju.benchmarks.base import Reference
-from keju.errors import DataError, Hint, Notice
+from keju.errors import DataError, Notice, TranslatableText
 from keju.files import explain_shape
 from keju.messages import catalogue
 from keju.results.curve import Curve
-from keju.runs.manifest import Stopping
+from keju.runs.manifest import StoredStop
 from keju.stats.estimate import Ends, Estimate
 from keju.stats.paired import SIGNIFICANT as SIGNIFICANT
 from keju.types import OUTCOMES, UNGRADED, Outcome, Sign
@@ -35,7 +35,7 @@ CUT_AS_WRONG = "accuracy_cut_as_wrong"
 WITHOUT_JUDGE = "accuracy_without_judge"
 """The accuracy by the reader of an exam with closed answers, if a judge replaced it."""
 NO_GOLD = "none"
-"""The value of `Entry.gold` if nothing could be scored for lack of gold answers."""
+"""The value of `ResultEntry.gold` if nothing could be scored for lack of gold answers."""
 
 INCONCLUSIVE = 0.5
 """The share of replies without a grade above which results are inconclusive."""
@@ -51,7 +51,7 @@ LISTED = 100
 """The number of questions that an entry lists by id."""
 
 
-class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class SubsetRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One subset, or one group of subsets."""
 
     name: str
@@ -86,7 +86,7 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     part of `n`."""
 
 
-class Usage(msgspec.Struct, frozen=True):
+class UsageTotals(msgspec.Struct, frozen=True):
     """The usage of the requests behind some results."""
 
     requests: int = 0
@@ -114,7 +114,7 @@ class Timing(msgspec.Struct, frozen=True, omit_defaults=True):
     latency_max: float | None = None
 
 
-class Errors(msgspec.Struct, frozen=True, omit_defaults=True):
+class ErrorCounts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why samples have no usable reply: counts by kind, and an example of the most common kind."""
 
     kinds: dict[str, int]
@@ -124,7 +124,7 @@ class Errors(msgspec.Struct, frozen=True, omit_defaults=True):
     """An example of each kind."""
 
 
-class Errata(msgspec.Struct, frozen=True):
+class ErrataCounts(msgspec.Struct, frozen=True):
     """The number of asked questions that are known to be faulty, and their ids."""
 
     n: int
@@ -135,7 +135,7 @@ class Errata(msgspec.Struct, frozen=True):
 class LabelledCost(msgspec.Struct, frozen=True):
     """The cost of measuring a judge on labelled answers."""
 
-    usage: Usage
+    usage: UsageTotals
     cost: float | None
 
 
@@ -149,14 +149,14 @@ class SecondJudge(msgspec.Struct, frozen=True):
     kappa: float | None
 
 
-class Agreement(msgspec.Struct, frozen=True, omit_defaults=True):
+class JudgeAgreement(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far verdicts agree: repeats of one judge, and two judges."""
 
     self_consistency: float | UnsetType | None = UNSET
     second: SecondJudge | None = None
 
 
-class Quality(msgspec.Struct, frozen=True):
+class JudgeAccuracy(msgspec.Struct, frozen=True):
     """How often a judge is right about labelled answers."""
 
     sensitivity: float | None
@@ -166,7 +166,7 @@ class Quality(msgspec.Struct, frozen=True):
     unjudged: int
 
 
-class Judge(msgspec.Struct, frozen=True, omit_defaults=True):
+class JudgeReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """The judge, its verdicts and its cost."""
 
     model: str
@@ -175,7 +175,7 @@ class Judge(msgspec.Struct, frozen=True, omit_defaults=True):
     protocol_version: str
     judged: int
     ungraded: int
-    usage: Usage
+    usage: UsageTotals
     cost: float | None
     labelled: LabelledCost | None = None
     verdicts: dict[str, int] = {}
@@ -187,8 +187,8 @@ class Judge(msgspec.Struct, frozen=True, omit_defaults=True):
     """The number of verdicts whose reply contains other verdicts as well."""
     failed_replies: dict[str, int] = {}
     """The number of replies without a verdict, by reason."""
-    agreement: Agreement | None = None
-    quality: Quality | None = None
+    agreement: JudgeAgreement | None = None
+    quality: JudgeAccuracy | None = None
 
 
 class ToolRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,7 +236,7 @@ class ToolStats(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The source of this number: the ``endpoint``, or an ``estimate``."""
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class ResultEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The results of one reader on one exam."""
 
     name: str
@@ -250,13 +250,13 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     no gold answers."""
     metrics: dict[str, Metric]
     outcomes: dict[Outcome, int]
-    subsets: tuple[Row, ...]
-    groups: tuple[Row, ...]
+    subsets: tuple[SubsetRow, ...]
+    groups: tuple[SubsetRow, ...]
     reference: tuple[Reference, ...]
     warnings: tuple[str, ...]
     """The notices in English."""
     notices: tuple[Notice, ...]
-    usage: Usage
+    usage: UsageTotals
     timing: Timing
     gold: str = ""
     """The gold answers that counted, if there was a choice; `NO_GOLD` if there are none."""
@@ -276,10 +276,10 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     the reader found."""
     order_decides: tuple[str, ...] = ()
     """The questions that only the order of two answers decides, up to `LISTED`."""
-    errata: Errata | None = None
-    errors: Errors | None = None
-    judge: Judge | None = None
-    stopping: Stopping | None = None
+    errata: ErrataCounts | None = None
+    errors: ErrorCounts | None = None
+    judge: JudgeReport | None = None
+    stopping: StoredStop | None = None
     """How a stopping rule ended the run, if it did."""
     gold_differs: int = 0
     """The number of predictions whose gold answer differs from the current one."""
@@ -307,7 +307,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """The exam and, if it has one, the arm, e.g. ``bbh · calc``."""
         return f"{self.name} · {self.arm}" if self.arm else self.name
 
-    def with_notices(self, notices: Iterable[Notice]) -> Entry:
+    def with_notices(self, notices: Iterable[Notice]) -> ResultEntry:
         """Return this entry with further notices."""
         new_notices = tuple(notices)
         return msgspec.structs.replace(
@@ -316,7 +316,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             warnings=self.warnings + tuple(notice.text() for notice in new_notices),
         )
 
-    def told_of(self, run: str, *, is_file: bool = False, alone: bool = True) -> Entry:
+    def told_of(self, run: str, *, is_file: bool = False, alone: bool = True) -> ResultEntry:
         """Return this entry with the name of its run in the commands that its notices suggest.
 
         A file of predictions is named by its flags, which only ``keju score`` accepts. If the run
@@ -338,12 +338,12 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         without_notices = msgspec.structs.replace(self, notices=(), warnings=())
         return without_notices.with_notices(notices)
 
-    def with_metrics(self, metrics: Mapping[str, Metric]) -> Entry:
+    def with_metrics(self, metrics: Mapping[str, Metric]) -> ResultEntry:
         """Return this entry with further metrics."""
         return msgspec.structs.replace(self, metrics=self.metrics | dict(metrics))
 
 
-class Change(msgspec.Struct, frozen=True):
+class CostChange(msgspec.Struct, frozen=True):
     """The average usage of a question in two arms, and how much more the later arm uses."""
 
     base: float
@@ -373,7 +373,7 @@ class SubsetChange(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest difference that this number of questions shows with a power of about 0.8."""
 
 
-class Unlike(msgspec.Struct, frozen=True):
+class Mismatch(msgspec.Struct, frozen=True):
     """A fact that differs between two scored exams."""
 
     field: str
@@ -432,13 +432,13 @@ class InNotebook:
 
     def __repr__(self) -> str:
         """Return the conclusions only; the fields hold everything."""
-        return str(import_module("keju.report.notebook").text_of(self))
+        return str(import_module("keju.reporting.notebook").text_of(self))
 
     def _repr_html_(self) -> str:
-        return str(import_module("keju.report.notebook").html_of(self))
+        return str(import_module("keju.reporting.notebook").html_of(self))
 
 
-class Flip(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class ChangedQuestion(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A question that is scored differently in two scored exams, with both answers."""
 
     id: str
@@ -473,7 +473,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     base_model: str = ""
     arm_model: str = ""
     """Present if they are not arms of one run."""
-    unlike: tuple[Unlike, ...] = ()
+    unlike: tuple[Mismatch, ...] = ()
     """The differences between their settings, the most important first. A decisive one makes them
     incomparable."""
     n: int
@@ -516,7 +516,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     gained: tuple[str, ...] = ()
     """The questions of `arm_only`, up to `LISTED`."""
     lost: tuple[str, ...] = ()
-    flips: Sequence[Flip] = ()
+    flips: Sequence[ChangedQuestion] = ()
     """All questions with different scores, if they were requested."""
     notices: tuple[Notice, ...] = ()
     """Notices about anything that could mislead about the comparison."""
@@ -524,12 +524,12 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     headline: str = ""
     """The metric of the exam's headline, if it is not the mean over questions."""
     deff: float = 1.0
-    tokens: Change | None = None
-    cost: Change | None = None
-    seconds: Change | None = None
+    tokens: CostChange | None = None
+    cost: CostChange | None = None
+    seconds: CostChange | None = None
 
     @property
-    def obstacle(self) -> Unlike | None:
+    def obstacle(self) -> Mismatch | None:
         """The most important difference that makes them incomparable; None if there is none."""
         return next((mismatch for mismatch in self.unlike if mismatch.decisive), None)
 
@@ -626,7 +626,7 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     schema: int
     run: str
     model: str
-    benchmarks: tuple[Entry, ...]
+    benchmarks: tuple[ResultEntry, ...]
     complete: bool | None = None
     """Whether everything was asked and graded; None if nothing had to be asked."""
     stopped: str = ""
@@ -650,7 +650,7 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     curves: tuple[Curve, ...] = ()
     """Accuracy against difficulty, if an exam was run at several difficulties."""
 
-    def is_level(self, entry: Entry) -> bool:
+    def is_level(self, entry: ResultEntry) -> bool:
         """Whether an entry is one difficulty of a curve; then its arm only names the difficulty."""
         return any(
             (curve.exam, curve.reader, point.arm) == (entry.name, entry.reader, entry.arm)
@@ -705,8 +705,8 @@ def from_document(document: Mapping[str, Any]) -> Results:
     except msgspec.ValidationError as error:
         raise DataError("results_shape", problem=explain_shape(error)) from None
     except KeyError as error:
-        problem = Hint("shape_missing", name=str(error.args[0]), place="")
+        problem = TranslatableText("shape_missing", name=str(error.args[0]), place="")
         raise DataError("results_shape", problem=problem) from None
     except (TypeError, AttributeError):
-        problem = Hint("shape_other")
+        problem = TranslatableText("shape_other")
         raise DataError("results_shape", problem=problem) from None

@@ -15,11 +15,11 @@ from keju.files import read_json
 from keju.judges import make_judge_stage
 from keju.results.doubts import declared_names
 from keju.results.predictions import Gold, read_predictions
-from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_document
-from keju.results.sittings import config_of_exam
+from keju.results.schema import SCHEMA, Disagreement, ResultEntry, Results, from_document
+from keju.results.scored_exam import config_of_exam
 from keju.results.summarise import entries_of, results_of, tools_of
+from keju.runs.resume_compat import find_changed_files, version_notices
 from keju.runs.run import RESULTS, Run, command_name, damage_notices
-from keju.runs.sameness import find_changed_files, version_notices
 from keju.types import Reading, Sample
 
 
@@ -49,7 +49,7 @@ def score_run(
     changed = find_changed_files(run.manifest, facts)
     several = bool(readers and len(readers) > 1)
     disagreements: list[Disagreement] = []
-    readings_by_unit: list[dict[int, Joint]] = [{} for _ in jobs]
+    readings_by_unit: list[dict[int, JointReading]] = [{} for _ in jobs]
     requests = JobRequests(jobs)
     replies = iter_stored_replies(run, requests, match_keys=not changed)
     for reply, readings in reread_replies(replies, jobs):
@@ -57,7 +57,9 @@ def score_run(
         if several:
             sample = reply.sample
             disagreements += _find_disagreement(sample, readings)
-            readings_by_unit[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
+            readings_by_unit[jobs.index(reply.job)][reply.unit] = JointReading(
+                sample.target, readings
+            )
     if stage is not None:
         stage.grade(run.folder, None)
     for job in jobs:
@@ -155,11 +157,11 @@ def score_predictions(
     counts if the row also has its own choices; otherwise the current one counts.
     """
     disagreements: dict[int, list[Disagreement]] = {}
-    joint_readings: list[Joint] = []
+    joint_readings: list[JointReading] = []
 
     def collect_row(unit: int, sample: Sample, graded: Sequence[Reading]) -> None:
         disagreements[unit] = list(_find_disagreement(sample, graded))
-        joint_readings.append(Joint(sample.target, graded))
+        joint_readings.append(JointReading(sample.target, graded))
 
     recorded = read_predictions(
         dataset,
@@ -217,14 +219,16 @@ def _sort_by_weight(rows: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
     return tuple(sorted(rows, key=lambda row: not row.decides))
 
 
-class Joint(NamedTuple):
+class JointReading(NamedTuple):
     """The readings of one reply by several readers, for metrics that need all of them."""
 
     target: str
     readings: Sequence[Reading]
 
 
-def _add_joint_metrics(job: Job, entries: Sequence[Entry], rows: Sequence[Joint]) -> list[Entry]:
+def _add_joint_metrics(
+    job: Job, entries: Sequence[ResultEntry], rows: Sequence[JointReading]
+) -> list[ResultEntry]:
     """Return `entries` with the exam's joint metrics; `rows` are in the order of the run."""
     answers: dict[str, list[str | None]] = {}
     for reading in (reading for row in rows for reading in row.readings):

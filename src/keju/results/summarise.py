@@ -26,7 +26,7 @@ from keju.results.causes import readers_of_form
 from keju.results.cuts import CUT_REPLIES, cut_notices, ignored_limit_notices
 from keju.results.doubts import declared_names, several_models
 from keju.results.metrics import (
-    Cell,
+    ItemSetScore,
     accuracy_of,
     chance_levels,
     cluster_of,
@@ -42,15 +42,15 @@ from keju.results.schema import (
     SCHEMA,
     WITHOUT_JUDGE,
     WORST,
-    Entry,
-    Errata,
-    Errors,
-    Judge,
+    ErrataCounts,
+    ErrorCounts,
+    JudgeReport,
     Metric,
+    ResultEntry,
     Results,
-    Row,
+    SubsetRow,
     Timing,
-    Usage,
+    UsageTotals,
 )
 from keju.runs.manifest import Manifest, ManifestFile
 from keju.runs.run import command_name, missing_notices
@@ -115,7 +115,7 @@ def results_of(
     manifest: Manifest,
     folder: Path,
     jobs: Sequence[Job],
-    entries: Sequence[Entry],
+    entries: Sequence[ResultEntry],
     **further_fields: Any,
 ) -> Results:
     """Return the results of a run, built from its entries; `further_fields` are added.
@@ -176,7 +176,7 @@ def entries_of(
     tools: Mapping[str, Any] | None = None,
     declared: Collection[str] = (),
     asked_by_keju: bool = False,
-) -> list[Entry]:
+) -> list[ResultEntry]:
     """Return one entry for each reader.
 
     With `secondary_as_metric`, the second reader's accuracy becomes a metric of the first entry.
@@ -188,7 +188,7 @@ def entries_of(
     """
     meter = job.meter
     cost = meter.cost(price)
-    usage = Usage(
+    usage = UsageTotals(
         meter.requests,
         meter.input,
         meter.output,
@@ -222,7 +222,7 @@ def entries_of(
             entry = replace(entry, tools=stats).with_notices(tool_notices(job, stats, tools or {}))
         if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
             examples = examples_of(job.errors.values())
-            entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))
+            entry = replace(entry, errors=ErrorCounts(dict(kinds), examples[kinds[0][0]], examples))
         if job.sampling.temperature == 0 and job.epochs > 1:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
         reply_count = entry.questions_with_reply * job.epochs
@@ -237,7 +237,7 @@ def entries_of(
             judgement = stage.judgement(job, place, deff if isinstance(deff, float) else 1.0)
         if judgement is not None:
             entry = entry.with_notices(judgement.notices).with_metrics(judgement.metrics)
-            entry = replace(entry, judge=msgspec.convert(judgement.judge, Judge))
+            entry = replace(entry, judge=msgspec.convert(judgement.judge, JudgeReport))
             if judgement.by_rule is not None:
                 accuracy_by_rule = accuracy_of(job.exam, judgement.by_rule)
                 title = f"accuracy by the reader '{reader.name}' alone, without the judge"
@@ -256,7 +256,7 @@ def entries_of(
     return entries
 
 
-def _explain_cuts(job: Job, tally: Tally, entry: Entry) -> Iterator[Notice]:
+def _explain_cuts(job: Job, tally: Tally, entry: ResultEntry) -> Iterator[Notice]:
     """Yield the notices of an entry; the notice of cut replies names the setting that cut them."""
     for notice in entry.notices:
         if notice.code == CUT_REPLIES:
@@ -327,7 +327,9 @@ def _run_notices(job: Job, declared: Collection[str]) -> Iterator[Notice]:
         yield Notice("no_sandbox", {"episodes": unsafe})
 
 
-def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Timing) -> Entry:
+def summarise(
+    exam: Exam, tally: Tally, *, reader: str, usage: UsageTotals, timing: Timing
+) -> ResultEntry:
     """Return the entry of one exam under one reader.
 
     Units without a record are not counted, so a run can be summarised while it is running. Memory
@@ -356,7 +358,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         cell, chance = cells[subset.name], chances.get(subset.name)
         share = cell.accuracy()
         rows.append(
-            Row(
+            SubsetRow(
                 name=subset.name,
                 n=cell.item_count if goldless else cell.graded,
                 ungraded=0 if goldless else cell.item_count - cell.graded,
@@ -372,7 +374,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
             )
         )
     notices = (*_notices(exam, overall, ungraded, metrics["accuracy"], goldless), *exam.warnings)
-    return Entry(
+    return ResultEntry(
         name=exam.benchmark,
         protocol=exam.protocol.name,
         protocol_version=exam.protocol.version,
@@ -399,15 +401,17 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
             exam.samples[unit // tally.epochs].id
             for unit in islice(tally.units_with_sign("order_decides"), LISTED)
         ),
-        errata=Errata(len(faulty), tuple(exam.samples[position].id for position in faulty[:LISTED]))
+        errata=ErrataCounts(
+            len(faulty), tuple(exam.samples[position].id for position in faulty[:LISTED])
+        )
         if faulty
         else None,
     )
 
 
 def _build_group_rows(
-    exam: Exam, cells: Mapping[str, Cell], metrics: Mapping[str, Metric], *, goldless: bool
-) -> Iterator[Row]:
+    exam: Exam, cells: Mapping[str, ItemSetScore], metrics: Mapping[str, Metric], *, goldless: bool
+) -> Iterator[SubsetRow]:
     """Yield the rows of means that are also categories, each with its micro accuracy.
 
     If the drawn questions miss some subsets of a category, its mean over subsets is unknown and the
@@ -425,7 +429,7 @@ def _build_group_rows(
         )
         cell = join((cells[name] for name in names), clustered=exam.clustered)
         micro, metric = cell.accuracy(), metrics.get(mean.name, Metric(None, None, 0))
-        yield Row(
+        yield SubsetRow(
             name=mean.name,
             title=mean.title,
             n=cell.item_count if goldless else cell.graded,
@@ -453,7 +457,7 @@ def _is_part(exam: Exam) -> bool:
 
 
 def _notices(
-    exam: Exam, overall: Cell, ungraded: int, accuracy: Metric, goldless: bool
+    exam: Exam, overall: ItemSetScore, ungraded: int, accuracy: Metric, goldless: bool
 ) -> Iterator[Notice]:
     """Yield notices about anything that could mislead about the scores of an exam."""
     total = overall.units

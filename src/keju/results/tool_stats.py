@@ -8,7 +8,7 @@ from typing import Any
 
 from keju.benchmarks.grading import GRADED
 from keju.engine.job import Job
-from keju.engine.tally import Call
+from keju.engine.tally import ToolCallStats
 from keju.errors import Notice
 from keju.results.schema import ToolRow, ToolStats
 from keju.stats.intervals import mean, quantile
@@ -29,7 +29,7 @@ def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
     """
     offered = [str(name) for name in facts.get("tools", ())]
     uses = job.uses.values()
-    by_tool: dict[str, list[Call]] = defaultdict(list)
+    by_tool: dict[str, list[ToolCallStats]] = defaultdict(list)
     users: Counter[str] = Counter()
     for use in uses:
         for call in use.calls:
@@ -79,7 +79,7 @@ def tool_notices(job: Job, stats: ToolStats, facts: Mapping[str, Any]) -> Iterat
         yield Notice("tools_failing", values)
 
 
-def _tool_row(name: str, calls: Sequence[Call], users: int) -> ToolRow:
+def _tool_row(name: str, calls: Sequence[ToolCallStats], users: int) -> ToolRow:
     spans = sorted(call.seconds for call in calls)
     return ToolRow(
         name=name,

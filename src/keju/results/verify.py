@@ -15,14 +15,20 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from keju.benchmarks import registry
-from keju.benchmarks.facts import Answered, Figure, GoldenCheck, Part, Recorded
+from keju.benchmarks.metadata import (
+    GoldenCheck,
+    GradedRecording,
+    GradedRow,
+    RecordedFigure,
+    RecordedScores,
+)
 from keju.benchmarks.prepare import choose_readers, prepare_exam
-from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job
+from keju.engine.parallel import map_on_all_cores
 from keju.errors import DataError, did_you_mean
 from keju.files import read_json, read_rows
 from keju.results.predictions import Predictions, recorded_reply
-from keju.results.schema import Row
+from keju.results.schema import SubsetRow
 from keju.results.summarise import entries_of
 from keju.types import Sampling
 
@@ -46,11 +52,11 @@ class RecordedSet(NamedTuple):
         return f"{self.benchmark}/{self.name}"
 
 
-class Verified(NamedTuple):
+class VerifiedSet(NamedTuple):
     """A recorded set and all its figures."""
 
     recorded: RecordedSet
-    checks: list[Figure]
+    checks: list[RecordedFigure]
 
     @property
     def ok(self) -> bool:
@@ -89,16 +95,16 @@ def find_sets(data_dir: Path) -> list[RecordedSet]:
     return sets
 
 
-def verify_all(data_dir: Path) -> Iterator[Verified]:
+def verify_all(data_dir: Path) -> Iterator[VerifiedSet]:
     """Score every recorded set in `data_dir`, several in parallel."""
     sets = find_sets(data_dir)
     for recorded, figures in map_on_all_cores(
         _check_figures, sets, lambda recorded_set: recorded_set, direct_items=0, batch_size=1
     ):
-        yield Verified(recorded, figures)
+        yield VerifiedSet(recorded, figures)
 
 
-def _check_figures(recorded: RecordedSet) -> list[Figure]:
+def _check_figures(recorded: RecordedSet) -> list[RecordedFigure]:
     check = registry.get(recorded.benchmark).golden
     assert check is not None  # `find_sets` rejects the others.
     golden = read_json(recorded.golden)
@@ -111,7 +117,9 @@ def _check_figures(recorded: RecordedSet) -> list[Figure]:
     return figures
 
 
-def _grade_rows(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -> Recorded:
+def _grade_rows(
+    recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]
+) -> GradedRecording:
     """Return every row of a set as graded by Keju, and the resulting scores."""
     recorded_rows = [row for _, row in read_rows(recorded.predictions)]
     recorded_settings = check.settings(golden, recorded_rows)
@@ -133,19 +141,19 @@ def _grade_rows(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any
         readings = tuple(exam.grade(reply, graded, reader) for reader in readers)
         job.enter_readings(index, reply, (), readings)
         by_reader = {reading.reader: reading for reading in readings}
-        rows.append(Answered(row, sample, recorded_sample, by_reader))
+        rows.append(GradedRow(row, sample, recorded_sample, by_reader))
     entry = entries_of(job)[0]
-    return Recorded(
+    return GradedRecording(
         exam=exam,
         rows=rows,
         data=recorded.data_dir / recorded.benchmark,
-        overall=Part(entry.questions_with_reply, entry.outcomes),
+        overall=RecordedScores(entry.questions_with_reply, entry.outcomes),
         metrics={name: metric.value for name, metric in entry.metrics.items()},
         subsets={row.name: _build_part(row) for row in entry.subsets},
         groups={row.name: _build_part(row) for row in entry.groups},
     )
 
 
-def _build_part(row: Row) -> Part:
+def _build_part(row: SubsetRow) -> RecordedScores:
     micro = None if row.micro_accuracy is UNSET else row.micro_accuracy
-    return Part(row.n + row.ungraded, row.outcomes, row.accuracy, micro)
+    return RecordedScores(row.n + row.ungraded, row.outcomes, row.accuracy, micro)

@@ -1,8 +1,8 @@
 """The manifest of a run: all settings that determine its numbers, and never a secret.
 
 `Manifest` is ``manifest.json`` as a type. `ManifestFile` is the manifest of a run that is being
-written, and has the manifest of earlier sessions. `keju.runs.sameness` has the rule for what may
-differ.
+written, and has the manifest of earlier sessions. `keju.runs.resume_compat` has the rule for what
+may differ.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class StoredSession(msgspec.Struct, kw_only=True):
     """Events of the tools of each arm that are in no transcript: starts, restarts."""
 
 
-class Stopping(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class StoredStop(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How a rule ended one exam, at a look between two blocks of questions.
 
     The questions are in a random order that has every subset in proportion at every look.
@@ -247,7 +247,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     """By the judge's model."""
     graded_by: dict[str, Any] | UnsetType = UNSET
     """The settings of the judge whose verdicts count, where the task names none or another."""
-    stopped: dict[str, Stopping] | UnsetType = UNSET
+    stopped: dict[str, StoredStop] | UnsetType = UNSET
     """By exam: how a rule ended it, where one did."""
     read_anew: int = 0
     """Bytes of the journal whose stored scores are not trusted: other readers or settings made
@@ -275,7 +275,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     @property
     def expected_replies(self) -> int:
         """The number of replies of a complete run; fewer where a rule ended an exam."""
-        stopped: Mapping[str, Stopping] = self.stopped or {}
+        stopped: Mapping[str, StoredStop] = self.stopped or {}
         asked_counts = {name: stopping.asked for name, stopping in stopped.items()}
         return sum(
             asked_counts.get(exam.name, exam.samples) * exam.epochs for exam in self.benchmarks

@@ -26,13 +26,13 @@ from msgspec import UNSET
 
 from keju.benchmarks.samples import DigestTable, hash_digest
 from keju.bounds import LONGEST_RECORD
-from keju.errors import Hint, Notice, UsageError, join_hints
+from keju.errors import Notice, TranslatableText, UsageError, join_hints
 from keju.files import take_lock
 from keju.messages import first_of
 from keju.runs.journal import FILE, RECEIPT, VERDICTS, Records, open_journal, restore_line
 from keju.runs.manifest import FIXED_FACTS, MANIFEST, TOOLS_HASH, Manifest, StoredJudge
+from keju.runs.resume_compat import ResumeDifference, find_differences, refuse_imported
 from keju.runs.run import GRADES, REPORT, RESULTS, Run
-from keju.runs.sameness import Difference, find_differences, refuse_imported
 
 PART_SETTINGS = ("shard", "ids", "datasets")
 """Settings by which parts may differ."""
@@ -83,9 +83,9 @@ def merge_manifests(parts: Sequence[Run]) -> Manifest:
 def refuse_unrelated(first_part: Run, part: Run) -> None:
     """Raise UsageError if a run is not a part of the same run as the first."""
 
-    def refuse(differing: Iterable[Difference]) -> NoReturn:
+    def refuse(differing: Iterable[ResumeDifference]) -> NoReturn:
         hints = [
-            Hint(
+            TranslatableText(
                 "merge_difference",
                 field=difference.field,
                 first=difference.stored,
@@ -173,7 +173,7 @@ def part_notices(parts: Sequence[Run], duplicates: int) -> list[Notice]:
     return notices + ([Notice("merge_doubled", {"n": duplicates})] if duplicates else [])
 
 
-class Joined(NamedTuple):
+class MergedParts(NamedTuple):
     """Counts from the journals of parts."""
 
     damaged: int
@@ -182,7 +182,7 @@ class Joined(NamedTuple):
     """Replies to questions that an earlier part answers too."""
 
 
-def join(parts: Sequence[Run], folder: Path) -> Joined:
+def join(parts: Sequence[Run], folder: Path) -> MergedParts:
     """Write the journals of the parts as the journals of the run in `folder`.
 
     Lines are copied unchanged. Other files of a part, such as the notebooks of its episodes, are
@@ -217,7 +217,7 @@ def join(parts: Sequence[Run], folder: Path) -> Joined:
                 shutil.copytree(path, target, dirs_exist_ok=True, ignore=_names_to_skip)
             elif path.name not in REWRITTEN_FILES and not (folder / path.name).exists():
                 shutil.copy2(path, folder / path.name)
-    return Joined(damaged, duplicates)
+    return MergedParts(damaged, duplicates)
 
 
 def _names_to_skip(folder: str, names: list[str]) -> list[str]:

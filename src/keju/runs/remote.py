@@ -32,7 +32,7 @@ _CREDENTIALS = re.compile(r"[a-z0-9+.-]+://[^/]*@")
 _DIGITS = 16
 
 
-class Receipt(msgspec.Struct):
+class FetchReceipt(msgspec.Struct):
     """The address of a fetched run, and the marks of its files at that time."""
 
     address: str
@@ -72,10 +72,10 @@ def fetch_run(address: str) -> Path:
 def _update_copy(store: Any, address: str, remote_files: dict[str, str], folder: Path) -> None:
     """Make a folder a copy of the remote files. The manifest comes last, since it makes the folder
     a run."""
-    receipt = Receipt(address)
+    receipt = FetchReceipt(address)
     if is_fetched(folder):
         try:
-            receipt = msgspec.convert(read_json(folder / RECEIPT), Receipt)
+            receipt = msgspec.convert(read_json(folder / RECEIPT), FetchReceipt)
         except (DataError, msgspec.ValidationError):
             shutil.rmtree(folder)
     for name in receipt.files.keys() - remote_files.keys():

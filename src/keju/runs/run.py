@@ -56,7 +56,7 @@ REPLACED = ".replaced-"
 GRADES = "grades.jsonl"
 
 
-class Requests(ABC):
+class RunRequests(ABC):
     """The requests of a run as they would be sent today, numbered from 0."""
 
     fresh = False
@@ -88,7 +88,7 @@ def key_digest(bench: str, sample_id: str, arm: str, epoch: int) -> bytes:
     return text_digest(f"{bench}\0{sample_id}\0{arm}\0{epoch}")
 
 
-class Counting:
+class RecordSelection:
     """The rule above for records that come one by one, each with the number of its request."""
 
     def __init__(self, *, by_key: bool) -> None:
@@ -124,7 +124,7 @@ def select_counting(
     others. A later reply or error may replace an error.
     """
     find_number = table.add if grow else table.find
-    rule = Counting(by_key=by_key)
+    rule = RecordSelection(by_key=by_key)
     for start, record in records:
         if by_key:
             digest = key_digest(record.bench, record.id, record.arm, record.epoch)
@@ -187,7 +187,7 @@ class Run:
         return results.stat().st_mtime_ns >= journal.stat().st_mtime_ns
 
     def counting(
-        self, requests: Requests | None = None, *, match_keys: bool = True
+        self, requests: RunRequests | None = None, *, match_keys: bool = True
     ) -> Iterator[Counted]:
         """Yield the records that count in the order of the journal.
 
@@ -207,7 +207,7 @@ class Run:
             )
 
     def answers(
-        self, requests: Requests | None = None, *, read: Read | None = None
+        self, requests: RunRequests | None = None, *, read: Read | None = None
     ) -> Iterator[tuple[int, Record]]:
         """Yield each record that counts, once, after its number, with the judges' grades entered.
 
@@ -456,7 +456,7 @@ def suggest_runs(name: str, work_dir: Path) -> str:
 # Grades of judges
 
 
-class Grade(msgspec.Struct, frozen=True, omit_defaults=True):
+class JudgedReadings(msgspec.Struct, frozen=True, omit_defaults=True):
     """The readings of one answer after the judge. `hash` is the hash of the answer's record."""
 
     bench: str
@@ -466,7 +466,7 @@ class Grade(msgspec.Struct, frozen=True, omit_defaults=True):
     epoch: int = 0
 
 
-def write_grades(folder: Path, grades: Iterable[Grade]) -> None:
+def write_grades(folder: Path, grades: Iterable[JudgedReadings]) -> None:
     """Write the whole file or nothing. Write it only if there is a grade."""
     encode, path = msgspec.json.Encoder().encode, folder / GRADES
     remaining = iter(grades)
@@ -486,7 +486,7 @@ def enter_grades(folder: Path, records: Iterable[Record]) -> Iterator[Record]:
     if not path.is_file():
         yield from records
         return
-    decode = msgspec.json.Decoder(Grade).decode
+    decode = msgspec.json.Decoder(JudgedReadings).decode
     table, starts, end = DigestTable(), array("q"), 0
     with open_journal(path) as lines:
         try:

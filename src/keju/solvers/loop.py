@@ -23,15 +23,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from keju.config import Agent, Price
-from keju.engine.channel import Channel, Exchange
+from keju.config import AgentLimits, Price
+from keju.engine.channel import Channel, ReplyWithAttempts
 from keju.engine.question_limits import QuestionLimits, QuestionMeter
 from keju.engine.solver import Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice
 from keju.models.base import Model, fault_text
 from keju.models.tokens import schema_tokens
 from keju.runs.manifest import TOOLS_HASH
-from keju.solvers.textual import Textual
+from keju.solvers.text_tool_calls import TextualToolCalls
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost, ToolSource
 from keju.solvers.turn_clock import TurnClock
 from keju.types import (
@@ -70,7 +70,7 @@ PROBE = Prompt(Prefix(), "Say OK.")
 PROBE_SECONDS = 60.0
 
 
-class Native:
+class NativeToolCalls:
     """Tool calls in the endpoint's own format."""
 
     closing = ""
@@ -105,11 +105,11 @@ class Native:
 class ToolLoop(Solver):
     """Lets a model use the tools of a source, within the limits of `agent`."""
 
-    def __init__(self, source: ToolSource, agent: Agent, price: Price | None = None) -> None:
+    def __init__(self, source: ToolSource, agent: AgentLimits, price: Price | None = None) -> None:
         self.source = source
         self.agent = agent
         self.limits = QuestionLimits.of(agent, price)
-        self.protocol = Textual() if agent.protocol == "text" else Native()
+        self.protocol = TextualToolCalls() if agent.protocol == "text" else NativeToolCalls()
         self._overhead: dict[str, Any] = {}
         self._notices: list[Notice] = []
 
@@ -130,7 +130,7 @@ class ToolLoop(Solver):
         """Stop the tools."""
         await self.source.close()
 
-    async def knock(self, channel: Channel, sampling: Sampling) -> Sequence[Notice]:
+    async def preflight(self, channel: Channel, sampling: Sampling) -> Sequence[Notice]:
         """Find out whether the endpoint accepts tools, and how many tokens their definitions take.
 
         Raises ConfigError if the model certainly does not receive the tools.
@@ -140,7 +140,7 @@ class ToolLoop(Solver):
             "schema_tokens": schema_tokens(tools),
             "schema_tokens_from": "estimate",
         }
-        if isinstance(self.protocol, Textual):
+        if isinstance(self.protocol, TextualToolCalls):
             return ()
         probe = Request(PROBE, model.briefly(sampling), hash="")
         plain = await model.ask(probe, timeout=PROBE_SECONDS)
@@ -177,9 +177,9 @@ class ToolLoop(Solver):
 
     async def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int
-    ) -> Exchange:
+    ) -> ReplyWithAttempts:
         """Run one episode; an episode that its channel breaks off has no reply."""
-        episode = _Episode(self, request, channel)
+        episode = _RunningEpisode(self, request, channel)
         box: Toolbox | None = None
         try:
             try:
@@ -201,7 +201,7 @@ class ToolLoop(Solver):
         return exchange
 
 
-class _Episode:
+class _RunningEpisode:
     """One sample that a model works on with tools."""
 
     def __init__(self, loop: ToolLoop, request: Request, channel: Channel) -> None:
@@ -387,7 +387,7 @@ class _Episode:
         self._stop = stop
         self._reply = replace(self._reply, error=fault)
 
-    def exchange(self) -> Exchange:
+    def exchange(self) -> ReplyWithAttempts:
         """Return the episode as a reply: its text is the answer, its usage the sum of all turns.
 
         If a limit ended the episode before the answer, the last text counts as a reply that was cut
@@ -395,7 +395,7 @@ class _Episode:
         """
         meter, reply = self._meter, self._reply
         if reply.episode is not None:  # a reply of a stored run
-            return Exchange(reply, self._faults)
+            return ReplyWithAttempts(reply, self._faults)
         assert self._stop is not None
         finish = reply.finish if self._stop in ANSWERED or reply.error is not None else CUT
         turns = tuple(replace(turn, native=b"", images=()) for turn in self._turns)
@@ -411,7 +411,7 @@ class _Episode:
             episode=episode,
             cut_by=self._cut_by,
         )
-        return Exchange(reply, self._faults, seconds=meter.seconds)
+        return ReplyWithAttempts(reply, self._faults, seconds=meter.seconds)
 
 
 async def _run_together(calls: Sequence[Coroutine[Any, Any, ToolResult]]) -> list[ToolResult]:

@@ -18,13 +18,13 @@ from typing import Any, Final
 from keju.config import TaskConfig
 from keju.config.arms import expand, find_references
 from keju.config.serving import HIDDEN, PORT, find_keys, redact_command, split_command
-from keju.engine.display import Notes
+from keju.engine.display import NotePrinter
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
 from keju.files import open_for_writing
 from keju.messages import printable
 from keju.models.base import Model, Redactor
 from keju.models.registry import make_model
-from keju.solvers.sandbox.supervisor import DEVNULL, Process, Supervisor
+from keju.solvers.sandbox.supervisor import DEVNULL, SupervisedProcess, Supervisor
 
 LOG: Final = "server.log"
 """The file with the server's output, in the folder of its run."""
@@ -39,20 +39,20 @@ MISSING = (404, 405, 501)
 """Statuses of a server without the route."""
 
 
-def served_model(config: TaskConfig, notes: Notes) -> Model:
+def served_model(config: TaskConfig, notes: NotePrinter) -> Model:
     """Return the model of a task whose server starts with the session; raise ConfigError if
     impossible."""
-    server = Server(config, notes)
+    server = LocalServer(config, notes)
     url = f"http://{HOST}:{server.port}/v1"
     model = make_model(config.model_copy(update={"api_url": url, "serve": None}))
     model.server = server
     return model
 
 
-class Server:
+class LocalServer:
     """A program that serves a model at a port of this machine."""
 
-    def __init__(self, config: TaskConfig, notes: Notes) -> None:
+    def __init__(self, config: TaskConfig, notes: NotePrinter) -> None:
         assert config.serve is not None
         words = split_command(config.serve)
         if any(HIDDEN in word for word in words):
@@ -70,7 +70,7 @@ class Server:
         self._notes = notes
         self.folder = Path()
         self._supervisor = Supervisor()
-        self._process: Process | None = None
+        self._process: SupervisedProcess | None = None
         self._watching: asyncio.Task[None] | None = None
         self._answered = False
         self._starts = 0
@@ -91,13 +91,13 @@ class Server:
         Later `on_down` is called when it has ended, and `on_lost` when it will not be started
         again.
         """
-        self._notes.note(Notice("serve_starts", {"command": self._shown, "log": self._log}).said)
+        self._notes.note(Notice("serve_starts", {"command": self._shown, "log": self._log}).message)
         await self._start_process()
         problem = await self._wait_until_ready()
         if problem is not None:
             raise EndpointError(problem.code, **problem.values)
         self._answered = True
-        self._notes.note(Notice("serve_answers", {"port": self.port}).said)
+        self._notes.note(Notice("serve_answers", {"port": self.port}).message)
         self._watching = asyncio.get_running_loop().create_task(self._watch(on_down, on_lost))
 
     async def close(self) -> None:
@@ -176,7 +176,7 @@ class Server:
             if self._starts > RESTARTS:
                 on_lost(RunIncomplete("serve_ended_again", code=exit_code))
                 return
-            self._notes.warn(Notice("serve_again", {"code": exit_code}).said)
+            self._notes.warn(Notice("serve_again", {"code": exit_code}).message)
             on_down(end_notice)
             try:
                 await self._start_process()

@@ -106,7 +106,7 @@ class ToolSource:
 NOT_AVAILABLE: Final = "This tool is not available."
 
 
-class Stub(ToolSource):
+class StubTools(ToolSource):
     """A placebo: tools that are listed and refuse every call in the same way."""
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
@@ -115,10 +115,10 @@ class Stub(ToolSource):
     @asynccontextmanager
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
         """Yield the same tools for every episode."""
-        yield StubBox(self.tools)
+        yield StubToolbox(self.tools)
 
 
-class StubBox(Toolbox):
+class StubToolbox(Toolbox):
     """The tools of a placebo."""
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
@@ -129,7 +129,7 @@ class StubBox(Toolbox):
         return ToolResult(NOT_AVAILABLE, "tool_error")
 
 
-class Joined(ToolSource):
+class CombinedTools(ToolSource):
     """Several sources combined into one; the names of all their tools differ."""
 
     def __init__(self, sources: Sequence[ToolSource]) -> None:
@@ -153,7 +153,7 @@ class Joined(ToolSource):
                 await stack.enter_async_context(source.episode(sample, epoch))
                 for source in self.sources
             ]
-            yield _JoinedBox(boxes)
+            yield _CombinedToolbox(boxes)
 
     async def close(self) -> None:
         """Close all sources, even if closing one of them fails."""
@@ -175,7 +175,7 @@ class Joined(ToolSource):
         return [notice for source in self.sources for notice in source.notices]
 
 
-class _JoinedBox(Toolbox):
+class _CombinedToolbox(Toolbox):
     def __init__(self, boxes: Sequence[Toolbox]) -> None:
         self._boxes = boxes
         self._owners = {tool.name: box for box in boxes for tool in box.tools}

@@ -17,7 +17,7 @@ from typing import Final
 
 from keju import bounds
 from keju.bounds import refuse_bomb
-from keju.errors import DataError, Hint, MissingExtra
+from keju.errors import DataError, MissingExtra, TranslatableText
 
 ZSTANDARD: Final = 93
 """The method of Inspect's archives since 0.3.2xx. The standard zipfile reads it from Python 3.14
@@ -36,7 +36,7 @@ _DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, Valu
 """Errors that reading a damaged archive may raise: zipfile's own classes and their causes."""
 
 
-class Archive:
+class ZipEntries:
     """The entries of a zip file by name, without folders."""
 
     def __init__(self, path: Path) -> None:
@@ -72,7 +72,9 @@ class Archive:
         except _DAMAGE as error:
             raise DataError("file_unreadable", where=where, problem=error) from None
         if len(content) != size or zlib.crc32(content) != entry.CRC:
-            raise DataError("file_unreadable", where=where, problem=Hint("it_is_damaged"))
+            raise DataError(
+                "file_unreadable", where=where, problem=TranslatableText("it_is_damaged")
+            )
         return content
 
     def _packed_bytes(self, entry: zipfile.ZipInfo) -> bytes:

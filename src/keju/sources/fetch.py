@@ -44,7 +44,7 @@ class Unreachable(Exception):
     """The host did not answer, or stopped in the middle of the reply."""
 
 
-class Refused(Exception):
+class HostRefused(Exception):
     """The host answered with an error status."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -52,7 +52,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Damaged(Exception):
+class DamagedDownload(Exception):
     """The bytes that arrived are not the announced file."""
 
 
@@ -96,15 +96,15 @@ def download(
             digest.update(chunk)
             received += len(chunk)
             if received > max_bytes:
-                raise Damaged(f"more than {max_bytes} bytes arrive")
+                raise DamagedDownload(f"more than {max_bytes} bytes arrive")
             if say and time.monotonic() - last_line > _SECONDS_BETWEEN_LINES:
                 last_line = time.monotonic()
                 total_note = f" of {total / 1e6:.1f}" if total else ""
                 say(f"{target.name}: {received / 1e6:.1f}{total_note} MB")
         if total is not None and received != total:
-            raise Damaged(f"{received} of {total} bytes arrived")
+            raise DamagedDownload(f"{received} of {total} bytes arrived")
         if sha256 is not None and digest.hexdigest() != sha256:
-            raise Damaged("its checksum is not the announced one")
+            raise DamagedDownload("its checksum is not the announced one")
     return digest.hexdigest()
 
 
@@ -122,18 +122,18 @@ def _open(url: str, secrets: Mapping[str, str]) -> http.client.HTTPResponse:
         response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
-        raise Refused(error.code, str(error.reason)) from None
+        raise HostRefused(error.code, str(error.reason)) from None
     except urllib.error.URLError as error:
         raise Unreachable(f"{host_of(url)}: {error.reason}") from None
     except _BROKEN as error:
         raise Unreachable(f"{host_of(url)}: {error}") from None
     except ValueError:  # the error's text would show the header's value
         raise Unreachable(f"{host_of(url)}: address or token cannot be sent as given") from None
-    response.fp = cast(io.BufferedReader, _Framed(response.fp))
+    response.fp = cast(io.BufferedReader, _BoundedResponse(response.fp))
     return response
 
 
-class _Framed:
+class _BoundedResponse:
     """The stream that http.client reads; it refuses endless lines between the data."""
 
     def __init__(self, stream: io.BufferedReader) -> None:
@@ -178,14 +178,14 @@ def to_stderr(line: str) -> None:
 _SHOWN_COMMIT = 12
 
 
-class Stored(msgspec.Struct, frozen=True):
+class PulledFile(msgspec.Struct, frozen=True):
     """The size and hash of one pulled file."""
 
     size: int
     sha256: str
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+class PullReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one pull: its source, its files and their folder."""
 
     benchmark: str
@@ -196,7 +196,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     commit: str
     """The hub's commit of that revision, or a digest of the content if the hub names no commit."""
     path: str
-    files: dict[str, Stored]
+    files: dict[str, PulledFile]
     companions: str = ""
     """Folder of official files from another source."""
     notes: tuple[str, ...] = ()
@@ -236,19 +236,21 @@ def cache_root(environ: Mapping[str, str]) -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "keju"
 
 
-def load_receipts(benchmark: str, hub: HubName | None, environ: Mapping[str, str]) -> list[Receipt]:
+def load_receipts(
+    benchmark: str, hub: HubName | None, environ: Mapping[str, str]
+) -> list[PullReceipt]:
     """Return the receipts of `benchmark` from `hub`, or from any hub; skip unreadable ones."""
     stored = []
     for name in HUB_NAMES if hub is None else (hub,):
         try:
             raw = bounds.read_file(_receipt_file(benchmark, name, environ))
-            stored.append(msgspec.json.decode(raw, type=Receipt))
+            stored.append(msgspec.json.decode(raw, type=PullReceipt))
         except (OSError, msgspec.MsgspecError):
             continue
     return stored
 
 
-def write_receipt(receipt: Receipt, environ: Mapping[str, str]) -> None:
+def write_receipt(receipt: PullReceipt, environ: Mapping[str, str]) -> None:
     """Write the receipt of a finished pull atomically."""
     write_json(_receipt_file(receipt.benchmark, receipt.hub, environ), receipt)
 

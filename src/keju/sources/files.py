@@ -19,7 +19,7 @@ from keju import bounds
 from keju.bounds import read_lines, unpack_gzip
 from keju.errors import DataError, MissingExtra
 from keju.files import TABLE, iter_json_rows, parse_json
-from keju.sources.archive import Archive
+from keju.sources.archive import ZipEntries
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -29,7 +29,7 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 """The beginning of the small text file that replaces a large file in a Git LFS repository."""
 
 
-class Files(Protocol):
+class ReadableFiles(Protocol):
     """Named files that can be listed and read, never written."""
 
     def listing(self, folder: str) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ class Files(Protocol):
             return read_whole(stream, self.where(name))
 
 
-class DiskFiles(Files):
+class DiskFiles(ReadableFiles):
     """A folder on disk. Links are followed, because hub caches consist of them."""
 
     def __init__(self, path: Path) -> None:
@@ -86,7 +86,7 @@ class DiskFiles(Files):
         return str(self.path / name)
 
 
-class ZipFiles(Files):
+class ZipFiles(ReadableFiles):
     """A zip file that is read in memory and never unpacked to disk.
 
     An archive with an entry outside its folder is refused as a whole. A single top folder around
@@ -117,9 +117,9 @@ class ZipFiles(Files):
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     @cached_property
-    def _archive(self) -> Archive:
+    def _archive(self) -> ZipEntries:
         try:
-            archive = Archive(self.path)
+            archive = ZipEntries(self.path)
         except DataError:
             if self.path.is_file():
                 with self.path.open("rb") as file:
@@ -145,7 +145,7 @@ class ZipFiles(Files):
         return {name: name for name in names}
 
 
-class NoFiles(Files):
+class NoFiles(ReadableFiles):
     """The place of a benchmark without a folder."""
 
     def __init__(self, benchmark: str) -> None:

@@ -34,8 +34,16 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from keju.bounds import unpack_gzip
-from keju.errors import DataError, Hint, join_hints
-from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles, as_json, read_whole, table_rows
+from keju.errors import DataError, TranslatableText, join_hints
+from keju.sources.files import (
+    DiskFiles,
+    NoFiles,
+    ReadableFiles,
+    ZipFiles,
+    as_json,
+    read_whole,
+    table_rows,
+)
 
 HubName = Literal["huggingface", "modelscope"]
 HUB_NAMES: tuple[HubName, ...] = ("huggingface", "modelscope")
@@ -58,7 +66,7 @@ class HubRepo:
 
 
 @dataclass(frozen=True)
-class Companions:
+class CompanionFiles:
     """Official files that are on no hub, at a pinned commit of their GitHub repository."""
 
     repo: str
@@ -89,7 +97,7 @@ class Layout:
     folders: tuple[str, ...] = ()
     """Other names of its folder below a data directory."""
     hubs: Mapping[HubName, HubRepo] = field(default_factory=dict)
-    companions: Companions | None = None
+    companions: CompanionFiles | None = None
     bundled: Path | None = None
     """The folder of data that comes with the code, if there is one."""
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -161,10 +169,10 @@ BUILT_IN = "built in"
 """The origin of questions that are not in a file."""
 
 
-class Table(NamedTuple):
+class TableFiles(NamedTuple):
     """The files of one logical table, in order."""
 
-    files: Files
+    files: ReadableFiles
     names: tuple[str, ...]
 
 
@@ -255,7 +263,7 @@ class DataFolder:
             raw = self._read(table.files, name)
             yield from table_rows(raw, name, table.files.where(name))
 
-    def table(self, stem: str) -> Table:
+    def table(self, stem: str) -> TableFiles:
         """Return the files of the logical table `stem`; raise DataError if there are none."""
         table = self._find(stem)
         if table is None:
@@ -278,20 +286,20 @@ class DataFolder:
             self.notes.append(line)
 
     @cached_property
-    def _places(self) -> list[Files]:
+    def _places(self) -> list[ReadableFiles]:
         roots = [self.path] if self._companions is None else [self.path, self._companions]
-        disks: list[Files] = [DiskFiles(root) for root in roots]
+        disks: list[ReadableFiles] = [DiskFiles(root) for root in roots]
         archives = [self.path / name for name in self.layout.archives]
         existing = [path for path in archives if path.is_file()]
         return [*disks, *(ZipFiles(path) for path in existing)]
 
-    def _find_place(self, name: str) -> Files:
+    def _find_place(self, name: str) -> ReadableFiles:
         """Return the place that holds `name`, or the first place, which then reports the missing
         file."""
         holders = (files for files in self._places if name in files.listing(_parent(name)))
         return next(holders, self._places[0])
 
-    def _find(self, stem: str) -> Table | None:
+    def _find(self, stem: str) -> TableFiles | None:
         stems = dict.fromkeys([*self.layout.stems_of(stem), stem])
         for files in self._places:
             groups = [g for s in stems for g in match_files(s, files.listing(_parent(s)))]
@@ -304,15 +312,15 @@ class DataFolder:
                 )
             for group in other_groups:
                 self.note(f"{names[0]} was read, {group[0]} beside it was not")
-            return Table(files, tuple(names))
+            return TableFiles(files, tuple(names))
         return None
 
-    def _read(self, files: Files, name: str) -> Raw:
+    def _read(self, files: ReadableFiles, name: str) -> Raw:
         raw = files.read(name)
         self._note_hash(files, name, io.BytesIO(raw))
         return raw
 
-    def _note_hash(self, files: Files, name: str, content: io.BufferedIOBase) -> None:
+    def _note_hash(self, files: ReadableFiles, name: str, content: io.BufferedIOBase) -> None:
         file, digest = files.fingerprint(name, content)
         self.hashes[file] = digest
         official = self.layout.sha256(name) or self.recorded.get(name)
@@ -331,7 +339,7 @@ class NoFolder(DataFolder):
         self._benchmark = benchmark
 
     @cached_property
-    def _places(self) -> list[Files]:
+    def _places(self) -> list[ReadableFiles]:
         return [NoFiles(self._benchmark)]
 
 
@@ -371,7 +379,7 @@ def locate(
         if folder is not None:
             return folder
         hint = _folder_hint(Path(top).expanduser(), benchmark, layout)
-        tried.append(Hint("data_no_folder_in", benchmark=benchmark, top=top, hint=hint))
+        tried.append(TranslatableText("data_no_folder_in", benchmark=benchmark, top=top, hint=hint))
     if layout.bundled is not None:
         return DataFolder(layout.bundled, layout, origin="bundled")
     if not layout.tables:
@@ -383,16 +391,16 @@ def locate(
         damage = receipt.find_damage()
         if not damage:
             return receipt.folder(layout)
-        tried.append(Hint("data_damaged", damage=damage))
+        tried.append(TranslatableText("data_damaged", damage=damage))
     if not stored:
-        tried.append(Hint("data_not_pulled", hub=hub or Hint("data_a_hub")))
+        tried.append(TranslatableText("data_not_pulled", hub=hub or TranslatableText("data_a_hub")))
     if hub is not None and not offline:
         from keju.sources.pull import pull
 
         return pull(benchmark, layout, hub, environ=environ).folder(layout)
     values = {"tried": join_hints("joined_by_comma", tried), "forbidden": ""}
     if hub:
-        values["forbidden"] = Hint("data_offline", hub=hub)
+        values["forbidden"] = TranslatableText("data_offline", hub=hub)
     raise DataError("data_none", benchmark=benchmark, **values)
 
 
@@ -413,7 +421,7 @@ def _folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
         return ""
     above = path.resolve().name in (benchmark, *layout.folders)
     code = "data_holds_files" if above else "data_holds_files_elsewhere"
-    return Hint(code, path=path, benchmark=benchmark)
+    return TranslatableText(code, path=path, benchmark=benchmark)
 
 
 def _open_folder(path: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keju.errors import DataError, MissingExtra
-from keju.sources.fetch import Receipt, Say, Stored, host_of
+from keju.sources.fetch import PulledFile, PullReceipt, Say, host_of
 from keju.sources.folder import HubRepo, Layout
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def endpoint(environ: Mapping[str, str]) -> str:
 
 def pull(
     benchmark: str, layout: Layout, source: HubRepo, environ: Mapping[str, str], say: Say
-) -> Receipt:
+) -> PullReceipt:
     """Download the benchmark's files at `source` into the client's cache and check them."""
     try:
         import huggingface_hub as client
@@ -70,7 +70,7 @@ def pull(
             endpoint=address,
             token=token,
         )
-    return Receipt(
+    return PullReceipt(
         benchmark=benchmark,
         hub="huggingface",
         repo=source.repo,
@@ -81,7 +81,7 @@ def pull(
     )
 
 
-def _check_file(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
+def _check_file(entry: RepoFile, folder: Path, source: HubRepo) -> PulledFile:
     """Compare a file with the listing's hash; remove a wrong file from the cache."""
     file = folder / entry.path
     size = file.stat().st_size
@@ -99,7 +99,7 @@ def _check_file(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
         file.resolve().unlink(missing_ok=True)
         file.unlink(missing_ok=True)
         raise DataError("hub_damaged", path=entry.path, repo=source.repo)
-    return Stored(size=size, sha256=sha256)
+    return PulledFile(size=size, sha256=sha256)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import msgspec
 
 from keju.errors import DataError
 from keju.sources import fetch
-from keju.sources.fetch import Receipt, Say, Stored, cache_root, host_of
+from keju.sources.fetch import PulledFile, PullReceipt, Say, cache_root, host_of
 from keju.sources.folder import HubRepo, Layout
 
 DEFAULT_ENDPOINT = "https://www.modelscope.cn"
@@ -28,7 +28,7 @@ _PAGE = 100
 _OK = 200
 
 
-class _Entry(msgspec.Struct, frozen=True, rename="pascal"):
+class _ListingEntry(msgspec.Struct, frozen=True, rename="pascal"):
     """One line of a listing."""
 
     path: str
@@ -39,9 +39,9 @@ class _Entry(msgspec.Struct, frozen=True, rename="pascal"):
 
 def pull(
     benchmark: str, layout: Layout, source: HubRepo, environ: Mapping[str, str], say: Say
-) -> Receipt:
+) -> PullReceipt:
     """Download the benchmark's files at `source` into Keju's cache and check them."""
-    hub = _Hub(source, environ)
+    hub = _HubDataset(source, environ)
     with hub.explaining_errors():
         wanted_entries = [entry for entry in hub.listing() if layout.wants(entry.path)]
         if not wanted_entries:
@@ -55,7 +55,7 @@ def pull(
         files = {
             entry.path: hub.fetch_file(entry, folder / entry.path, say) for entry in wanted_entries
         }
-    return Receipt(
+    return PullReceipt(
         benchmark=benchmark,
         hub="modelscope",
         repo=source.repo,
@@ -74,7 +74,7 @@ def endpoint(environ: Mapping[str, str]) -> str:
     return address if "://" in address else f"https://{address}"
 
 
-class _Hub:
+class _HubDataset:
     """One data set at one revision on one host."""
 
     def __init__(self, source: HubRepo, environ: Mapping[str, str]) -> None:
@@ -86,11 +86,11 @@ class _Hub:
             {"Authorization": f"Bearer {token}", "Cookie": f"m_session_id={token}"} if token else {}
         )
 
-    def listing(self) -> list[_Entry]:
+    def listing(self) -> list[_ListingEntry]:
         """Return all files of the data set."""
         try:
             entries = list(self._entries_of_pages(LISTING))
-        except fetch.Refused as error:
+        except fetch.HostRefused as error:
             if error.status != 404:
                 raise
             entries = list(self._entries_of_pages(OTHER_LISTING))
@@ -101,10 +101,10 @@ class _Hub:
                 raise DataError("source_leaves", path=self._source.repo, name=entry.path)
         return files
 
-    def fetch_file(self, entry: _Entry, target: Path, say: Say) -> Stored:
+    def fetch_file(self, entry: _ListingEntry, target: Path, say: Say) -> PulledFile:
         """Download one file, unless a complete copy exists."""
         if entry.sha256 and target.is_file() and fetch.sha256_of(target) == entry.sha256:
-            return Stored(size=target.stat().st_size, sha256=entry.sha256)
+            return PulledFile(size=target.stat().st_size, sha256=entry.sha256)
         query = urlencode({"Revision": self._source.revision, "FilePath": entry.path})
         try:
             digest = fetch.download(
@@ -115,12 +115,12 @@ class _Hub:
                 sha256=entry.sha256 or None,
                 say=say,
             )
-        except fetch.Damaged as error:
+        except fetch.DamagedDownload as error:
             text = f"{entry.path} of {self._source.repo} arrived damaged: {error}; pull it again"
             raise DataError(text) from None
-        return Stored(size=target.stat().st_size, sha256=digest)
+        return PulledFile(size=target.stat().st_size, sha256=digest)
 
-    def _entries_of_pages(self, path: str) -> Iterator[_Entry]:
+    def _entries_of_pages(self, path: str) -> Iterator[_ListingEntry]:
         """Yield the entries of all pages. Some deployments send the last page repeatedly."""
         listed_paths: set[str] = set()
         for page in range(1, 1_000):
@@ -135,10 +135,10 @@ class _Hub:
             try:
                 document: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
                 if document.get("Code", _OK) != _OK:
-                    raise fetch.Refused(404, str(document.get("Message", "")))
+                    raise fetch.HostRefused(404, str(document.get("Message", "")))
                 data = document.get("Data") or {}
                 files = data.get("Files") if isinstance(data, dict) else data
-                entries = msgspec.convert(files or [], type=list[_Entry])
+                entries = msgspec.convert(files or [], type=list[_ListingEntry])
             except msgspec.MsgspecError:
                 raise DataError("hub_no_listing", host=self.host, repo=self._source.repo) from None
             fresh = [entry for entry in entries if entry.path not in listed_paths]
@@ -155,7 +155,7 @@ class _Hub:
             yield
         except fetch.Unreachable as error:
             raise DataError("hub_modelscope", name=name, problem=error) from None
-        except fetch.Refused as error:
+        except fetch.HostRefused as error:
             text = f"{host} answers {error} for {name}: try again"
             if error.status in (401, 403):
                 text = f"{host} refuses {name}: accept its terms there and set MODELSCOPE_API_TOKEN"

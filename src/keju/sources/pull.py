@@ -10,11 +10,11 @@ import msgspec
 
 from keju.errors import DataError
 from keju.sources import fetch, huggingface, modelscope
-from keju.sources.fetch import Receipt, Say, cache_root, load_receipts, write_receipt
-from keju.sources.folder import Companions, HubName, HubRepo, Layout
+from keju.sources.fetch import PullReceipt, Say, cache_root, load_receipts, write_receipt
+from keju.sources.folder import CompanionFiles, HubName, HubRepo, Layout
 
 DEFAULT_HUB: HubName = "huggingface"
-CLIENTS: dict[HubName, Callable[[str, Layout, HubRepo, Mapping[str, str], Say], Receipt]] = {
+CLIENTS: dict[HubName, Callable[[str, Layout, HubRepo, Mapping[str, str], Say], PullReceipt]] = {
     "huggingface": huggingface.pull,
     "modelscope": modelscope.pull,
 }
@@ -54,7 +54,7 @@ def pull(
     offline: bool = False,
     environ: Mapping[str, str] | None = None,
     say: Say = fetch.to_stderr,
-) -> Receipt:
+) -> PullReceipt:
     """Pull a benchmark's data. Offline, the data must be in the cache."""
     environ = os.environ if environ is None else environ
     if layout is None:
@@ -75,12 +75,12 @@ def pull(
 
 
 def _add_companions(
-    receipt: Receipt,
+    receipt: PullReceipt,
     layout: Layout,
-    companions: Companions,
+    companions: CompanionFiles,
     environ: Mapping[str, str],
     say: Say,
-) -> Receipt:
+) -> PullReceipt:
     """Add the official files that are not on the hub. If they are unreachable, add a note
     instead."""
     base = (environ.get("GITHUB_RAW_ENDPOINT") or GITHUB_FILES).rstrip("/")
@@ -91,7 +91,7 @@ def _add_companions(
             if not target.is_file() or fetch.sha256_of(target) != digest:
                 url = f"{base}/{companions.repo}/{companions.commit}/{name}"
                 fetch.download(url, target, secrets={}, sha256=digest)
-    except (fetch.Refused, fetch.Unreachable, fetch.Damaged) as error:
+    except (fetch.HostRefused, fetch.Unreachable, fetch.DamagedDownload) as error:
         note = (
             f"{companions.repo} was out of reach ({error}): {companions.needed_for} "
             f"need {Path(companions.names[0]).parent}/ of it, given with --data-dir"

@@ -50,10 +50,10 @@ def tar_names(path: Path) -> Iterator[str]:
         else:
             makers = (make for mark, make in _UNPACKERS.items() if start.startswith(mark))
             make = next(makers, None)
-            packed = io.BufferedReader(_Unpacked(file, make, path.name)) if make else file
+            packed = io.BufferedReader(_DecompressedStream(file, make, path.name)) if make else file
         count = 0
         try:
-            with tarfile.open(fileobj=_Forward(packed, path.name), mode="r:") as archive:
+            with tarfile.open(fileobj=_ForwardStream(packed, path.name), mode="r:") as archive:
                 while (entry := archive.next()) is not None:
                     count += 1
                     if count > bounds.MOST_ENTRIES:
@@ -68,7 +68,7 @@ def tar_names(path: Path) -> Iterator[str]:
             return
 
 
-class _Unpacked(io.RawIOBase):
+class _DecompressedStream(io.RawIOBase):
     """The content of a bzip2 or xz file with one or more streams."""
 
     def __init__(
@@ -108,7 +108,7 @@ class _Unpacked(io.RawIOBase):
         return len(data)
 
 
-class _Forward(io.RawIOBase):
+class _ForwardStream(io.RawIOBase):
     """A stream that only moves forward and returns at most one header at a time."""
 
     def __init__(self, stream: io.BufferedIOBase | BinaryIO, where: str) -> None:

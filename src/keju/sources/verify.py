@@ -18,7 +18,7 @@ Hashes = Literal["known", "other", ""]
 
 
 @dataclass(frozen=True)
-class Item:
+class FileVerification:
     """One table or one plain file, compared with the published one."""
 
     name: str
@@ -37,7 +37,7 @@ class Verification:
     benchmark: str
     origin: str
     path: str
-    items: list[Item] = field(default_factory=list)
+    items: list[FileVerification] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:
@@ -96,29 +96,33 @@ def verify(benchmark: str, folder: DataFolder) -> Verification:
             result.items.append(_check_table(folder, table))
     for name in layout.texts:
         if not folder.exists(name):
-            result.items.append(Item(name, "missing"))
+            result.items.append(FileVerification(name, "missing"))
             continue
         folder.bytes(name)
         hashes = _compare_hashes(folder, [name], [folder.hashes[name]])
         status: Status = "changed" if hashes == "other" else "ok"
-        result.items.append(Item(name, status, (name,), sha256=hashes))
+        result.items.append(FileVerification(name, status, (name,), sha256=hashes))
     return result
 
 
-def _check_table(folder: DataFolder, table: str) -> Item:
+def _check_table(folder: DataFolder, table: str) -> FileVerification:
     published = folder.layout.rows.get(table)
     if not folder.has(table):
-        return Item(table, "missing", published_rows=published)
+        return FileVerification(table, "missing", published_rows=published)
     files, names = folder.table(table)
     try:
         count = sum(1 for _ in folder.rows(table))
     except DataError as error:
-        return Item(table, "changed", names, published_rows=published, detail=str(error))
+        return FileVerification(
+            table, "changed", names, published_rows=published, detail=str(error)
+        )
     hashes = _compare_hashes(
         folder, names, [sha256(files.read(name)).hexdigest() for name in names]
     )
     is_unchanged = published in (None, count) and hashes != "other"
-    return Item(table, "ok" if is_unchanged else "changed", names, count, published, hashes)
+    return FileVerification(
+        table, "ok" if is_unchanged else "changed", names, count, published, hashes
+    )
 
 
 def _compare_hashes(folder: DataFolder, names: Sequence[str], actual: list[str]) -> Hashes:

@@ -67,7 +67,7 @@ class JudgeQuality(NamedTuple):
     """Number of labelled wrong answers behind `specificity`."""
 
 
-class Corrected(NamedTuple):
+class CorrectedShare(NamedTuple):
     """A share corrected for the judge's errors."""
 
     value: float
@@ -75,7 +75,7 @@ class Corrected(NamedTuple):
     interval: Interval
 
 
-def rogan_gladen(share: float, n: float, judge: JudgeQuality) -> Corrected:
+def rogan_gladen(share: float, n: float, judge: JudgeQuality) -> CorrectedShare:
     """Return the true share behind a judged share (Rogan and Gladen 1978), clipped to [0, 1].
 
     `n` may be an effective size. Raises UsageError for a judge that is no better than chance.
@@ -94,7 +94,7 @@ def rogan_gladen(share: float, n: float, judge: JudgeQuality) -> Corrected:
     )
     low, high = _score_interval(share, n, judge)
     interval = Interval(min(low, true), max(high, true))
-    return Corrected(
+    return CorrectedShare(
         true,
         math.sqrt(sampling_variance + sensitivity_variance + specificity_variance) / gain,
         interval,

@@ -15,7 +15,7 @@ STEPS = 400
 """Number of steps between two neighbouring levels in the search for the half point."""
 
 
-class Level(NamedTuple):
+class DifficultyScore(NamedTuple):
     """The scores at one difficulty."""
 
     place: float
@@ -47,7 +47,7 @@ class Trend(NamedTuple):
     """Two-sided."""
 
 
-def trend(strata: Iterable[Sequence[Level]]) -> Trend | None:
+def trend(strata: Iterable[Sequence[DifficultyScore]]) -> Trend | None:
     """Return the Cochran-Armitage test within strata (Mantel's extension); None if nothing varies.
 
     Each stratum, for example a subset, is only compared with itself at other difficulties. The
@@ -83,7 +83,7 @@ class HalfPoint(NamedTuple):
     high: float | None = None
 
 
-def half_point(levels: Sequence[Level]) -> HalfPoint:
+def half_point(levels: Sequence[DifficultyScore]) -> HalfPoint:
     """Return where the skill is halfway to chance; `levels` ascend in difficulty.
 
     The place is interpolated linearly between levels. Levels at which the skill rises are pooled
@@ -110,7 +110,7 @@ def half_point(levels: Sequence[Level]) -> HalfPoint:
     return HalfPoint("reached", place, low, high if high < hardest.place else None)
 
 
-def _pooled_skills(levels: Sequence[Level]) -> list[float]:
+def _pooled_skills(levels: Sequence[DifficultyScore]) -> list[float]:
     """Return the skills, pooled with their neighbours where they rise, so that they never rise."""
     blocks: list[tuple[float, int, int]] = []  # skill, questions, levels
     for level in levels:
@@ -123,7 +123,7 @@ def _pooled_skills(levels: Sequence[Level]) -> list[float]:
     return [skill for skill, _, level_count in blocks for _ in range(level_count)]
 
 
-def _distances_from_half(levels: Sequence[Level]) -> Iterable[tuple[float, float]]:
+def _distances_from_half(levels: Sequence[DifficultyScore]) -> Iterable[tuple[float, float]]:
     """Yield places between the levels and the distance of the skill there from half, in standard
     errors."""
     for number in range(1, len(levels)):

@@ -157,7 +157,7 @@ def _pooled_variance(parts: Sequence[tuple[float, Stratum]]) -> float:
     return math.fsum(weight * weight / stratum.moments.n for weight, stratum in parts)
 
 
-class _Sizes(NamedTuple):
+class _EffectiveSizes(NamedTuple):
     """Numbers of items that would give the uncertainty of a mean."""
 
     plain_items: float
@@ -173,7 +173,7 @@ def _sizes_of_mean(
     value: float,
     scale: Sequence[float],
     variances: Sequence[float],
-) -> _Sizes:
+) -> _EffectiveSizes:
     """Return the sizes of a mean; `scale` weights the `variances` of one item of each stratum.
 
     Means of repeats that happen to be equal do not count as certain. If not all values are yes or
@@ -187,15 +187,15 @@ def _sizes_of_mean(
         factor * item_variance for factor, item_variance in zip(scale, variances, strict=True)
     )
     if n < 2 or value in (0.0, 1.0):
-        return _Sizes(item_count, answers, item_count)
+        return _EffectiveSizes(item_count, answers, item_count)
     if variance < 1e-15:
-        return _Sizes(item_count, answers, answers)
+        return _EffectiveSizes(item_count, answers, answers)
     size = value * (1 - value) / (1 - _pooled_variance(parts)) / variance
     if math.isclose(size, item_count, rel_tol=1e-12):
         size = item_count  # as for yes-or-no items of one stratum, up to rounding
     if drawn and not all(stratum.moments.binary for _, stratum in parts):
         size = min(size, answers)
-    return _Sizes(item_count, max(answers, size), size)
+    return _EffectiveSizes(item_count, max(answers, size), size)
 
 
 def _residuals(parts: Sequence[tuple[float, Stratum]]) -> dict[str, float]:
@@ -221,7 +221,7 @@ def _cluster_sizes(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
 
 def _apply_clusters(
     unclustered: StratifiedMean,
-    sizes: _Sizes,
+    sizes: _EffectiveSizes,
     residuals: Mapping[str, float],
     unequal: Imbalance,
     z: float,
@@ -337,7 +337,7 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Gathered:
+class ItemValues:
     """The values of items, stored as counts (and as sums by cluster) instead of one by one."""
 
     def __init__(self, *, clustered: bool) -> None:
@@ -398,13 +398,13 @@ def estimate(
     return Estimate(mean.value, mean.interval, mean.n, method, mean.se, **fields)
 
 
-class Bounded:
+class BoundedValues:
     """The values of items, with bounds: the means if everything ungraded is wrong, and if it is
     right."""
 
     def __init__(self, *, clustered: bool) -> None:
-        self.graded = Gathered(clustered=clustered)
-        self.worst, self.best = Gathered(clustered=False), Gathered(clustered=False)
+        self.graded = ItemValues(clustered=clustered)
+        self.worst, self.best = ItemValues(clustered=False), ItemValues(clustered=False)
 
     def add(
         self,
@@ -428,7 +428,7 @@ class Bounded:
         return self.graded.estimate(**fields).with_bounds(worst and worst.mean, best and best.mean)
 
 
-class Repeats(NamedTuple):
+class QuestionRepeats(NamedTuple):
     """One question: the scores of its graded repeats, and the number of repeats without a grade."""
 
     group: str
@@ -437,14 +437,14 @@ class Repeats(NamedTuple):
 
 
 def mean_of_items(
-    questions: Iterable[Repeats], *, clustered: bool, draws: bool = False
+    questions: Iterable[QuestionRepeats], *, clustered: bool, draws: bool = False
 ) -> Estimate:
     """Return the mean over questions, each the mean of its repeats, with bounds for ungraded
     repeats.
 
     With `draws` the values are yes-or-no answers.
     """
-    bounded = Bounded(clustered=clustered)
+    bounded = BoundedValues(clustered=clustered)
     for group, values, ungraded in questions:
         total, size = math.fsum(values), len(values) + ungraded
         if size:
@@ -454,7 +454,7 @@ def mean_of_items(
     return bounded.estimate()
 
 
-class Predicted(NamedTuple):
+class PredictedMean(NamedTuple):
     """A mean and its standard error, in which only items without a score are uncertain."""
 
     value: float
@@ -462,7 +462,7 @@ class Predicted(NamedTuple):
     """None for a single score."""
 
 
-def difference_estimate(predictions: Sequence[float], scores: Mapping[int, float]) -> Predicted:
+def difference_estimate(predictions: Sequence[float], scores: Mapping[int, float]) -> PredictedMean:
     """Return the mean of the predictions, corrected by their errors on a random sample of items.
 
     `scores` are the scores of the sample by position. Bad predictions widen the interval but do not
@@ -473,4 +473,4 @@ def difference_estimate(predictions: Sequence[float], scores: Mapping[int, float
         raise ValueError("a mean cannot be corrected without a single score")
     value = (mean(predictions) or 0.0) + errors.mean
     unseen = 1 - errors.n / len(predictions)
-    return Predicted(value, None if errors.se is None else math.sqrt(unseen) * errors.se)
+    return PredictedMean(value, None if errors.se is None else math.sqrt(unseen) * errors.se)

@@ -26,7 +26,7 @@ from keju.stats.intervals import (
     student_t_survival,
     student_t_survival_log10,
 )
-from keju.stats.paired import Difference
+from keju.stats.paired import PairedDifference
 
 LEVEL = 0.05
 POWER = 0.8
@@ -36,7 +36,7 @@ _STEPS = 60
 Verdict = Literal["pass", "fail", "inconclusive"]
 
 
-class Gated(NamedTuple):
+class GateDecision(NamedTuple):
     """The decision of a gate, with its bounds and p-values."""
 
     verdict: Verdict
@@ -58,7 +58,7 @@ class Gated(NamedTuple):
     p_fail_log10: float = 0.0
 
 
-class _Bounds(NamedTuple):
+class _TestBounds(NamedTuple):
     """One test: both bounds, both p and their logarithms."""
 
     low: float
@@ -75,8 +75,8 @@ def decide(p: float, p_fail: float, level: float = LEVEL) -> Verdict:
 
 
 def decide_no_worse(
-    difference: Difference, margin: float, *, binary: bool, level: float = LEVEL
-) -> Gated:
+    difference: PairedDifference, margin: float, *, binary: bool, level: float = LEVEL
+) -> GateDecision:
     """Decide whether first minus second is above ``-margin``.
 
     Yes-or-no scores use Tango's score test (1998). Clusters count as the number of independent
@@ -89,12 +89,12 @@ def decide_no_worse(
     tests = [_t_bounds(value, se, limit, df, level, n)]
     if binary and df:
         share = n / difference.n
-        score = _Tango(difference.first_only * share, difference.second_only * share, n)
+        score = _TangoScore(difference.first_only * share, difference.second_only * share, n)
         df = df if difference.clusters is not None else math.inf
         quantile = _quantile(level, df)
         low = _root(lambda limit_tried: score(limit_tried) - quantile, -1.0, value)
         high = _root(lambda limit_tried: score(limit_tried) + quantile, value, 1.0)
-        tests.append(_Bounds(low, high, *_tail_probabilities(score(limit), df)))
+        tests.append(_TestBounds(low, high, *_tail_probabilities(score(limit), df)))
         null_spread = max(spread, math.sqrt(score.variance(limit) * difference.n) / n)
     test = _most_cautious(tests)
     needed = _needed_items(difference.n, spread, value - limit, level)
@@ -111,8 +111,8 @@ def decide_no_worse(
 
 
 def decide_at_least(
-    score: Difference, minimum: float, *, binary: bool, level: float = LEVEL
-) -> Gated:
+    score: PairedDifference, minimum: float, *, binary: bool, level: float = LEVEL
+) -> GateDecision:
     """Decide whether a mean score, given as a difference from 0, is at least `minimum`.
 
     Yes-or-no scores use the exact binomial test. Clusters count as the number of independent items
@@ -131,28 +131,28 @@ def decide_at_least(
 
 
 def _make_decision(
-    test: _Bounds,
+    test: _TestBounds,
     value: float,
     limits: tuple[float, float],
     level: float,
     item_counts: tuple[int | None, int | None],
-) -> Gated:
+) -> GateDecision:
     """Return the decision of a test; `limits` are the least and the largest possible value."""
     ends = max(limits[0], test.low), min(limits[1], test.high)
     verdict, logs = decide(test.p, test.p_fail, level), (test.p_log10, test.p_fail_log10)
-    return Gated(verdict, value, *ends, test.p, test.p_fail, *item_counts, *logs)
+    return GateDecision(verdict, value, *ends, test.p, test.p_fail, *item_counts, *logs)
 
 
-def _most_cautious(tests: Sequence[_Bounds]) -> _Bounds:
+def _most_cautious(tests: Sequence[_TestBounds]) -> _TestBounds:
     """Return the widest bounds and the largest p of several tests."""
     low, high, *ps = zip(*tests, strict=True)
-    return _Bounds(min(low), max(high), *(max(values) for values in ps))
+    return _TestBounds(min(low), max(high), *(max(values) for values in ps))
 
 
-def _exact_bounds(value: float, n: float, limit: float, level: float) -> _Bounds:
+def _exact_bounds(value: float, n: float, limit: float, level: float) -> _TestBounds:
     """Return bounds and p of the exact binomial test."""
     right, wrong = value * n, (1 - value) * n
-    return _Bounds(
+    return _TestBounds(
         _root(lambda share: binomial_at_least(right, n, share) - level, 0.0, value),
         1 - _root(lambda share: binomial_at_least(wrong, n, share) - level, 0.0, 1 - value),
         floor_p(binomial_at_least(right, n, limit)),
@@ -164,7 +164,7 @@ def _exact_bounds(value: float, n: float, limit: float, level: float) -> _Bounds
 
 def _t_bounds(
     value: float, se: float | None, limit: float, df: float, level: float, n: float
-) -> _Bounds:
+) -> _TestBounds:
     """Return bounds and p of Student's t. Without variance, use those of items none of which
     differ.
 
@@ -178,9 +178,9 @@ def _t_bounds(
             [floor_p(share**n) for share in shares],
             [n * log10_p(share_of_items) for share_of_items in shares],
         )
-        return _Bounds(value - reach, value + reach, *ps, *logs)
+        return _TestBounds(value - reach, value + reach, *ps, *logs)
     half = _quantile(level, df) * se
-    return _Bounds(value - half, value + half, *_tail_probabilities((value - limit) / se, df))
+    return _TestBounds(value - half, value + half, *_tail_probabilities((value - limit) / se, df))
 
 
 def _quantile(level: float, df: float) -> float:
@@ -236,7 +236,7 @@ def _equal_items_needed(gap: float, level: float) -> float:
     return math.log(level) / math.log1p(-abs(gap)) if abs(gap) < 1 else 1.0
 
 
-class _Tango:
+class _TangoScore:
     """The score statistic of a difference of two shares on the same items, by the true
     difference."""
 

@@ -393,7 +393,7 @@ Item = TypeVar("Item")
 RESAMPLES = 10_000
 
 
-class Levels(NamedTuple):
+class QuantileLevels(NamedTuple):
     """The quantiles of the resampled values that are the ends of the interval."""
 
     low: float
@@ -410,18 +410,18 @@ def acceleration(left_out: Sequence[float]) -> float:
     return cubes / (6 * squares**1.5) if squares else 0.0
 
 
-def bca_levels(below: float, accelerated: float) -> Levels:
+def bca_levels(below: float, accelerated: float) -> QuantileLevels:
     """Return the levels of a 95 % interval; `below` is the share of resampled values below the
     value."""
     if not 0 < below < 1:
-        return Levels(0.025, 0.975, corrected=False)
+        return QuantileLevels(0.025, 0.975, corrected=False)
     bias = normal_quantile(below)
 
     def level(q: float) -> float:
         shifted = bias + normal_quantile(q)
         return normal_survival(-(bias + shifted / (1 - accelerated * shifted)))
 
-    return Levels(level(0.025), level(0.975))
+    return QuantileLevels(level(0.025), level(0.975))
 
 
 def bca_interval(

@@ -91,7 +91,7 @@ def clip_difference(interval: Interval) -> Interval:
     return Interval(max(-1.0, interval.low), min(1.0, interval.high))
 
 
-class Difference(NamedTuple):
+class PairedDifference(NamedTuple):
     """A mean difference over items that both scored."""
 
     value: float
@@ -149,7 +149,7 @@ def paired_difference(
     groups: Sequence[Hashable] | None = None,
     *,
     seed: int = 0,
-) -> Difference | None:
+) -> PairedDifference | None:
     """Return the mean of first minus second; `groups` names each item's cluster. None for no pairs.
 
     Yes-or-no scores of independent items use Bonett and Price's interval and McNemar's exact p.
@@ -196,7 +196,7 @@ def paired_difference(
         mid_p = p
     clusters = size if clustered else None
     test_values = p, mid_p, clusters, deff, p_log10, unequal
-    return Difference(value, se, interval, n, above, below, *test_values)
+    return PairedDifference(value, se, interval, n, above, below, *test_values)
 
 
 def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
@@ -247,7 +247,7 @@ def _sampled_sign_flip_p(sizes: Sequence[float], observed_sum: float, seed: int)
 Verdict = Literal["pass", "fail", "inconclusive"]
 
 
-class Gate(NamedTuple):
+class NonInferiority(NamedTuple):
     """Whether a new run is no worse than its base by more than a margin."""
 
     verdict: Verdict
@@ -258,16 +258,16 @@ class Gate(NamedTuple):
     """How many times as many items would decide it at this difference; 1 if it is decided."""
 
 
-def no_worse(difference: float, se: float, margin: float) -> Gate:
+def no_worse(difference: float, se: float, margin: float) -> NonInferiority:
     """Return the non-inferiority test of new minus base at one-sided level 0.05."""
     half = normal_quantile(0.95) * se
     low, high = difference - half, difference + half
     if low > -margin:
-        return Gate("pass", low, high, 1.0)
+        return NonInferiority("pass", low, high, 1.0)
     if high < -margin:
-        return Gate("fail", low, high, 1.0)
+        return NonInferiority("fail", low, high, 1.0)
     gap = abs(difference + margin)
-    return Gate("inconclusive", low, high, (half / gap) ** 2 if gap else math.inf)
+    return NonInferiority("inconclusive", low, high, (half / gap) ** 2 if gap else math.inf)
 
 
 def equivalence_p(difference: float, se: float, margin: float) -> float:

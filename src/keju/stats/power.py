@@ -85,7 +85,7 @@ def planned_items(
     return max(1, math.ceil(n - 1e-9))
 
 
-class Total(NamedTuple):
+class ForecastTotal(NamedTuple):
     """The total of many items: a 95 % interval is the value plus and minus `half`."""
 
     value: float
@@ -93,12 +93,12 @@ class Total(NamedTuple):
     """None for a single measured item, because its spread is unknown."""
 
 
-def estimate_total(mean: float, sd: float, measured: int, item_count: int) -> Total:
+def estimate_total(mean: float, sd: float, measured: int, item_count: int) -> ForecastTotal:
     """Return the total over `item_count` items, from the mean and deviation of a random sample."""
     if measured < 2:
-        return Total(mean * item_count, None)
+        return ForecastTotal(mean * item_count, None)
     reach = student_t_quantile(0.975, measured - 1) / math.sqrt(measured)
-    return Total(mean * item_count, reach * sd * item_count)
+    return ForecastTotal(mean * item_count, reach * sd * item_count)
 
 
 def cautious_mean(

@@ -86,7 +86,7 @@ def variance_parts(counts: Iterable[tuple[int, int, int]]) -> VarianceParts | No
     return VarianceParts(within, spread - noise)
 
 
-class TwoWay(NamedTuple):
+class TwoWayVariance(NamedTuple):
     """Variance components of items by prompt variants, with one sample per cell."""
 
     mean: float
@@ -104,7 +104,7 @@ class TwoWay(NamedTuple):
         return math.sqrt(self.variant)
 
 
-def variance_shares(rows: Sequence[Sequence[float]]) -> TwoWay:
+def variance_shares(rows: Sequence[Sequence[float]]) -> TwoWayVariance:
     """Split the variance of `rows` (items) by columns (prompt variants)."""
     item_count, variant_count = len(rows), len(rows[0]) if rows else 0
     if item_count < 2 or variant_count < 2 or any(len(row) != variant_count for row in rows):
@@ -124,6 +124,6 @@ def variance_shares(rows: Sequence[Sequence[float]]) -> TwoWay:
     residual = residual_sum / ((item_count - 1) * (variant_count - 1))
     item_component = max(0.0, (item_square - residual) / variant_count)
     variant_component = max(0.0, (variant_square - residual) / item_count)
-    return TwoWay(
+    return TwoWayVariance(
         mean, item_square, variant_square, residual, item_component, variant_component, residual
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 from keju.stats.intervals import Z95, Interval, floor_p, normal_survival, wilson
 
 
-class Group(NamedTuple):
+class ScoreGroup(NamedTuple):
     """The scores of one group, in [0, 1]."""
 
     n: int
@@ -46,7 +46,7 @@ class Group(NamedTuple):
         return max(0.0, spread) / self.n
 
 
-class Apart(NamedTuple):
+class GroupDifference(NamedTuple):
     """The difference of two groups: the first minus the second."""
 
     value: float
@@ -55,7 +55,7 @@ class Apart(NamedTuple):
     """One-sided: the probability of a difference at least this large if the first is not better."""
 
 
-def group_difference(first_group: Group, second_group: Group) -> Apart | None:
+def group_difference(first_group: ScoreGroup, second_group: ScoreGroup) -> GroupDifference | None:
     """Return the difference of two groups with Newcombe's hybrid score interval; None without
     scores.
 
@@ -77,10 +77,12 @@ def group_difference(first_group: Group, second_group: Group) -> Apart | None:
     )
     p = fisher(first_group, second_group) if first_group.binary and second_group.binary else None
     p = floor_p(normal_survival(_z([(first_group, second_group)]))) if p is None else p
-    return Apart(value, Interval(max(-1.0, low), min(1.0, high)), p)
+    return GroupDifference(value, Interval(max(-1.0, low), min(1.0, high)), p)
 
 
-def stratified_difference(strata: Sequence[tuple[Group, Group]]) -> Apart | None:
+def stratified_difference(
+    strata: Sequence[tuple[ScoreGroup, ScoreGroup]],
+) -> GroupDifference | None:
     """Return the difference over strata with Mantel-Haenszel weights; None without scores.
 
     The test uses the same weights. Its variance is over all assignments of a stratum's scores to
@@ -108,10 +110,12 @@ def stratified_difference(strata: Sequence[tuple[Group, Group]]) -> Apart | None
         for weight, (first_group, second_group) in pairs
     )
     half = Z95 * math.sqrt(variance) / total_weight
-    return Apart(value, Interval(value - half, value + half), floor_p(normal_survival(_z(strata))))
+    return GroupDifference(
+        value, Interval(value - half, value + half), floor_p(normal_survival(_z(strata)))
+    )
 
 
-def fisher(first_group: Group, second_group: Group) -> float:
+def fisher(first_group: ScoreGroup, second_group: ScoreGroup) -> float:
     """Return p of Fisher's exact test: the first group has at least as many right answers by
     chance."""
     n, right, first_right = (
@@ -133,7 +137,7 @@ def _log_choices(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
-def _z(strata: Iterable[tuple[Group, Group]]) -> float:
+def _z(strata: Iterable[tuple[ScoreGroup, ScoreGroup]]) -> float:
     """Return how many standard errors the first groups are above the expectation under chance.
 
     Right-or-wrong scores come in steps, so the difference is reduced by half an answer. This keeps

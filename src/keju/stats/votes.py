@@ -99,7 +99,7 @@ def _approximate_vote(
     score = 0.0
     for votes, option_count in Counter(right).items():
         rival_counts = counts - Counter({votes: 1})
-        contest = _Contest(
+        contest = _VoteContest(
             chances[votes],
             [(chances[rival_votes], n) for rival_votes, n in rival_counts.items()],
             k,
@@ -108,7 +108,7 @@ def _approximate_vote(
     return min(1.0, max(0.0, round(score, DIGITS)))
 
 
-class _Chances(NamedTuple):
+class _CountChances(NamedTuple):
     """The non-negligible probabilities of the counts `lowest`, `lowest` + 1, …"""
 
     lowest: int
@@ -128,13 +128,13 @@ class _Chances(NamedTuple):
         """Return the probability of one count."""
         return self.values[count - self.lowest] if self.lowest <= count <= self.highest else 0.0
 
-    def below(self, count: int) -> _Chances:
+    def below(self, count: int) -> _CountChances:
         """Return the probabilities of all smaller counts."""
-        return _Chances(self.lowest, self.values[: max(0, count - self.lowest)])
+        return _CountChances(self.lowest, self.values[: max(0, count - self.lowest)])
 
 
 @lru_cache(maxsize=1024)
-def _binomial(n: int, share: float) -> _Chances:
+def _binomial(n: int, share: float) -> _CountChances:
     """Return the binomial distribution of `n` draws, from its most likely count outwards."""
     most_likely, odds = min(n, math.floor((n + 1) * share)), share / (1 - share)
     above, below = [1.0], []
@@ -149,13 +149,15 @@ def _binomial(n: int, share: float) -> _Chances:
         below.append(chance)
     values = [*reversed(below), *above]
     total = math.fsum(values)
-    return _Chances(most_likely - len(below), tuple([value / total for value in values]))
+    return _CountChances(most_likely - len(below), tuple([value / total for value in values]))
 
 
-class _Contest:
+class _VoteContest:
     """One right option against all others in votes of size `k`."""
 
-    def __init__(self, option: _Chances, rivals: Sequence[tuple[_Chances, int]], k: int) -> None:
+    def __init__(
+        self, option: _CountChances, rivals: Sequence[tuple[_CountChances, int]], k: int
+    ) -> None:
         self._k = k
         self._low, self._high = _winning_counts(option, rivals, k)
         tops = range(self._low, self._high + 1)
@@ -165,13 +167,13 @@ class _Contest:
             (rival, count) for rival, count in rivals if rival.highest < self._low
         ]
         self._rivals = [
-            _Rival(rival.below(self._low), [rival.at(top) for top in tops], count)
+            _TiedOptions(rival.below(self._low), [rival.at(top) for top in tops], count)
             for rival, count in rivals
             if rival.highest >= self._low
         ]
         self._segments = _segments(self._option_chances, self._rivals, self._low, k)
 
-    def win_weight(self, abstained: _Chances, points: int) -> float:
+    def win_weight(self, abstained: _CountChances, points: int) -> float:
         """Return `points` times the chance that the votes add up to k and the option wins."""
         if not self._option_chances:
             return 0.0
@@ -183,11 +185,13 @@ class _Contest:
         ]
         return math.fsum(sums)
 
-    def _coefficient(self, index: int, roots: Sequence[complex], abstained: _Chances) -> complex:
+    def _coefficient(
+        self, index: int, roots: Sequence[complex], abstained: _CountChances
+    ) -> complex:
         """Return one coefficient of the transform."""
         points = len(roots)
 
-        def transform(chances: _Chances) -> complex:
+        def transform(chances: _CountChances) -> complex:
             turns = [roots[index * (chances.lowest + offset) % points] for offset in chances.places]
             return sum(map(mul, chances.values, turns), 0j)
 
@@ -215,10 +219,10 @@ class _Contest:
         return outside * total
 
 
-class _Rival(NamedTuple):
+class _TiedOptions(NamedTuple):
     """Options with the same number of votes that may tie with the winner."""
 
-    below: _Chances
+    below: _CountChances
     """The probabilities of all counts below the lowest winning one."""
     steps: list[float]
     """The probability of each winning count."""
@@ -226,7 +230,7 @@ class _Rival(NamedTuple):
 
 
 def _winning_counts(
-    option: _Chances, rivals: Sequence[tuple[_Chances, int]], k: int
+    option: _CountChances, rivals: Sequence[tuple[_CountChances, int]], k: int
 ) -> tuple[int, int]:
     """Return the range of counts with which the option may win; empty (low above high) if it cannot
     win."""
@@ -246,7 +250,7 @@ Nodes = Sequence[tuple[float, float]]
 
 
 def _segments(
-    option_chances: Sequence[float], rivals: Sequence[_Rival], low: int, k: int
+    option_chances: Sequence[float], rivals: Sequence[_TiedOptions], low: int, k: int
 ) -> list[tuple[tuple[int, int], Nodes]]:
     """Return ranges of winning counts (from `low` on) with the quadrature nodes that their ties
     need.

@@ -35,12 +35,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from keju.errors import KejuError, UsageError
 from keju.messages import Language, requested_language
 from keju.signals import call_on_loop
-from keju.viewer.clients import Client
-from keju.viewer.comparing import Comparing
+from keju.viewer.clients import BoundedConnection
+from keju.viewer.comparing import ComparisonPages
 from keju.viewer.condition import AT_ONCE
-from keju.viewer.damage import Stopped, with_data_errors
-from keju.viewer.pages import Pages
-from keju.viewer.shelf import Shelf, State, Stored
+from keju.viewer.damage import PageStopped, with_data_errors
+from keju.viewer.pages import ViewerPages
+from keju.viewer.run_index import IndexedRun, RunIndex, State
 
 TOKEN: Final = "keju_token"
 """The cookie and the query parameter that grant access to other machines."""
@@ -60,7 +60,7 @@ HEADERS: Final = {
     "cache-control": "no-store",
 }
 STATIC: Final = {
-    "report.css": ("keju.report", "templates/report.css", "text/css"),
+    "report.css": ("keju.reporting", "templates/report.css", "text/css"),
     "viewer.css": ("keju.viewer", "static/viewer.css", "text/css"),
     "viewer.js": ("keju.viewer", "static/viewer.js", "text/javascript"),
     "icon.svg": ("keju.viewer", "static/icon.svg", "image/svg+xml"),
@@ -71,7 +71,7 @@ _conditions = ThreadPoolExecutor(AT_ONCE, "condition")
 """Conditions run in separate threads, so that other pages do not wait for them."""
 
 
-class Guarded:
+class GuardedApp:
     """Adds security headers to every answer; if there is a `token`, every request must have it.
 
     The token is given once in the address, ``?token=…``, and then stored in a cookie.
@@ -132,7 +132,7 @@ def _is_foreign(request: Request) -> bool:
 
 
 def make_app(
-    shelf: Shelf,
+    run_index: RunIndex,
     *,
     token: str = "",
     stop: asyncio.Event | None = None,
@@ -143,8 +143,8 @@ def make_app(
     Pages are in `language` until the user selects another one. Without `language`, the browser
     decides.
     """
-    pages = Pages(shelf, language)
-    comparing = Comparing(pages)
+    pages = ViewerPages(run_index, language)
+    comparing = ComparisonPages(pages)
 
     async def events(request: Request) -> Response:
         find = with_data_errors(pages.stored)
@@ -206,7 +206,7 @@ def make_app(
         middleware=[] if token else [Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)],
         exception_handlers={HTTPException: problem, KejuError: problem, Exception: problem},
     )
-    return Guarded(app, token)
+    return GuardedApp(app, token)
 
 
 def _while_connected(
@@ -224,7 +224,7 @@ def _while_connected(
         work = partial(with_data_errors(page), request, disconnected.is_set)
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, work)
-        except Stopped:
+        except PageStopped:
             return Response(status_code=499)  # no one reads it
         finally:
             disconnected.set()
@@ -240,7 +240,7 @@ async def _wait_for_disconnect(request: Request, disconnected: threading.Event) 
     disconnected.set()
 
 
-def _state_of(stored: Stored) -> State:
+def _state_of(stored: IndexedRun) -> State:
     """Read the journal to its end and return the state of the run."""
     stored.index.refresh()
     return stored.state
@@ -251,7 +251,7 @@ def _event(name: str, text: str) -> bytes:
     return f"event: {name}\ndata: ".encode() + msgspec.json.encode(text) + b"\n\n"
 
 
-class _Server(uvicorn.Server):
+class _ViewerServer(uvicorn.Server):
     """A server that does not handle signals."""
 
     @contextmanager
@@ -289,14 +289,14 @@ def serve(
     """Serve the runs of a folder until Ctrl-C; `on_start` receives the address to open."""
     _share_one_heap()
     token = "" if is_loopback(host) else secrets.token_urlsafe(24)
-    shelf = Shelf(folder, data_dir)
-    shelf.refresh()
+    run_index = RunIndex(folder, data_dir)
+    run_index.refresh()
     with open_listener(host, port) as listener:
         url_host = f"[{host}]" if ":" in host else host
         address = f"http://{url_host}:{listener.getsockname()[1]}/" + (
             f"?token={token}" if token else ""
         )
-        asyncio.run(_serve_until_stopped(shelf, token, listener, address, on_start))
+        asyncio.run(_serve_until_stopped(run_index, token, listener, address, on_start))
 
 
 def _share_one_heap() -> None:
@@ -317,19 +317,23 @@ def _ignore_too_many_files(loop: asyncio.AbstractEventLoop, context: dict[str, A
 
 
 async def _serve_until_stopped(
-    shelf: Shelf, token: str, listener: socket.socket, address: str, on_start: Callable[[str], None]
+    run_index: RunIndex,
+    token: str,
+    listener: socket.socket,
+    address: str,
+    on_start: Callable[[str], None],
 ) -> None:
     stop = asyncio.Event()
     config = uvicorn.Config(
-        make_app(shelf, token=token, stop=stop, language=requested_language()),
-        http=Client,
+        make_app(run_index, token=token, stop=stop, language=requested_language()),
+        http=BoundedConnection,
         ws="none",
         log_level="error",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=2,
     )
-    server = _Server(config)
+    server = _ViewerServer(config)
 
     def end() -> None:
         server.should_exit = True

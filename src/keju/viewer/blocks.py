@@ -17,7 +17,7 @@ _PIECE: Final = 4 * MIB
 """The number of bytes that are read at once to find the end of such a line."""
 
 
-class Block(NamedTuple):
+class JournalBlock(NamedTuple):
     """Whole lines of a journal; no lines if a line was too long."""
 
     start: int
@@ -32,7 +32,7 @@ class Block(NamedTuple):
             start += len(line) + 1
 
 
-def blocks(path: Path, start: int, size: int) -> Iterator[Block]:
+def blocks(path: Path, start: int, size: int) -> Iterator[JournalBlock]:
     """Yield blocks of about `size` bytes from `start` on; an incomplete last line is not read.
 
     Raises DataError if the journal is a link or not a file.
@@ -45,14 +45,14 @@ def blocks(path: Path, start: int, size: int) -> Iterator[Block]:
             whole_length = data.rfind(b"\n") + 1
             torn_length = len(data) - whole_length
             if whole_length:
-                yield Block(
+                yield JournalBlock(
                     start, data[:whole_length] if torn_length else data, start + whole_length
                 )
             start += whole_length
             del data
             if torn_length >= LONGEST_LINE:
                 end = start + torn_length + _skip_line(file)
-                yield Block(start, b"", end)
+                yield JournalBlock(start, b"", end)
                 start = end
             elif torn_length:
                 return

@@ -14,7 +14,7 @@ IDLE_SECONDS: Final = 20.0
 """Seconds in which a client must have sent a whole request."""
 
 
-class Client(H11Protocol):
+class BoundedConnection(H11Protocol):
     """A connection whose requests have a bounded size, number and duration."""
 
     _active_since = 0.0
@@ -22,7 +22,7 @@ class Client(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection."""
         self._active_since = monotonic()
-        other_clients = [cast("Client", connection) for connection in self.connections]
+        other_clients = [cast("BoundedConnection", connection) for connection in self.connections]
         super().connection_made(transport)
         silent = [client for client in other_clients if client.is_silent]
         if len(other_clients) >= MOST_CLIENTS:

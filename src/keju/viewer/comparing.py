@@ -10,18 +10,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from keju.report import format as fmt
-from keju.report.diffing import diff_words
-from keju.report.format import Labels
-from keju.report.gallery import case_of
-from keju.report.html import choice_rows, reading_context
-from keju.report.pairs import answers, first_gains, first_losses, pairs_context
+from keju.reporting import format as fmt
+from keju.reporting.diffing import diff_words
+from keju.reporting.format import Labels
+from keju.reporting.gallery import case_of
+from keju.reporting.html import choice_rows, reading_context
+from keju.reporting.pairs import answers, first_gains, first_losses, pairs_context
 from keju.results.compare import Compared, compare
-from keju.results.schema import Comparison, Flip
+from keju.results.schema import ChangedQuestion, Comparison
 from keju.types import Record
-from keju.viewer.index import Part
-from keju.viewer.pages import TEXT, Pages
-from keju.viewer.shelf import Stored
+from keju.viewer.index import ExamArm
+from keju.viewer.pages import TEXT, ViewerPages
+from keju.viewer.run_index import IndexedRun
 
 MOST_RUNS: Final = 6
 """The maximum number of runs on one page."""
@@ -33,17 +33,17 @@ _LARGE_COMPARISON: Final = 100_000
 _ANSWER: Final = 60
 
 
-class Comparing:
+class ComparisonPages:
     """Renders the pages that show more than one run."""
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: ViewerPages) -> None:
         self._pages = pages
         self._comparisons: dict[tuple[object, ...], Compared] = {}
 
     def show_comparison(self, request: Request) -> HTMLResponse:
         """Compare several runs, or the arms of one; with fewer runs, show what can be selected."""
         pages, labels = self._pages, self._pages.labels(request)
-        pages.shelf.refresh()
+        pages.run_index.refresh()
         names = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
         runs = [pages.stored(name, request) for name in names if name]
         comparable = len(runs) > 1 or any(len(run.arms) > 1 for run in runs)
@@ -62,7 +62,7 @@ class Comparing:
             request,
             "compare.html.j2",
             here="compare",
-            runs=[stored.name for stored in pages.shelf],
+            runs=[stored.name for stored in pages.run_index],
             chosen=[stored.name for stored in runs],
             choose=not comparable,
             **context,
@@ -71,7 +71,7 @@ class Comparing:
             else [],
         )
 
-    def _comparison(self, runs: Sequence[Stored]) -> Compared:
+    def _comparison(self, runs: Sequence[IndexedRun]) -> Compared:
         """Return the comparison; it is cached until one of the runs grows."""
         key = tuple((run.name, run.index.generation, run.index.end) for run in runs)
         if key not in self._comparisons:
@@ -81,7 +81,7 @@ class Comparing:
             ):
                 self._comparisons.clear()
             folders = [run.run.folder for run in runs]
-            self._comparisons[key] = compare(*folders, data_dir=self._pages.shelf.data_dir)
+            self._comparisons[key] = compare(*folders, data_dir=self._pages.run_index.data_dir)
         return self._comparisons[key]
 
     def show_replies(self, request: Request) -> HTMLResponse:
@@ -127,7 +127,7 @@ class Comparing:
         )
 
 
-def _options(run: Stored, record: Record, labels: Labels) -> list[tuple[str, str, bool, bool]]:
+def _options(run: IndexedRun, record: Record, labels: Labels) -> list[tuple[str, str, bool, bool]]:
     """Return the options in the order in which this run presented them."""
     current_question = run.questions().find_question(record)
     return (
@@ -137,9 +137,9 @@ def _options(run: Stored, record: Record, labels: Labels) -> list[tuple[str, str
     )
 
 
-def _side(run: Stored, record: Record, pieces: Any, labels: Labels) -> dict[str, Any]:
+def _side(run: IndexedRun, record: Record, pieces: Any, labels: Labels) -> dict[str, Any]:
     headline_reading = record.readings[0] if record.readings else None
-    query = urlencode({"of": Part(record.bench, record.arm).name, "id": record.id})
+    query = urlencode({"of": ExamArm(record.bench, record.arm).name, "id": record.id})
     epoch = f"&epoch={record.epoch}" if record.epoch else ""
     return {
         "run": f"{run.name} · {record.arm}" if record.arm else run.name,
@@ -153,7 +153,7 @@ def _side(run: Stored, record: Record, pieces: Any, labels: Labels) -> dict[str,
 
 
 def _rows(
-    pair: Comparison, flips: Sequence[Flip], runs: Sequence[Stored], labels: Labels
+    pair: Comparison, flips: Sequence[ChangedQuestion], runs: Sequence[IndexedRun], labels: Labels
 ) -> list[dict[str, Any]]:
     """Return flips as rows of a list, each with the address of both replies."""
     run_names = {run.name for run in runs}
@@ -162,7 +162,7 @@ def _rows(
         # The name of a side is a run, an arm, or both: ``tuesday · calculator``.
         run, _, arm = label.partition(" · ")
         source = (run, arm) if run in run_names else (runs[0].name, label)
-        sides += [("run", source[0]), ("of", Part(pair.exam, source[1]).name)]
+        sides += [("run", source[0]), ("of", ExamArm(pair.exam, source[1]).name)]
     rows = []
     for flip in flips:
         answer_texts = (

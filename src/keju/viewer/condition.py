@@ -4,9 +4,10 @@ DuckDB's own limits do not bound every function (``range(1000000000)`` ignores t
 operating system sets the limits, and the viewer kills the child when time is up or when the browser
 has disconnected.
 
-The viewer starts ``python -P -m keju.viewer.condition`` and writes one line of JSON, a `Task`. For
-each block of replies it then writes one line with the number of bytes that DuckDB should read at
-once. The child answers the task and each block with a `Verdict`, also one line of JSON.
+The viewer starts ``python -P -m keju.viewer.condition`` and writes one line of JSON, a
+`ConditionQuery`. For each block of replies it then writes one line with the number of bytes that
+DuckDB should read at once. The child answers the task and each block with a `ConditionResult`, also
+one line of JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any, Final
 import msgspec
 
 from keju.errors import UsageError
-from keju.viewer.damage import Stopped
+from keju.viewer.damage import PageStopped
 
 START: Final = 60.0
 """Seconds that the child may take to start on a busy machine; no condition runs yet."""
@@ -55,7 +56,7 @@ _DEATH_SIGNAL: Final = 1
 _slots = threading.BoundedSemaphore(AT_ONCE)
 
 
-class Task(msgspec.Struct, frozen=True):
+class ConditionQuery(msgspec.Struct, frozen=True):
     """The query that the child runs on each block."""
 
     where: str
@@ -69,7 +70,7 @@ class Task(msgspec.Struct, frozen=True):
     """Bytes of address space that the child may use."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class ConditionResult(msgspec.Struct, frozen=True):
     """The numbers of the lines that the condition accepts, or the reason why there are none."""
 
     numbers: list[int] = []
@@ -77,11 +78,11 @@ class Verdict(msgspec.Struct, frozen=True):
     is_out_of_memory: bool = False
 
 
-class Evaluation:
+class ConditionProcess:
     """A running child; `evaluate_block` returns the numbers of one block."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], task: Task, has_left: Callable[[], bool]
+        self, process: subprocess.Popen[bytes], task: ConditionQuery, has_left: Callable[[], bool]
     ) -> None:
         self._process = process
         self._has_left = has_left
@@ -104,7 +105,7 @@ class Evaluation:
 
     def _verdict(self, line: bytes) -> list[int]:
         try:
-            verdict = msgspec.json.decode(self._answer(line), type=Verdict)
+            verdict = msgspec.json.decode(self._answer(line), type=ConditionResult)
         except (BrokenPipeError, EOFError, msgspec.DecodeError):
             raise self._explain_death() from None
         if verdict.is_out_of_memory:
@@ -142,7 +143,7 @@ class Evaluation:
                         raise UsageError("view_where_start", seconds=START)
                     raise UsageError("view_where_slow", seconds=PATIENCE)
                 if self._has_left():
-                    raise Stopped
+                    raise PageStopped
                 if selector.select(_CHECK_SECONDS):
                     part = os.read(stdout.fileno(), 1 << 16)
                     answer += part
@@ -152,11 +153,13 @@ class Evaluation:
 
 
 @contextmanager
-def start_evaluation(task: Task, has_left: Callable[[], bool]) -> Iterator[Evaluation]:
+def start_evaluation(
+    task: ConditionQuery, has_left: Callable[[], bool]
+) -> Iterator[ConditionProcess]:
     """Start a child for a condition; it is killed at the end of the block."""
     while not _slots.acquire(timeout=_CHECK_SECONDS):
         if has_left():
-            raise Stopped
+            raise PageStopped
     try:
         with subprocess.Popen(
             [sys.executable, "-P", "-m", "keju.viewer.condition"],
@@ -167,7 +170,7 @@ def start_evaluation(task: Task, has_left: Callable[[], bool]) -> Iterator[Evalu
             env=_environment(),
         ) as process:
             try:
-                yield Evaluation(process, task, has_left)
+                yield ConditionProcess(process, task, has_left)
             finally:
                 process.kill()
     finally:
@@ -210,7 +213,7 @@ def _limit_process(memory: int) -> None:
 
 def main() -> None:
     """Answer each block that standard input announces."""
-    task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
+    task = msgspec.json.decode(sys.stdin.buffer.readline(), type=ConditionQuery)
     import duckdb
 
     _limit_process(task.memory)
@@ -225,27 +228,27 @@ def main() -> None:
             "lock_configuration = true",
         ):
             connection.execute(f"SET {setting}")
-        _send(Verdict())
+        _send(ConditionResult())
         for line in sys.stdin.buffer:
             _send(_verdict(duckdb, connection, task, int(line)))
 
 
-def _send(verdict: Verdict) -> None:
+def _send(verdict: ConditionResult) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(verdict) + b"\n")
     sys.stdout.buffer.flush()
 
 
-def _verdict(duckdb: Any, connection: Any, task: Task, buffer: int) -> Verdict:
+def _verdict(duckdb: Any, connection: Any, task: ConditionQuery, buffer: int) -> ConditionResult:
     """Return the numbers of a block that the condition accepts."""
     query = task.query.replace("{buffer}", str(buffer)).replace("{half}", str(buffer // 2))
     try:
         duckdb.SQLExpression(task.where)  # one expression; nothing may follow it
         rows = connection.execute(query.replace("{where}", task.where), [task.block, task.shape])
-        return Verdict([number for (number,) in rows.fetchall()])
+        return ConditionResult([number for (number,) in rows.fetchall()])
     except (duckdb.OutOfMemoryException, MemoryError):
-        return Verdict(is_out_of_memory=True)
+        return ConditionResult(is_out_of_memory=True)
     except (duckdb.Error, RuntimeError) as error:
-        return Verdict(problem=str(error).partition("\n")[0] or type(error).__name__)
+        return ConditionResult(problem=str(error).partition("\n")[0] or type(error).__name__)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
 
-class Stopped(Exception):
+class PageStopped(Exception):
     """The browser has disconnected, so the page was stopped."""
 
 
@@ -28,7 +28,7 @@ def with_data_errors(make: Callable[Arguments, Result]) -> Callable[Arguments, R
     def wrapper(*values: Arguments.args, **keywords: Arguments.kwargs) -> Result:
         try:
             return make(*values, **keywords)
-        except (KejuError, HTTPException, Stopped):
+        except (KejuError, HTTPException, PageStopped):
             raise
         except OSError as error:
             where, problem = error.filename or "", error.strerror or type(error).__name__

@@ -13,7 +13,7 @@ import msgspec
 
 from keju.errors import UsageError, did_you_mean, quoted
 from keju.types import ALL_OUTCOMES, Outcome
-from keju.viewer.index import Details, Index, Kind
+from keju.viewer.index import ReplyDetails, ReplyIndex, ReplyKind
 
 PAGE: Final = 50
 """The number of replies on a page."""
@@ -32,7 +32,7 @@ TIER_CHOICES: tuple[Choice, ...] = get_args(Choice)
 """Tiers in addresses; ``none`` means that no answer was read."""
 
 
-class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReplySelection(msgspec.Struct, frozen=True, omit_defaults=True):
     """Filters, order and page, as given in an address."""
 
     exam: str = ""
@@ -53,7 +53,7 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     page: int = 1
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Selection:
+    def of(cls, query: Mapping[str, str]) -> ReplySelection:
         """Return the selection of an address; raise UsageError if a value is not allowed."""
         parameters = {name: query[name] for name in cls.__struct_fields__ if query.get(name)}
         for name, value in parameters.items():
@@ -88,7 +88,7 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def _explain_refusal(name: str, value: str) -> UsageError:
     """Return the error for a value that a filter does not allow; it lists the allowed values."""
-    (kind,) = (field.type for field in msgspec.structs.fields(Selection) if field.name == name)
+    (kind,) = (field.type for field in msgspec.structs.fields(ReplySelection) if field.name == name)
     if choices := _choices(kind):
         return UsageError("view_address_choice", name=name, value=value, choices=quoted(choices))
     return UsageError("view_address_number", name=name, value=value)
@@ -108,7 +108,7 @@ def _unknown_name(name: str, value: str, existing_names: Sequence[str]) -> Usage
     )
 
 
-def accepted_kinds(selection: Selection, kinds: Sequence[Kind]) -> list[bool]:
+def accepted_kinds(selection: ReplySelection, kinds: Sequence[ReplyKind]) -> list[bool]:
     """Return, for each kind of reply, whether the selection accepts it, ignoring its outcome."""
     tier = "" if selection.tier == "none" else selection.tier
     return [
@@ -117,7 +117,7 @@ def accepted_kinds(selection: Selection, kinds: Sequence[Kind]) -> list[bool]:
     ]
 
 
-class Found(msgspec.Struct, frozen=True):
+class MatchingReplies(msgspec.Struct, frozen=True):
     """The replies that a selection accepts."""
 
     numbers: Sequence[int]
@@ -131,13 +131,13 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def find(
-    selection: Selection,
-    index: Index,
-    details: Callable[[], Details],
+    selection: ReplySelection,
+    index: ReplyIndex,
+    details: Callable[[], ReplyDetails],
     subsets: Callable[[], Sequence[str]],
     find_text: Callable[[str], bytearray],
     evaluate_condition: Callable[[str], bytearray],
-) -> Found:
+) -> MatchingReplies:
     """Return the replies that a selection accepts.
 
     `find_text` returns, for each number, whether the reply contains a text, and
@@ -180,12 +180,12 @@ def find(
         ]
         numbers = array("I", (n for n in numbers if accepts_outcome[index.kind[n]]))
     ordered = {o: outcomes[o] for o in ALL_OUTCOMES if outcomes[o]}
-    return Found(numbers, ordered)
+    return MatchingReplies(numbers, ordered)
 
 
 def _by_details(
-    selection: Selection,
-    details: Details,
+    selection: ReplySelection,
+    details: ReplyDetails,
     numbers: Sequence[int],
     subsets: Callable[[], Sequence[str]],
 ) -> Sequence[int]:
@@ -206,7 +206,10 @@ def _by_details(
 
 
 def sort_replies(
-    selection: Selection, index: Index, numbers: Sequence[int], details: Details | None
+    selection: ReplySelection,
+    index: ReplyIndex,
+    numbers: Sequence[int],
+    details: ReplyDetails | None,
 ) -> Sequence[int]:
     """Sort numbers as the selection requires; the order of the exam needs the exam's data."""
     if details is None:

@@ -1,8 +1,8 @@
 """Where the replies of a journal are, and their outcomes, in a few bytes per reply.
 
 One pass over the journal builds the index. Later passes read only the new bytes, so that the index
-is always up to date and needs no file. `Details` contains the values that only filters need, and
-takes a separate pass. The rule in `keju.runs.run` decides which record of a question counts.
+is always up to date and needs no file. `ReplyDetails` contains the values that only filters need,
+and takes a separate pass. The rule in `keju.runs.run` decides which record of a question counts.
 Questions are identified by their keys, because the request hashes are unknown until the exam's data
 is loaded.
 """
@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from keju.runs.journal import FILE, Records, open_journal
-from keju.runs.run import GRADES, Counting, enter_grades
+from keju.runs.run import GRADES, RecordSelection, enter_grades
 from keju.types import BROKEN_FINISHES, Outcome, Record, Sample, Tier
 from keju.viewer.blocks import blocks
 
@@ -40,7 +40,7 @@ _CALL_MARK: Final = b'"calls":[{'
 """Bytes in the transcript of a model that called a tool."""
 
 
-class Part(NamedTuple):
+class ExamArm(NamedTuple):
     """An exam of a run, in one of its arms."""
 
     exam: str
@@ -52,7 +52,7 @@ class Part(NamedTuple):
         return f"{self.exam}/{self.arm}" if self.arm else self.exam
 
 
-class Kind(NamedTuple):
+class ReplyKind(NamedTuple):
     """The result of the readers for a reply; a run has only a few kinds of replies."""
 
     outcome: Outcome
@@ -84,16 +84,16 @@ class _Fault(msgspec.Struct, frozen=True, gc=False):
     kind: str
 
 
-class _Ending(msgspec.Struct, frozen=True, gc=False):
+class _EpisodeEnding(msgspec.Struct, frozen=True, gc=False):
     finish: str = ""
     error: _Fault | None = None
 
 
-class _Line(msgspec.Struct, frozen=True, gc=False):
+class _JournalLine(msgspec.Struct, frozen=True, gc=False):
     bench: str
     id: str
     hash: str
-    reply: _Ending
+    reply: _EpisodeEnding
     epoch: int = 0
     arm: str = ""
     readings: msgspec.Raw = msgspec.Raw(b"[]")
@@ -108,7 +108,7 @@ class _Usage(msgspec.Struct, frozen=True, gc=False):
     output: int = 0
 
 
-class _Episode(msgspec.Struct, frozen=True, gc=False):
+class _StoredEpisode(msgspec.Struct, frozen=True, gc=False):
     turns: msgspec.Raw
 
 
@@ -116,7 +116,7 @@ class _Reply(msgspec.Struct, frozen=True, gc=False):
     text: str = ""
     usage: _Usage = _Usage()
     seconds: float = 0.0
-    episode: _Episode | None = None
+    episode: _StoredEpisode | None = None
 
 
 class _Detail(msgspec.Struct, frozen=True, gc=False):
@@ -125,14 +125,14 @@ class _Detail(msgspec.Struct, frozen=True, gc=False):
     reply: _Reply
 
 
-_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_line = msgspec.json.Decoder(_JournalLine).decode
 _decode_detail = msgspec.json.Decoder(_Detail).decode
 _decode_grade = msgspec.json.Decoder(_Grade).decode
 _decode_readings = msgspec.json.Decoder(tuple[_Reading, ...]).decode
 Decoded = TypeVar("Decoded")
 
 
-class Index:
+class ReplyIndex:
     """The replies of a run that count, numbered in the order in which questions were answered.
 
     A line that is not a record counts as damaged. Checksums are verified when a reply is shown.
@@ -147,12 +147,12 @@ class Index:
 
     def _reset(self) -> None:
         self.generation += 1
-        self._rule = Counting(by_key=True)
-        self._numbers = Keys()
+        self._rule = RecordSelection(by_key=True)
+        self._numbers = QuestionKeys()
         self._file_identity: tuple[object, ...] = ()
         self._judge_readings: dict[str, bytes] = {}
-        self._parts: _Numbered[tuple[str, str]] = _Numbered()
-        self._kinds: _Numbered[Kind] = _Numbered()
+        self._parts: _NumberedKeys[tuple[str, str]] = _NumberedKeys()
+        self._kinds: _NumberedKeys[ReplyKind] = _NumberedKeys()
         self._kind_numbers: dict[bytes, int] = {}
         self.end = 0
         """The end of the last line that was read."""
@@ -169,12 +169,12 @@ class Index:
         return len(self.starts)
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ExamArm]:
         """The exams and arms that have replies."""
-        return [Part(*names) for names in self._parts]
+        return [ExamArm(*names) for names in self._parts]
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[ReplyKind]:
         """The kinds of replies of the run."""
         return list(self._kinds)
 
@@ -198,7 +198,7 @@ class Index:
     def _count_damaged(self, line: bytes) -> None:
         self.damaged += not line.startswith(b'{"kind":')
 
-    def _add(self, lines: list[_Line], starts: list[int]) -> None:
+    def _add(self, lines: list[_JournalLine], starts: list[int]) -> None:
         """Add the lines of a batch that count."""
         numbers, rule = self._numbers, self._rule
         size = len(self)
@@ -226,7 +226,7 @@ class Index:
             for number, value in zip(replacements, values, strict=False):
                 column[number] = value
 
-    def _kinds_of(self, lines: list[_Line]) -> list[int]:
+    def _kinds_of(self, lines: list[_JournalLine]) -> list[int]:
         """Return the kinds of lines, according to their readings or the judges' readings."""
         readings_json = [bytes(line.readings) for line in lines]
         if self._judge_readings:
@@ -242,27 +242,27 @@ class Index:
                 kind_numbers[unique_readings] = self._kinds[_decode_kind(unique_readings)]
         return [kind_numbers[encoded] for encoded in readings_json]
 
-    def find(self, part: Part, sample_id: str, epoch: int) -> int:
+    def find(self, part: ExamArm, sample_id: str, epoch: int) -> int:
         """Return the number of a question, or -1 if it has no reply."""
         return self._numbers.find(hash((part.exam, sample_id, part.arm, epoch)))
 
-    def lines(self) -> Lines:
+    def lines(self) -> LineNumbers:
         """Return the mapping of line positions to numbers."""
-        return Lines(self.starts[: len(self)])
+        return LineNumbers(self.starts[: len(self)])
 
     def records(self, numbers: Iterable[int]) -> list[Record]:
         """Return the records of these numbers, with the judges' grades."""
         records = Records(self.folder).at(self.starts[number] for number in numbers)
         return list(enter_grades(self.folder, records))
 
-    def counts(self) -> Counter[tuple[Part, Kind]]:
+    def counts(self) -> Counter[tuple[ExamArm, ReplyKind]]:
         """Return the number of replies by part and kind."""
         parts, kinds = self.parts, self.kinds
         pairs = Counter(zip(self.part, self.kind, strict=False))
         return Counter({(parts[p], kinds[k]): n for (p, k), n in pairs.items()})
 
 
-class Keys:
+class QuestionKeys:
     """Numbers the keys of questions, given by their hashes, in the order of their first appearance.
 
     A few keys are in a dictionary, which is fast. Many keys are in a hash table with sixteen bytes
@@ -339,7 +339,7 @@ class Keys:
         self._met = met
 
 
-class Lines:
+class LineNumbers:
     """Maps the position of a line to its number.
 
     Nearly all numbers are in the order of their lines. The exceptions are replies that a later
@@ -371,7 +371,7 @@ class Lines:
 Key = TypeVar("Key")
 
 
-class _Numbered(dict[Key, int]):
+class _NumberedKeys(dict[Key, int]):
     """Numbers keys in the order of their first appearance."""
 
     def __missing__(self, key: Key) -> int:
@@ -379,17 +379,17 @@ class _Numbered(dict[Key, int]):
         return self[key]
 
 
-def _decode_kind(readings: bytes) -> Kind:
+def _decode_kind(readings: bytes) -> ReplyKind:
     """Return the kind of a reply from its encoded readings."""
     decoded = _decode_readings(readings)
     if not decoded:
-        return Kind("error", 0.0, "", False)
+        return ReplyKind("error", 0.0, "", False)
     headline_reading, *other_readings = decoded
     outcome = headline_reading.score.outcome
     differ = any(reading.score.outcome != outcome for reading in other_readings)
     # The journal of another program may contain any number.
     score = min(1.0, max(0.0, headline_reading.score.value))
-    return Kind(outcome, score, headline_reading.answer.tier, differ)
+    return ReplyKind(outcome, score, headline_reading.answer.tier, differ)
 
 
 def _identity(*paths: Path) -> tuple[object, ...]:
@@ -453,7 +453,7 @@ def _read_batches(
         yield decoded, starts, block.end
 
 
-class Place(NamedTuple):
+class ExamPosition(NamedTuple):
     """The place of a question in its exam."""
 
     subset: int
@@ -465,7 +465,7 @@ class ExamPlaces:
     """The places of an exam's questions by id, in about twenty bytes per question."""
 
     def __init__(self) -> None:
-        self._numbers = Keys()
+        self._numbers = QuestionKeys()
         self._subsets, self._positions = array("H"), array("I")
 
     def enter(self, samples: Sequence[Sample], subsets: Mapping[str, int]) -> None:
@@ -475,18 +475,18 @@ class ExamPlaces:
             self._subsets[number : number + 1] = array("H", [subsets.get(sample.subset, 0)])
             self._positions[number : number + 1] = array("I", [position])
 
-    def get(self, sample_id: str) -> Place | None:
+    def get(self, sample_id: str) -> ExamPosition | None:
         """Return the place of a question, or None if the exam does not have it."""
         number = self._numbers.find(hash(sample_id))
-        return Place(self._subsets[number], self._positions[number]) if number >= 0 else None
+        return ExamPosition(self._subsets[number], self._positions[number]) if number >= 0 else None
 
 
 Places = Mapping[str, ExamPlaces]
 """The places by exam."""
-_UNKNOWN, _NOWHERE = Place(0, 0), ExamPlaces()
+_UNKNOWN, _NOWHERE = ExamPosition(0, 0), ExamPlaces()
 
 
-class Details:
+class ReplyDetails:
     """The values that only filters need: a row for each number of the index."""
 
     def __init__(self, places: Places) -> None:
@@ -508,7 +508,7 @@ class Details:
         self.acted = bytearray()
         """Whether the model called a tool."""
 
-    def refresh(self, index: Index) -> None:
+    def refresh(self, index: ReplyIndex) -> None:
         """Read the lines that the index has read since the last call."""
         with self._lock:
             if index.generation != self._generation:

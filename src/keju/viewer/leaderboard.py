@@ -8,36 +8,38 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keju.messages import field_word, value_word
-from keju.report.format import Labels
+from keju.reporting.format import Labels
 from keju.results.schema import LONGEST_FACT, quote_fact
-from keju.runs.sameness import agree_by_subset
-from keju.viewer.summary import Glance
+from keju.runs.resume_compat import agree_by_subset
+from keju.viewer.summary import RunSummary
 
 
-class Table(NamedTuple):
+class Leaderboard(NamedTuple):
     """Results that can be ranked, the best first."""
 
     group: tuple[str, ...]
     """Exam, protocol, reader and metric, and the title of the metric."""
     differing: list[tuple[str, str]]
     """The names and values of the settings that differ from the exam's other tables."""
-    rows: list[Glance]
+    rows: list[RunSummary]
     """Runs that answered only some of the questions come last and are not ranked."""
 
 
-def leaderboards(glances: Sequence[Glance], labels: Labels) -> Iterator[tuple[str, list[Table]]]:
+def leaderboards(
+    run_summaries: Sequence[RunSummary], labels: Labels
+) -> Iterator[tuple[str, list[Leaderboard]]]:
     """Yield the tables of each exam."""
-    exams: dict[str, dict[tuple[str, ...], dict[bytes, list[Glance]]]] = {}
-    for glance in glances:
-        group = (*glance.group, labels.metric(glance.group[3], glance.title))
-        settings_key = msgspec.json.encode(dict(glance.exam_settings), order="deterministic")
-        tables = exams.setdefault(glance.group[0], {}).setdefault(group, {})
-        tables.setdefault(settings_key, []).append(glance)
+    exams: dict[str, dict[tuple[str, ...], dict[bytes, list[RunSummary]]]] = {}
+    for run_summary in run_summaries:
+        group = (*run_summary.group, labels.metric(run_summary.group[3], run_summary.title))
+        settings_key = msgspec.json.encode(dict(run_summary.exam_settings), order="deterministic")
+        tables = exams.setdefault(run_summary.group[0], {}).setdefault(group, {})
+        tables.setdefault(settings_key, []).append(run_summary)
     for exam, groups in sorted(exams.items()):
         yield (
             exam,
             [
-                Table(group, differing, sorted(rows, key=lambda g: g.rank))
+                Leaderboard(group, differing, sorted(rows, key=lambda g: g.rank))
                 for group, tables in groups.items()
                 for differing, rows in _with_differences(tables.values(), labels)
             ],
@@ -45,15 +47,15 @@ def leaderboards(glances: Sequence[Glance], labels: Labels) -> Iterator[tuple[st
 
 
 def _with_differences(
-    tables: Iterable[list[Glance]], labels: Labels
-) -> Iterator[tuple[list[tuple[str, str]], list[Glance]]]:
+    tables: Iterable[list[RunSummary]], labels: Labels
+) -> Iterator[tuple[list[tuple[str, str]], list[RunSummary]]]:
     """Yield the tables of one protocol, reader and metric, those with the most questions first."""
-    largest_first = sorted(tables, key=lambda rows: -max(glance.total for glance in rows))
+    largest_first = sorted(tables, key=lambda rows: -max(run_summary.total for run_summary in rows))
     yield from zip(_differing_settings(largest_first, labels), largest_first, strict=True)
 
 
 def _differing_settings(
-    tables: Sequence[Sequence[Glance]], labels: Labels
+    tables: Sequence[Sequence[RunSummary]], labels: Labels
 ) -> list[list[tuple[str, str]]]:
     """Return, for each table of one protocol, reader and metric, the settings that differ."""
     settings_by_table = [rows[0].exam_settings for rows in tables]

@@ -18,23 +18,23 @@ from starlette.responses import HTMLResponse
 from keju.bounds import parse_whole_number
 from keju.errors import KejuError, UsageError
 from keju.messages import Language
-from keju.report import curves
-from keju.report import format as fmt
-from keju.report.format import Labels
-from keju.report.gallery import case_of
-from keju.report.html import case_context, reading_context
-from keju.report.pages import HTML_LANG, make_environment
-from keju.results.schema import Row
+from keju.reporting import curves
+from keju.reporting import format as fmt
+from keju.reporting.format import Labels
+from keju.reporting.gallery import case_of
+from keju.reporting.html import case_context, reading_context
+from keju.reporting.pages import HTML_LANG, make_environment
+from keju.results.schema import SubsetRow
 from keju.runs.manifest import TOOLS_HASH
 from keju.runs.run import command_name
 from keju.types import ALL_OUTCOMES, Outcome, Record
 from keju.viewer import filters, search, summary
 from keju.viewer.damage import with_data_errors
-from keju.viewer.filters import FAILED, PAGE, Found, Selection
-from keju.viewer.index import Part
+from keju.viewer.filters import FAILED, PAGE, MatchingReplies, ReplySelection
+from keju.viewer.index import ExamArm
 from keju.viewer.leaderboard import leaderboards
-from keju.viewer.shelf import Shelf, Stored
-from keju.viewer.summary import Glance
+from keju.viewer.run_index import IndexedRun, RunIndex
+from keju.viewer.summary import RunSummary
 
 LANGUAGE: Final = "keju_language"
 """The cookie that stores the language."""
@@ -58,11 +58,11 @@ def _never_left() -> bool:
     return False
 
 
-class Pages:
+class ViewerPages:
     """Renders the pages of a folder of runs."""
 
-    def __init__(self, shelf: Shelf, language: Language | None = None) -> None:
-        self.shelf = shelf
+    def __init__(self, run_index: RunIndex, language: Language | None = None) -> None:
+        self.run_index = run_index
         self._language = language
         self._environment = make_environment("keju.viewer")
         self._environment.filters["query"] = urlencode
@@ -119,9 +119,9 @@ class Pages:
         """Return a page that describes a problem."""
         return self.page(request, "problem.html.j2", status=status, code=status, problem=problem)
 
-    def stored(self, name: str, request: Request) -> Stored:
+    def stored(self, name: str, request: Request) -> IndexedRun:
         """Return the run of an address, up to date; respond with 404 if it does not exist."""
-        stored = self.shelf.find(name)
+        stored = self.run_index.find(name)
         if stored is None:
             raise HTTPException(404, self.labels(request)("view.no_run", run=name))
         stored.index.refresh()
@@ -132,19 +132,19 @@ class Pages:
     def runs(self, request: Request) -> HTMLResponse:
         """Show all runs, grouped by exam and settings, the best first."""
         labels = self.labels(request)
-        self.shelf.refresh()
-        summaries: list[Glance] = []
+        self.run_index.refresh()
+        summaries: list[RunSummary] = []
         total = 0
-        glances = with_data_errors(summary.glances)
+        run_summaries = with_data_errors(summary.run_summaries)
         damaged: list[str] = []
-        for stored in self.shelf:
+        for stored in self.run_index:
             total += 1
             try:
-                summaries += glances(stored, labels)
+                summaries += run_summaries(stored, labels)
             except KejuError:
                 damaged.append(stored.name)
         ranked = list(leaderboards(summaries, labels))
-        folder = fmt.printable(str(self.shelf.folder), one_line=True)
+        folder = fmt.printable(str(self.run_index.folder), one_line=True)
         return self.page(
             request,
             "runs.html.j2",
@@ -159,9 +159,9 @@ class Pages:
         """Show a run: its scores, its warnings, its subsets."""
         labels = self.labels(request)
         stored = self.stored(request.path_params["run"], request)
-        summaries = summary.glances(stored, labels)
+        summaries = summary.run_summaries(stored, labels)
         wait = "subsets" in request.query_params
-        if not wait and any(glance.entry is None for glance in summaries):
+        if not wait and any(run_summary.entry is None for run_summary in summaries):
             stored.wait_for_questions()
         tables = list(self._subset_tables(stored, summaries, wait=wait))
         return self.page(
@@ -172,7 +172,7 @@ class Pages:
             model=fmt.printable(stored.manifest.model, one_line=True),
             created=stored.manifest.created,
             command=command_name(stored.run.folder),
-            glances=summaries,
+            run_summaries=summaries,
             warnings=list(_warnings(stored, summaries, labels)),
             running=stored.state == "running",
             subsets=tables,
@@ -181,36 +181,38 @@ class Pages:
             curves=curves.sections(stored.results, labels) if stored.results else [],
         )
 
-    def live(self, stored: Stored, language: Language) -> str:
+    def live(self, stored: IndexedRun, language: Language) -> str:
         """Return the part of a run's page that changes while the run is going on."""
         labels = self._labels[language]
         template = self._environment.get_template("live.html.j2")
-        return template.render(t=labels, glances=summary.glances(stored, labels))
+        return template.render(t=labels, run_summaries=summary.run_summaries(stored, labels))
 
     def _subset_tables(
-        self, stored: Stored, summaries: list[Glance], *, wait: bool
+        self, stored: IndexedRun, summaries: list[RunSummary], *, wait: bool
     ) -> Iterator[Any]:
-        for glance in summaries:
-            rows: Sequence[Row] = ()
-            if glance.entry is not None:
-                rows = fmt.answered_rows(glance.entry.subsets)
+        for run_summary in summaries:
+            rows: Sequence[SubsetRow] = ()
+            if run_summary.entry is not None:
+                rows = fmt.answered_rows(run_summary.entry.subsets)
             elif wait or stored.questions_are_loaded:
-                rows = summary.subset_rows(stored, glance.part)
+                rows = summary.subset_rows(stored, run_summary.part)
             if rows:
                 base = f"/runs/{quote(stored.name)}/samples?"
                 links = {
                     row.name: base
-                    + Selection(exam=glance.part.name, outcome=FAILED, subset=row.name).query()
+                    + ReplySelection(
+                        exam=run_summary.part.name, outcome=FAILED, subset=row.name
+                    ).query()
                     for row in rows
                 }
                 chance = any(row.chance is not None for row in rows)
-                yield glance.part, rows, links, fmt.occurring_outcomes(rows), chance
+                yield run_summary.part, rows, links, fmt.occurring_outcomes(rows), chance
 
     def samples(self, request: Request, has_left: HasLeft = _never_left) -> HTMLResponse:
         """Show one page of the replies that a selection accepts."""
         labels = self.labels(request)
         stored = self.stored(request.path_params["run"], request)
-        selection = Selection.of(request.query_params)
+        selection = ReplySelection.of(request.query_params)
         stored.wait_for_questions()
         problem = ""
         try:
@@ -218,7 +220,7 @@ class Pages:
         except UsageError as error:
             if not selection.where:
                 raise
-            matches, ordered, problem = Found([], {}), True, error.text(labels.language)
+            matches, ordered, problem = MatchingReplies([], {}), True, error.text(labels.language)
         page = min(selection.page, matches.pages)
         selection = msgspec.structs.replace(selection, page=page)
         numbers = matches.numbers[PAGE * (page - 1) : PAGE * page]
@@ -248,9 +250,9 @@ class Pages:
             fields=list(search.FIELDS),
             problem=problem,
             not_applied=labels("list_separator").join(
-                Selection.unknown_parameters(request.query_params)
+                ReplySelection.unknown_parameters(request.query_params)
             ),
-            known=labels("list_separator").join(Selection.__struct_fields__),
+            known=labels("list_separator").join(ReplySelection.__struct_fields__),
             total=len(matches.numbers),
             pages=matches.pages,
             ordered=ordered,
@@ -258,8 +260,8 @@ class Pages:
         )
 
     def _cached_matches(
-        self, stored: Stored, selection: Selection, has_left: HasLeft
-    ) -> tuple[Found, bool]:
+        self, stored: IndexedRun, selection: ReplySelection, has_left: HasLeft
+    ) -> tuple[MatchingReplies, bool]:
         """Return the replies of a selection in order, and whether this is the order of the exam.
 
         The exam's data is loaded only if the selection needs it. The last selection of a run is
@@ -271,12 +273,12 @@ class Pages:
         if cached_key != key:
             matches = self._select(stored, selection, has_left)
             stored.last_selection = (key, matches)
-        selected: tuple[Found, bool] = matches
+        selected: tuple[MatchingReplies, bool] = matches
         return selected
 
     def _select(
-        self, stored: Stored, selection: Selection, has_left: HasLeft
-    ) -> tuple[Found, bool]:
+        self, stored: IndexedRun, selection: ReplySelection, has_left: HasLeft
+    ) -> tuple[MatchingReplies, bool]:
         def subsets() -> Sequence[str]:
             return stored.subset_names(_part(selection.exam, stored))
 
@@ -302,7 +304,7 @@ class Pages:
         """Show one reply: the question, the reply, the answer, and the prompt as it was sent."""
         labels = self.labels(request)
         stored = self.stored(request.path_params["run"], request)
-        selection = Selection.of(request.query_params)
+        selection = ReplySelection.of(request.query_params)
         number, record = self.record(stored, request)
         matches, _ = self._cached_matches(stored, selection, has_left)
         numbers = matches.numbers
@@ -339,10 +341,12 @@ class Pages:
             else labels("question_missing"),
             as_recorded=current_question is not None and current_question.as_recorded,
             facts=list(_facts(record, labels)),
-            others=list(_other_runs(self.shelf, stored, record)),
+            others=list(_other_runs(self.run_index, stored, record)),
         )
 
-    def record(self, stored: Stored, request: Request, part_name: str = "") -> tuple[int, Record]:
+    def record(
+        self, stored: IndexedRun, request: Request, part_name: str = ""
+    ) -> tuple[int, Record]:
         """Return the reply of an address; respond with 404 if it is missing."""
         query = request.query_params
         part = _part(part_name or query.get("of", "") or query.get("exam", ""), stored)
@@ -356,7 +360,7 @@ class Pages:
         return number, stored.index.records([number])[0]
 
 
-def _read_ahead(stored: Stored) -> None:
+def _read_ahead(stored: IndexedRun) -> None:
     """Load the data that the next page may need; errors are reported by the next page."""
     with suppress(KejuError):
         with_data_errors(stored.details)()
@@ -367,7 +371,7 @@ def breakable(name: str) -> Markup:
     return Markup("_<wbr>").join(name.split("_"))
 
 
-def _part(name: str, stored: Stored) -> Part | None:
+def _part(name: str, stored: IndexedRun) -> ExamArm | None:
     """Return the exam and arm with this name, or the only one if the name is empty."""
     parts = stored.index.parts
     if not name:
@@ -375,9 +379,9 @@ def _part(name: str, stored: Stored) -> Part | None:
     return next((part for part in parts if part.name == name), None)
 
 
-def _sample_path(stored: Stored, record: Record, selection: Selection) -> str:
+def _sample_path(stored: IndexedRun, record: Record, selection: ReplySelection) -> str:
     """Return the address of a reply inside a selection."""
-    parameters: dict[str, Any] = {"of": Part(record.bench, record.arm).name, "id": record.id}
+    parameters: dict[str, Any] = {"of": ExamArm(record.bench, record.arm).name, "id": record.id}
     if record.epoch:
         parameters["epoch"] = record.epoch
     query = urlencode(parameters) + "&" + selection.query()
@@ -385,7 +389,7 @@ def _sample_path(stored: Stored, record: Record, selection: Selection) -> str:
 
 
 def _list_row(
-    stored: Stored, record: Record, selection: Selection, labels: Labels
+    stored: IndexedRun, record: Record, selection: ReplySelection, labels: Labels
 ) -> dict[str, Any]:
     """Return a reply as a row of the list."""
     headline_reading = record.readings[0] if record.readings else None
@@ -425,11 +429,13 @@ def _end_excerpt(text: str) -> str:
     return text if len(text) <= EXCERPT else "…" + text[1 - EXCERPT :]
 
 
-def _other_runs(shelf: Shelf, stored: Stored, record: Record) -> Iterator[tuple[str, Outcome, str]]:
+def _other_runs(
+    run_index: RunIndex, stored: IndexedRun, record: Record
+) -> Iterator[tuple[str, Outcome, str]]:
     """Yield the newest other runs with the same question: name, outcome, address."""
-    part = Part(record.bench, record.arm)
+    part = ExamArm(record.bench, record.arm)
     searched_count = 0
-    for other_run in shelf:
+    for other_run in run_index:
         exams = {exam.name for exam in other_run.manifest.benchmarks}
         if other_run is stored or record.bench not in exams or searched_count == RUNS_SEARCHED:
             continue
@@ -484,13 +490,17 @@ def _facts(record: Record, labels: Labels) -> Iterator[tuple[str, str]]:
             yield labels(f"view.fact.{name}"), fmt.printable(str(value), one_line=True)
 
 
-def _warnings(stored: Stored, summaries: list[Glance], labels: Labels) -> Iterator[str]:
+def _warnings(stored: IndexedRun, summaries: list[RunSummary], labels: Labels) -> Iterator[str]:
     """Yield warnings about the whole run; each exam has separate warnings."""
     results = stored.results
     if results is not None and (ended := fmt.describe_incomplete(results, labels)):
         yield ended
-    for glance in summaries:
-        if glance.entry and (differing_count := summary.count_differences(stored, glance.entry)):
-            yield labels("view.read_otherwise", n=fmt.count(differing_count), exam=glance.part.name)
+    for run_summary in summaries:
+        if run_summary.entry and (
+            differing_count := summary.count_differences(stored, run_summary.entry)
+        ):
+            yield labels(
+                "view.read_otherwise", n=fmt.count(differing_count), exam=run_summary.part.name
+            )
     if stored.index.damaged:
         yield labels("view.damaged", n=fmt.count(stored.index.damaged))

@@ -18,12 +18,12 @@ from typing import Final
 import msgspec
 import re2
 
-from keju.errors import Hint, MissingExtra
+from keju.errors import MissingExtra, TranslatableText
 from keju.runs.journal import FILE
 from keju.types import Record
 from keju.viewer.blocks import blocks
-from keju.viewer.condition import MEMORY, Task, start_evaluation
-from keju.viewer.index import Details, Index
+from keju.viewer.condition import MEMORY, ConditionQuery, start_evaluation
+from keju.viewer.index import ReplyDetails, ReplyIndex
 
 _CHUNK: Final = 1 << 21
 _BLOCK: Final = 1 << 22
@@ -96,8 +96,8 @@ def can_query() -> bool:
 
 
 def evaluate_condition(
-    index: Index,
-    details: Details,
+    index: ReplyIndex,
+    details: ReplyDetails,
     subsets: Mapping[str, Sequence[str]],
     where: str,
     has_left: Callable[[], bool] = lambda: False,
@@ -108,11 +108,11 @@ def evaluate_condition(
     browser has disconnected, the condition is stopped. Raises UsageError if it is not valid.
     """
     if not can_query():
-        raise MissingExtra(Hint("extra_for_condition"), "data")
+        raise MissingExtra(TranslatableText("extra_for_condition"), "data")
     accepted = bytearray(len(index))
     with TemporaryDirectory(prefix="keju-view-") as folder:
         block = Path(folder).resolve() / "lines"
-        task = Task(where, str(block), _QUERY, _SHAPE, MEMORY)
+        task = ConditionQuery(where, str(block), _QUERY, _SHAPE, MEMORY)
         with start_evaluation(task, has_left) as running:
             for longest in _blocks(block, index, details, subsets):
                 for number in running.evaluate_block(max(2 * longest, _LEAST_BUFFER)):
@@ -139,7 +139,7 @@ _QUERY: Final = (
 
 
 def _blocks(
-    path: Path, index: Index, details: Details, subsets: Mapping[str, Sequence[str]]
+    path: Path, index: ReplyIndex, details: ReplyDetails, subsets: Mapping[str, Sequence[str]]
 ) -> Iterator[int]:
     """Write the lines that count to a file, block by block; yield the length of the longest line.
 
@@ -187,7 +187,7 @@ def _is_text(line: bytes) -> bool:
         return False
 
 
-def find_text(index: Index, text: str) -> bytearray:
+def find_text(index: ReplyIndex, text: str) -> bytearray:
     """Return, for each number, whether the id, text, reasoning or transcript contains a text."""
     lines, holds = index.lines(), bytearray(len(index))
     decode, folded = msgspec.json.Decoder(Record).decode, text.casefold()

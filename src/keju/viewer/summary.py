@@ -8,28 +8,28 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from keju.benchmarks.grading import PASS
-from keju.report import format as fmt
-from keju.report.format import Labels
-from keju.report.meaning import describe_chance
-from keju.results.conditions import settings_summary
-from keju.results.schema import Entry, Metric, Results, Row
-from keju.stats.estimate import Bounded
+from keju.reporting import format as fmt
+from keju.reporting.format import Labels
+from keju.reporting.score_interpretation import describe_chance
+from keju.results.comparability import settings_summary
+from keju.results.schema import Metric, ResultEntry, Results, SubsetRow
+from keju.stats.estimate import BoundedValues
 from keju.types import ALL_OUTCOMES, UNGRADED, UNSCORED, Outcome, complete_counts
-from keju.viewer.index import Kind, Part
-from keju.viewer.shelf import State, Stored
+from keju.viewer.index import ExamArm, ReplyKind
+from keju.viewer.run_index import IndexedRun, State
 
 MOST_PARTS: Final = 500
 """The maximum number of exams and arms of one run on a page."""
 
 
-class Glance(NamedTuple):
+class RunSummary(NamedTuple):
     """One exam of one run, as a row of the leaderboard and as the head of its page."""
 
     run: str
     model: str
     created: str
     state: State
-    part: Part
+    part: ExamArm
     group: tuple[str, ...]
     """The values that ranked scores share: exam, protocol, reader and metric."""
     figure: str
@@ -37,14 +37,14 @@ class Glance(NamedTuple):
     title: str
     """The kind of number."""
     note: str
-    row: Row
+    row: SubsetRow
     """Value, interval, number of questions and outcomes, as charts need them."""
     answered: int
     total: int
     """The number of existing replies, and of replies of the whole exam."""
     final: bool
     """Whether it was made from the run's results, not from its journal so far."""
-    entry: Entry | None = None
+    entry: ResultEntry | None = None
     early: bool = False
     """Whether a stopping rule ended the exam early."""
     warnings: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Glance(NamedTuple):
         return not self.is_ranked, value is None, sort_value
 
 
-def glances(stored: Stored, labels: Labels) -> list[Glance]:
+def run_summaries(stored: IndexedRun, labels: Labels) -> list[RunSummary]:
     """Return each exam of a run, according to the reader of its headline."""
     results = stored.results
     if results is not None and results.benchmarks:
@@ -75,40 +75,42 @@ def glances(stored: Stored, labels: Labels) -> list[Glance]:
     return list(_summaries_so_far(stored, labels))
 
 
-def _summaries_of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Glance]:
+def _summaries_of_results(
+    stored: IndexedRun, results: Results, labels: Labels
+) -> Iterable[RunSummary]:
     state = stored.state
     for entry, *_ in fmt.families(results):
         headline = fmt.headline_of(entry, fmt.run_command_name(results), labels)
         headline_metric = fmt.display_metrics(entry, labels)[0]
         answered = sum(entry.outcomes.values())
-        yield Glance(
+        yield RunSummary(
             run=stored.name,
             model=results.model,
             created=stored.manifest.created,
             state=state,
-            part=Part(entry.name, entry.arm),
+            part=ExamArm(entry.name, entry.arm),
             group=(entry.name, fmt.protocol_line(entry), entry.reader, headline_metric.name),
             figure=headline.figure or headline.title,
             title=headline.title if headline.figure else "",
             note=headline.note,
             row=_row(entry.full_name, headline_metric.metric, entry.outcomes, entry.cut_right),
             answered=answered,
-            total=max(answered, total_of(stored, Part(entry.name, entry.arm))),
+            total=max(answered, total_of(stored, ExamArm(entry.name, entry.arm))),
             final=True,
             entry=entry,
             early=entry.stopping is not None and entry.stopping.met and entry.stopping.early,
             warnings=tuple(labels.warnings(entry)),
-            exam_settings=settings_of(stored, Part(entry.name, entry.arm)),
+            exam_settings=settings_of(stored, ExamArm(entry.name, entry.arm)),
             chance=describe_chance(entry, labels),
         )
 
 
-def _summaries_so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
+def _summaries_so_far(stored: IndexedRun, labels: Labels) -> Iterable[RunSummary]:
     """Yield summaries from the journal: plain means over questions, scored by the first reader."""
     manifest, state = stored.manifest, stored.state
     exams = {exam.name: exam for exam in manifest.benchmarks}
     counts = kinds_by_part(stored.index.counts())
-    parts = list(counts) or [Part(name) for name in exams]
+    parts = list(counts) or [ExamArm(name) for name in exams]
     for part in parts[:MOST_PARTS]:
         kinds = counts.get(part, Counter())
         metric, outcomes = estimate_mean(kinds), outcomes_of(kinds)
@@ -120,7 +122,7 @@ def _summaries_so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
         # A damaged or cut journal has fewer replies than the manifest says.
         is_incomplete = state == "complete" and answered < total and not manifest.stopped
         has_value = metric.value is not None or metric.bounds is not None
-        yield Glance(
+        yield RunSummary(
             run=stored.name,
             model=manifest.model,
             created=manifest.created,
@@ -138,16 +140,18 @@ def _summaries_so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
         )
 
 
-def kinds_by_part(counts: Mapping[tuple[Part, Kind], int]) -> dict[Part, Counter[Kind]]:
+def kinds_by_part(
+    counts: Mapping[tuple[ExamArm, ReplyKind], int],
+) -> dict[ExamArm, Counter[ReplyKind]]:
     """Return the number of replies of each kind by exam and arm."""
-    counts_by_part: dict[Part, Counter[Kind]] = {}
+    counts_by_part: dict[ExamArm, Counter[ReplyKind]] = {}
     for (part, kind), n in counts.items():
         counts_by_part.setdefault(part, Counter())[kind] += n
     return counts_by_part
 
 
-def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int], cut_right: int) -> Row:
-    return Row(
+def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int], cut_right: int) -> SubsetRow:
+    return SubsetRow(
         name=name,
         n=metric.n,
         ungraded=sum(outcomes.get(outcome, 0) for outcome in UNSCORED),
@@ -159,7 +163,7 @@ def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int], cut_right: 
     )
 
 
-def settings_of(stored: Stored, part: Part) -> dict[str, Any]:
+def settings_of(stored: IndexedRun, part: ExamArm) -> dict[str, Any]:
     """Return the settings of an exam in one arm; empty if the manifest does not have them."""
     for exam in stored.manifest.benchmarks:
         if exam.name == part.exam:
@@ -167,7 +171,7 @@ def settings_of(stored: Stored, part: Part) -> dict[str, Any]:
     return {}
 
 
-def total_of(stored: Stored, part: Part) -> int:
+def total_of(stored: IndexedRun, part: ExamArm) -> int:
     """Return the number of replies of an exam in one arm; 0 if it is unknown."""
     for exam in stored.manifest.benchmarks:
         if exam.name == part.exam:
@@ -175,9 +179,9 @@ def total_of(stored: Stored, part: Part) -> int:
     return 0
 
 
-def estimate_mean(kinds: Mapping[Kind, int]) -> Metric:
+def estimate_mean(kinds: Mapping[ReplyKind, int]) -> Metric:
     """Return the mean score with its interval and the bounds that ungraded replies leave."""
-    bounded = Bounded(clustered=False)
+    bounded = BoundedValues(clustered=False)
     for kind, n in kinds.items():
         if kind.outcome in UNGRADED:
             bounded.add(None, (0.0, 1.0), count=n)
@@ -186,7 +190,7 @@ def estimate_mean(kinds: Mapping[Kind, int]) -> Metric:
     return bounded.estimate()
 
 
-def outcomes_of(kinds: Mapping[Kind, int]) -> dict[Outcome, int]:
+def outcomes_of(kinds: Mapping[ReplyKind, int]) -> dict[Outcome, int]:
     """Return the number of replies by outcome."""
     outcomes: Counter[Outcome] = Counter()
     for kind, n in kinds.items():
@@ -194,12 +198,12 @@ def outcomes_of(kinds: Mapping[Kind, int]) -> dict[Outcome, int]:
     return complete_counts(outcomes)
 
 
-def count_correct_truncated(kinds: Mapping[Kind, int]) -> int:
+def count_correct_truncated(kinds: Mapping[ReplyKind, int]) -> int:
     """Return the number of truncated replies that are still correct."""
     return sum(n for kind, n in kinds.items() if kind.outcome == "truncated" and kind.score >= PASS)
 
 
-def subset_rows(stored: Stored, part: Part) -> list[Row]:
+def subset_rows(stored: IndexedRun, part: ExamArm) -> list[SubsetRow]:
     """Return the answered part of the subsets of an exam, according to the index."""
     index, details = stored.index, stored.details()
     names, kinds = stored.subset_names(part), index.kinds
@@ -224,12 +228,12 @@ def subset_rows(stored: Stored, part: Part) -> list[Row]:
     return rows
 
 
-def count_differences(stored: Stored, entry: Entry) -> int:
+def count_differences(stored: IndexedRun, entry: ResultEntry) -> int:
     """Return for how many replies the outcome in the journal differs from the results.
 
     The results may come from newer readers than the journal.
     """
-    part = Part(entry.name, entry.arm)
+    part = ExamArm(entry.name, entry.arm)
     kinds = Counter(
         {
             kind: n

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keju.benchmarks.bbh.facts import SUBSETS
+from keju.benchmarks.bbh.metadata import SUBSETS
 from keju.types import Sample
 
 OPPOSITES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from keju.benchmarks.bbh.facts import Kind
+from keju.benchmarks.bbh.metadata import Kind
 from keju.types import Sample
 
 Style = Callable[[str], str]

@@ -9,7 +9,7 @@ import pytest
 
 from keju.answers.segments import split_thinking
 from keju.benchmarks.base import Exam
-from keju.benchmarks.bbh.facts import SUBSETS, Kind
+from keju.benchmarks.bbh.metadata import SUBSETS, Kind
 from keju.types import Sample
 from tests.benchmarks.bbh.rows import CHOICE, wrong_answers, wrong_label
 from tests.benchmarks.bbh.styles import (

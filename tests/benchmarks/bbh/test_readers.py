@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.bbh.facts import SUBSETS
+from keju.benchmarks.bbh.metadata import SUBSETS
 from keju.benchmarks.bbh.readers import READERS
 from keju.types import Answer, Sample
 from tests.benchmarks.bbh.rows import (

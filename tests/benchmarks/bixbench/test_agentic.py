@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keju.benchmarks.facts import NotebookTask
+from keju.benchmarks.metadata import NotebookTask
 from keju.errors import ConfigError
 from tests.benchmarks.bixbench.conftest import Prepare
 

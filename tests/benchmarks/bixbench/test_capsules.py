@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keju.benchmarks.bixbench.capsules import Capsules
+from keju.benchmarks.bixbench.capsules import CapsuleFolder
 from keju.errors import KejuError
 from keju.types import Sample
 
@@ -81,7 +81,7 @@ def test_only_data_reaches_the_work_folder(tmp_path: Path, layout: str) -> None:
             (top / name).parent.mkdir(parents=True, exist_ok=True)
             data = content.encode() if isinstance(content, str) else content
             (top / name).write_bytes(data)
-    facts = Capsules(capsules).prepare(question(), work)
+    facts = CapsuleFolder(capsules).prepare(question(), work)
     there = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_file()}
     assert there == KEPT
     assert facts.files == len(KEPT)
@@ -96,7 +96,7 @@ def test_every_layout_of_the_same_data_has_the_same_hash(tmp_path: Path) -> None
         folder.mkdir()
         work.mkdir()
         zip_of(folder / name, CONTENT)
-        hashes.add(Capsules(folder).prepare(question(), work).sha256)
+        hashes.add(CapsuleFolder(folder).prepare(question(), work).sha256)
     assert len(hashes) == 1
 
 
@@ -106,7 +106,7 @@ def test_an_entry_that_leaves_the_folder_is_refused(tmp_path: Path, name: str) -
     work = tmp_path / "work"
     work.mkdir()
     with pytest.raises(KejuError, match="leads out of the folder"):
-        Capsules(tmp_path).prepare(question(), work)
+        CapsuleFolder(tmp_path).prepare(question(), work)
     assert not any(work.iterdir())
 
 
@@ -121,17 +121,17 @@ def test_links_are_refused_in_both_layouts(tmp_path: Path) -> None:
     work.mkdir()
     for short in ("bix-1", "bix-2"):
         with pytest.raises(KejuError, match="is a link"):
-            Capsules(tmp_path).prepare(question(short), work)
+            CapsuleFolder(tmp_path).prepare(question(short), work)
 
 
 def test_what_is_missing_is_said_with_the_command_that_gets_it(tmp_path: Path) -> None:
     with pytest.raises(KejuError, match="keju data pull bixbench --capsules"):
-        Capsules.find(None, tmp_path)
+        CapsuleFolder.find(None, tmp_path)
     (tmp_path / "capsules").mkdir()
     with pytest.raises(KejuError, match="no capsule bix-1"):
-        Capsules.find(None, tmp_path).locate(question())
+        CapsuleFolder.find(None, tmp_path).locate(question())
     zip_of(tmp_path / "capsules" / "bix-1.zip", {f"{SOLUTION}/run.ipynb": NOTEBOOK})
     work = tmp_path / "work"
     work.mkdir()
     with pytest.raises(KejuError, match="nothing but the solution"):
-        Capsules.find(None, tmp_path).prepare(question(), work)
+        CapsuleFolder.find(None, tmp_path).prepare(question(), work)

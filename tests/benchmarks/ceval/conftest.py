@@ -48,7 +48,7 @@ def small(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sit(small: Path) -> Callable[..., Exam]:
+def evaluate(small: Path) -> Callable[..., Exam]:
     """Make an exam of the small data set with the given settings."""
 
     def make(**settings: Any) -> Exam:

@@ -15,7 +15,7 @@ from keju.engine.tally import Tally
 from keju.types import Reply
 from tests.results.fake_exam import entry_of
 
-Sit = Callable[..., Exam]
+Evaluate = Callable[..., Exam]
 
 
 def summary(exam: Exam, replies: dict[str, Reply]) -> dict[str, Any]:
@@ -38,7 +38,9 @@ def recorded(data_dir: Path, exam: Exam) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("decode", ["labels", "generate"])
-def test_recorded_letters_give_the_recorded_scores(real: Sit, data_dir: Path, decode: str) -> None:
+def test_recorded_letters_give_the_recorded_scores(
+    real: Evaluate, data_dir: Path, decode: str
+) -> None:
     exam = real(protocol="tutorial", few_shot_num=0, decode=decode)
     letters = recorded(data_dir, exam)
     if decode == "labels":
@@ -65,21 +67,21 @@ def test_recorded_letters_give_the_recorded_scores(real: Sit, data_dir: Path, de
     assert metrics["chance"]["value"] == 0.25
 
 
-def test_a_selection_gives_a_partial_average(real: Sit) -> None:
+def test_a_selection_gives_a_partial_average(real: Evaluate) -> None:
     exam = real(protocol="tutorial", subset_list=["logic", "law"], decode="generate")
     entry = summary(exam, {sample.id: Reply(text="答案：A") for sample in exam.samples})
     assert entry["metrics"]["average"]["partial"] is True
     assert "STEM" not in entry["metrics"]
 
 
-def test_always_answering_d_is_a_quarter(real: Sit) -> None:
+def test_always_answering_d_is_a_quarter(real: Evaluate) -> None:
     exam = real(few_shot_num=0)
     entry = summary(exam, {sample.id: Reply(text="答案：D") for sample in exam.samples})
     assert round(100 * entry["metrics"]["accuracy"]["value"], 1) == 26.3
 
 
-def test_without_labels_there_is_no_score_and_not_zero(sit: Sit) -> None:
-    exam = sit(split="test", protocol="tutorial")
+def test_without_labels_there_is_no_score_and_not_zero(evaluate: Evaluate) -> None:
+    exam = evaluate(split="test", protocol="tutorial")
     entry = summary(exam, {sample.id: Reply(text="答案：A") for sample in exam.samples})
     assert (entry["outcomes"]["unlabelled"], entry["outcomes"]["ungraded"]) == (3, 0)
     assert entry["metrics"]["accuracy"]["value"] is None

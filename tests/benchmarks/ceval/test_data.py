@@ -12,10 +12,10 @@ from keju.benchmarks.base import Exam
 from keju.errors import ConfigError, DataError
 from tests.benchmarks.ceval.conftest import OPTIONS, write
 
-Sit = Callable[..., Exam]
+Evaluate = Callable[..., Exam]
 
 
-def test_real_val_is_complete(real: Sit) -> None:
+def test_real_val_is_complete(real: Evaluate) -> None:
     exam = real()
     assert len(exam.samples) == 1346
     assert len(exam.subsets) == 52
@@ -36,7 +36,7 @@ def test_real_val_is_complete(real: Sit) -> None:
     assert exam.subsets[0].title == "计算机网络"
 
 
-def test_real_test_split_says_before_any_call_that_it_has_no_labels(real: Sit) -> None:
+def test_real_test_split_says_before_any_call_that_it_has_no_labels(real: Evaluate) -> None:
     exam = real(split="test", few_shot_num=0)
     assert len(exam.samples) == 12342
     assert len(exam.errata) == 34
@@ -45,8 +45,8 @@ def test_real_test_split_says_before_any_call_that_it_has_no_labels(real: Sit) -
     assert not any(name.startswith("dev/") for name in exam.data.files)
 
 
-def test_a_sample_is_described_as_published(sit: Sit) -> None:
-    exam = sit()
+def test_a_sample_is_described_as_published(evaluate: Evaluate) -> None:
+    exam = evaluate()
     document = exam.describe(exam.samples[1])
     (message,) = document["input"]
     assert set(message) == {"id", "content"}
@@ -69,46 +69,48 @@ def test_a_sample_is_described_as_published(sit: Sit) -> None:
         {"subject": "logic", "id": "ceval_logic_val_1"},
     ],
 )
-def test_a_predictions_row_finds_its_sample(sit: Sit, row: dict[str, object]) -> None:
-    assert sit().locate(row) == "ceval_logic_val_1"
+def test_a_predictions_row_finds_its_sample(evaluate: Evaluate, row: dict[str, object]) -> None:
+    assert evaluate().locate(row) == "ceval_logic_val_1"
 
 
-def test_a_predictions_row_without_its_key_says_which(sit: Sit) -> None:
+def test_a_predictions_row_without_its_key_says_which(evaluate: Evaluate) -> None:
     with pytest.raises(KeyError, match="subject"):
-        sit().locate({"id": 1})
-    assert sit().locate({"subject": "nonsense", "id": 1}) == "ceval_nonsense_val_1"
+        evaluate().locate({"id": 1})
+    assert evaluate().locate({"subject": "nonsense", "id": 1}) == "ceval_nonsense_val_1"
 
 
-def test_row_counts_that_are_not_the_published_ones_are_noted(sit: Sit) -> None:
-    assert sit().data.notes == (
+def test_row_counts_that_are_not_the_published_ones_are_noted(evaluate: Evaluate) -> None:
+    assert evaluate().data.notes == (
         "logic: 2 val rows, published 22",
         "law: 1 val rows, published 24",
     )
-    (warning,) = sit().warnings
+    (warning,) = evaluate().warnings
     assert warning.text().endswith("logic has 2 of 22, law has 1 of 24")
 
 
-def test_the_test_split_is_scored_where_the_files_carry_answers(sit: Sit, small: Path) -> None:
+def test_the_test_split_is_scored_where_the_files_carry_answers(
+    evaluate: Evaluate, small: Path
+) -> None:
     rows = [["0", "问", "一", "二", "三", "四", "D"], ["1", "问二", "一", "二", "三", "四", ""]]
     write(small / "test" / "logic_test.csv", [*OPTIONS, "answer"], rows)
-    exam = sit(split="test", subset_list=["logic"])
+    exam = evaluate(split="test", subset_list=["logic"])
     assert [sample.target for sample in exam.samples] == ["D", ""]
     assert exam.data.notes[-1] == "1 of 2 rows have no label: no score for them"
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_column(sit: Sit, small: Path) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_first_column(evaluate: Evaluate, small: Path) -> None:
     path = small / "val" / "law_val.csv"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert sit(subset_list=["law"]).samples[0].text == "法官属于____。"
+    assert evaluate(subset_list=["law"]).samples[0].text == "法官属于____。"
 
 
-def test_missing_files_are_an_error_not_a_smaller_exam(sit: Sit, small: Path) -> None:
+def test_missing_files_are_an_error_not_a_smaller_exam(evaluate: Evaluate, small: Path) -> None:
     (small / "val" / "law_val.csv").unlink()
     with pytest.raises(DataError, match=r"law_val\.csv is missing"):
-        sit()
-    assert len(sit(subset_list=["logic"]).samples) == 2
+        evaluate()
+    assert len(evaluate(subset_list=["logic"]).samples) == 2
     with pytest.raises(DataError, match="is missing"):
-        sit(subset_list=None)
+        evaluate(subset_list=None)
 
 
 @pytest.mark.parametrize(
@@ -124,33 +126,33 @@ def test_missing_files_are_an_error_not_a_smaller_exam(sit: Sit, small: Path) ->
     ],
 )
 def test_broken_rows_are_named(
-    sit: Sit, small: Path, header: list[str], row: list[str], blamed: str
+    evaluate: Evaluate, small: Path, header: list[str], row: list[str], blamed: str
 ) -> None:
     write(small / "val" / "law_val.csv", header, [row])
     with pytest.raises(DataError, match=blamed) as caught:
-        sit()
+        evaluate()
     assert "row 1" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_repeated_ids_and_empty_files_are_refused(sit: Sit, small: Path) -> None:
+def test_repeated_ids_and_empty_files_are_refused(evaluate: Evaluate, small: Path) -> None:
     row = ["0", "问", "一", "二", "三", "四", "A"]
     write(small / "val" / "law_val.csv", [*OPTIONS, "answer"], [row, row])
     with pytest.raises(DataError, match="id 0 occurs twice"):
-        sit()
+        evaluate()
     write(small / "val" / "law_val.csv", [*OPTIONS, "answer"], [])
     with pytest.raises(DataError, match="no rows"):
-        sit()
+        evaluate()
 
 
-def test_a_mapping_in_the_folder_must_agree(sit: Sit, small: Path) -> None:
+def test_a_mapping_in_the_folder_must_agree(evaluate: Evaluate, small: Path) -> None:
     (small / "subject_mapping.json").write_text(
         '{"logic": ["Logic", "逻辑", "Humanities"]}', "utf-8"
     )
     with pytest.raises(DataError, match="subject_mapping"):
-        sit()
+        evaluate()
 
 
-def test_the_examples_are_never_asked(sit: Sit) -> None:
+def test_the_examples_are_never_asked(evaluate: Evaluate) -> None:
     with pytest.raises(ConfigError, match="worked examples"):
-        sit(split="dev")
+        evaluate(split="dev")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from keju.benchmarks.ceval.facts import MODES, SUBJECTS
+from keju.benchmarks.ceval.metadata import MODES, SUBJECTS
 from keju.errors import UsageError
 from keju.results.modes import compare_modes
 from keju.stats.paired import bonett_price

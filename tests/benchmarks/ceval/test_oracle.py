@@ -11,7 +11,7 @@ from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import grade
 from keju.types import Reply, Sample
 
-Sit = Callable[..., Exam]
+Evaluate = Callable[..., Exam]
 OTHERS = "先看各选项：A不对，B存疑，C选项错误，D也不完整。"
 
 STYLES = {
@@ -115,7 +115,7 @@ def count(exam: Exam, style: str, *, shift: int, one_line: bool = False) -> tupl
 
 
 @pytest.fixture(scope="module")
-def exam(real: Sit) -> Exam:
+def exam(real: Evaluate) -> Exam:
     """The whole val split; the prompts do not matter here."""
     return real(few_shot_num=0)
 
@@ -143,7 +143,7 @@ def test_a_reply_without_an_answer_is_never_right(exam: Exam, style: str) -> Non
 
 
 @pytest.mark.parametrize("protocol", ["tutorial", "official", "lm-eval", "opencompass"])
-def test_a_base_model_that_runs_on_is_read_where_it_answered(real: Sit, protocol: str) -> None:
+def test_a_base_model_that_runs_on_is_read_where_it_answered(real: Evaluate, protocol: str) -> None:
     exam = real(protocol=protocol, form="base", few_shot_num=0, decode="generate")
     reader = exam.readers["robust"]
     for here, after in zip(exam.samples, exam.samples[1:], strict=False):

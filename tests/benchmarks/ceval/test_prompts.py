@@ -9,7 +9,7 @@ import pytest
 from keju.benchmarks.base import Exam
 from keju.types import Message
 
-Sit = Callable[..., Exam]
+Evaluate = Callable[..., Exam]
 
 HEAD = "以下是中国关于逻辑学考试的单项选择题，请选出其中的正确答案。"
 SHOT = "一加一等于____。\nA{0}一\nB{0}二\nC{0}三\nD{0}四"
@@ -45,8 +45,10 @@ BASE = {
 
 
 @pytest.mark.parametrize(("protocol", "mode", "shots"), BASE)
-def test_base_form_is_one_text_to_continue(sit: Sit, protocol: str, mode: str, shots: int) -> None:
-    exam = sit(protocol=protocol, mode=mode, form="base", few_shot_num=shots)
+def test_base_form_is_one_text_to_continue(
+    evaluate: Evaluate, protocol: str, mode: str, shots: int
+) -> None:
+    exam = evaluate(protocol=protocol, mode=mode, form="base", few_shot_num=shots)
     prompt = exam.render(exam.samples[0])
     assert prompt.text == BASE[protocol, mode, shots]
     assert prompt.prefix.messages == ()
@@ -89,18 +91,22 @@ CHAT = {
 
 
 @pytest.mark.parametrize(("protocol", "mode", "shots"), CHAT)
-def test_chat_form_is_a_list_of_turns(sit: Sit, protocol: str, mode: str, shots: int) -> None:
-    exam = sit(protocol=protocol, mode=mode, form="chat", few_shot_num=shots, decode="generate")
+def test_chat_form_is_a_list_of_turns(
+    evaluate: Evaluate, protocol: str, mode: str, shots: int
+) -> None:
+    exam = evaluate(
+        protocol=protocol, mode=mode, form="chat", few_shot_num=shots, decode="generate"
+    )
     assert turns(exam) == CHAT[protocol, mode, shots]
     assert exam.protocol.form == "chat"
 
 
-def test_labels_over_a_chat_continue_the_tutorials_cue(sit: Sit) -> None:
-    exam = sit(protocol="tutorial", few_shot_num=0)
+def test_labels_over_a_chat_continue_the_tutorials_cue(evaluate: Evaluate) -> None:
+    exam = evaluate(protocol="tutorial", few_shot_num=0)
     assert exam.protocol.decode == "labels"
     assert exam.render(exam.samples[0]).cue == "答案："
     assert turns(exam)[-1][0] == "user"
-    official = sit(protocol="official", few_shot_num=0)
+    official = evaluate(protocol="official", few_shot_num=0)
     assert turns(official)[-1][0] == "user"
 
 
@@ -112,96 +118,98 @@ EVALSCOPE_QUESTION = (
 EVALSCOPE_SHOT = "问题：一加一等于____。\n选项：\nA. 一\nB. 二\nC. 三\nD. 四\n解析：1. 一加一是二。\r\n2. 选二。\n答案：B"
 
 
-def test_evalscope_is_one_user_message(sit: Sit) -> None:
-    assert turns(sit(few_shot_num=0)) == [("user", EVALSCOPE_QUESTION)]
+def test_evalscope_is_one_user_message(evaluate: Evaluate) -> None:
+    assert turns(evaluate(few_shot_num=0)) == [("user", EVALSCOPE_QUESTION)]
     second = EVALSCOPE_SHOT.replace("一加一等于____。", "例1")
-    assert turns(sit(few_shot_num=2)) == [
+    assert turns(evaluate(few_shot_num=2)) == [
         (
             "user",
             f"以下是一些示例问题：\n\n{EVALSCOPE_SHOT}\n\n{second}\n\n\n{EVALSCOPE_QUESTION}",
         )
     ]
-    assert turns(sit())[0][1].count("解析：") == 5
+    assert turns(evaluate())[0][1].count("解析：") == 5
 
 
-def test_lm_eval_strips_the_question_and_puts_a_space_before_the_label(sit: Sit) -> None:
+def test_lm_eval_strips_the_question_and_puts_a_space_before_the_label(evaluate: Evaluate) -> None:
     head = "以下是中国关于逻辑学的单项选择题，请选出其中的正确答案。\n\n"
-    zero = sit(protocol="lm-eval")
+    zero = evaluate(protocol="lm-eval")
     assert zero.render(zero.samples[0]).text == f"{head}{dotted(QUESTION)}\n答案："
-    one = sit(protocol="lm-eval", few_shot_num=1)
+    one = evaluate(protocol="lm-eval", few_shot_num=1)
     cat = "猫是____。\nA. 动物\nB. 植物\nC. 动物\nD. 石头\n答案："
     assert one.render(one.samples[1]).text == f"{head}{dotted(SHOT)}\n答案： B\n\n{cat}"
 
 
-def test_opencompass_repeats_the_head(sit: Sit) -> None:
+def test_opencompass_repeats_the_head(evaluate: Evaluate) -> None:
     shot, question = f"{HEAD}\n{dotted(SHOT)}\n答案: ", f"{HEAD}\n{dotted(QUESTION)}\n答案: "
-    assert turns(sit(protocol="opencompass", few_shot_num=1)) == [
+    assert turns(evaluate(protocol="opencompass", few_shot_num=1)) == [
         ("user", shot),
         ("assistant", "B"),
         ("user", question),
     ]
-    base = sit(protocol="opencompass", form="base", few_shot_num=1)
+    base = evaluate(protocol="opencompass", form="base", few_shot_num=1)
     assert base.render(base.samples[0]).text == f"{shot}\nB\n\n\n{question}\n"
-    text = sit(protocol="opencompass", form="base", few_shot_num=1, decode="generate")
+    text = evaluate(protocol="opencompass", form="base", few_shot_num=1, decode="generate")
     assert text.render(text.samples[0]).text == f"{shot}\nB\n\n\n{question}"
 
 
 @pytest.mark.parametrize("protocol", ["evalscope", "tutorial", "official", "opencompass"])
-def test_the_prefix_is_one_object_per_subject(sit: Sit, protocol: str) -> None:
-    exam = sit(protocol=protocol)
+def test_the_prefix_is_one_object_per_subject(evaluate: Evaluate, protocol: str) -> None:
+    exam = evaluate(protocol=protocol)
     first, second, law = (exam.render(sample).prefix for sample in exam.samples)
     assert first is second
     assert law is not first
     assert first.digest != law.digest
 
 
-def test_system_prompt_replaces_the_head_and_empty_means_none(sit: Sit) -> None:
+def test_system_prompt_replaces_the_head_and_empty_means_none(evaluate: Evaluate) -> None:
     settings = {"protocol": "tutorial", "few_shot_num": 0, "decode": "generate"}
-    assert turns(sit(system_prompt="你好", **settings))[0] == ("system", "你好")
-    assert [role for role, _ in turns(sit(system_prompt="", **settings))] == ["user"]
-    assert turns(sit(system_prompt="你好"))[0] == ("system", "你好")
+    assert turns(evaluate(system_prompt="你好", **settings))[0] == ("system", "你好")
+    assert [role for role, _ in turns(evaluate(system_prompt="", **settings))] == ["user"]
+    assert turns(evaluate(system_prompt="你好"))[0] == ("system", "你好")
 
 
-def test_without_a_system_role_the_head_opens_the_first_user_message(sit: Sit) -> None:
+def test_without_a_system_role_the_head_opens_the_first_user_message(evaluate: Evaluate) -> None:
     settings = {"protocol": "tutorial", "decode": "generate", "system_role": False}
-    assert turns(sit(few_shot_num=0, **settings)) == [("user", f"{HEAD}\n\n{tutorial(QUESTION)}")]
-    with_shot = turns(sit(few_shot_num=1, **settings))
+    assert turns(evaluate(few_shot_num=0, **settings)) == [
+        ("user", f"{HEAD}\n\n{tutorial(QUESTION)}")
+    ]
+    with_shot = turns(evaluate(few_shot_num=1, **settings))
     assert with_shot[0] == ("user", f"{HEAD}\n\n{tutorial(SHOT)}")
     assert with_shot[-1] == ("user", tutorial(QUESTION))
     settings["protocol"] = "official"
-    official = turns(sit(few_shot_num=0, **settings))
+    official = turns(evaluate(few_shot_num=0, **settings))
     assert official == [("user", f"{HEAD}\n\n{dotted(QUESTION)}\n答案：")]
-    own = turns(sit(few_shot_num=0, system_prompt="你好", **settings))
+    own = turns(evaluate(few_shot_num=0, system_prompt="你好", **settings))
     assert own == [("user", f"你好\n\n{HEAD}\n\n{dotted(QUESTION)}\n答案：")]
 
 
-def test_a_template_that_is_accepted_is_what_is_sent(sit: Sit) -> None:
+def test_a_template_that_is_accepted_is_what_is_sent(evaluate: Evaluate) -> None:
     template = '科目{subject}：{question}（{letters}）\n{choices}\n{"a": 1} 答？'
-    exam = sit(prompt_template=template, few_shot_num=0)
+    exam = evaluate(prompt_template=template, few_shot_num=0)
     options = "A. 天晴\nB. 下雪\nC. 刮风\r\n不停\nD. 打雷"
     written = f'科目逻辑学：雨后____？\r\n看图。（A、B、C、D）\n{options}\n{{"a": 1}} 答？'
     assert turns(exam) == [("user", written)]
 
 
-def test_few_shot_templates_are_used_too(sit: Sit) -> None:
+def test_few_shot_templates_are_used_too(evaluate: Evaluate) -> None:
     template = "例：{fewshot}\n问{subject}：{question}\n{choices}"
-    (user,) = turns(sit(few_shot_prompt_template=template, few_shot_num=1))
+    (user,) = turns(evaluate(few_shot_prompt_template=template, few_shot_num=1))
     options = "A. 天晴\nB. 下雪\nC. 刮风\r\n不停\nD. 打雷"
     assert user[1] == f"例：{EVALSCOPE_SHOT}\n问逻辑学：雨后____？\r\n看图。\n{options}"
-    (kept,) = turns(sit(prompt_template="{question}{choices}", few_shot_num=1))
+    (kept,) = turns(evaluate(prompt_template="{question}{choices}", few_shot_num=1))
     assert kept[1].startswith(f"以下是一些示例问题：\n\n{EVALSCOPE_SHOT}\n\n\n雨后")
 
 
-def test_random_examples_depend_on_the_seed_alone(sit: Sit) -> None:
-    drawn = sit(few_shot_num=3, few_shot_random=True)
-    again = sit(few_shot_num=3, few_shot_random=True)
+def test_random_examples_depend_on_the_seed_alone(evaluate: Evaluate) -> None:
+    drawn = evaluate(few_shot_num=3, few_shot_random=True)
+    again = evaluate(few_shot_num=3, few_shot_random=True)
     assert turns(drawn) == turns(again)
-    assert turns(drawn) != turns(sit(few_shot_num=3))
+    assert turns(drawn) != turns(evaluate(few_shot_num=3))
     assert turns(drawn)[0][1].count("解析：") == 3
 
 
-def test_shuffled_options_move_the_target_and_leave_the_examples(sit: Sit) -> None:
-    plain, shuffled = sit(), sit(shuffle_choices=True)
+def test_shuffled_options_move_the_target_and_leave_the_examples(evaluate: Evaluate) -> None:
+    plain, shuffled = evaluate(), evaluate(shuffle_choices=True)
     assert any(sample.order != (0, 1, 2, 3) for sample in shuffled.samples)
     for before, after in zip(plain.samples, shuffled.samples, strict=True):
         assert tuple(before.choices[i] for i in after.order) == after.choices

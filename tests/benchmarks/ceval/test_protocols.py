@@ -17,7 +17,7 @@ from keju.errors import ConfigError
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
-Sit = Callable[..., Exam]
+Evaluate = Callable[..., Exam]
 
 
 def test_the_registry_finds_it() -> None:
@@ -48,7 +48,7 @@ def test_the_registry_finds_it() -> None:
     ],
 )  # fmt: skip
 def test_the_protocol_is_fixed_by_mode_and_form(
-    sit: Sit,
+    evaluate: Evaluate,
     settings: dict[str, Any],
     version: str,
     decode: str,
@@ -56,7 +56,7 @@ def test_the_protocol_is_fixed_by_mode_and_form(
     tokens: int | None,
     shots: int,
 ) -> None:
-    exam = sit(**settings)
+    exam = evaluate(**settings)
     assert exam.protocol.name == settings.get("protocol", "evalscope")
     assert exam.protocol.version == version
     assert (exam.protocol.decode, exam.protocol.form) == (decode, form)
@@ -111,19 +111,19 @@ def test_the_protocol_is_fixed_by_mode_and_form(
     ],
 )
 def test_what_cannot_be_honoured_is_refused(
-    sit: Sit, settings: dict[str, Any], blamed: str
+    evaluate: Evaluate, settings: dict[str, Any], blamed: str
 ) -> None:
     with pytest.raises(ConfigError, match=blamed) as caught:
-        sit(**settings)
+        evaluate(**settings)
     assert "\n" not in str(caught.value)
 
 
-def test_own_settings_are_accepted_as_extra_params(sit: Sit) -> None:
-    exam = sit(protocol="tutorial", extra_params={"mode": "cot", "form": "base"})
+def test_own_settings_are_accepted_as_extra_params(evaluate: Evaluate) -> None:
+    exam = evaluate(protocol="tutorial", extra_params={"mode": "cot", "form": "base"})
     assert exam.protocol.version == "1-cot-base"
 
 
-def test_published_figures_stand_beside_comparable_settings_only(real: Sit) -> None:
+def test_published_figures_stand_beside_comparable_settings_only(real: Evaluate) -> None:
     assert real().references == ()
     names = {ref.name: ref.overall for ref in real(protocol="tutorial").references}
     assert names["GPT-4, 5-shot answer-only, val"] == {"average": 0.699}
@@ -133,18 +133,20 @@ def test_published_figures_stand_beside_comparable_settings_only(real: Sit) -> N
 
 
 @pytest.mark.parametrize("name", ["prompt_template", "few_shot_prompt_template"])
-def test_an_empty_template_is_refused_and_not_ignored(sit: Sit, name: str) -> None:
+def test_an_empty_template_is_refused_and_not_ignored(evaluate: Evaluate, name: str) -> None:
     with pytest.raises(ConfigError, match=rf"{name}: the placeholder .* is missing"):
-        sit(**{name: ""})
+        evaluate(**{name: ""})
 
 
 @pytest.mark.parametrize("protocol", ["evalscope", "opencompass"])
-def test_doing_without_a_system_role_needs_a_system_message(sit: Sit, protocol: str) -> None:
+def test_doing_without_a_system_role_needs_a_system_message(
+    evaluate: Evaluate, protocol: str
+) -> None:
     with pytest.raises(ConfigError, match="system_role has no effect: protocol '"):
-        sit(protocol=protocol, system_role=False)
-    exam = sit(protocol=protocol, system_role=False, system_prompt="你好")
+        evaluate(protocol=protocol, system_role=False)
+    exam = evaluate(protocol=protocol, system_role=False, system_prompt="你好")
     assert exam.render(exam.samples[0]).messages[0].content.startswith("你好\n\n")
-    assert sit(protocol="tutorial", system_role=False).settings["system_role"] is False
+    assert evaluate(protocol="tutorial", system_role=False).settings["system_role"] is False
 
 
 def test_lm_eval_compares_the_label_with_its_space_over_http(small: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keju.benchmarks.ceval import CEVAL
-from keju.benchmarks.ceval.facts import (
+from keju.benchmarks.ceval.metadata import (
     CATEGORIES,
     HARD,
     SUBJECTS,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import comb
 
 from keju.benchmarks.fresh.making import make_questions
-from keju.benchmarks.fresh.task import Language, Question, Task, split_options
+from keju.benchmarks.fresh.task import FreshQuestion, FreshTask, Language, split_options
 from tests.benchmarks.fresh.checks import check_of
 
 CHANCE_OF_ALARM = 1e-6
@@ -22,7 +22,7 @@ NUMBERS = (
 
 
 def cell_faults(
-    task: Task, *, n: int, seed: int, difficulty: float, language: Language = "en"
+    task: FreshTask, *, n: int, seed: int, difficulty: float, language: Language = "en"
 ) -> list[str]:
     """What is wrong with the questions of a cell, in words; nothing where all is well."""
     questions = list(make_questions(task, n, seed=seed, difficulty=difficulty, language=language))
@@ -43,7 +43,7 @@ def bare(text: str) -> str:
     return " ".join(" ".join([head, *sorted(options)]).lower().split())
 
 
-def unbalanced(questions: Sequence[Question]) -> Iterator[str]:
+def unbalanced(questions: Sequence[FreshQuestion]) -> Iterator[str]:
     """Labels that are right too often or too seldom among questions with as many options.
 
     Where the options are numbers in their order, a label's place is its value: left out. Answers

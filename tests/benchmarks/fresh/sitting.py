@@ -13,7 +13,7 @@ from keju import task
 from keju.benchmarks.prepare import prepare_exams
 from keju.config import TaskConfig
 from keju.models.scripted import ScriptedModel
-from keju.task import Finished
+from keju.task import FinishedTask
 from keju.types import Request, Sample
 
 Skill = Callable[[Sample, float], float]
@@ -27,9 +27,9 @@ def falling(sample: Sample, difficulty: float) -> float:
     return 1 / (1 + (difficulty / 1.5) ** 3)
 
 
-def sit(
+def evaluate(
     monkeypatch: pytest.MonkeyPatch, run_id: str, skill: Skill = falling, **own: Any
-) -> Finished:
+) -> FinishedTask:
     """A run of fresh_bbh below ``runs``; the same question has the same fate in every run."""
     settings: dict[str, Any] = {"model": "scripted", "datasets": ["fresh_bbh"], "run_id": run_id}
     settings["dataset_args"] = {"fresh_bbh": ARGS | own.pop("args", {})}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question, split_options
+from keju.benchmarks.fresh.task import FreshQuestion, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.tasks.reasoning_about_colored_objects import _plural, _stem
 from keju.benchmarks.fresh.vocabulary import vocabulary
@@ -23,25 +23,25 @@ KINDS = (
 )  # fmt: skip
 
 
-def kind(question: Question) -> str:
+def kind(question: FreshQuestion) -> str:
     return next(kind for kind in KINDS if kind in question.text)
 
 
-def options(question: Question) -> int:
+def options(question: FreshQuestion) -> int:
     return len(split_options(question.text)[1])
 
 
-def answer(question: Question) -> str:
+def answer(question: FreshQuestion) -> str:
     """The right option's text, where it is a number or yes or no."""
     choices = split_options(question.text)[1]
     return "colour" if len(choices) == 18 else choices[ord(question.target[1]) - ord("A")]
 
 
-def things(question: Question) -> int:
+def things(question: FreshQuestion) -> int:
     return question.text.partition(".")[0].count(", ")
 
 
-def by_kind(questions: list[Question], wanted: str) -> list[Question]:
+def by_kind(questions: list[FreshQuestion], wanted: str) -> list[FreshQuestion]:
     return [question for question in questions if kind(question) == wanted]
 
 

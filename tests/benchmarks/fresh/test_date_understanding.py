@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.bbh.facts import ERRATA
-from keju.benchmarks.fresh.task import Question, split_options
+from keju.benchmarks.bbh.metadata import ERRATA
+from keju.benchmarks.fresh.task import FreshQuestion, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.tasks.date_hints import STYLES
 from keju.benchmarks.fresh.vocabulary import vocabulary
@@ -22,16 +22,16 @@ from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question
 TASK = TASKS["date_understanding"]
 
 
-def asked(question: Question) -> str:
+def asked(question: FreshQuestion) -> str:
     return str(re.findall(r"What is the date (.+) in MM", question.text)[0])
 
 
-def year(question: Question) -> int:
+def year(question: FreshQuestion) -> int:
     option = split_options(question.text)[1]["ABCDEF".index(question.target[1])]
     return int(option[-4:])
 
 
-def same_year(question: Question) -> float:
+def same_year(question: FreshQuestion) -> float:
     """The share of options of the year of the right one."""
     options = split_options(question.text)[1]
     return sum(option.endswith(str(year(question))) for option in options) / len(options)

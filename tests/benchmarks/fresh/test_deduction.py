@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question, split_options
+from keju.benchmarks.fresh.task import FreshQuestion, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 from tests.benchmarks.fresh.checks.deduction import orders
 from tests.benchmarks.fresh.conftest import Published
@@ -20,16 +20,16 @@ SUBSETS = [name for name in TASKS if name.startswith("logical_deduction")]
 PAIR = re.compile(r" (?:to the left of|to the right of|than|above|below) ")
 
 
-def clues(question: Question) -> list[str]:
+def clues(question: FreshQuestion) -> list[str]:
     return split_options(question.text)[0].removesuffix(".").split(". ")[3:]
 
 
-def places(question: Question) -> int:
+def places(question: FreshQuestion) -> int:
     """How many clues tell a place."""
     return sum(PAIR.search(clue) is None for clue in clues(question))
 
 
-def told(question: Question) -> bool:
+def told(question: FreshQuestion) -> bool:
     """Whether a clue is the answer."""
     option = split_options(question.text)[1]["ABCDEFG".index(question.target[1])]
     return option in clues(question)

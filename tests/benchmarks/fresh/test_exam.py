@@ -169,17 +169,17 @@ def test_a_run_says_what_its_questions_were_made_of(keju: Keju, tmp_path: Path) 
 
 
 def test_more_questions_make_a_run_grow_and_another_seed_another_run(keju: Keju) -> None:  # noqa: F811
-    def sit(**args: Any) -> Any:
+    def evaluate(**args: Any) -> Any:
         return keju(
             "eval", "-m", "scripted", "--datasets", "fresh_bbh", "--run-id", "one", "-q", "--json",
             "--dataset-args", json.dumps({"fresh_bbh": BARE | args}),
         )  # fmt: skip
 
-    assert sit().code == 0
-    grown = sit(n=8)
+    assert evaluate().code == 0
+    grown = evaluate(n=8)
     assert (grown.code, grown.json["benchmarks"][0]["n"]) == (0, 8)
     assert grown.json["benchmarks"][0]["usage"]["requests"] == 8
-    other = sit(n=8, seed=8)
+    other = evaluate(n=8, seed=8)
     assert other.code == 2
     assert "seed" in other.err
 

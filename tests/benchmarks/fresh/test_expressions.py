@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from keju.benchmarks.fresh.making import make_questions
-from keju.benchmarks.fresh.task import Question
+from keju.benchmarks.fresh.task import FreshQuestion
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.errors import ConfigError
 from tests.benchmarks.fresh.conftest import Published
@@ -23,11 +23,11 @@ BOOLEAN, ARITHMETIC, DYCK = (
 )
 
 
-def target(question: Question) -> str:
+def target(question: FreshQuestion) -> str:
     return question.target
 
 
-def depth(question: Question) -> int:
+def depth(question: FreshQuestion) -> int:
     """Open brackets of the input at the deepest place."""
     sequence = question.text.rpartition(": ")[2]
     heights = [0]
@@ -36,7 +36,7 @@ def depth(question: Question) -> int:
     return max(heights)
 
 
-def counted(token: str) -> Callable[[Question], int]:
+def counted(token: str) -> Callable[[FreshQuestion], int]:
     """How often a token stands in a question."""
     return lambda question: question.text.split().count(token)
 
@@ -82,7 +82,7 @@ def test_arithmetic_is_like_the_published_one(published: Published) -> None:
 def test_dyck_words_are_like_the_published_ones(published: Published) -> None:
     rows, made = published(DYCK.subset), fresh(DYCK.subset)
 
-    def size(question: Question) -> int:
+    def size(question: FreshQuestion) -> int:
         return len(question.text.rpartition(": ")[2].split())
 
     assert min(map(size, made)) == min(map(size, rows)) == 2

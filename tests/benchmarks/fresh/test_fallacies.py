@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question
+from keju.benchmarks.fresh.task import FreshQuestion
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.tasks.fallacies_logic import (
     And,
@@ -30,32 +30,32 @@ from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question
 TASK = TASKS["formal_fallacies"]
 
 
-def argument(question: Question) -> Argument:
+def argument(question: FreshQuestion) -> Argument:
     read = read_argument(question.text.split('"\nIs the argument')[0])
     assert read is not None
     return read
 
 
-def premises(question: Question) -> int:
+def premises(question: FreshQuestion) -> int:
     return len(argument(question).premises)
 
 
-def kinds(question: Question) -> int:
+def kinds(question: FreshQuestion) -> int:
     """How many different predicates an argument has."""
     read = argument(question)
     statements = (*read.premises, read.conclusion)
     return len({atom for told in statements for atom in list_atoms(told.predicate)})
 
 
-def concluded(question: Question) -> str:
+def concluded(question: FreshQuestion) -> str:
     return argument(question).conclusion.quantifier
 
 
-def target(question: Question) -> str:
+def target(question: FreshQuestion) -> str:
     return question.target
 
 
-def conditions(question: Question) -> int:
+def conditions(question: FreshQuestion) -> int:
     """How many sentences speak of what is sufficient or necessary."""
     return len(re.findall("is sufficient for|is necessary for", question.text))
 

@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question, split_options
+from keju.benchmarks.fresh.task import FreshQuestion, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.tasks.hyperbaton import (
     CLASS_OF,
@@ -23,23 +23,23 @@ from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question
 TASK = TASKS["hyperbaton"]
 
 
-def phrases(question: Question) -> list[list[str]]:
+def phrases(question: FreshQuestion) -> list[list[str]]:
     """The adjectives of the right phrase, then those of the wrong one."""
     options = [option.split()[:-1] for option in split_options(question.text)[1]]
     return options if question.target == "(A)" else options[::-1]
 
 
-def adjectives(question: Question) -> int:
+def adjectives(question: FreshQuestion) -> int:
     return len(phrases(question)[0])
 
 
-def misplaced(question: Question) -> float:
+def misplaced(question: FreshQuestion) -> float:
     """Pairs in the wrong order, of all pairs."""
     pairs = list(combinations(phrases(question)[1], 2))
     return sum(CLASS_OF[one] > CLASS_OF[two] for one, two in pairs) / len(pairs)
 
 
-def target(question: Question) -> str:
+def target(question: FreshQuestion) -> str:
     return question.target
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from keju.errors import ConfigError
-from keju.report.curves import sections
-from keju.report.format import Labels
-from keju.report.live import arm_rows
+from keju.reporting.curves import sections
+from keju.reporting.format import Labels
+from keju.reporting.live import arm_rows
 from keju.results.schema import from_document
 from keju.runs.run import open_run
-from keju.viewer.shelf import Questions
-from tests.benchmarks.fresh.sitting import ARGS, SUBSETS, sit
+from keju.viewer.run_index import RunExams
+from tests.benchmarks.fresh.sitting import ARGS, SUBSETS, evaluate
 from tests.cli.conftest import Keju, keju  # noqa: F401
 
 LEVELS = [0.5, 1.0, 2.0]
@@ -27,7 +27,7 @@ ARMS = ["difficulty-0.5", "difficulty-1", "difficulty-2"]
 @pytest.fixture
 def run(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Keju:  # noqa: F811
     """A finished run called ``one``, and the commands beside it."""
-    finished = sit(monkeypatch, "one", args={"difficulty": LEVELS})
+    finished = evaluate(monkeypatch, "one", args={"difficulty": LEVELS})
     assert finished.exit_code == 0
     return keju
 
@@ -100,7 +100,7 @@ def test_a_chart_is_as_high_as_its_numbers_need(
 ) -> None:
     """One scale for the exam and its subsets, from 0 to where all intervals end."""
     args = {"difficulty": LEVELS, "n": 60, "subset_list": ["word_sorting", "object_counting"]}
-    finished = sit(monkeypatch, "low", lambda *_: 0.05, args=args)
+    finished = evaluate(monkeypatch, "low", lambda *_: 0.05, args=args)
     (curve,) = finished.results.curves
     ends = [p.ci95[1] for own in (curve, *curve.subsets) for p in own.points if p.ci95]
     assert max(ends) < 0.2
@@ -122,7 +122,7 @@ def test_what_is_not_reached_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, share, code in (("high", 0.95, "curve_half_beyond"), ("low", 0.1, "curve_at_chance")):
-        finished = sit(
+        finished = evaluate(
             monkeypatch, name, lambda *_, share=share: share, args={"difficulty": LEVELS}
         )
         (curve,) = finished.results.curves
@@ -131,13 +131,13 @@ def test_what_is_not_reached_is_said(
 
 
 def test_the_run_grows_by_a_difficulty(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    sit(monkeypatch, "one", args={"difficulty": [1, 0.5]})
-    grown = sit(monkeypatch, "one", args={"difficulty": [0.5, 1, 2]})
+    evaluate(monkeypatch, "one", args={"difficulty": [1, 0.5]})
+    grown = evaluate(monkeypatch, "one", args={"difficulty": [0.5, 1, 2]})
     assert grown.exit_code == 0
     sessions = json.loads(Path("runs/one/manifest.json").read_text())["sessions"]
     assert [session["requests"] for session in sessions] == [80, 40]
     with pytest.raises(Exception, match="difficulty"):
-        sit(monkeypatch, "one", args={"difficulty": [0.5, 1]})
+        evaluate(monkeypatch, "one", args={"difficulty": [0.5, 1]})
 
 
 def test_exports_audits_and_single_questions_know_the_arm(run: Keju) -> None:
@@ -189,7 +189,7 @@ def test_figures(run: Keju, kind: str) -> None:
 def test_two_runs_are_compared_at_each_difficulty(
     run: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sit(monkeypatch, "two", lambda *_: 0.9, args={"difficulty": LEVELS})
+    evaluate(monkeypatch, "two", lambda *_: 0.9, args={"difficulty": LEVELS})
     compared = run("compare", "one", "two", "--json").json
     assert compared["comparable"]
     pairs = compared["comparisons"]
@@ -205,7 +205,7 @@ def test_two_runs_are_compared_at_each_difficulty(
 def test_failed_questions_of_some_difficulties_are_asked_again(
     run: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finished = sit(
+    finished = evaluate(
         monkeypatch, "again", lambda *_: 1.0, args={"difficulty": LEVELS}, failed_of="one"
     )
     assert finished.exit_code == 0
@@ -215,7 +215,7 @@ def test_failed_questions_of_some_difficulties_are_asked_again(
 
 def test_the_viewer_finds_every_question(run: Keju) -> None:
     stored = open_run("one")
-    questions = Questions(stored, None)
+    questions = RunExams(stored, None)
     for _, record in stored.answers():
         asked = questions.find_question(record)
         assert asked is not None
@@ -224,7 +224,7 @@ def test_the_viewer_finds_every_question(run: Keju) -> None:
 
 
 def test_without_curves_there_is_no_figure(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    finished = sit(monkeypatch, "one", args={"difficulty": 2})
+    finished = evaluate(monkeypatch, "one", args={"difficulty": 2})
     assert finished.results.curves == ()
     assert finished.results.benchmarks[0].arm == ""
     ran = keju("plot", "one", "--kind", "curve", "-o", "curve.svg")
@@ -246,7 +246,7 @@ def test_what_cannot_be_is_refused(
     own: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match=told):
-        sit(monkeypatch, "one", work_dir=str(tmp_path), **own)
+        evaluate(monkeypatch, "one", work_dir=str(tmp_path), **own)
 
 
 def test_a_look_at_one_question_needs_one_difficulty(keju: Keju) -> None:  # noqa: F811
@@ -257,10 +257,10 @@ def test_a_look_at_one_question_needs_one_difficulty(keju: Keju) -> None:  # noq
 
 
 def test_the_live_view_has_no_columns_of_tools() -> None:
-    from keju.engine.display import ArmStanding, Progress, Standing
+    from keju.engine.display import ArmStatus, ExamStatus, Progress
 
-    arm = ArmStanding("fresh_bbh/difficulty-1", 2, 4, 0, 0, 0, None)
-    rows = arm_rows(Progress(done=2, total=4, exams=(Standing("fresh_bbh", 1.0, 2, 1, arm),)))
+    arm = ArmStatus("fresh_bbh/difficulty-1", 2, 4, 0, 0, 0, None)
+    rows = arm_rows(Progress(done=2, total=4, exams=(ExamStatus("fresh_bbh", 1.0, 2, 1, arm),)))
     assert rows == [
         ["arm", "done", "right", "errors"],
         ["fresh_bbh/difficulty-1", "2/4", "50.0 %", "0"],
@@ -272,14 +272,14 @@ def test_the_same_questions_in_two_languages_are_compared_in_pairs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = {"subset_list": ["boolean_expressions", "object_counting"]}
-    sit(monkeypatch, "english", lambda *_: 0.9, args=own)
-    sit(monkeypatch, "chinese", lambda *_: 0.5, args=own | {"lang": "zh"})
+    evaluate(monkeypatch, "english", lambda *_: 0.9, args=own)
+    evaluate(monkeypatch, "chinese", lambda *_: 0.5, args=own | {"lang": "zh"})
     ran = keju("compare", "english", "chinese", "--json")
     assert ran.code == 0, ran.err
     (pair,) = ran.json["comparisons"]
     assert (pair["n"], pair["verdict"]) == (40, "below")
     assert {"lang", "prompt_template"} <= {own["field"] for own in pair["unlike"]}
     assert not any("gold" in warning for warning in pair["warnings"])
-    other = sit(monkeypatch, "other", args=own | {"lang": "zh", "seed": 8})
+    other = evaluate(monkeypatch, "other", args=own | {"lang": "zh", "seed": 8})
     assert other.exit_code == 0
     assert keju("compare", "english", "other").code == 3

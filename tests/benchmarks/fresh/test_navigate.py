@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question
+from keju.benchmarks.fresh.task import FreshQuestion
 from keju.benchmarks.fresh.tasks import TASKS
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
@@ -18,20 +18,20 @@ TASK = TASKS["navigate"]
 FACING = "Always face forward. "
 
 
-def instructions(question: Question) -> list[str]:
+def instructions(question: FreshQuestion) -> list[str]:
     body = question.text.partition("? ")[2].partition("\nOptions")[0]
     return [f"{said.strip('.')}." for said in body.removeprefix(FACING).split(". ")]
 
 
-def facing(question: Question) -> bool:
+def facing(question: FreshQuestion) -> bool:
     return FACING in question.text
 
 
-def turns(question: Question) -> int:
+def turns(question: FreshQuestion) -> int:
     return sum(said.startswith("Turn") for said in instructions(question))
 
 
-def lone_sides(question: Question) -> bool:
+def lone_sides(question: FreshQuestion) -> bool:
     """Whether a facing walk has steps to one side and none to the other."""
     sides = {said.strip(".").split()[-1] for said in instructions(question) if facing(question)}
     return any(len(sides & pair) == 1 for pair in ({"left", "right"}, {"forward", "backward"}))

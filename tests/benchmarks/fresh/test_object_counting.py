@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question
+from keju.benchmarks.fresh.task import FreshQuestion
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.tasks.object_counting import KINDS
 from keju.benchmarks.fresh.vocabulary import vocabulary
@@ -20,15 +20,15 @@ from tests.benchmarks.fresh.test_properties import SEEDS, question_of
 TASK = TASKS["object_counting"]
 
 
-def items(question: Question) -> list[str]:
+def items(question: FreshQuestion) -> list[str]:
     return re.split(r", and |, ", question.text.partition(". ")[0].removeprefix("I have "))
 
 
-def sorts(question: Question) -> int:
+def sorts(question: FreshQuestion) -> int:
     return len(items(question))
 
 
-def single(question: Question) -> float:
+def single(question: FreshQuestion) -> float:
     """The share of sorts that are there once."""
     return sum(item.startswith(("a ", "an ")) for item in items(question)) / sorts(question)
 

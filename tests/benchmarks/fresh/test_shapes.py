@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question, split_options
+from keju.benchmarks.fresh.task import FreshQuestion, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
@@ -20,25 +20,25 @@ TASK = TASKS["geometric_shapes"]
 FAMILY = {"ellipse": "circle", "trapezoid": "rectangle"}
 
 
-def name(question: Question) -> str:
+def name(question: FreshQuestion) -> str:
     """The figure, where the two names of one kind count as one."""
     right = split_options(question.text)[1]["ABCDEFGHIJK".index(question.target[1])]
     return FAMILY.get(right, right)
 
 
-def options(question: Question) -> int:
+def options(question: FreshQuestion) -> int:
     return len(split_options(question.text)[1])
 
 
-def path(question: Question) -> str:
+def path(question: FreshQuestion) -> str:
     return question.text.split('"')[1]
 
 
-def whole(question: Question) -> bool:
+def whole(question: FreshQuestion) -> bool:
     return all(number.endswith(".00") for number in re.findall(r"\d+\.\d\d", path(question)))
 
 
-def moves(question: Question) -> int:
+def moves(question: FreshQuestion) -> int:
     return path(question).count("M")
 
 

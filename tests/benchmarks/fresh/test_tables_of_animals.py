@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question, split_options
+from keju.benchmarks.fresh.task import FreshQuestion, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
@@ -25,29 +25,29 @@ FORMS = {
 }  # fmt: skip
 
 
-def asked(question: Question) -> str:
+def asked(question: FreshQuestion) -> str:
     return split_options(question.text)[0].split("\n")[-1].split(".  ")[-1]
 
 
-def form(question: Question) -> str:
+def form(question: FreshQuestion) -> str:
     return next(name for name, pattern in FORMS.items() if re.search(pattern, asked(question)))
 
 
-def changes(question: Question) -> tuple[bool, ...]:
+def changes(question: FreshQuestion) -> tuple[bool, ...]:
     return tuple(f"We {what}" in question.text for what in ("now", "then"))
 
 
-def second(question: Question) -> bool:
+def second(question: FreshQuestion) -> bool:
     return "similar table" in question.text
 
 
-def options(question: Question) -> int:
+def options(question: FreshQuestion) -> int:
     return len(split_options(question.text)[1])
 
 
 @pytest.mark.parametrize("measure", [form, changes, second, options])
 def test_tables_are_like_the_published_ones(
-    published: Published, measure: Callable[[Question], object]
+    published: Published, measure: Callable[[FreshQuestion], object]
 ) -> None:
     rows, made = published(TASK.subset), fresh(TASK.subset)
     assert share_gap(measure, rows, made) < 0.06

@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question
+from keju.benchmarks.fresh.task import FreshQuestion
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.vocabulary import vocabulary
 from tests.benchmarks.fresh.conftest import Published
@@ -18,23 +18,23 @@ from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question
 TASK = TASKS["temporal_sequences"]
 
 
-def sightings(question: Question) -> int:
+def sightings(question: FreshQuestion) -> int:
     return question.text.count(" saw ")
 
 
-def options(question: Question) -> int:
+def options(question: FreshQuestion) -> int:
     return len(re.findall(r"^\(\w\) ", question.text, re.M))
 
 
-def woke(question: Question) -> str:
+def woke(question: FreshQuestion) -> str:
     return question.text.partition("woke up at ")[2].partition(".")[0]
 
 
-def closed(question: Question) -> str:
+def closed(question: FreshQuestion) -> str:
     return question.text.partition("closed after ")[2].partition(".")[0]
 
 
-def target(question: Question) -> str:
+def target(question: FreshQuestion) -> str:
     return question.target
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question, split_options
+from keju.benchmarks.fresh.task import FreshQuestion, split_options
 from keju.benchmarks.fresh.tasks import TASKS
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
@@ -20,15 +20,15 @@ SUBSETS = [name for name in TASKS if name.startswith("tracking_shuffled_objects"
 SWAP = re.compile(r"(?:First|Then|Finally), (\w+) and (\w+) ")
 
 
-def swaps(question: Question) -> list[set[str]]:
+def swaps(question: FreshQuestion) -> list[set[str]]:
     return [set(pair) for pair in SWAP.findall(question.text)]
 
 
-def people(question: Question) -> list[str]:
+def people(question: FreshQuestion) -> list[str]:
     return re.split(r", and |, ", question.text.partition(" are ")[0])
 
 
-def moves(question: Question) -> int:
+def moves(question: FreshQuestion) -> int:
     """How often the person who is asked for takes part in a swap."""
     asked = re.findall(r"At the end of the \w+, (\w+) ", question.text + " ")[0]
     return sum(asked in pair for pair in swaps(question))

@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question
+from keju.benchmarks.fresh.task import FreshQuestion
 from keju.benchmarks.fresh.tasks import TASKS
 from tests.benchmarks.fresh.conftest import Published
 from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
@@ -17,11 +17,11 @@ from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question
 TASK = TASKS["web_of_lies"]
 
 
-def sentences(question: Question) -> list[str]:
+def sentences(question: FreshQuestion) -> list[str]:
     return re.findall(r"[^.:]+\.", question.text)
 
 
-def lies(question: Question) -> int:
+def lies(question: FreshQuestion) -> int:
     return sum("lies" in sentence for sentence in sentences(question))
 
 

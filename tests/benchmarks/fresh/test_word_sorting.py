@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.fresh.task import Question
+from keju.benchmarks.fresh.task import FreshQuestion
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.vocabulary import vocabulary
 from tests.benchmarks.fresh.conftest import Published
@@ -18,15 +18,15 @@ from tests.benchmarks.fresh.test_properties import SEEDS, question_of
 TASK = TASKS["word_sorting"]
 
 
-def words(question: Question) -> int:
+def words(question: FreshQuestion) -> int:
     return len(question.target.split())
 
 
-def letters(question: Question) -> float:
+def letters(question: FreshQuestion) -> float:
     return len("".join(question.target.split())) / words(question)
 
 
-def same_beginnings(question: Question) -> float:
+def same_beginnings(question: FreshQuestion) -> float:
     """How many neighbours begin with the same letter, where more than the first decides."""
     ordered = question.target.split()
     return sum(one[0] == two[0] for one, two in pairwise(ordered))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keju.interop.imports.opencompass import extract_free_form
 from keju.interop.imports.verifiers_log import _find_exam_task
-from keju.report.format import without_canary
+from keju.reporting.format import without_canary
 
 LONG = 400_000
 

@@ -13,15 +13,20 @@ import pytest
 from keju.benchmarks.prepare import prepare_exam
 from keju.benchmarks.samples import restrict
 from keju.interop.imports.log import LogRow, LogRows
-from keju.interop.imports.matching import Matcher, Texts, collapse_whitespace, question_texts
+from keju.interop.imports.matching import (
+    QuestionMatcher,
+    QuestionTexts,
+    collapse_whitespace,
+    question_texts,
+)
 from keju.types import Reply, Sample
 from tests.interop.imports.conftest import DATA, Import, exam_of
 
 
-def matcher(name: str, *subsets: str) -> Matcher:
+def matcher(name: str, *subsets: str) -> QuestionMatcher:
     """The questions of the data made for these tests."""
     args: dict[str, Any] = {"few_shot_num": 0, "subset_list": list(subsets)}
-    return Matcher(prepare_exam(name, args, data_dir=str(DATA))[0])
+    return QuestionMatcher(prepare_exam(name, args, data_dir=str(DATA))[0])
 
 
 def row(**fields: Any) -> LogRow:
@@ -147,7 +152,7 @@ def test_questions_inside_a_text_are_those_whose_text_stands_there() -> None:
     stems += ["Why?", "", "Which of the following", *stems[:5]]
     texts = [stem + "\nOptions:\n(A) one" * (number % 3 == 0) for number, stem in enumerate(stems)]
     samples = [question(number, text) for number, text in enumerate(texts)]
-    found = Texts(samples)
+    found = QuestionTexts(samples)
     for _ in range(40):
         asked = collapse_whitespace(
             " ".join(draw.choices([*texts, "Why not", "So: Which of the"], k=4))
@@ -166,7 +171,7 @@ def test_a_row_is_found_by_its_position_where_questions_are_left_out() -> None:
     args = {"few_shot_num": 0, "subset_list": ["math"]}
     exam = prepare_exam("mmlu_pro", args, data_dir=str(DATA))[0]
     part = restrict(exam, [1, 2])
-    match = Matcher(part).match(row(subset="math", index=2, question=SQUARE))
+    match = QuestionMatcher(part).match(row(subset="math", index=2, question=SQUARE))
     assert part.samples[match.place or 0].id == exam.samples[2].id
 
 

@@ -15,7 +15,7 @@ from keju.interop import verifiers
 from keju.interop.verifiers.exam import (
     UNANSWERED,
     ExamSpec,
-    Ungraded,
+    RewardMissing,
     metrics_of,
     open_exam,
 )
@@ -54,7 +54,7 @@ def test_a_rollout_without_an_answer_is_truncated() -> None:
 
 
 def test_an_error_of_the_endpoint_has_no_reward() -> None:
-    with pytest.raises(Ungraded, match="no reply to grade: gone"):
+    with pytest.raises(RewardMissing, match="no reply to grade: gone"):
         read(DEMO, Reply(error=Fault("server", "gone")))
 
 
@@ -96,7 +96,7 @@ def test_undecided_answers_without_any_judge_are_no_zeros(
 ) -> None:
     monkeypatch.delenv("JUDGE_KEY", raising=False)
     spec = ExamSpec("bixbench", OPEN | {"no_judge": "ungraded"}, str(data_dir))
-    with pytest.raises(Ungraded, match="the rules cannot decide this answer"):
+    with pytest.raises(RewardMissing, match="the rules cannot decide this answer"):
         read(spec, UNDECIDED)
 
 

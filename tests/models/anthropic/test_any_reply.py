@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keju.models.anthropic.client import AnthropicModel
-from keju.models.anthropic.sampling import Settings, gate_of
+from keju.models.anthropic.sampling import AnthropicSettings, gate_of
 from keju.models.anthropic.wire import body_of
 from keju.models.transport import HttpReply
 from keju.types import Prefix, Prompt, Record, Reply, Request, Sampling, Tool, Turn
@@ -75,7 +75,7 @@ HEADERS = st.dictionaries(
     st.one_of(TEXTS, st.sampled_from(["true", "false", "1e400", "req_1"])),
 )
 MODEL = AnthropicModel(
-    Settings("claude-opus-4-6", "2026-10-21", gate_of("claude-opus-4-6")),
+    AnthropicSettings("claude-opus-4-6", "2026-10-21", gate_of("claude-opus-4-6")),
     api_url="http://127.0.0.1:9",
     api_key=KEY,
 )

@@ -13,7 +13,7 @@ import pytest
 from keju.config import TaskConfig
 from keju.models.anthropic.client import MOST_PAUSES, AnthropicModel
 from keju.models.anthropic.client import make as make_anthropic
-from keju.models.anthropic.sampling import Settings, fit
+from keju.models.anthropic.sampling import AnthropicSettings, fit
 from keju.types import Message, Prefix, Prompt, Reply, Request, Sampling, Tool, Turn
 from tests.support.anthropic_schema import NEW, OLD
 from tests.support.anthropic_server import (
@@ -323,14 +323,16 @@ def test_no_key_in_any_header_comes_back(version: str) -> None:
 
 
 def test_no_key_in_what_a_model_shows_of_itself() -> None:
-    model = AnthropicModel(Settings("m", NEW, None), api_key=KEY, api_url="https://u:pw@there")
+    model = AnthropicModel(
+        AnthropicSettings("m", NEW, None), api_key=KEY, api_url="https://u:pw@there"
+    )
     assert repr(model) == "AnthropicModel('m', api_url='https://there/v1')"
     assert KEY not in str(model.facts())
     assert "pw" not in str(model.facts())
 
 
 def test_a_longer_limit_has_more_time() -> None:
-    model = AnthropicModel(Settings("claude-opus-4-8", NEW, None))
+    model = AnthropicModel(AnthropicSettings("claude-opus-4-8", NEW, None))
     times = [model.patience(Sampling(max_tokens=n), 600.0) for n in (1000, 21_333, 42_666)]
     assert times == [600.0, 600.0, 1200.0]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from keju.config.address import PATHS
-from keju.engine.channel import Channel, Limits
-from keju.engine.presence import KNOCKS
+from keju.engine.channel import Channel, ChannelLimits
+from keju.engine.endpoint_health import PREFLIGHT_ATTEMPTS
 from keju.errors import ConfigError, EndpointError
 from keju.models.openai.client import OpenAIModel
 from keju.types import Sampling
@@ -25,7 +25,7 @@ def fly(
     url: str, sampling: Sampling | None = None, give_up_after: float = 9, **settings: Any
 ) -> OpenAIModel:
     model = OpenAIModel("m", api_url=url, **({"api_key": KEY} | settings))
-    limits = Limits(
+    limits = ChannelLimits(
         concurrency=1,
         timeout=9,
         attempts=1,
@@ -104,15 +104,15 @@ def test_an_endpoint_that_is_not_ready_is_tried_a_few_times(fault: str) -> None:
     plan = Plan(faults={fault: 1.0})
     with FaultyEndpoint(plan) as endpoint, pytest.raises(EndpointError, match="not ready after 6"):
         fly(endpoint.url)
-    assert endpoint.stats.requests == KNOCKS
+    assert endpoint.stats.requests == PREFLIGHT_ATTEMPTS
 
 
 @pytest.mark.parametrize("asked", [None, "0", "1000000000", "nan"])
 def test_a_rate_limit_at_the_start_is_waited_for(asked: str | None) -> None:
-    plan = Plan(first_faults=("429",) * (KNOCKS + 4), retry_after=asked)
+    plan = Plan(first_faults=("429",) * (PREFLIGHT_ATTEMPTS + 4), retry_after=asked)
     with FaultyEndpoint(plan) as endpoint:
         fly(endpoint.url)
-    assert endpoint.stats.faults == {"429": KNOCKS + 4}
+    assert endpoint.stats.faults == {"429": PREFLIGHT_ATTEMPTS + 4}
 
 
 def test_a_rate_limit_at_the_start_is_waited_for_as_long_as_the_user_allows() -> None:
@@ -144,10 +144,10 @@ def test_what_is_no_model_endpoint(fault: str) -> None:
 def test_what_is_no_model_endpoint_is_asked_as_often_as_any() -> None:
     with FaultyEndpoint(Plan(faults={"html": 1.0})) as endpoint, pytest.raises(EndpointError):
         fly(endpoint.url)
-    assert endpoint.stats.requests == KNOCKS
-    with FaultyEndpoint(Plan(first_faults=("html",) * (KNOCKS - 1))) as endpoint:
+    assert endpoint.stats.requests == PREFLIGHT_ATTEMPTS
+    with FaultyEndpoint(Plan(first_faults=("html",) * (PREFLIGHT_ATTEMPTS - 1))) as endpoint:
         fly(endpoint.url)
-        assert endpoint.stats.requests == KNOCKS
+        assert endpoint.stats.requests == PREFLIGHT_ATTEMPTS
 
 
 def test_silence_is_named() -> None:

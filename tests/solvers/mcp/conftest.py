@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from keju.config.arms import Server
+from keju.config.arms import ServerSettings
 from keju.solvers.mcp import server_tools
 from keju.solvers.mcp.tools import ServerTools
 from keju.solvers.sandbox.supervisor import Supervisor
@@ -21,10 +21,10 @@ PROGRAM = Path(__file__).parents[2] / "support" / "mcp_server.py"
 T = TypeVar("T")
 
 
-def faulty(*args: str, **settings: Any) -> Server:
+def faulty(*args: str, **settings: Any) -> ServerSettings:
     """The settings of the server with faults."""
     given: dict[str, Any] = {"name": "s", "command": sys.executable} | settings
-    return Server(**given, args=["-I", str(PROGRAM), *args])
+    return ServerSettings(**given, args=["-I", str(PROGRAM), *args])
 
 
 def sample(number: int = 0) -> Sample:
@@ -33,7 +33,7 @@ def sample(number: int = 0) -> Sample:
 
 @asynccontextmanager
 async def opened(
-    server: Server, environ: dict[str, str] | None = None, **more: Any
+    server: ServerSettings, environ: dict[str, str] | None = None, **more: Any
 ) -> AsyncIterator[ServerTools]:
     """The tools of a server, open for as long as the block lasts."""
     async with Supervisor() as supervisor:
@@ -45,7 +45,9 @@ async def opened(
             await source.close()
 
 
-def run(work: Callable[[ServerTools, Toolbox], Awaitable[T]], server: Server, **more: Any) -> T:
+def run(
+    work: Callable[[ServerTools, Toolbox], Awaitable[T]], server: ServerSettings, **more: Any
+) -> T:
     """What `work` gives with the tools of one episode."""
 
     async def whole() -> T:

@@ -11,7 +11,7 @@ from itertools import chain, repeat
 import pytest
 
 from keju import bounds
-from keju.config.arms import Server
+from keju.config.arms import ServerSettings
 from keju.errors import ConfigError
 from keju.solvers.mcp.http import BoundedClient, MessageTooLong
 from tests.solvers.mcp.conftest import opened
@@ -101,7 +101,7 @@ def test_events_whose_lines_are_sent_one_by_one_are_measured_one_by_one(end: byt
 
 def test_a_server_that_answers_the_handshake_with_a_bomb_cannot_be_used() -> None:
     async def start(url: str) -> None:
-        async with opened(Server(name="s", url=url, startup_timeout_ms=10_000)):
+        async with opened(ServerSettings(name="s", url=url, startup_timeout_ms=10_000)):
             pass
 
     with flooding(FLOODS["a bomb"]) as url, pytest.raises(ConfigError, match="MCP server 's'"):

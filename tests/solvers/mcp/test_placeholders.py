@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from keju.config.arms import Server
+from keju.config.arms import ServerSettings
 from keju.errors import ConfigError
 from keju.files import make_file_name
-from keju.solvers.mcp.launch import Launch, make_launch
+from keju.solvers.mcp.launch import ServerLaunch, make_launch
 from keju.solvers.toolbox import ToolsLost
 from keju.types import Sample
 from tests.solvers.mcp.conftest import faulty, opened
@@ -66,7 +66,7 @@ REFUSED = [
 
 
 def command_of(template: str, value: str) -> str:
-    server = Server(name="s", command="sh", setup_command=template)
+    server = ServerSettings(name="s", command="sh", setup_command=template)
     setup = make_launch(server, {"PATH": os.defpath}, "/w", value).setup
     assert setup is not None
     return setup
@@ -92,8 +92,8 @@ def test_a_value_inside_of_other_code_is_refused_unless_it_is_plain(template: st
 def test_values_in_arguments_folders_and_addresses() -> None:
     around = {"PATH": os.defpath}
 
-    def launched(value: str, **settings: Any) -> Launch:
-        return make_launch(Server(name="s", **settings), around, "/w", value)
+    def launched(value: str, **settings: Any) -> ServerLaunch:
+        return make_launch(ServerSettings(name="s", **settings), around, "/w", value)
 
     assert launched("x$(touch P)", command="sh", args=["{instance_id}"]).argv[1] == "x$(touch P)"
     shell = launched("x;touch P", command="sh", args=["-c", "echo {instance_id}"])
@@ -121,7 +121,7 @@ def test_a_hostile_id_is_not_run_and_reaches_the_setup_command_and_the_server(
     value = f"x$(touch {planted})"
     setup = f'printf %s {{instance_id}} > {told}; printf %s "$KEJU_INSTANCE_ID" >> {told}'
 
-    async def episode(server: Server, sample: Sample) -> None:
+    async def episode(server: ServerSettings, sample: Sample) -> None:
         async with opened(server) as source, source.episode(sample, 0):
             pass
 

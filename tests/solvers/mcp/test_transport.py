@@ -14,9 +14,9 @@ from mcp_types import jsonrpc_message_adapter
 from perf.soak.hostile import mcp_server
 
 from keju import bounds
-from keju.config.arms import Server
+from keju.config.arms import ServerSettings
 from keju.errors import ConfigError
-from keju.solvers.mcp.transport import Pipes, pipe_transport
+from keju.solvers.mcp.transport import ProcessOutput, pipe_transport
 from keju.solvers.sandbox.supervisor import Supervisor
 from tests.solvers.mcp.conftest import opened
 
@@ -32,7 +32,7 @@ def test_a_message_to_a_server_that_has_ended_is_the_end_of_its_replies(loop: st
             await process.wait()
             process.stdin.close()  # what the loop does itself as soon as it sees that nobody reads
             await asyncio.sleep(0.05)
-            pipes = Pipes(process)
+            pipes = ProcessOutput(process)
             async with pipe_transport(pipes) as (read, write):
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     for _ in range(3):
@@ -48,7 +48,7 @@ def test_a_message_to_a_server_that_has_ended_is_the_end_of_its_replies(loop: st
 
 def test_a_message_of_too_many_values_counts_as_a_flood(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "MOST_MESSAGE_VALUES", 3)
-    honest = Server(name="s", command=sys.executable, args=[mcp_server.__file__, "forks"])
+    honest = ServerSettings(name="s", command=sys.executable, args=[mcp_server.__file__, "forks"])
 
     async def start() -> None:
         async with opened(honest):

@@ -16,11 +16,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from keju.config.arms import Sandbox as Settings
+from keju.config.arms import SandboxSettings as Settings
 from keju.solvers.sandbox.kernel import Kernel, KernelDied
 from keju.solvers.sandbox.output import CellResult
 from keju.solvers.sandbox.sandbox import Sandbox
-from keju.solvers.sandbox.supervise import read_processes
+from keju.solvers.sandbox.supervisor_process import read_processes
 
 SECRET = "host-secret-71c9"
 NOT_TRIED = "not tried"

@@ -17,19 +17,19 @@ from typing import Any, NamedTuple
 import pytest
 
 import keju
-from keju.config.arms import Sandbox as Settings
+from keju.config.arms import SandboxSettings as Settings
 from keju.solvers.sandbox.folders import remove
 from keju.solvers.sandbox.kernel import Kernel
-from keju.solvers.sandbox.sandbox import Probe, Sandbox
-from keju.solvers.sandbox.supervise import descendants, read_processes
+from keju.solvers.sandbox.sandbox import BackendProbe, Sandbox
 from keju.solvers.sandbox.supervisor import PREFIX
+from keju.solvers.sandbox.supervisor_process import descendants, read_processes
 
 SIZES = {
     **{"memory": "400MiB", "max_file_bytes": "40MiB", "max_work_bytes": "60MiB"},
     **{"scratch_bytes": "20MiB", "processes": 64, "open_files": 256},
 }
 SMALL = Settings.model_validate(SIZES)
-_probes: dict[str, Probe] = {}
+_probes: dict[str, BackendProbe] = {}
 
 
 def run(work: Awaitable[None], limit: float = 600) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keju.solvers.notebook.workplaces import Workplaces
+from keju.solvers.notebook.workspaces import Workspaces
 from keju.solvers.sandbox.kernel import Kernel
 from keju.solvers.sandbox.output import CellResult
 from tests.solvers.sandbox.rooms import SMALL, in_kernel, opened, run
@@ -83,13 +83,13 @@ def test_what_no_process_and_no_folder_shows_is_bounded(
     results: list[CellResult] = []
 
     async def episode() -> None:
-        workplaces = Workplaces(await opened(SMALL))
-        await workplaces.open()
+        workspaces = Workspaces(await opened(SMALL))
+        await workspaces.open()
         try:
-            async with workplaces.episode() as bench:
+            async with workspaces.episode() as bench:
                 results.append(await bench.run(code))
         finally:
-            await workplaces.close()
+            await workspaces.close()
 
     run(episode())
     assert results[0].died == reason

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from keju.config.arms import Sandbox as Settings
-from keju.solvers.notebook.workplaces import Bench
+from keju.config.arms import SandboxSettings as Settings
+from keju.solvers.notebook.workspaces import Workspace
 from keju.solvers.sandbox.kernel import Kernel, KernelDied
 from keju.solvers.sandbox.output import CellResult
-from keju.solvers.sandbox.wire import Channel
+from keju.solvers.sandbox.wire import KernelSocket
 from keju.solvers.toolbox import ToolsLost
 from tests.solvers.sandbox.rooms import SMALL, in_kernel, opened, run
 
@@ -72,10 +72,10 @@ def test_a_kernel_cannot_lead_keju_to_a_socket_of_the_host(tmp_path: Path) -> No
             link = tmp_path / "k-1"
             link.symlink_to(target)
             with pytest.raises(OSError, match="non-socket"):
-                await Channel.connect(link, "DEALER", b"key")
+                await KernelSocket.connect(link, "DEALER", b"key")
             (tmp_path / "k-2").write_text("no socket")
             with pytest.raises(OSError, match="non-socket"):
-                await Channel.connect(tmp_path / "k-2", "DEALER", b"key")
+                await KernelSocket.connect(tmp_path / "k-2", "DEALER", b"key")
 
     run(body())
     assert reached == []
@@ -88,20 +88,20 @@ def test_a_socket_that_takes_no_more_connections_is_tried_again(tmp_path: Path) 
             server.listen(0)
             first.connect(str(tmp_path / "full"))
             with pytest.raises(BlockingIOError):
-                await Channel.connect(tmp_path / "full", "DEALER", b"key")
+                await KernelSocket.connect(tmp_path / "full", "DEALER", b"key")
 
     run(body())
 
 
 async def _bench_result(kernel: Kernel, code: str) -> CellResult:
-    return await Bench(kernel, kernel.work, {}).run(code)
+    return await Workspace(kernel, kernel.work, {}).run(code)
 
 
 def test_what_breaks_after_code_ran_counts_against_the_code(tmp_path: Path) -> None:
     """The work folder is locked, so that no other kernel can be started in it."""
 
     async def body(kernel: Kernel) -> None:
-        bench = Bench(kernel, tmp_path, {})
+        bench = Workspace(kernel, tmp_path, {})
         result = await bench.run("import os; os.chmod('.', 0); os._exit(1)")
         assert (result.died, result.error) == ("start", "KernelDied")
         assert "No code can be run any more: give your answer." in result.text
@@ -116,7 +116,7 @@ def test_errors_of_keju_itself_after_code_ran_end_the_code_not_the_question(
     tmp_path: Path,
 ) -> None:
     async def body(kernel: Kernel) -> None:
-        bench = Bench(kernel, tmp_path, {})
+        bench = Workspace(kernel, tmp_path, {})
         await bench.run("x = 1")
         result = await bench.run("'\ud800'")  # cannot be sent
         assert (result.died, result.error) == ("lost", "KernelDied")

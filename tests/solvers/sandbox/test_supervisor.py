@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from keju.solvers.sandbox.supervise import descendants, read_processes
-from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
+from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, SupervisedProcess, Supervisor
+from keju.solvers.sandbox.supervisor_process import descendants, read_processes
 
 ENV = {"PATH": os.environ["PATH"]}
 MIB = 2**20
@@ -211,7 +211,7 @@ def test_a_program_is_asked_before_it_is_killed(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_a_whole_tree_is_bounded() -> None:
-    async def hog(supervisor: Supervisor, code: str) -> Process:
+    async def hog(supervisor: Supervisor, code: str) -> SupervisedProcess:
         process = await supervisor.start(python(code), env=ENV, memory=200 * MIB)
         await process.wait()
         return process

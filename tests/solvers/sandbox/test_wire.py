@@ -14,8 +14,13 @@ from typing import Any
 import pytest
 
 from keju.solvers.sandbox import wire
-from keju.solvers.sandbox.output import LARGEST_PICTURE, MOST_PICTURES, Output, strip_terminal_codes
-from keju.solvers.sandbox.wire import Channel, Message
+from keju.solvers.sandbox.output import (
+    LARGEST_PICTURE,
+    MOST_PICTURES,
+    CellOutput,
+    strip_terminal_codes,
+)
+from keju.solvers.sandbox.wire import KernelMessage, KernelSocket
 from tests.solvers.sandbox.rooms import run
 
 KEY = b"k"
@@ -39,9 +44,9 @@ def encoded(frames: Sequence[bytes]) -> bytes:
     )
 
 
-def received(data: bytes, tmp_path: Path) -> list[Message]:
+def received(data: bytes, tmp_path: Path) -> list[KernelMessage]:
     """What is read of the bytes that a kernel sends after its greeting."""
-    found: list[Message] = []
+    found: list[KernelMessage] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         greeting = await reader.readexactly(64)
@@ -55,7 +60,7 @@ def received(data: bytes, tmp_path: Path) -> list[Message]:
     async def listen() -> None:
         path = tmp_path / "s"
         async with await asyncio.start_unix_server(talk, path):
-            channel = await Channel.connect(path, "SUB", KEY)
+            channel = await KernelSocket.connect(path, "SUB", KEY)
             with suppress(EOFError):
                 while True:
                     found.append(await channel.receive())
@@ -67,7 +72,7 @@ def received(data: bytes, tmp_path: Path) -> list[Message]:
 
 def test_messages_are_read(tmp_path: Path) -> None:
     whole = encoded(signed(parts("stream", {"text": "hi"})))
-    assert received(whole, tmp_path) == [Message("stream", "p", {"text": "hi"})]
+    assert received(whole, tmp_path) == [KernelMessage("stream", "p", {"text": "hi"})]
 
 
 def test_what_is_forged_or_broken_is_read_past(tmp_path: Path) -> None:
@@ -83,7 +88,7 @@ def test_what_is_forged_or_broken_is_read_past(tmp_path: Path) -> None:
         signed([b"{}", b"{}", b"{}", b"{}"]),
     ]
     data = b"".join(map(encoded, bad)) + b"\x04\x05\x04PING" + good
-    assert received(data, tmp_path) == [Message("stream", "p", {"text": "hi"})]
+    assert received(data, tmp_path) == [KernelMessage("stream", "p", {"text": "hi"})]
 
 
 def test_what_is_too_large_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,15 +111,15 @@ def test_what_is_too_large_is_left_out(tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_pictures_that_are_none_are_left_out(content: dict[str, Any]) -> None:
-    output = Output(1000)
-    output.add(Message("display_data", "p", content))
+    output = CellOutput(1000)
+    output.add(KernelMessage("display_data", "p", content))
     assert (output.images, output.text) == ([], "[1 pictures left out]\n")
 
 
 def test_not_more_than_a_few_pictures() -> None:
-    output = Output(1000)
+    output = CellOutput(1000)
     for _ in range(MOST_PICTURES + 3):
-        output.add(Message("display_data", "p", {"data": {"image/png": "iVBORw0KGgo="}}))
+        output.add(KernelMessage("display_data", "p", {"data": {"image/png": "iVBORw0KGgo="}}))
     assert len(output.images) == MOST_PICTURES
     assert output.text == "[3 pictures left out]\n"
 
@@ -129,7 +134,7 @@ def test_a_terminal_is_not_driven() -> None:
 
 @pytest.mark.parametrize("size", [9, 10, 11, 25, 1000, 100_000])
 def test_long_text_keeps_both_ends(size: int) -> None:
-    output = Output(10)
+    output = CellOutput(10)
     text = "".join(str(n % 10) for n in range(size))
     for place in range(0, size, 7):
         output.write(text[place : place + 7])

@@ -11,7 +11,7 @@ import msgspec
 
 from keju import messages
 from keju.benchmarks.base import Benchmark, Exam
-from keju.benchmarks.bbh.facts import (
+from keju.benchmarks.bbh.metadata import (
     ABOUT,
     CHOICE_SUBSETS,
     ERRATA_VERSION,
@@ -29,7 +29,7 @@ from keju.benchmarks.bbh.protocols import PROTOCOLS, BBHArgs, BBHProtocol
 from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.wording import Wording
-from keju.errors import ConfigError, DataError, Hint
+from keju.errors import ConfigError, DataError, TranslatableText
 from keju.files import explain_shape
 from keju.sources.folder import DataFolder
 from keju.types import LABELS, Notice, Sample
@@ -51,7 +51,7 @@ MULTIPLE_CHOICE = {"task_type": "multiple_choice"}
 FREE_FORM = {"task_type": "free_form"}
 
 
-class _Row(msgspec.Struct):
+class _TaskRow(msgspec.Struct):
     input: str
     target: str | None = None
 
@@ -95,7 +95,7 @@ def load_questions(
             raise DataError("bbh.no_questions", name=name, path=folder.path)
         where = folder.name_of(name)
         try:
-            rows = msgspec.convert(list(folder.rows(name)), type=list[_Row])
+            rows = msgspec.convert(list(folder.rows(name)), type=list[_TaskRow])
         except msgspec.ValidationError as error:
             raise DataError("bbh.no_file", where=where, problem=explain_shape(error)) from None
         if not rows:
@@ -126,7 +126,7 @@ def validate_row(sample: Sample, where: str) -> None:
     if kind == "choice":
         labels = [f"({label})" for label in sample.labels]
         if sample.target not in labels and not fault_of(sample):
-            options = labels or Hint("no_names")
+            options = labels or TranslatableText("no_names")
             raise DataError(
                 "bbh.target_not_option", where=where, target=sample.target, options=options
             )

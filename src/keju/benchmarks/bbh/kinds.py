@@ -5,35 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from keju.answers.edges import OPENING
-from keju.answers.kinds import LONGEST_LAST_LINE, Choice, Kind, Number, Verdict
+from keju.answers.boundaries import OPENING
+from keju.answers.kinds import LONGEST_LAST_LINE, AnswerKind, Choice, Number, Verdict
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
     NO_ANSWER,
+    AnswerStatement,
     Conclusion,
-    Statement,
     clean_segment,
     unwrap_latex,
     without_lead,
 )
 from keju.answers.sentences import last_sentences, without_stub
 from keju.answers.verdicts import last_words
-from keju.benchmarks.bbh import facts
-from keju.benchmarks.bbh.facts import SUBSETS
+from keju.benchmarks.bbh import metadata
+from keju.benchmarks.bbh.metadata import SUBSETS
 from keju.types import Sample
 
 # --- labels and numbers -----------------------------------------------------------------------
 
 
-class Labelled(Choice):
+class BracketedLabel(Choice):
     """A label. Targets are labels in brackets, except in a few rows, whose target is a text."""
 
     plain = None
 
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         if _is_target_text(segment, sample):
-            return Statement(sample.target)
+            return AnswerStatement(sample.target)
         return super().read(segment, sample)
 
     def whole(self, text: str, sample: Sample) -> str | None:
@@ -51,7 +51,7 @@ def _is_target_text(text: str, sample: Sample) -> bool:
     return clean_segment(text).casefold() == clean_segment(target).casefold()
 
 
-class Arithmetic(Number):
+class ExpressionValue(Number):
     """The value of the question's full expression."""
 
     def evaluates(self, equation: str, sample: Sample) -> bool:
@@ -196,7 +196,7 @@ _MAX_WRAPPERS = 4
 """Wrappers around brackets that are removed; real replies have fewer."""
 
 
-class Brackets(Kind):
+class BracketSequence(AnswerKind):
     """A run of brackets, written with single spaces.
 
     `opening_of` returns the brackets of the question, which a reply may repeat before its answer.
@@ -205,7 +205,7 @@ class Brackets(Kind):
     def __init__(self, opening_of: Callable[[Sample], str]) -> None:
         self._opened = opening_of
 
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         """Read the brackets at the beginning of `segment`; only words may follow them."""
         segment = without_lead(segment.removeprefix("- "), bullet=False)
         brackets, remainder = _split_leading_brackets(segment)
@@ -216,7 +216,7 @@ class Brackets(Kind):
         if _ANOTHER_RUN.match(remainder):
             return AMBIGUOUS
         value = self._without_opening(brackets, sample)
-        return Statement(value) if value else NO_ANSWER
+        return AnswerStatement(value) if value else NO_ANSWER
 
     def whole(self, text: str, sample: Sample) -> str | None:
         brackets, remainder = _split_leading_brackets(text)
@@ -301,7 +301,7 @@ _LENGTH_FACTOR = 4
 """A wrong list is kept up to this multiple of the right list's length."""
 
 
-class Words(Kind):
+class WordList(AnswerKind):
     """A list of words; `words_of` returns the question's words in lower case, in any order."""
 
     paragraph = True
@@ -309,13 +309,13 @@ class Words(Kind):
     def __init__(self, words_of: Callable[[Sample], list[str]]) -> None:
         self._words_of = words_of
 
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         """Read the list of words in `segment`; drop a remark after all the question's words."""
         question_words = self._words_of(sample)
         segment = _strip_list_markup(segment)
         for part in (segment, without_lead(segment, bullet=False), segment.rpartition(":")[2]):
             if (words := _match_sorted_words(part, question_words)) is not None:
-                return Statement(" ".join(words))
+                return AnswerStatement(" ".join(words))
         words = [
             word
             for word, _ in _tokenize_words(
@@ -324,7 +324,7 @@ class Words(Kind):
         ]
         if not words or 2 * sum(word in question_words for word in words) < len(words):
             return NO_ANSWER
-        return Statement(" ".join(words))
+        return AnswerStatement(" ".join(words))
 
     def whole(self, text: str, sample: Sample) -> str | None:
         question_words, lower_text = self._words_of(sample), text.lower()
@@ -428,17 +428,17 @@ def _tokenize_words(segment: str, question_words: list[str], limit: int) -> list
 
 # --- by subset ---------------------------------------------------------------------------------
 
-_KINDS: dict[facts.Kind, Kind] = {
-    "choice": Labelled(),
+_KINDS: dict[metadata.Kind, AnswerKind] = {
+    "choice": BracketedLabel(),
     "bool": BOOL,
     "yes_no": YES_NO,
     "valid": VALID,
     "integer": Number(),
-    "brackets": Brackets(lambda sample: sample.text.rpartition("Input: ")[2].strip()),
-    "words": Words(lambda sample: sample.text.rpartition("List: ")[2].lower().split()),
+    "brackets": BracketSequence(lambda sample: sample.text.rpartition("Input: ")[2].strip()),
+    "words": WordList(lambda sample: sample.text.rpartition("List: ")[2].lower().split()),
 }
 # sports_understanding asks whether a sentence is plausible; its targets are `yes` and `no`.
 KIND_OF = {name: _KINDS[subset.kind] for name, subset in SUBSETS.items()} | {
     "sports_understanding": PLAUSIBLE,
-    "multistep_arithmetic_two": Arithmetic(),
+    "multistep_arithmetic_two": ExpressionValue(),
 }

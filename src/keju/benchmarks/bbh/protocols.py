@@ -15,7 +15,7 @@ import msgspec
 
 from keju.benchmarks.base import Protocol, by_name
 from keju.benchmarks.bbh.readers import evalscope_target
-from keju.benchmarks.wording import Prompts, Word, Wording, words
+from keju.benchmarks.wording import PromptMaker, Word, Wording, words
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, did_you_mean
 from keju.files import explain_shape
@@ -151,7 +151,7 @@ class ProblemWording(Wording):
         )
         return replace(self, question=question, system_prompt=args.system_prompt)
 
-    def prompts(self, subsets: Iterable[str], *_: object, **__: object) -> Prompts:
+    def prompts(self, subsets: Iterable[str], *_: object, **__: object) -> PromptMaker:
         """Make the prompts; the frame up to the first question is part of the prefix."""
         prefixes, tails = {}, {}
         turns = (Message("system", self.system_prompt),) if self.system_prompt else ()
@@ -165,7 +165,7 @@ class ProblemWording(Wording):
             for text_after in after_problems:
                 tail += [QUESTION["question"], after_question + text_after + before_question]
             tails[subset] = [*tail[:-1], after_question + after_problems[-1]]
-        return Prompts(prefixes, tails)
+        return PromptMaker(prefixes, tails)
 
 
 PROTOCOLS: dict[str, BBHProtocol] = by_name(

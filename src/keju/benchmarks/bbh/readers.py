@@ -10,8 +10,8 @@ import re
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
 from keju.answers.segments import last_line
-from keju.benchmarks.bbh.facts import CHOICE_SUBSETS
 from keju.benchmarks.bbh.kinds import KIND_OF
+from keju.benchmarks.bbh.metadata import CHOICE_SUBSETS
 from keju.types import Answer, Sample
 
 MARKER = "So the answer is "

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from keju.benchmarks.bixbench.args import BixBenchArgs
-from keju.benchmarks.bixbench.capsules import Capsules
+from keju.benchmarks.bixbench.capsules import CapsuleFolder
 from keju.benchmarks.choices import format_choices
-from keju.benchmarks.facts import NotebookTask
+from keju.benchmarks.metadata import NotebookTask
 from keju.benchmarks.wording import Wording, check_template, words
 from keju.types import Sample
 
@@ -103,8 +103,8 @@ def make_notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
     """Return how a model works on a question; the capsules are located on first use."""
 
     @cache
-    def capsules() -> Capsules:
-        return Capsules.find(args.capsule_dir, data)
+    def capsules() -> CapsuleFolder:
+        return CapsuleFolder.find(args.capsule_dir, data)
 
     def check(samples: Iterable[Sample]) -> None:
         for sample in samples:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 
-from keju.config import Arranged, DatasetArgs, JudgeConfig, variable_name
+from keju.config import DatasetArgs, JudgeArrangement, JudgeConfig, variable_name
 from keju.config.address import parse_address
 from keju.errors import ConfigError
 
@@ -181,15 +181,15 @@ class BixBenchArgs(DatasetArgs):
 
     def arrange_judge(
         self, exam_settings: Mapping[str, Any], environ: Mapping[str, str]
-    ) -> Arranged:
+    ) -> JudgeArrangement:
         settings = dict(exam_settings)
         if not self.judged or self._wants_exact:
-            return Arranged(None, settings)
+            return JudgeArrangement(None, settings)
         for name in JUDGE_SETTINGS:
             settings.pop(name, None)
         variable = self.llm_judge_api_key_var
         if environ.get(variable) and self.names_a_judge:
-            return Arranged(self.judge(), settings | {"no_judge": "ungraded"})
+            return JudgeArrangement(self.judge(), settings | {"no_judge": "ungraded"})
         consequence = "are compared with the target by strict exact match"
         if settings.setdefault("no_judge", "exact") == "ungraded":
             consequence = "stay ungraded"
@@ -199,7 +199,7 @@ class BixBenchArgs(DatasetArgs):
                 "no judge is named and none is asked (llm_judge_model names one, such as "
                 f"{self.llm_judge_model} at {self.llm_judge_base_url} with the key of {variable})"
             )
-        return Arranged(
+        return JudgeArrangement(
             None, settings, f"{reason}: open answers that no rule decides {consequence}"
         )
 

@@ -22,8 +22,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from keju.errors import ConfigError, DataError, Hint
-from keju.sources.archive import Archive, refuse_long_directory
+from keju.errors import ConfigError, DataError, TranslatableText
+from keju.sources.archive import ZipEntries, refuse_long_directory
 from keju.sources.tar import tar_names
 from keju.types import Sample
 
@@ -42,7 +42,7 @@ _LINK = 0o120000
 _KIND = 0o170000
 
 
-class CapsuleFacts(NamedTuple):
+class CapsuleMetadata(NamedTuple):
     """Facts about the files copied into a work folder."""
 
     name: str
@@ -54,14 +54,14 @@ class CapsuleFacts(NamedTuple):
     """Files that hold, or may hold, a solution."""
 
 
-class _File(NamedTuple):
+class _CapsuleFile(NamedTuple):
     """A file of a capsule: its path in the capsule, and a function that copies it to a new file."""
 
     path: PurePosixPath
     copy: Callable[[Path], object]
 
 
-class Capsules:
+class CapsuleFolder:
     """A folder of capsules, by uuid or short id."""
 
     def __init__(self, folder: Path) -> None:
@@ -73,7 +73,7 @@ class Capsules:
                 self._capsules.setdefault(name, path)
 
     @classmethod
-    def find(cls, capsule_dir: str | None, data: Path) -> Capsules:
+    def find(cls, capsule_dir: str | None, data: Path) -> CapsuleFolder:
         """Return the capsules in `capsule_dir`, or next to the exam's data; ConfigError if none
         exist."""
         folder = Path(capsule_dir).expanduser() if capsule_dir else data / FOLDER
@@ -91,7 +91,7 @@ class Capsules:
         short = sample.metadata["short_id"]
         raise ConfigError("bixbench.no_capsule", capsule=short, folder=self.folder)
 
-    def prepare(self, sample: Sample, work: Path) -> CapsuleFacts:
+    def prepare(self, sample: Sample, work: Path) -> CapsuleMetadata:
         """Copy the data of a question's capsule into the empty folder `work`.
 
         DataError if an entry would leave the folder, or if the capsule has only a solution.
@@ -118,21 +118,21 @@ class Capsules:
             size, count = size + target.stat().st_size, count + 1
         if not count:
             raise DataError("bixbench.empty_capsule", where=capsule_path)
-        return CapsuleFacts(capsule_path.name, digest.hexdigest(), count, size, tuple(left_out))
+        return CapsuleMetadata(capsule_path.name, digest.hexdigest(), count, size, tuple(left_out))
 
 
-def _list_zip_files(path_of_archive: Path) -> Iterator[_File]:
+def _list_zip_files(path_of_archive: Path) -> Iterator[_CapsuleFile]:
     """Yield the files of a zip file; DataError if an entry is a link or would leave the folder."""
-    archive = Archive(path_of_archive)
+    archive = ZipEntries(path_of_archive)
     for name, entry in archive.entries.items():
         path = PurePosixPath(name)
         is_unsafe = path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts
         if is_unsafe or (entry.external_attr >> 16) & _KIND == _LINK:
             raise DataError("archive_leaves", where=path_of_archive, name=name)
-        yield _File(path, partial(archive.unpack, name))
+        yield _CapsuleFile(path, partial(archive.unpack, name))
 
 
-def _list_folder_files(capsule_folder: Path) -> Iterator[_File]:
+def _list_folder_files(capsule_folder: Path) -> Iterator[_CapsuleFile]:
     """Yield the files of a folder; DataError if one is a link, which may lead out of the folder."""
     for root, folders, names in os.walk(capsule_folder):
         for path in (Path(root, name) for name in (*folders, *names)):
@@ -142,17 +142,19 @@ def _list_folder_files(capsule_folder: Path) -> Iterator[_File]:
                 )
             if path.is_file():
                 relative_path = PurePosixPath(path.relative_to(capsule_folder).as_posix())
-                yield _File(relative_path, partial(shutil.copyfile, path))
+                yield _CapsuleFile(relative_path, partial(shutil.copyfile, path))
 
 
-def _select_data(files: Sequence[_File]) -> tuple[list[_File], list[str]]:
+def _select_data(files: Sequence[_CapsuleFile]) -> tuple[list[_CapsuleFile], list[str]]:
     """Return the data files, with paths relative to the data folder, and the names left out."""
     top_folders = {file.path.parts[0] for file in files if len(file.path.parts) > 1}
     has_single_folder = len(top_folders) == 1 and all(len(file.path.parts) > 1 for file in files)
     # One folder contains the full capsule.
     if has_single_folder and not _contains_word("data", next(iter(top_folders))):
-        return _select_data([_File(_strip_top_folder(file.path), file.copy) for file in files])
-    data_files: list[_File] = []
+        return _select_data(
+            [_CapsuleFile(_strip_top_folder(file.path), file.copy) for file in files]
+        )
+    data_files: list[_CapsuleFile] = []
     left_out: list[str] = []
     for file in files:
         top = file.path.parts[0] if len(file.path.parts) > 1 else ""
@@ -161,13 +163,15 @@ def _select_data(files: Sequence[_File]) -> tuple[list[_File], list[str]]:
             left_out.append(str(file.path))
         else:
             data_files.append(
-                _File(_strip_top_folder(file.path), file.copy)
+                _CapsuleFile(_strip_top_folder(file.path), file.copy)
                 if _contains_word("data", top)
                 else file
             )
     paths = Counter(file.path for file in data_files)
     if duplicate := next((path for path, count in paths.items() if count > 1), None):
-        raise DataError("archive_twice", where=Hint("bixbench.data_folders"), name=duplicate)
+        raise DataError(
+            "archive_twice", where=TranslatableText("bixbench.data_folders"), name=duplicate
+        )
     return data_files, left_out
 
 

@@ -17,9 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from keju.answers.numbers import range_of
 from keju.benchmarks.base import Reference, ToolTask
 from keju.benchmarks.bixbench.capsules import HUB_PATTERN
-from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Recorded, Sitting
-from keju.benchmarks.kit import Count, Erratum
-from keju.errors import DataError, Hint, did_you_mean
+from keju.benchmarks.kit import Erratum, RowCount
+from keju.benchmarks.metadata import (
+    Golden,
+    GoldenCheck,
+    GradedRecording,
+    RecordedFigure,
+    RecordingSetup,
+)
+from keju.errors import DataError, TranslatableText, did_you_mean
 from keju.sources.folder import HubRepo, Layout
 
 if TYPE_CHECKING:
@@ -96,34 +102,38 @@ SHARE_TOLERANCE = 1e-12
 """The golden files have all digits of a share."""
 
 
-def golden_settings(golden: Golden, rows: Sequence[Mapping[str, Any]]) -> Sitting:
+def golden_settings(golden: Golden, rows: Sequence[Mapping[str, Any]]) -> RecordingSetup:
     """Return the settings of an official run: its version, and whether a refusal was offered."""
     version = golden["version"].removeprefix("v")
     args = {
         "data_version": version,
         "with_refusal": any(row.get("unsure") for row in rows),
     } | ({"all_questions": True} if version == "1.0" else {})
-    return Sitting(args, readers=[GOLDEN_READER])
+    return RecordingSetup(args, readers=[GOLDEN_READER])
 
 
-def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
+def golden_figures(golden: Golden, recorded: GradedRecording) -> Iterator[RecordedFigure]:
     """Yield counts, accuracy, precision and coverage."""
     counts, n = recorded.overall.outcomes, len(recorded.rows)
     correct, answered_count = counts["correct"], n - counts["refused"]
     precision = correct / answered_count if answered_count else None
-    yield Figure("rows", golden["n"], n)
-    yield Figure("correct", golden["recomputed_correct"], correct)
-    yield Figure("refused", golden["refused"], counts["refused"])
-    yield Figure("without a letter", golden["predicted_not_a_letter"], counts["unparsed"])
-    yield Figure("accuracy", golden["recomputed_accuracy"], correct / n, SHARE_TOLERANCE)
-    yield Figure("precision", golden["recomputed_precision"], precision, SHARE_TOLERANCE)
-    yield Figure("coverage", golden["recomputed_coverage"], answered_count / n, SHARE_TOLERANCE)
+    yield RecordedFigure("rows", golden["n"], n)
+    yield RecordedFigure("correct", golden["recomputed_correct"], correct)
+    yield RecordedFigure("refused", golden["refused"], counts["refused"])
+    yield RecordedFigure("without a letter", golden["predicted_not_a_letter"], counts["unparsed"])
+    yield RecordedFigure("accuracy", golden["recomputed_accuracy"], correct / n, SHARE_TOLERANCE)
+    yield RecordedFigure("precision", golden["recomputed_precision"], precision, SHARE_TOLERANCE)
+    yield RecordedFigure(
+        "coverage", golden["recomputed_coverage"], answered_count / n, SHARE_TOLERANCE
+    )
     if "predicted_equals_parsed_output" in golden:
         equal_count = sum(
             graded_row.readings[GOLDEN_READER].answer.value == graded_row.row["predicted"]
             for graded_row in recorded.rows
         )
-        yield Figure("letters as recorded", golden["predicted_equals_parsed_output"], equal_count)
+        yield RecordedFigure(
+            "letters as recorded", golden["predicted_equals_parsed_output"], equal_count
+        )
 
 
 GOLDEN = GoldenCheck(settings=golden_settings, figures=golden_figures, letter="predicted")
@@ -143,7 +153,7 @@ class Capsule(NamedTuple):
     categories: tuple[str, ...]
 
 
-class Question(NamedTuple):
+class BixBenchQuestion(NamedTuple):
     """One question about a capsule."""
 
     id: str
@@ -157,18 +167,18 @@ class Question(NamedTuple):
     """Whether it is the first question in its row."""
 
 
-class Table(NamedTuple):
+class QuestionTable(NamedTuple):
     """All rows of one version."""
 
     version: str
-    questions: list[Question]
+    questions: list[BixBenchQuestion]
     capsules: list[Capsule]
     """Each capsule once, in the order of the file."""
     notes: list[str]
-    rows: Count
+    rows: RowCount
 
 
-def read_table(folder: DataFolder, version: str | None) -> Table:
+def read_table(folder: DataFolder, version: str | None) -> QuestionTable:
     """Return the questions of `version`, or of the newest in the folder; DataError if there are
     none."""
     version_order = VERSIONS if version is None else sorted(VERSIONS, key=lambda v: v != version)
@@ -180,7 +190,7 @@ def read_table(folder: DataFolder, version: str | None) -> Table:
         present = detect_version(rows, where)
         if version in (None, present):
             return make_table(rows, present, where)
-        version_hint = Hint("bixbench.is_version", where=where, version=present)
+        version_hint = TranslatableText("bixbench.is_version", where=where, version=present)
     if not tables:
         folder.table("v1.5")
     raise DataError("bixbench.no_version", path=folder.path, version=version, other=version_hint)
@@ -210,10 +220,10 @@ def detect_version(rows: Sequence[Mapping[str, Any]], where: str) -> str:
     return first_version
 
 
-def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> Table:
+def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> QuestionTable:
     """Return the typed rows; each capsule has the fields of its first row."""
     read_row = parse_nested_row if version == "1.0" else parse_flat_row
-    questions: dict[str, Question] = {}
+    questions: dict[str, BixBenchQuestion] = {}
     for number, row in enumerate(rows, 1):
         for question in read_row(row, f"{where}, row {number}"):
             if question.id in questions:
@@ -232,11 +242,11 @@ def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> T
             notes[
                 f"{capsule.short_id}: rows word the hypothesis differently; the first is asked"
             ] = None
-    count = Count(f"v{version}", len(rows), ROWS[version])
-    return Table(version, [*questions.values()], [*capsules.values()], [*notes], count)
+    count = RowCount(f"v{version}", len(rows), ROWS[version])
+    return QuestionTable(version, [*questions.values()], [*capsules.values()], [*notes], count)
 
 
-def parse_flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
+def parse_flat_row(row: Mapping[str, Any], where: str) -> list[BixBenchQuestion]:
     """Return the one question of a row of version 1.5."""
     distractors = _parse_list(row.get("distractors"), "distractors", where)
     if not distractors:
@@ -250,7 +260,7 @@ def parse_flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
     if mode == "range_verifier" and range_of(ideal) is None:
         raise DataError("bixbench.range", where=where, ideal=ideal)
     return [
-        Question(
+        BixBenchQuestion(
             id=_text_field(row, "question_id", where).lower(),
             text=_text_field(row, "question", where),
             ideal=ideal,
@@ -264,7 +274,7 @@ def parse_flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
     ]
 
 
-def parse_nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
+def parse_nested_row(row: Mapping[str, Any], where: str) -> list[BixBenchQuestion]:
     """Return the questions of a row of version 1.0, which is a capsule."""
     capsule = _make_capsule(row, _text_field(row, "uuid", where), where)
     questions = []
@@ -275,7 +285,7 @@ def parse_nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
         name = _text_field(raw_question, "id", question_place).lower()
         question_id = name if name.startswith(capsule.short_id) else f"{capsule.short_id}-{name}"
         questions.append(
-            Question(
+            BixBenchQuestion(
                 id=question_id,
                 text=_text_field(raw_question, "question", question_place),
                 ideal=_text_field(raw_question, "ideal_answer", question_place),

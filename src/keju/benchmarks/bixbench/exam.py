@@ -16,7 +16,7 @@ import msgspec
 
 from keju import messages
 from keju.answers.segments import split_any_thinking
-from keju.benchmarks.base import Benchmark, DataFacts, Exam, Reader, Scores, Subset
+from keju.benchmarks.base import Benchmark, DataSource, Exam, Reader, Scores, Subset
 from keju.benchmarks.bixbench import agentic, open_answers, readers
 from keju.benchmarks.bixbench.args import AGENTIC_SETTINGS, BixBenchArgs
 from keju.benchmarks.bixbench.data import (
@@ -28,7 +28,7 @@ from keju.benchmarks.bixbench.data import (
     TOOL_TASKS,
     VERSIONS,
     Capsule,
-    Table,
+    QuestionTable,
     read_table,
 )
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
@@ -38,7 +38,7 @@ from keju.benchmarks.grading import EXACT, GRADED, LOST, REFUSAL
 from keju.benchmarks.kit import Questions, choose_protocol, fingerprint, make_count_warnings
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice
-from keju.stats.estimate import Estimate, Repeats, mean_of_items
+from keju.stats.estimate import Estimate, QuestionRepeats, mean_of_items
 from keju.types import ALL_OUTCOMES, LABELS, UNGRADED, Outcome, Reading, Reply, Sample
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
             hypothesis=exam_args.question_source == "hypothesis",
             tags_required=protocol.tags_required,
         ),
-        data=DataFacts(dict(folder.hashes), table.version, (*questions.notes, *folder.notes)),
+        data=DataSource(dict(folder.hashes), table.version, (*questions.notes, *folder.notes)),
         prompts=wording.prompts([subset.name]),
         errata=questions.errata,
         clustered=True,
@@ -203,7 +203,9 @@ class ViewItem(NamedTuple):
     metadata: dict[str, Any]
 
 
-def make_questions(table: Table, args: BixBenchArgs, protocol: BixBenchProtocol) -> Questions:
+def make_questions(
+    table: QuestionTable, args: BixBenchArgs, protocol: BixBenchProtocol
+) -> Questions:
     """Return the samples for these settings, in the order of the file."""
     hypothesis = args.question_source == "hypothesis"
     if hypothesis:
@@ -327,7 +329,7 @@ def choose_option_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]
 # --- metrics -----------------------------------------------------------------------------------
 
 
-class Unit(NamedTuple):
+class GradedAnswer(NamedTuple):
     """One answer, graded or not."""
 
     sample_index: int
@@ -342,7 +344,7 @@ def compute_answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[st
     Questions about one capsule are not independent, so every interval is clustered. Accuracy by a
     kind that all questions share is left out: it would repeat the accuracy.
     """
-    units: list[Unit] = []
+    units: list[GradedAnswer] = []
     for number, code in enumerate(scores.outcomes):
         if code in GRADED or code in LOST:
             sample_index = number // scores.epochs
@@ -350,7 +352,9 @@ def compute_answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[st
                 samples[sample_index].group or samples[sample_index].id,
                 scores.values[number],
             )
-            units.append(Unit(sample_index, group, ALL_OUTCOMES[code], float(f"{value:.7g}")))
+            units.append(
+                GradedAnswer(sample_index, group, ALL_OUTCOMES[code], float(f"{value:.7g}"))
+            )
     answered_units = [unit for unit in units if unit.outcome != "refused"]
     reward = _mean_estimate(units, lambda unit: unit.value, "mean score of all answers")
     counts = scores.outcome_counts()
@@ -384,20 +388,22 @@ def compute_answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[st
     return metrics
 
 
-def _right(unit: Unit) -> float:
+def _right(unit: GradedAnswer) -> float:
     return unit.value
 
 
-def _mean_estimate(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> Estimate:
+def _mean_estimate(
+    units: Sequence[GradedAnswer], worth: Callable[[GradedAnswer], float], title: str
+) -> Estimate:
     """Return the mean over questions, where each is the mean of its repeats, with its bounds."""
-    repeats: dict[int, list[Unit]] = {}
+    repeats: dict[int, list[GradedAnswer]] = {}
     for unit in units:
         repeats.setdefault(unit.sample_index, []).append(unit)
     question_repeats = []
     for question_units in repeats.values():
         values = [worth(unit) for unit in question_units if unit.outcome not in UNGRADED]
         question_repeats.append(
-            Repeats(question_units[0].group, values, len(question_units) - len(values))
+            QuestionRepeats(question_units[0].group, values, len(question_units) - len(values))
         )
     mean = mean_of_items(question_repeats, clustered=True, draws=True)
     return Estimate(mean.value, mean.ci95, mean.n, mean.method, title=title, bounds=mean.bounds)

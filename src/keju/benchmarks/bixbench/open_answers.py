@@ -15,7 +15,7 @@ from unicodedata import numeric
 
 from keju.answers.numbers import (
     NUMBER_WORDS,
-    Number,
+    ParsedNumber,
     comparable,
     number_of,
     range_of,
@@ -48,7 +48,7 @@ _NUMBER_WORD = re.compile(
 _NO_FIRST = re.compile(r"no\b")
 
 
-class Verdict(NamedTuple):
+class OpenAnswerVerdict(NamedTuple):
     """The decision of the rules about an answer."""
 
     correct: bool | None
@@ -57,7 +57,7 @@ class Verdict(NamedTuple):
     """The rule that decided."""
 
 
-UNDECIDED = Verdict(None, "undecided")
+UNDECIDED = OpenAnswerVerdict(None, "undecided")
 
 
 class OpenReader(Reader):
@@ -81,18 +81,18 @@ class OpenReader(Reader):
     def matches(self, value: str, sample: Sample) -> bool:
         return self.decide(value, sample).correct is True
 
-    def decide(self, value: str, sample: Sample) -> Verdict:
+    def decide(self, value: str, sample: Sample) -> OpenAnswerVerdict:
         """Grade an answer by the rule of its question; the target's exact text is always right."""
         target = sample.target
         if comparable(value) == comparable(target):
-            return Verdict(True, EXACT)
+            return OpenAnswerVerdict(True, EXACT)
         if sample.metadata.get(EVAL_MODE) == "range_verifier":
             bounds, number = range_of(target), find_stated_number(value)
             if bounds is not None and not _may_contain_number(value):
-                return Verdict(False, "range")
+                return OpenAnswerVerdict(False, "range")
             if bounds is None or number is None:
                 return UNDECIDED
-            return Verdict(
+            return OpenAnswerVerdict(
                 any(map(bounds.holds, self._possible_values(number, percent=False))), "range"
             )
         number, gold = number_of(value), number_of(target)
@@ -101,9 +101,11 @@ class OpenReader(Reader):
         rounded = self._tolerant and any(
             _rounds_to(v, gold) for v in self._possible_values(number, gold.percent)
         )
-        return Verdict(True, "number") if rounded or same_number(number, gold) else UNDECIDED
+        return (
+            OpenAnswerVerdict(True, "number") if rounded or same_number(number, gold) else UNDECIDED
+        )
 
-    def _possible_values(self, number: Number, percent: bool) -> Sequence[Decimal]:
+    def _possible_values(self, number: ParsedNumber, percent: bool) -> Sequence[Decimal]:
         """Return the possible values of a number; `percent` is whether the target is in percent."""
         if not self._tolerant or number.percent == percent:
             return (number.value,)
@@ -175,7 +177,7 @@ def _may_contain_number(text: str) -> bool:
     return bool(_NUMBER_WORD.search(text)) or any(numeric(c, None) is not None for c in text)
 
 
-def _rounds_to(value: Decimal, gold: Number) -> bool:
+def _rounds_to(value: Decimal, gold: ParsedNumber) -> bool:
     """Whether `value` equals the target when rounded to the target's digits."""
     if value.adjusted() > gold.value.adjusted() + 2:
         return False

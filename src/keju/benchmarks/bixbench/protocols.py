@@ -60,7 +60,7 @@ AGENTIC = "agentic"
 """The mode with tools, and its protocol."""
 
 
-class Refusal(NamedTuple):
+class RefusalOption(NamedTuple):
     """The option "I don't know", for settings that offer it."""
 
     text: str
@@ -68,7 +68,7 @@ class Refusal(NamedTuple):
     """Whether it follows the shuffled options; otherwise it is shuffled with them."""
 
 
-class View(NamedTuple):
+class QuestionView(NamedTuple):
     """The kind of answers and questions."""
 
     answer_mode: str
@@ -85,9 +85,9 @@ class BixBenchProtocol(Protocol):
     style: LabelStyle
     questions: Mapping[str, str]
     """The message by answer mode; ``refusal`` is the one for options with a refusal."""
-    systems: Mapping[View, str]
+    systems: Mapping[QuestionView, str]
     """The system message of each view; the other views have none."""
-    refusal: Refusal
+    refusal: RefusalOption
     hypotheses: bool = True
     """Whether it can ask about the truth of hypotheses."""
     tags_required: bool = False
@@ -107,7 +107,7 @@ class BixBenchProtocol(Protocol):
             check_template(
                 template, known_names=required, required=required, setting="prompt_template"
             )
-        system = self.systems.get(View(args.answer_mode, args.question_source), "")
+        system = self.systems.get(QuestionView(args.answer_mode, args.question_source), "")
         return Wording(
             question=template,
             system_prompt=system if args.system_prompt is None else args.system_prompt,
@@ -139,12 +139,12 @@ PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
         style="A. text",
         questions={"mcq": ENVIRONMENT_MCQ, "open": ENVIRONMENT_OPEN},
         systems={
-            View("mcq", "mcq"): SYSTEM_MCQ,
-            View("open", "mcq"): SYSTEM_OPEN,
-            View("mcq", "hypothesis"): SYSTEM_HYPOTHESIS_MCQ,
-            View("open", "hypothesis"): SYSTEM_HYPOTHESIS_OPEN,
+            QuestionView("mcq", "mcq"): SYSTEM_MCQ,
+            QuestionView("open", "mcq"): SYSTEM_OPEN,
+            QuestionView("mcq", "hypothesis"): SYSTEM_HYPOTHESIS_MCQ,
+            QuestionView("open", "hypothesis"): SYSTEM_HYPOTHESIS_OPEN,
         },
-        refusal=Refusal("I don't know", is_last=True),
+        refusal=RefusalOption("I don't know", is_last=True),
     ),
     BixBenchProtocol(
         name="official",
@@ -159,7 +159,7 @@ PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
             "open": OFFICIAL_OPEN,
         },
         systems={},
-        refusal=Refusal("Insufficient information to answer the question", is_last=False),
+        refusal=RefusalOption("Insufficient information to answer the question", is_last=False),
         hypotheses=False,
         tags_required=True,
     ),
@@ -172,6 +172,6 @@ PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
         style="(A) text",
         questions={},
         systems={},
-        refusal=Refusal("Insufficient information to answer the question", is_last=False),
+        refusal=RefusalOption("Insufficient information to answer the question", is_last=False),
     ),
 )

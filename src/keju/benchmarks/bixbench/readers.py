@@ -18,7 +18,7 @@ from keju.answers.labels import bare_label, read_label
 from keju.answers.numbers import comparable, number_of, range_of, same_number
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
-from keju.answers.segments import LONGEST, NO_LABEL, Statement, clean_segment, tag_content
+from keju.answers.segments import LONGEST, NO_LABEL, AnswerStatement, clean_segment, tag_content
 from keju.answers.statements import statements
 from keju.answers.wordings import TOLERANT
 from keju.benchmarks.grading import REFUSAL
@@ -52,7 +52,7 @@ _TAG_OR_MARKER = re.compile(r"(?i:<answer>(?=[^<]*+</answer>))|ANSWER:")
 Step = Callable[[str, Sample], "Answer | None"]
 
 
-class OfficialReader(Reader):
+class BixBenchOfficialReader(Reader):
     """The last closed ``<answer>…</answer>``, compared only by letters and digits.
 
     The published parser extracts noise from replies without tags; here they have no answer.
@@ -95,13 +95,13 @@ class EnvironmentReader(Reader):
         )
 
 
-class Options(Choice):
+class OptionChoice(Choice):
     """A label, or an option's text; numbers are compared by value."""
 
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         statement = super().read(segment, sample)
         label = find_option(segment, sample) if statement == NO_LABEL else None
-        return Statement(label) if label else statement
+        return AnswerStatement(label) if label else statement
 
     def whole(self, text: str, sample: Sample) -> str | None:
         return super().whole(text, sample) or find_option(text, sample)
@@ -113,7 +113,7 @@ class TaggedReader(RobustReader):
     version = 8
 
     def __init__(self) -> None:
-        super().__init__(Options(), strict=_TAG_OR_MARKER)
+        super().__init__(OptionChoice(), strict=_TAG_OR_MARKER)
 
     def fallback(self, text: str, sample: Sample) -> Answer:
         return _first_answer(
@@ -124,7 +124,8 @@ class TaggedReader(RobustReader):
 def make_readers() -> dict[str, Reader]:
     """Return all readers of multiple choice by name."""
     return {
-        reader.name: reader for reader in (EnvironmentReader(), OfficialReader(), TaggedReader())
+        reader.name: reader
+        for reader in (EnvironmentReader(), BixBenchOfficialReader(), TaggedReader())
     }
 
 
@@ -157,17 +158,19 @@ def _read_single_label(text: str, sample: Sample) -> Answer | None:
     )
 
 
-class _TextFirst(Choice):
+class _TextBeforeLabel(Choice):
     """An option's text, which takes precedence over a label."""
 
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         label = find_option(segment, sample)
-        return Statement(label) if label else read_label(segment, sample.labels, sample.choices)
+        return (
+            AnswerStatement(label) if label else read_label(segment, sample.labels, sample.choices)
+        )
 
 
 def _read_announced_label(text: str, sample: Sample) -> Answer | None:
     """Read the last ``answer is X`` or ``Answer: X`` that has an answer and is not denied."""
-    marked_statements, _ = statements(text, "", TOLERANT, _TextFirst(), sample)
+    marked_statements, _ = statements(text, "", TOLERANT, _TextBeforeLabel(), sample)
     if not marked_statements:
         return None
     value, reason = marked_statements[-1].statement

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from keju.answers.numbers import Number, number_of, numbers_in, plain_numerals, same_number
+from keju.answers.numbers import ParsedNumber, number_of, numbers_in, plain_numerals, same_number
 from keju.answers.segments import unwrap_latex
 
 # `answer is`, `Answer :`.
@@ -105,15 +105,15 @@ _STATISTICS = re.compile(
 )
 
 
-class _Candidate(NamedTuple):
+class _NumberCandidate(NamedTuple):
     """A number that a text probably gives as its answer."""
 
-    number: Number
+    number: ParsedNumber
     basis: Literal["answer", "sign", "itself"]
     """The reason: ``answer is``, a sign of equality, or because it is the only number."""
 
 
-def find_stated_number(text: str) -> Number | None:
+def find_stated_number(text: str) -> ParsedNumber | None:
     """Return the one number that `text` certainly gives as its answer.
 
     None if it has no number or several. Also None if the text around the number may deny it, limit
@@ -150,11 +150,11 @@ def find_stated_number(text: str) -> Number | None:
     return number
 
 
-def _find_candidate(text: str, numbers: Sequence[Number]) -> _Candidate | None:
+def _find_candidate(text: str, numbers: Sequence[ParsedNumber]) -> _NumberCandidate | None:
     """Return the number after ``answer is`` or a sign of equality, or the only one of `text`."""
     by_start = {number.start: number for number in numbers}
 
-    def numbers_after(marker: re.Pattern[str]) -> list[Number | None]:
+    def numbers_after(marker: re.Pattern[str]) -> list[ParsedNumber | None]:
         """Return, for each marker, the number right after it."""
         leads = (_UP_TO_NUMBER.match(text, match.end()) for match in marker.finditer(text))
         return [by_start.get(lead.end()) if lead else None for lead in leads]
@@ -165,7 +165,7 @@ def _find_candidate(text: str, numbers: Sequence[Number]) -> _Candidate | None:
         is_unanimous = last_number and all(
             same_number(last_number, announced) for announced in announced_numbers if announced
         )
-        return _Candidate(last_number, "answer") if last_number and is_unanimous else None
+        return _NumberCandidate(last_number, "answer") if last_number and is_unanimous else None
     equated_numbers = [number for number in numbers_after(_EQUALS) if number]
     if equated_numbers and all(
         same_number(equated_numbers[-1], equated) for equated in equated_numbers
@@ -182,9 +182,9 @@ def _find_candidate(text: str, numbers: Sequence[Number]) -> _Candidate | None:
             for rival in numbers
             if rival.end <= last_number.start and rival.start not in equated_starts
         ):
-            return _Candidate(last_number, "sign")
+            return _NumberCandidate(last_number, "sign")
     if len(numbers) == 1:
         start = numbers[0].start
         if _LEAD.search(text, max(0, start - _LEAD_REACH), start):
-            return _Candidate(numbers[0], "itself")
+            return _NumberCandidate(numbers[0], "itself")
     return None

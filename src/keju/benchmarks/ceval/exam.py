@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from keju import messages
 from keju.benchmarks.base import Benchmark, Exam
-from keju.benchmarks.ceval.facts import (
+from keju.benchmarks.ceval.metadata import (
     AVERAGES,
     GOLDEN,
     LAYOUT,
@@ -35,7 +35,6 @@ from keju.benchmarks.ceval.protocols import (
     PromptForm,
 )
 from keju.benchmarks.ceval.readers import make_readers
-from keju.benchmarks.facts import Submission
 from keju.benchmarks.kit import (
     Questions,
     Setup,
@@ -44,6 +43,7 @@ from keju.benchmarks.kit import (
     count_rows,
     make_count_warnings,
 )
+from keju.benchmarks.metadata import Submission
 from keju.benchmarks.prepare import prepare
 from keju.bounds import parse_whole_number
 from keju.config import DatasetArgs

@@ -21,7 +21,7 @@ from keju.answers.wordings import (
     CUE,
     normal_chinese,
 )
-from keju.benchmarks.ceval.facts import OPTIONS
+from keju.benchmarks.ceval.metadata import OPTIONS
 from keju.benchmarks.ceval.protocols import CEvalProtocol, Mode
 from keju.types import Answer, Sample, Tier
 
@@ -31,7 +31,7 @@ def make_readers(protocol: CEvalProtocol) -> Mapping[str, Reader]:
     base, continues = protocol.is_base, protocol.ends_with_cue
     readers: tuple[Reader, ...] = (
         TutorialReader(continues=continues, base=base, answer_only=protocol.is_answer_only),
-        OfficialReader(protocol.modes[0], protocol.shots),
+        CEvalOfficialReader(protocol.modes[0], protocol.shots),
         EvalScopeChoiceReader(EVALSCOPE_CHINESE),
         FirstCapitalReader(),
         ChineseReader(continues=continues, base=base),
@@ -140,7 +140,7 @@ def _read_letter(text: str) -> str | None:
     return normal.upper() if len(normal) == 1 and normal in "abcd" else None
 
 
-class OfficialReader(Reader):
+class CEvalOfficialReader(Reader):
     """The scripts of hkust-nlp/ceval, which read each way of asking differently.
 
     Chain of thought: the last `答案是…。`, else `答案为…。`, else `选项…是正确的。`. Zero-shot: the

@@ -35,7 +35,7 @@ MIN_SIMILARITY = 0.82
 """Minimum similarity of a misspelt name: ``anwser`` reaches it, ``answer_type`` does not."""
 
 
-class Misnamed(NamedTuple):
+class MisnamedColumn(NamedTuple):
     """A column that is not read, and the name under which it would be."""
 
     column: str
@@ -45,7 +45,7 @@ class Misnamed(NamedTuple):
 @lru_cache(maxsize=256)
 def find_misnamed(
     columns: tuple[str, ...], template_columns: frozenset[str]
-) -> tuple[Misnamed, ...]:
+) -> tuple[MisnamedColumn, ...]:
     """Return columns that probably hold the options or the answer, if no column has those names.
 
     `template_columns` are columns that templates use, so they are not unread.
@@ -53,7 +53,7 @@ def find_misnamed(
     unread_columns = [
         name for name in columns if name not in KNOWN_COLUMNS and name not in template_columns
     ]
-    misnamed_columns: list[Misnamed] = []
+    misnamed_columns: list[MisnamedColumn] = []
     if not any(name in columns for name in CHOICES):
         present = [name for name in columns if name in LABELS]
         misnamed_columns += _find_option_columns(unread_columns, present) or (
@@ -72,25 +72,25 @@ def _normalize(name: str) -> str:
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
-def _find_list_column(unread: Sequence[str]) -> list[Misnamed]:
+def _find_list_column(unread: Sequence[str]) -> list[MisnamedColumn]:
     """Return the column that probably holds all options, not one that holds a single option."""
     candidates = [name for name in unread if _normalize(name) in CHOICES or not _match_option(name)]
     return [
-        Misnamed(column, close_name)
+        MisnamedColumn(column, close_name)
         for column in candidates
         for close_name in _find_close_name(column, CHOICES)
     ][:1]
 
 
-def _find_answer_column(unread: Sequence[str]) -> list[Misnamed]:
+def _find_answer_column(unread: Sequence[str]) -> list[MisnamedColumn]:
     """Return the column that probably holds the right answer; closer names come first."""
     answer_columns = [
-        Misnamed(column, close_name)
+        MisnamedColumn(column, close_name)
         for column in unread
         for close_name in _find_close_name(column, ANSWER)
     ]
     answer_columns += [
-        Misnamed(name, ANSWER[0]) for name in unread if _normalize(name) in OTHER_ANSWERS
+        MisnamedColumn(name, ANSWER[0]) for name in unread if _normalize(name) in OTHER_ANSWERS
     ]
     return answer_columns[:1]
 
@@ -104,7 +104,7 @@ def _match_option(column: str) -> re.Match[str] | None:
     return OPTION.fullmatch(_normalize(column))
 
 
-def _find_option_columns(unread: Sequence[str], present: Sequence[str]) -> list[Misnamed]:
+def _find_option_columns(unread: Sequence[str], present: Sequence[str]) -> list[MisnamedColumn]:
     """Return columns of single options, unless there are fewer than two options."""
     matches = [(name, match) for name in unread if (match := _match_option(name))]
     first_number = 0 if any(match[2] and int(match[2]) == 0 for _, match in matches) else 1
@@ -115,4 +115,4 @@ def _find_option_columns(unread: Sequence[str], present: Sequence[str]) -> list[
             columns_by_label.setdefault(LABELS[place], column)
     if not {"A", "B"} <= {*columns_by_label, *present}:
         return []
-    return [Misnamed(column, label) for label, column in sorted(columns_by_label.items())]
+    return [MisnamedColumn(column, label) for label, column in sorted(columns_by_label.items())]

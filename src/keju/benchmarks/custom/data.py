@@ -35,7 +35,7 @@ from keju.benchmarks.data_checks import QuestionChecks, digest_content
 from keju.benchmarks.samples import DigestTable, SpooledSamples, text_digest
 from keju.config.exams import EXAM_FILES
 from keju.config.strict import parse_yaml
-from keju.errors import ConfigError, DataError, Hint, did_you_mean, find_nearest
+from keju.errors import ConfigError, DataError, TranslatableText, did_you_mean, find_nearest
 from keju.files import TABLE, parse_json
 from keju.sources.folder import SUFFIXES, DataFolder
 from keju.types import LABELS, Sample
@@ -49,7 +49,7 @@ DEFAULT_SUBSET = "all"
 """The subset of questions without a subset in a single file."""
 
 
-class Question(NamedTuple):
+class CustomQuestion(NamedTuple):
     """One checked row."""
 
     id: str
@@ -79,7 +79,7 @@ class Question(NamedTuple):
         return digest_content(self.text, self.choices, {name: self.fields[name] for name in names})
 
 
-class Repeat(NamedTuple):
+class DuplicateQuestion(NamedTuple):
     """A question with the content of an earlier one."""
 
     where: str
@@ -87,14 +87,14 @@ class Repeat(NamedTuple):
     """The place of the earlier question."""
 
 
-class Tables(NamedTuple):
+class ExamFiles(NamedTuple):
     """The files of an exam."""
 
     questions: tuple[str, ...]
     shots: str | None
 
 
-def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> Tables:
+def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> ExamFiles:
     """Return the files of questions and of worked examples, or only `single_file`."""
     if single_file is not None:
         if not _stem(single_file):
@@ -102,7 +102,7 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
             raise DataError(
                 "custom.unknown_ending", path=folder.path / single_file, endings=endings
             )
-        return Tables((single_file,), None)
+        return ExamFiles((single_file,), None)
     present = [path.name for path in sorted(folder.path.iterdir()) if path.is_file()]
     tables = [name for name in present if _stem(name) and name not in EXAM_FILES]
     shots = exam.few_shot if isinstance(exam.few_shot, str) else None
@@ -113,7 +113,7 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
     if shots is None:
         shots = next((name for name in tables if _stem(name) in SHOT_STEMS), None)
     if exam.questions:
-        return Tables(tuple(exam.questions), shots)
+        return ExamFiles(tuple(exam.questions), shots)
     questions = [name for name in tables if name != shots]
     if not questions:
         raise DataError("custom.no_questions", path=folder.path)
@@ -122,7 +122,7 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
         same_stem = by_stem.setdefault(_stem(name), name)
         if same_stem != name:
             raise DataError("custom.same_name", path=folder.path, other=same_stem, name=name)
-    return Tables(tuple(questions), shots)
+    return ExamFiles(tuple(questions), shots)
 
 
 def _stem(name: str) -> str:
@@ -133,7 +133,7 @@ def _stem(name: str) -> str:
     return ""
 
 
-def read_first_question(folder: DataFolder, names: Sequence[str]) -> Question:
+def read_first_question(folder: DataFolder, names: Sequence[str]) -> CustomQuestion:
     """Return the first row of the first file that has rows."""
     for name in names:
         for question in _read_file(folder, name, None, None):
@@ -142,7 +142,7 @@ def read_first_question(folder: DataFolder, names: Sequence[str]) -> Question:
 
 
 @dataclass
-class Part:
+class SubsetQuestions:
     """The questions of one subset."""
 
     columns: frozenset[str]
@@ -176,12 +176,12 @@ class QuestionBank:
         `template_columns` are the fields that templates use.
         """
         self.samples = SpooledSamples()
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, SubsetQuestions] = {}
         """By subset, in the order of their first question."""
         self.repeat_count = 0
         """The number of questions that repeat an earlier one word for word, with the same answer.
         """
-        self.first_repeat: Repeat | None = None
+        self.first_repeat: DuplicateQuestion | None = None
         """The first of them."""
         self.checks = QuestionChecks(exam, ACCEPTED)
         """The faults of the questions."""
@@ -211,12 +211,12 @@ class QuestionBank:
                     subset = question.subset or (_stem(name) if len(names) > 1 else DEFAULT_SUBSET)
                     part = self.parts.get(subset)
                     if part is None:
-                        part = self.parts[subset] = Part(frozenset(question.fields))
+                        part = self.parts[subset] = SubsetQuestions(frozenset(question.fields))
                     sample = _make_sample(exam, subset, len(part.rows), question)
                     is_contrary = self.checks.check(sample, question.where, first_row, find)
                     if first_row != row and not is_contrary:  # otherwise it has a separate notice
                         self.repeat_count += 1
-                        self.first_repeat = self.first_repeat or Repeat(
+                        self.first_repeat = self.first_repeat or DuplicateQuestion(
                             question.where, place(first_row)
                         )
                     self.samples.append(sample)
@@ -230,7 +230,7 @@ class QuestionBank:
             raise DataError("custom.no_rows", path=folder.path / names[0])
 
 
-def _make_sample(exam: str, subset: str, index: int, question: Question) -> Sample:
+def _make_sample(exam: str, subset: str, index: int, question: CustomQuestion) -> Sample:
     metadata: dict[str, Any] = {}
     if question.fields:
         metadata[FIELDS] = question.fields
@@ -268,7 +268,7 @@ def _read_file(
     kind: Kind | None,
     template_columns: frozenset[str] | None,
     decided_by: str = "",
-) -> Generator[Question, None, None]:
+) -> Generator[CustomQuestion, None, None]:
     """Yield the checked rows of a file; fields are checked if `template_columns` are known."""
     yaml = name.endswith(YAML_SUFFIXES)
     # Close it at once if a row is invalid: otherwise the error would keep the file open.
@@ -300,7 +300,7 @@ def _read_yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], 
 
 def make_question(
     row: Mapping[str, Any], kind: Kind | None, where: str, decided_by: str = ""
-) -> Question:
+) -> CustomQuestion:
     """Return one checked row of the given kind; `decided_by` is the row that determined it."""
     text = _text_field(_first_value(row, QUESTION), "question", where)
     if not text.strip():
@@ -327,7 +327,7 @@ def make_question(
         for key, value in row.items()
         if key not in KNOWN_COLUMNS and isinstance(value, str | int | float)
     }
-    return Question(
+    return CustomQuestion(
         id=_text_field(row.get("id"), "id", where),
         subset=_text_field(_first_value(row, SUBSET), "subset", where).strip(),
         text=text,
@@ -358,7 +358,7 @@ def _question_error(row: Mapping[str, Any], where: str) -> DataError:
         return DataError("custom.no_question", where=where)
     field_names = [str(name) for name in row]
     similar_name = find_nearest(QUESTION[0], field_names)
-    hint = Hint("custom.rename", name=similar_name) if similar_name else ""
+    hint = TranslatableText("custom.rename", name=similar_name) if similar_name else ""
     return DataError("custom.no_question_field", where=where, found=field_names, hint=hint)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from keju import messages
 from keju.benchmarks.base import (
     Benchmark,
-    DataFacts,
+    DataSource,
     Exam,
     Protocol,
     Reader,
@@ -81,7 +81,9 @@ def custom_exam(path: Path, reserved_names: Sequence[str]) -> Benchmark:
     )
     protocols = by_name(text, letters) if kind == "choice" else by_name(text)
     decided_by = first_question.where if first_question else ""
-    custom = Custom(name, folder, exam, exam_file, kind, decided_by, tables, readers, protocols)
+    custom = CustomBenchmark(
+        name, folder, exam, exam_file, kind, decided_by, tables, readers, protocols
+    )
     return Benchmark(
         name=name,
         title=exam.title or name,
@@ -122,7 +124,9 @@ def _choose_secondary_reader(reader: str, numeric: bool) -> str:
     return LETTER if reader == LETTER else "robust"
 
 
-def _mixed_answer_notices(exam: str, reader: str, parts: Sequence[data.Part]) -> Iterator[Notice]:
+def _mixed_answer_notices(
+    exam: str, reader: str, parts: Sequence[data.SubsetQuestions]
+) -> Iterator[Notice]:
     """Yield a notice if some right answers are numbers and others are words.
 
     One rule reads them all as texts.
@@ -152,7 +156,7 @@ def _repeat_notices(exam: str, bank: data.QuestionBank) -> Iterator[Notice]:
 
 
 @dataclass(frozen=True)
-class Custom:
+class CustomBenchmark:
     """An exam in a folder."""
 
     name: str
@@ -163,7 +167,7 @@ class Custom:
     kind: Kind
     decided_by: str
     """The row that determined the kind; empty if the exam file names it."""
-    tables: data.Tables
+    tables: data.ExamFiles
     readers: Mapping[str, Reader]
     protocols: Mapping[str, Protocol]
 
@@ -219,7 +223,7 @@ class Custom:
             samples=samples,
             subsets=tuple(subsets),
             readers=self.readers,
-            data=DataFacts(dict(files.hashes), notes=tuple(files.notes)),
+            data=DataSource(dict(files.hashes), notes=tuple(files.notes)),
             prompts=templates.wording(system).prompts(names, shots),
             averages=(mean_over(bank.parts),),
             clustered=any(bank.parts[name].grouped for name in names),

@@ -24,7 +24,7 @@ from keju.config import DatasetArgs
 from keju.config.exams import EXAM_FILES
 from keju.config.patterns import compile_pattern
 from keju.config.strict import document, explain_error
-from keju.errors import ConfigError, DataError, Hint, near_hint
+from keju.errors import ConfigError, DataError, TranslatableText, near_hint
 from keju.types import Sample
 
 Kind = Literal["choice", "free"]
@@ -117,9 +117,9 @@ def explain_exam_error(error: ValidationError) -> str:
     if field_name == "reader" and len(error.errors()) > 1:
         value = error.errors()[0]["input"]
         hint = near_hint(value, get_args(ReaderName)) if isinstance(value, str) else ""
-        return Hint("custom.reader_form", hint=hint)
+        return TranslatableText("custom.reader_form", hint=hint)
     if field_name == "few_shot" and len(error.errors()) > 1:
-        return Hint("custom.few_shot_form")
+        return TranslatableText("custom.few_shot_form")
     return str(explain_error(error, ExamFile))
 
 
@@ -155,7 +155,7 @@ CLOSING_REQUESTS: dict[Language, dict[str, str]] = {
 ANSWER_LINES: dict[Language, str] = {"en": "ANSWER: ", "zh": "答案："}
 
 
-class Templates(NamedTuple):
+class PromptTemplates(NamedTuple):
     """The templates in use, for prompts and manifest."""
 
     question: str
@@ -217,7 +217,7 @@ def choose_templates(
     letters: bool,
     columns: Iterable[str],
     file: Path,
-) -> Templates:
+) -> PromptTemplates:
     """Choose the user's templates if given, else the exam's, else Keju's, and check all of them.
 
     `letters` means that the model only chooses a letter; `columns` are the fields that all rows
@@ -244,7 +244,7 @@ def choose_templates(
     line = ("" if letters or reader in ("exact", "regex") else line) + "{answer}"
     shot = exam.shot_template or f"{question_form}\n\n{line}"
     explained = shot if letters else f"{question_form}\n\n{{explanation}}\n{line}"
-    templates = Templates(question, whole_template, shot, exam.shot_template or explained)
+    templates = PromptTemplates(question, whole_template, shot, exam.shot_template or explained)
     required = ["question"] + (["choices"] if kind == "choice" else [])
     known_names = {*columns, "subset", *required, *(["letters"] if kind == "choice" else [])}
     question_setting = "prompt_template" if args.prompt_template else "template"

@@ -42,7 +42,7 @@ class RuleReader(RobustReader):
         return Answer(reason="no_marker")
 
 
-class ExactText(Reader):
+class ExactTextReader(Reader):
     """The full reply, compared exactly."""
 
     name = "exact"
@@ -69,7 +69,7 @@ def make_readers(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     else:
         about = "custom.about_reader_number"
         number = RobustReader(Number(anywhere=True), strict=strict, name="number", about=about)
-        readers += [ExactText(), number]
+        readers += [ExactTextReader(), number]
     if isinstance(rule, ReaderRule):
         readers.append(RuleReader(answers, rule))
     by_name = {reader.name: reader for reader in readers}

@@ -21,7 +21,7 @@ from keju.answers.segments import last_line, segments_after
 from keju.answers.wordings import ANSWER_IS
 from keju.benchmarks.base import Benchmark, Mean, Protocol, Subset, by_name
 from keju.benchmarks.choices import LabelStyle, format_choices
-from keju.benchmarks.demo.questions import KINDS, Question
+from keju.benchmarks.demo.questions import KINDS, DemoQuestion
 from keju.benchmarks.kit import Questions, Setup
 from keju.benchmarks.samples import LazySamples
 from keju.benchmarks.wording import Wording, words
@@ -49,7 +49,7 @@ class DemoArgs(DatasetArgs):
     """Questions of each kind."""
 
 
-class Generated(LazySamples):
+class GeneratedSamples(LazySamples):
     """The questions; each is generated from the seed and its number."""
 
     def __init__(self, kinds: Sequence[str], size: int, seed: int) -> None:
@@ -74,7 +74,7 @@ class Generated(LazySamples):
         )
 
 
-def generate(kind: str, seed: str, draw: random.Random) -> Question:
+def generate(kind: str, seed: str, draw: random.Random) -> DemoQuestion:
     """Return the question of a kind for a seed. It reseeds `draw`, which is cheaper than a new
     generator."""
     draw.seed(f"{kind}:{seed}")
@@ -106,7 +106,7 @@ def make_questions(setup: Setup) -> Questions:
     if size < 1:
         raise ConfigError("value_at_least", name="dataset_args.demo: size", least=1)
     return Questions(
-        samples=Generated(setup.subsets, size, setup.seed),
+        samples=GeneratedSamples(setup.subsets, size, setup.seed),
         subsets=[Subset(k, row * size, (row + 1) * size) for row, k in enumerate(setup.subsets)],
         version="generated-1",
     )

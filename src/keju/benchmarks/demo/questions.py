@@ -17,7 +17,7 @@ WORDS = (
 PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 
-class Question(NamedTuple):
+class DemoQuestion(NamedTuple):
     """A question with its options; `answer` is the index of the right one."""
 
     text: str
@@ -25,14 +25,14 @@ class Question(NamedTuple):
     answer: int
 
 
-def boolean_expressions(draw: random.Random) -> Question:
+def boolean_expressions(draw: random.Random) -> DemoQuestion:
     """Ask for the value of a small Boolean expression."""
     words = [draw.choice(("", "not ")) + draw.choice(("True", "False")) for _ in range(3)]
     joins = [draw.choice(("and", "or")) for _ in range(2)]
     bracket_value = _apply(joins[0], _value(words[0]), _value(words[1]))
     value = _apply(joins[1], bracket_value, _value(words[2]))
     text = f"( {words[0]} {joins[0]} {words[1]} ) {joins[1]} {words[2]} is"
-    return Question(text, ("True", "False"), 0 if value else 1)
+    return DemoQuestion(text, ("True", "False"), 0 if value else 1)
 
 
 def _value(words: str) -> bool:
@@ -43,7 +43,7 @@ def _apply(join: str, left_value: bool, right_value: bool) -> bool:
     return (left_value and right_value) if join == "and" else (left_value or right_value)
 
 
-def multistep_arithmetic(draw: random.Random) -> Question:
+def multistep_arithmetic(draw: random.Random) -> DemoQuestion:
     """Ask for the value of an expression in brackets."""
     a, b, c, d = (draw.randint(-9, 9) for _ in range(4))
     value = (a + b) * (c - d)
@@ -52,7 +52,7 @@ def multistep_arithmetic(draw: random.Random) -> Question:
     )
 
 
-def object_counting(draw: random.Random) -> Question:
+def object_counting(draw: random.Random) -> DemoQuestion:
     """Ask for the number of things in a list."""
     counts = {thing: draw.randint(1, 4) for thing in draw.sample(THINGS, draw.randint(3, 5))}
     listing = ", ".join(f"{n} {thing}{'s' if n > 1 else ''}" for thing, n in counts.items())
@@ -61,21 +61,21 @@ def object_counting(draw: random.Random) -> Question:
     return _make_number_question(draw, text, total, range(max(1, total - 5), total + 6))
 
 
-def _make_number_question(draw: random.Random, text: str, value: int, near: range) -> Question:
+def _make_number_question(draw: random.Random, text: str, value: int, near: range) -> DemoQuestion:
     """Return a question with `value` and three other numbers of `near` as shuffled options."""
     numbers = [value, *draw.sample([number for number in near if number != value], 3)]
     draw.shuffle(numbers)
-    return Question(text, tuple(map(str, numbers)), numbers.index(value))
+    return DemoQuestion(text, tuple(map(str, numbers)), numbers.index(value))
 
 
-def word_sorting(draw: random.Random) -> Question:
+def word_sorting(draw: random.Random) -> DemoQuestion:
     """Ask for the word that comes first in the alphabet."""
     words = draw.sample(WORDS, 4)
     text = f"Which of these words comes first in alphabetical order: {', '.join(words)}?"
-    return Question(text, tuple(words), words.index(min(words)))
+    return DemoQuestion(text, tuple(words), words.index(min(words)))
 
 
-def tracking_shuffled_objects(draw: random.Random) -> Question:
+def tracking_shuffled_objects(draw: random.Random) -> DemoQuestion:
     """Ask which gift a person holds after three swaps."""
     people = draw.sample(NAMES, 3)
     holds = dict(zip(people, draw.sample(GIFTS, 3), strict=True))
@@ -88,10 +88,10 @@ def tracking_shuffled_objects(draw: random.Random) -> Question:
         swaps.append(f"{left_person} and {right_person} swap gifts.")
     asked_person = draw.choice(people)
     text = f"At the start, {story}. {' Then '.join(swaps)} At the end, {asked_person} has"
-    return Question(text, gifts, gifts.index(holds[asked_person]))
+    return DemoQuestion(text, gifts, gifts.index(holds[asked_person]))
 
 
-def dyck_languages(draw: random.Random) -> Question:
+def dyck_languages(draw: random.Random) -> DemoQuestion:
     """Ask for the bracket that must be closed next."""
     opened: list[str] = []
     symbols: list[str] = []
@@ -103,10 +103,10 @@ def dyck_languages(draw: random.Random) -> Question:
             symbols.append(opened[-1])
     closing = tuple(PAIRS.values())
     text = f"Which bracket must come next so that all are closed properly: {' '.join(symbols)}"
-    return Question(text, closing, closing.index(PAIRS[opened[-1]]))
+    return DemoQuestion(text, closing, closing.index(PAIRS[opened[-1]]))
 
 
-KINDS: Mapping[str, Callable[[random.Random], Question]] = {
+KINDS: Mapping[str, Callable[[random.Random], DemoQuestion]] = {
     kind.__name__: kind
     for kind in (
         boolean_expressions,

@@ -24,7 +24,7 @@ from keju.benchmarks.bbh.exam import (
 )
 from keju.benchmarks.bbh.exam import load_examples as bbh_examples
 from keju.benchmarks.bbh.exam import manifest_settings as bbh_settings
-from keju.benchmarks.bbh.facts import ABOUT, CHOICE_SUBSETS
+from keju.benchmarks.bbh.metadata import ABOUT, CHOICE_SUBSETS
 from keju.benchmarks.bbh.protocols import BBHArgs
 from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.fresh.making import VERSION, make_questions
@@ -37,9 +37,9 @@ from keju.benchmarks.prepare import prepare
 from keju.benchmarks.samples import SpooledSamples
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
-from keju.config.strict import Invalid, Seed, Whole
+from keju.config.strict import InvalidValue, Seed, Whole
 from keju.errors import ConfigError
-from keju.files import Written
+from keju.files import WrittenNumber
 from keju.sources.folder import DataFolder
 from keju.types import Sample
 
@@ -71,12 +71,14 @@ class FreshArgs(BBHArgs):
     def _within_range(cls, setting: Any) -> float | list[float]:
         values = setting if isinstance(setting, list) and setting else [setting]
         for value in values:
-            if type(value) not in (int, float, Written) or not EASIEST <= value <= HARDEST:
+            if type(value) not in (int, float, WrittenNumber) or not EASIEST <= value <= HARDEST:
                 # A text such as "0.5" is not a number.
                 shown_value = json.dumps(value, default=str, ensure_ascii=False)
-                raise Invalid("fresh.difficulty", least=EASIEST, most=HARDEST, value=shown_value)
+                raise InvalidValue(
+                    "fresh.difficulty", least=EASIEST, most=HARDEST, value=shown_value
+                )
         if len({arm_name(value) for value in values}) < len(values):
-            raise Invalid("fresh.difficulty_twice", values=[*map(str, values)])
+            raise InvalidValue("fresh.difficulty_twice", values=[*map(str, values)])
         return [*map(float, values)] if isinstance(setting, list) else float(setting)
 
     def exams(self, exam_settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from importlib.resources import files
 from itertools import count
 
-from keju.benchmarks.fresh.task import Language, Question, Task, split_options
+from keju.benchmarks.fresh.task import FreshQuestion, FreshTask, Language, split_options
 from keju.benchmarks.samples import DigestTable
 from keju.errors import ConfigError
 
@@ -30,8 +30,8 @@ PATIENCE = 20
 
 
 def make_questions(
-    task: Task, n: int, *, seed: int, difficulty: float, language: Language = "en"
-) -> Iterator[Question]:
+    task: FreshTask, n: int, *, seed: int, difficulty: float, language: Language = "en"
+) -> Iterator[FreshQuestion]:
     """Yield the first `n` questions of a seed; ConfigError if there are fewer."""
     values = {"subset": task.subset, "difficulty": f"{difficulty:g}", "n": n}
     space = task.space(difficulty)

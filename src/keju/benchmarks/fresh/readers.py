@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from keju.answers.kinds import Kind, Number, Verdict
+from keju.answers.kinds import AnswerKind, Number, Verdict
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
-from keju.answers.segments import Statement
+from keju.answers.segments import AnswerStatement
 from keju.benchmarks.base import by_name
-from keju.benchmarks.bbh.kinds import KIND_OF, Brackets
+from keju.benchmarks.bbh.kinds import KIND_OF, BracketSequence
 from keju.benchmarks.bbh.readers import (
     AnswerOnlyReader,
     EvalScopeReader,
@@ -79,7 +79,7 @@ _DIGITS = {character: value for value, character in enumerate("零一二三四�
 class ChineseCount(Number):
     """A number, also in Chinese characters: ``十二`` is 12."""
 
-    def read(self, segment: str, sample: Sample) -> Statement:
+    def read(self, segment: str, sample: Sample) -> AnswerStatement:
         return super().read(_to_digits(segment), sample)
 
     def whole(self, text: str, sample: Sample) -> str | None:
@@ -105,11 +105,11 @@ def opening_brackets(sample: Sample) -> str:
     return match[1].strip() if match else ""
 
 
-KINDS: Mapping[str, Kind] = KIND_OF | {
+KINDS: Mapping[str, AnswerKind] = KIND_OF | {
     "boolean_expressions": ChineseVerdict(TRUE, _VALUES),
     "navigate": ChineseVerdict(YES, _PHRASES),
     "web_of_lies": ChineseVerdict(YES, _PHRASES),
-    "dyck_languages": Brackets(opening_brackets),
+    "dyck_languages": BracketSequence(opening_brackets),
     "object_counting": ChineseCount(),
 }
 """By subset: the kind of answer that the robust reader reads for Chinese questions."""

@@ -26,14 +26,14 @@ OPTIONS = {"en": "Options:", "zh": "选项："}
 """The line before the options of a question."""
 
 
-class Question(NamedTuple):
+class FreshQuestion(NamedTuple):
     """A question in BBH's form: the options are part of the text; a target is ``(B)`` or a word."""
 
     text: str
     target: str
 
 
-class Task(ABC):
+class FreshTask(ABC):
     """One subset: it draws problems, writes them as questions, and solves them.
 
     A problem is any value that the task's methods exchange, usually a named tuple.
@@ -51,7 +51,7 @@ class Task(ABC):
         """Draw a problem. At difficulty 1 sizes and shares match the published questions."""
 
     @abstractmethod
-    def write(self, problem: Any, language: Language) -> Question:
+    def write(self, problem: Any, language: Language) -> FreshQuestion:
         """Return the problem as a question with its answer."""
 
     @abstractmethod
@@ -71,10 +71,12 @@ def scale_size(published: float, difficulty: float, *, least: int) -> int:
     return max(least, round(published * difficulty))
 
 
-def add_options(text: str, options: Sequence[str], answer: int, language: Language) -> Question:
+def add_options(
+    text: str, options: Sequence[str], answer: int, language: Language
+) -> FreshQuestion:
     """Return a question with lettered options; `answer` is the index of the right one."""
     lines = [f"({label}) {option}" for label, option in zip(LABELS, options, strict=False)]
-    return Question("\n".join([text, OPTIONS[language], *lines]), f"({LABELS[answer]})")
+    return FreshQuestion("\n".join([text, OPTIONS[language], *lines]), f"({LABELS[answer]})")
 
 
 def split_options(text: str) -> tuple[str, list[str]]:

@@ -15,7 +15,7 @@ from keju.benchmarks.fresh.task import Language
 from keju.errors import DataError
 
 
-class Marks(NamedTuple):
+class ExampleMarkers(NamedTuple):
     """The text before each part of a worked example."""
 
     question: str
@@ -25,9 +25,9 @@ class Marks(NamedTuple):
     full_stop: str
 
 
-MARKS: dict[Language, Marks] = {
-    "en": Marks("Q: ", "A:", " Let's think step by step.", "So the answer is ", "."),
-    "zh": Marks("问：", "答：", "让我们一步一步地思考。", "所以答案是", "。"),
+MARKS: dict[Language, ExampleMarkers] = {
+    "en": ExampleMarkers("Q: ", "A:", " Let's think step by step.", "So the answer is ", "."),
+    "zh": ExampleMarkers("问：", "答：", "让我们一步一步地思考。", "所以答案是", "。"),
 }
 
 

@@ -30,14 +30,15 @@ from keju.sources.folder import NoFolder
 README = """\
 # Fresh questions of BBH's kinds
 
-Drawn by Keju {keju} (generator {generator}) from seed {seed}: {n} of each subset at difficulty {difficulty:g}, language `{lang}`.
-The answers are certain: a program computed them. None of the questions is in the published BBH.
+Drawn by Keju {keju} (generator {generator}) from seed {seed}: {n} of each subset at difficulty
+{difficulty:g}, language `{lang}`. The answers are certain: a program computed them. None of the
+questions is in the published BBH.
 
     {command}
 
-`fresh.json` has the settings and the hashes. The same settings give the same files with the same generator, everywhere.
-Please keep the questions out of training data; another seed gives another exam.
-"""  # noqa: E501
+`fresh.json` has the settings and the hashes. The same settings give the same files with the same
+generator, everywhere. Please keep the questions out of training data; another seed gives another
+exam. """
 CANARY = "Fresh questions by Keju, seed {seed}: keep them out of training data."
 
 

@@ -19,7 +19,7 @@ from keju import messages
 from keju.benchmarks.base import Benchmark, Exam, Mean, Scores
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.kit import Questions, Setup, arrange, default_settings
-from keju.benchmarks.mmlu_pro.facts import (
+from keju.benchmarks.mmlu_pro.metadata import (
     GOLDEN,
     OFFICIAL_METRIC,
     OFFICIAL_TITLE,
@@ -96,7 +96,7 @@ LAYOUT = Layout(
 """
 
 
-class Row(NamedTuple):
+class MMLUProRow(NamedTuple):
     """One checked row of a file."""
 
     question_id: int
@@ -113,7 +113,9 @@ class Row(NamedTuple):
     """The known error of the row; empty for nearly all rows."""
 
 
-def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = False) -> Row:
+def read_row(
+    raw_fields: Mapping[str, Any], where: str, *, as_published: bool = False
+) -> MMLUProRow:
     """Return one checked row; numbers and the list of options may be text, as in CSV."""
     fields = dict(raw_fields)
     for name in ("question_id", "answer_index"):
@@ -143,7 +145,7 @@ def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = 
             category=category,
             hint=did_you_mean(category, CATEGORIES),
         )
-    return Row(
+    return MMLUProRow(
         question_id=question_id,
         question=question,
         options=options,
@@ -173,7 +175,7 @@ def _find_fault(options: Sequence[str], answer: str, index: Any) -> str:
     return ""
 
 
-def make_samples(rows: Iterable[Row]) -> Iterator[Sample]:
+def make_samples(rows: Iterable[MMLUProRow]) -> Iterator[Sample]:
     """Yield the rows as samples, numbered within their category."""
     counts: Counter[str] = Counter()
     for row in rows:
@@ -198,15 +200,15 @@ def sample_id(question_id: int | str) -> str:
     return f"mmlu_pro_{question_id}"
 
 
-def gold_digest(rows: Iterable[Row]) -> str:
+def gold_digest(rows: Iterable[MMLUProRow]) -> str:
     """Return a digest of the lines ``70A``, ``71F``, …: question and gold answer, by question."""
     answers = sorted((row.question_id, row.answer) for row in rows)
     return sha256("".join(f"{n}{answer}\n" for n, answer in answers).encode()).hexdigest()[:16]
 
 
-def find_edited_golds(rows: Sequence[Row]) -> list[Notice]:
+def find_edited_golds(rows: Sequence[MMLUProRow]) -> list[Notice]:
     """Warn about complete categories whose gold answers match no published version."""
-    by_category: dict[str, list[Row]] = {}
+    by_category: dict[str, list[MMLUProRow]] = {}
     for row in rows:
         by_category.setdefault(row.category, []).append(row)
     edited_categories = [
@@ -222,7 +224,7 @@ def find_edited_golds(rows: Sequence[Row]) -> list[Notice]:
     )
 
 
-def describe_changes(rows: Sequence[Row]) -> list[str]:
+def describe_changes(rows: Sequence[MMLUProRow]) -> list[str]:
     """Return a note about the changes made while loading."""
     indented = [row for row in rows if row.indented]
     if not indented:
@@ -277,12 +279,12 @@ class MMLUProArgs(DatasetArgs):
     that EvalScope publishes are those without it."""
 
 
-def read_rows(setup: Setup, table: str) -> list[Row]:
+def read_rows(setup: Setup, table: str) -> list[MMLUProRow]:
     """Return the rows of `table` in file order; DataError names the first invalid row."""
     assert isinstance(setup.args, MMLUProArgs)
     folder, as_published = setup.folder, setup.args.option_blanks
     where = folder.name_of(table)
-    rows: list[Row] = []
+    rows: list[MMLUProRow] = []
     seen_ids: set[int] = set()
     for number, fields in enumerate(folder.rows(table), 1):
         row = read_row(fields, f"{where}, row {number}", as_published=as_published)

@@ -24,7 +24,7 @@ _LEVEL_2 = re.compile(r"[aA]nswer:(?=\s*([A-J]))")
 _STANDALONE = re.compile(r"\b[A-J]\b")
 
 
-class Level1(Reader):
+class Level1Reader(Reader):
     r"""The first match of ``answer is \(?([A-J])\)?`` (TIGER-AI-Lab/MMLU-Pro).
 
     As published it has no word boundary and accepts letters beyond the row's options.
@@ -48,7 +48,7 @@ class Level1(Reader):
         return Answer(reason="no_marker")
 
 
-class Level2(Level1):
+class Level2Reader(Level1Reader):
     """Level 1; else the letter after ``Answer:``; else the last single capital letter A to J."""
 
     name = "l2"
@@ -76,8 +76,8 @@ def make_readers(protocol: str) -> dict[str, Reader]:
     without_bold = protocol == "official-api"
     strict = ANSWER_COLON if protocol == "evalscope" else ANSWER_IS
     readers: tuple[Reader, ...] = (
-        Level1(without_bold=without_bold),
-        Level2(without_bold=without_bold),
+        Level1Reader(without_bold=without_bold),
+        Level2Reader(without_bold=without_bold),
         EvalScopeChoiceReader(),
         InspectChoiceReader(),
         RobustReader(Choice(), strict=strict),

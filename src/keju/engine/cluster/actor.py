@@ -21,15 +21,15 @@ from typing import Any
 from pydantic import SecretStr
 
 from keju.config import TaskConfig
-from keju.engine.channel import Channel, Limits
+from keju.engine.channel import Channel, ChannelLimits
 from keju.engine.cluster.wire import (
     LARGEST,
-    Answer,
-    Block,
-    Opened,
-    Orders,
-    Report,
-    Trouble,
+    ActorReady,
+    ActorReport,
+    ActorSettings,
+    BlockAnswer,
+    RequestBlock,
+    WireError,
     decode_block,
     decode_orders,
     encode,
@@ -61,7 +61,7 @@ class Actor:
         return {"node": platform.node(), "pid": str(os.getpid())} | read_versions()
 
     async def open(self, orders: bytes) -> AsyncIterator[bytes]:
-        """Prepare the model. Yield signs of life, and finally an `Opened`."""
+        """Prepare the model. Yield signs of life, and finally an `ActorReady`."""
         work = asyncio.ensure_future(self._open(decode_orders(orders)))
         while not work.done():
             await asyncio.wait({work}, timeout=BEAT)
@@ -69,33 +69,35 @@ class Actor:
                 yield b""
         yield encode(work.result())
 
-    async def _open(self, orders: Orders) -> Opened:
+    async def _open(self, orders: ActorSettings) -> ActorReady:
         try:
             with suppress(OSError):
                 os.chdir(orders.folder)
             config = make_task(orders)
             model = make_model(config)
-            limits = Limits.of(config, model)
+            limits = ChannelLimits.of(config, model)
             if model.facts().get("endpoint"):
                 limits = replace(limits, concurrency=reserve_slots(limits.concurrency))
             self._channel = Channel(model, limits, seed=config.seed + orders.actor)
             self._samplings = orders.samplings
             await self._channel.open(orders.samplings)
         except KejuError as error:
-            return Opened(trouble=Trouble.of(error))
+            return ActorReady(trouble=WireError.of(error))
         except Exception as error:  # its text may hold a secret, and Ray would log it
             problem = type(error).__name__
-            return Opened(trouble=Trouble.of(EndpointError("ray_actor_broken", problem=problem)))
+            return ActorReady(
+                trouble=WireError.of(EndpointError("ray_actor_broken", problem=problem))
+            )
         slots = self._channel.concurrency.maximum
-        return Opened(model.facts(), slots, model.slots, model.batches)
+        return ActorReady(model.facts(), slots, model.slots, model.batches)
 
     async def ask(self, data: bytes) -> AsyncIterator[bytes]:
-        """Ask the questions of a `Block`. Yield one `Report` after the other."""
+        """Ask the questions of a `RequestBlock`. Yield one `ActorReport` after the other."""
         assert self._channel is not None
         block = decode_block(data)
         prefix = self._shared_prefix(Prefix(block.messages, block.lead))
         requests = block.requests(prefix, self._samplings[block.sampling])
-        work = _Work(self._channel, block, requests)
+        work = _BlockWork(self._channel, block, requests)
         try:
             while not work.is_done:
                 await work.wait_for_news()
@@ -103,13 +105,13 @@ class Actor:
         finally:
             work.cancel()
 
-    def _report(self, work: _Work) -> Report:
+    def _report(self, work: _BlockWork) -> ActorReport:
         channel = self._channel
         assert channel is not None
         reason, trouble = channel.stop_reason, None
         if reason is not None and not self._stopped:
-            trouble = Trouble.of(reason)
-        return Report(
+            trouble = WireError.of(reason)
+        return ActorReport(
             work.take_answers(),
             list(work.keys_in_flight),
             channel.in_flight,
@@ -135,10 +137,10 @@ class Actor:
             self._channel.stop(Interrupted("interrupted"))
 
 
-class _Work:
+class _BlockWork:
     """The questions of a block on their way through a channel."""
 
-    def __init__(self, channel: Channel, block: Block, requests: Sequence[Request]) -> None:
+    def __init__(self, channel: Channel, block: RequestBlock, requests: Sequence[Request]) -> None:
         self._channel = channel
         self._width = asyncio.Semaphore(block.width) if block.width else None
         self.keys_in_flight: dict[int, None] = {}
@@ -183,7 +185,7 @@ class _Work:
             if error is channel.stop_reason:
                 return  # the driver puts it back
             raise
-        answer = encode(Answer(key, exchange.reply, exchange.faults, exchange.seconds))
+        answer = encode(BlockAnswer(key, exchange.reply, exchange.faults, exchange.seconds))
         if not self._answers:
             self._oldest_answer = monotonic()
         self._answers.append(answer)
@@ -237,7 +239,7 @@ def read_versions() -> dict[str, str]:
     return {"keju": metadata.version("keju"), "python": minor}
 
 
-def make_task(orders: Orders) -> TaskConfig:
+def make_task(orders: ActorSettings) -> TaskConfig:
     """Return the task of this actor, with its part of an endpoint's limits."""
     settings: dict[str, Any] = dict(orders.settings)
     kind = kind_of(settings["model"])
@@ -268,7 +270,7 @@ def divide_slots(total: int, index: int, parts: int) -> int:
 
 def make_orders(
     config: TaskConfig, samplings: Sequence[Sampling], actor: int, actors: int, threads: int
-) -> Orders:
+) -> ActorSettings:
     """Return the orders of an actor. The driver calls this."""
     settings = config.model_dump(mode="json", exclude_unset=True)
     settings.get("generation_config", {}).pop("extra_headers", None)
@@ -280,4 +282,4 @@ def make_orders(
         "extra_headers": dict(config.generation_config.extra_headers),
     }
     folder = os.getcwd()  # noqa: PTH109
-    return Orders(settings, secrets, list(samplings), actor, actors, threads, folder)
+    return ActorSettings(settings, secrets, list(samplings), actor, actors, threads, folder)

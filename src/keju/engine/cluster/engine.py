@@ -19,20 +19,20 @@ from contextlib import suppress
 from math import ceil
 from typing import NamedTuple
 
-from keju.engine.channel import FINAL, Exchange
-from keju.engine.cluster.crew import BLOCK, Crew, Hand
-from keju.engine.cluster.nodes import Lost
+from keju.engine.channel import FINAL, ReplyWithAttempts
+from keju.engine.cluster.executor import BLOCK, RayExecutor, Worker
+from keju.engine.cluster.nodes import ActorLost
 from keju.engine.cluster.wire import (
     LARGEST,
-    Block,
-    Report,
+    ActorReport,
+    RequestBlock,
     decode_answer,
     decode_report,
     encode,
     make_question,
 )
 from keju.engine.loop import Engine
-from keju.engine.queue import Held, Queue, Unit
+from keju.engine.queue import Unit, UnitQueue, WaitForPrefix
 from keju.engine.watching import Follower
 from keju.errors import KejuError
 from keju.runs.journal import Journal
@@ -44,7 +44,7 @@ LANES = 1 << 20
 """More lanes than an actor has."""
 
 
-class Entry(NamedTuple):
+class PendingRequest(NamedTuple):
     """A unit and its request."""
 
     unit: Unit
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 class _AssignedBlock:
     """A block that an actor works on."""
 
-    def __init__(self, entries: list[Entry], reserved: list[int], width: int) -> None:
+    def __init__(self, entries: list[PendingRequest], reserved: list[int], width: int) -> None:
         self.open_entries = dict(enumerate(entries))
         """The entries without an answer, by key."""
         self.reserved = dict(enumerate(reserved))
@@ -67,12 +67,12 @@ class _AssignedBlock:
 class ClusterEngine(Engine):
     """Lets actors solve the units of the queues, and journals every reply."""
 
-    channel: Crew
+    channel: RayExecutor
 
     def __init__(
         self,
-        crew: Crew,
-        queues: Iterable[Queue],
+        executor: RayExecutor,
+        queues: Iterable[UnitQueue],
         journal: Journal,
         *,
         on_progress: Callable[[], None] = lambda: None,
@@ -80,17 +80,17 @@ class ClusterEngine(Engine):
         follower: Follower | None = None,
     ) -> None:
         super().__init__(
-            crew,
+            executor,
             queues,
             journal,
             on_progress=on_progress,
             on_session=on_session,
             follower=follower,
         )
-        self._queue: Queue
-        self._returned_entries: deque[Entry] = deque()
+        self._queue: UnitQueue
+        self._returned_entries: deque[PendingRequest] = deque()
         """Entries that an actor got and did not answer."""
-        self._carried_entries: dict[int, Entry] = {}
+        self._carried_entries: dict[int, PendingRequest] = {}
         """By lane: an entry that was taken but has another prefix than the block before it."""
         self._losses: Counter[Unit] = Counter()
         self._active = 0
@@ -100,7 +100,7 @@ class ClusterEngine(Engine):
         self._reserved = 0
         self._streams = 1
         self._news = asyncio.Event()
-        crew.work, crew.on_change = self._serve, self._wake
+        executor.work, executor.on_change = self._serve, self._wake
 
     async def run(self) -> KejuError | None:
         """Work until all queues are empty. Return the reason that stopped it early, if there is
@@ -136,23 +136,23 @@ class ClusterEngine(Engine):
 
     def _check_all_done(self) -> None:
         """Check whether all is done."""
-        crew = self.channel
-        if crew.crash is not None:
-            self._crash = self._crash or crew.crash
-        if not crew.work_ready.is_set():
+        executor = self.channel
+        if executor.crash is not None:
+            self._crash = self._crash or executor.crash
+        if not executor.work_ready.is_set():
             return
         has_work = self._queue.remaining or self._returned_entries or self._carried_entries
-        is_over = not self._active and (crew.stop_reason is not None or not has_work)
+        is_over = not self._active and (executor.stop_reason is not None or not has_work)
         if is_over or self._crash is not None:
             self._all_done.set()
 
-    async def _serve(self, hand: Hand) -> None:
+    async def _serve(self, worker: Worker) -> None:
         """Let an actor work on some blocks at once until the run stops. Raises Lost."""
         lanes = self.channel.lanes
-        streams = hand.count_streams(lanes)
+        streams = worker.count_streams(lanes)
         self._streams = max(self._streams, streams * self.channel.actors)
         tasks = [
-            asyncio.create_task(self._run_stream(hand, hand.place * LANES + lane, int(lanes)))
+            asyncio.create_task(self._run_stream(worker, worker.place * LANES + lane, int(lanes)))
             for lane in range(streams)
         ]
         try:
@@ -162,20 +162,20 @@ class ClusterEngine(Engine):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run_stream(self, hand: Hand, lane: int, width: int) -> None:
+    async def _run_stream(self, worker: Worker, lane: int, width: int) -> None:
         """Work on one block after the other."""
         try:
-            while (block := await self._next_block(hand, lane)) is not None:
+            while (block := await self._next_block(worker, lane)) is not None:
                 try:
-                    async for item in hand.hired.stream("ask", self._encode_block(block, width)):
-                        await self._journal_report(hand, block, decode_report(item))
+                    async for item in worker.handle.stream("ask", self._encode_block(block, width)):
+                        await self._journal_report(worker, block, decode_report(item))
                     if (
                         block.open_entries
                         and not block.has_answer
                         and self.channel.stop_reason is None
                     ):
-                        raise Lost("it ended a block without an answer")
-                except Lost:
+                        raise ActorLost("it ended a block without an answer")
+                except ActorLost:
                     await self._count_loss(block)
                     raise
                 finally:
@@ -187,11 +187,11 @@ class ClusterEngine(Engine):
 
     # Blocks
 
-    async def _next_block(self, hand: Hand, lane: int) -> _AssignedBlock | None:
+    async def _next_block(self, worker: Worker, lane: int) -> _AssignedBlock | None:
         """Return the next block of a stream when there is one, or None when the run stops."""
         while self.channel.stop_reason is None:
             news = self._news
-            if (block := self._make_block(hand, lane)) is not None:
+            if (block := self._make_block(worker, lane)) is not None:
                 return block
             self._check_all_done()
             with suppress(TimeoutError):
@@ -199,15 +199,15 @@ class ClusterEngine(Engine):
                     await news.wait()
         return None
 
-    def _make_block(self, hand: Hand, lane: int) -> _AssignedBlock | None:
+    def _make_block(self, worker: Worker, lane: int) -> _AssignedBlock | None:
         """Return a block of units with one prefix, or None where there are none at present."""
         lanes = self.channel.lanes
-        entries: list[Entry] = []
+        entries: list[PendingRequest] = []
         reserved: list[int] = []
         size = 0
         # Towards the end blocks are small, so that all actors end at about the same time.
         proportional_size = max(
-            hand.min_block_size(lanes), ceil(self._queue.remaining / (2 * self._streams))
+            worker.min_block_size(lanes), ceil(self._queue.remaining / (2 * self._streams))
         )
         max_entries = min(BLOCK, proportional_size)
         while len(entries) < max_entries and size < LARGEST:
@@ -230,18 +230,18 @@ class ClusterEngine(Engine):
         if not entries:
             return None
         self._active += 1
-        return _AssignedBlock(entries, reserved, 1 if lanes else hand.limit)
+        return _AssignedBlock(entries, reserved, 1 if lanes else worker.limit)
 
-    def _next_entry(self, lane: int) -> Entry | None:
+    def _next_entry(self, lane: int) -> PendingRequest | None:
         """Return the next entry to ask."""
         if (carried_entry := self._carried_entries.pop(lane, None)) is not None:
             return carried_entry
         if self._returned_entries:
             return self._returned_entries.popleft()
         unit = self._queue.take(lane)
-        if unit is None or isinstance(unit, Held):
+        if unit is None or isinstance(unit, WaitForPrefix):
             return None
-        return Entry(unit, unit.job.request(unit.number))
+        return PendingRequest(unit, unit.job.request(unit.number))
 
     def _affordable_attempts(self) -> int | None:
         """Return how many attempts the budget pays for one more request, or None for none at
@@ -249,7 +249,7 @@ class ClusterEngine(Engine):
 
         The attempts that actors may still spend on their questions count as spent.
         """
-        crew, spending, max_attempts = (
+        executor, spending, max_attempts = (
             self.channel,
             self.channel.spending,
             self.channel.limits.attempts,
@@ -257,7 +257,7 @@ class ClusterEngine(Engine):
         if not spending.limited:
             return max_attempts
         spending.requests += self._reserved
-        exhausted = spending.exhausted(self._outstanding, crew.seconds)
+        exhausted = spending.exhausted(self._outstanding, executor.seconds)
         remaining_requests = spending.remaining_requests
         spending.requests -= self._reserved
         if exhausted is None:
@@ -267,7 +267,7 @@ class ClusterEngine(Engine):
                 else min(max_attempts, remaining_requests)
             )
         if not self._outstanding:
-            crew.stop(exhausted)
+            executor.stop(exhausted)
         return None
 
     def _encode_block(self, block: _AssignedBlock, width: int) -> bytes:
@@ -280,22 +280,24 @@ class ClusterEngine(Engine):
             questions.append(question)
         sampling = self.channel.samplings.index(first_request.sampling)
         prefix = first_request.prompt.prefix
-        return encode(Block(sampling, prefix.messages, prefix.lead, width, questions))
+        return encode(RequestBlock(sampling, prefix.messages, prefix.lead, width, questions))
 
     # Answers
 
-    async def _journal_report(self, hand: Hand, block: _AssignedBlock, report: Report) -> None:
+    async def _journal_report(
+        self, worker: Worker, block: _AssignedBlock, report: ActorReport
+    ) -> None:
         """Journal the answers of a report. An answer whose question is not open in this block is
         ignored."""
-        self.channel.note_report(hand, report)
+        self.channel.note_report(worker, report)
         block.keys_in_flight = report.begun
-        answered: list[tuple[Unit, Request, Exchange]] = []
+        answered: list[tuple[Unit, Request, ReplyWithAttempts]] = []
         for data in report.answers:
             answer = decode_answer(data)
             if (entry := block.open_entries.pop(answer.key, None)) is None:
                 continue
             block.has_answer = True
-            exchange = Exchange(answer.reply, answer.faults, seconds=answer.seconds)
+            exchange = ReplyWithAttempts(answer.reply, answer.faults, seconds=answer.seconds)
             self.channel.notify_follower(entry.unit.job, entry.request, exchange)
             if self._settle(block, answer.key, exchange):
                 exchange = await self._read_long_reply(entry.unit, exchange)
@@ -307,7 +309,7 @@ class ClusterEngine(Engine):
         if report.answers:
             self._wake()
 
-    def _settle(self, block: _AssignedBlock, key: int, exchange: Exchange) -> bool:
+    def _settle(self, block: _AssignedBlock, key: int, exchange: ReplyWithAttempts) -> bool:
         """Count the cost of an answer. Return whether it is final, and not the result of a small
         budget."""
         spending, reply = self.channel.spending, exchange.reply
@@ -328,14 +330,14 @@ class ClusterEngine(Engine):
     async def _count_loss(self, block: _AssignedBlock) -> None:
         """Count the loss of an actor with this block. The questions it was asking were sent at
         least once."""
-        failed: list[tuple[Unit, Request, Exchange]] = []
+        failed: list[tuple[Unit, Request, ReplyWithAttempts]] = []
         for key in [key for key in block.keys_in_flight if key in block.open_entries]:
             self.channel.spending.requests += 1
             entry = block.open_entries[key]
             self._losses[entry.unit] += 1
             if self._losses[entry.unit] >= MAX_LOSSES:
                 fault = Fault("server", f"{MAX_LOSSES} actors were lost with this request")
-                failed.append((entry.unit, entry.request, Exchange(Reply(error=fault))))
+                failed.append((entry.unit, entry.request, ReplyWithAttempts(Reply(error=fault))))
                 del block.open_entries[key]
                 self._release(block, key)
         if failed:

@@ -30,7 +30,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-from keju.config import Ray
+from keju.config import RaySettings
 from keju.engine.cluster.actor import Actor
 from keju.errors import KejuError, MissingExtra, UsageError
 from keju.models.base import one_line
@@ -53,11 +53,11 @@ SILENT: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
 T = TypeVar("T")
 
 
-class Lost(Exception):
+class ActorLost(Exception):
     """An actor, or its node, is gone or hangs."""
 
 
-class Need(NamedTuple):
+class ActorResources(NamedTuple):
     """The resources of a node that an actor needs."""
 
     cpus: float
@@ -80,14 +80,14 @@ class Need(NamedTuple):
         )
 
 
-class Nodes:
+class RayCluster:
     """A cluster of Ray, while this process is its driver."""
 
-    def __init__(self, settings: Ray) -> None:
+    def __init__(self, settings: RaySettings) -> None:
         self.settings = settings
         self.address = settings.address or ("auto" if os.environ.get(ADDRESS) else "local")
-        self._thread = _Thread()
-        self._streams = _Streams()
+        self._thread = _RayThread()
+        self._streams = _OutputStreams()
         self._old_environment: dict[str, str | None] = {}
         self._folder: Path | None = None
         self._called_init = False
@@ -104,7 +104,7 @@ class Nodes:
         problem = "no answer"
         try:
             async with asyncio.timeout(self.settings.patience):
-                await _knock(place)
+                await _check_address(place)
                 self._called_init = True
                 self._redirect()  # before the import, which reads the environment
                 return await self._thread.call(self._start if local else self._join)
@@ -162,7 +162,7 @@ class Nodes:
         nodes: list[dict[str, Any]] = await self._thread.call(ray.nodes)
         return [dict(node["Resources"]) for node in nodes if node["Alive"]]
 
-    def hire(self, need: Need) -> Hand:
+    def hire(self, need: ActorResources) -> RayActorHandle:
         """Create an actor. It starts as soon as there is room for it."""
         import ray
 
@@ -175,7 +175,7 @@ class Nodes:
             max_task_retries=0,
             scheduling_strategy="SPREAD",
         )
-        return Hand(options.remote(), self.settings.patience)
+        return RayActorHandle(options.remote(), self.settings.patience)
 
     async def close(self) -> None:
         """Leave the cluster. One that was started here ends. Restore stdout in every case."""
@@ -198,8 +198,8 @@ class Nodes:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class Hand:
-    """The driver's handle of an actor. If the actor is gone in any way, calls raise `Lost`."""
+class RayActorHandle:
+    """The driver's handle of an actor. If the actor is gone in any way, calls raise `ActorLost`."""
 
     def __init__(self, handle: Any, patience: float) -> None:
         self._handle = handle
@@ -212,11 +212,12 @@ class Hand:
         try:
             actor_facts: dict[str, str] = await self._handle.hello.remote()
         except ray.exceptions.RayError as error:
-            raise Lost(_last_line(error)) from None
+            raise ActorLost(_last_line(error)) from None
         return actor_facts
 
     async def stream(self, method: str, argument: bytes) -> AsyncIterator[bytes]:
-        """Yield the results of a method, item by item. Raise `Lost` if it is silent for too long.
+        """Yield the results of a method, item by item. Raise `ActorLost` if it is silent for too
+        long.
 
         The time limit covers the wait for the next item, not the time that the caller uses.
         """
@@ -233,16 +234,16 @@ class Hand:
             except StopAsyncIteration:
                 return
             except TimeoutError:
-                raise Lost(f"no sign of life for {self._patience:g} s") from None
+                raise ActorLost(f"no sign of life for {self._patience:g} s") from None
             except ray.exceptions.RayError as error:
-                raise Lost(_last_line(error)) from None
+                raise ActorLost(_last_line(error)) from None
             yield item
 
     def stop(self) -> None:
         """Stop the actor from sending requests."""
         self._handle.stop.remote()
 
-    def dismiss(self) -> None:
+    def release(self) -> None:
         """End its process at once."""
         import ray
 
@@ -260,7 +261,7 @@ class KejuActor(Actor):
         return actor_facts | {"id": ray.get_runtime_context().get_node_id(), "ray": ray.__version__}
 
 
-class _Streams:
+class _OutputStreams:
     """The targets of stdout and stderr of this process while Ray is in use.
 
     hush      while it joins: both go to a file, whose last line may explain an error
@@ -307,7 +308,7 @@ class _Streams:
             stream.flush()
 
 
-class _Thread:
+class _RayThread:
     """The one thread that starts Ray, makes calls that may take long, and ends it."""
 
     def __init__(self) -> None:
@@ -352,7 +353,7 @@ class _Thread:
         self._jobs.put(None)
 
 
-async def _knock(place: str) -> None:
+async def _check_address(place: str) -> None:
     """Raise OSError where no server listens at HOST:PORT. Ray itself would try for a long time."""
     host, colon, port = place.rpartition(":")
     if colon and port.isdigit():

@@ -31,7 +31,7 @@ ERRORS: dict[str, type[KejuError]] = {
 }
 
 
-class Orders(msgspec.Struct):
+class ActorSettings(msgspec.Struct):
     """The settings that an actor needs to ask its model.
 
     They include secrets. They are an argument of a call from one process to another, and are
@@ -56,7 +56,7 @@ class Orders(msgspec.Struct):
         return f"Orders(actor={self.actor})"
 
 
-class Trouble(msgspec.Struct):
+class WireError(msgspec.Struct):
     """A `KejuError` in the form that is sent."""
 
     kind: str
@@ -64,7 +64,7 @@ class Trouble(msgspec.Struct):
     values: dict[str, Any]
 
     @classmethod
-    def of(cls, error: KejuError) -> Trouble:
+    def of(cls, error: KejuError) -> WireError:
         """Return `error` in the form that is sent."""
         kinds = (kind.__name__ for kind in type(error).__mro__)
         kind = next((name for name in kinds if name in ERRORS), UsageError.__name__)
@@ -76,7 +76,7 @@ class Trouble(msgspec.Struct):
         return ERRORS[self.kind](self.code, **self.values)
 
 
-class Opened(msgspec.Struct):
+class ActorReady(msgspec.Struct):
     """The message of an actor when its model is ready; `trouble` if it is not."""
 
     facts: dict[str, Any] = {}
@@ -84,10 +84,10 @@ class Opened(msgspec.Struct):
     """The most requests that it will have in flight."""
     slots: int | None = None
     batches: bool = False
-    trouble: Trouble | None = None
+    trouble: WireError | None = None
 
 
-class Question(msgspec.Struct, array_like=True):
+class BlockQuestion(msgspec.Struct, array_like=True):
     """One request of a block, without the parts that the block shares."""
 
     key: int
@@ -105,7 +105,7 @@ class Question(msgspec.Struct, array_like=True):
         return 60 + 2 * len(self.tail) + len(self.cue)
 
 
-class Block(msgspec.Struct, array_like=True):
+class RequestBlock(msgspec.Struct, array_like=True):
     """Requests with one prefix and one sampling."""
 
     sampling: int
@@ -114,7 +114,7 @@ class Block(msgspec.Struct, array_like=True):
     lead: str
     width: int
     """How many of them may be in flight; 0 for as many as the channel has slots."""
-    questions: list[Question]
+    questions: list[BlockQuestion]
 
     def requests(self, prefix: Prefix, sampling: Sampling) -> list[Request]:
         """Return the requests as the driver made them."""
@@ -124,13 +124,13 @@ class Block(msgspec.Struct, array_like=True):
         ]
 
 
-def make_question(key: int, request: Request) -> Question:
+def make_question(key: int, request: Request) -> BlockQuestion:
     """Return a request in the form that is sent."""
     prompt = request.prompt
-    return Question(key, request.hash, prompt.tail, prompt.cue, request.labels, request.seed)
+    return BlockQuestion(key, request.hash, prompt.tail, prompt.cue, request.labels, request.seed)
 
 
-class Answer(msgspec.Struct, array_like=True):
+class BlockAnswer(msgspec.Struct, array_like=True):
     """An exchange in the form that is sent."""
 
     key: int
@@ -139,11 +139,11 @@ class Answer(msgspec.Struct, array_like=True):
     seconds: float = 0.0
 
 
-class Report(msgspec.Struct, array_like=True):
+class ActorReport(msgspec.Struct, array_like=True):
     """The report of an actor on a block, at least once per second."""
 
     answers: list[bytes]
-    """Each an `Answer`."""
+    """Each an `BlockAnswer`."""
     begun: list[int]
     """The keys of the questions that it is asking now."""
     in_flight: int
@@ -153,7 +153,7 @@ class Report(msgspec.Struct, array_like=True):
     """The reason why its channel sends no more, if there is one."""
     waiting: Notice | None = None
     """The same as a notice with values. The driver shows it in its own language."""
-    trouble: Trouble | None = None
+    trouble: WireError | None = None
     """The error that stopped its channel, unless the driver stopped it."""
     oldest: float = 0.0
     """Seconds since the oldest request in flight was sent."""
@@ -162,8 +162,8 @@ class Report(msgspec.Struct, array_like=True):
 
 
 encode = msgspec.msgpack.Encoder().encode
-decode_orders = msgspec.msgpack.Decoder(Orders).decode
-decode_opened = msgspec.msgpack.Decoder(Opened).decode
-decode_block = msgspec.msgpack.Decoder(Block).decode
-decode_report = msgspec.msgpack.Decoder(Report).decode
-decode_answer = msgspec.msgpack.Decoder(Answer).decode
+decode_orders = msgspec.msgpack.Decoder(ActorSettings).decode
+decode_opened = msgspec.msgpack.Decoder(ActorReady).decode
+decode_block = msgspec.msgpack.Decoder(RequestBlock).decode
+decode_report = msgspec.msgpack.Decoder(ActorReport).decode
+decode_answer = msgspec.msgpack.Decoder(BlockAnswer).decode

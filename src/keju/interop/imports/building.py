@@ -21,17 +21,17 @@ from keju.benchmarks.choices import restore_order
 from keju.benchmarks.prepare import prepare_exam
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.config import TaskConfig
-from keju.engine.cores import map_on_all_cores
 from keju.engine.job import Job, make_jobs
+from keju.engine.parallel import map_on_all_cores
 from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
-from keju.files import Spool, atomic_folder, write_json
-from keju.interop.imports.comparing import Comparison, Pair
+from keju.files import SpooledSequence, atomic_folder, write_json
+from keju.interop.imports.comparing import ImportedReply, VerdictComparison
 from keju.interop.imports.detect import is_log as is_log
 from keju.interop.imports.detect import read_log
-from keju.interop.imports.log import Log, LogRow, LogRows, Part
-from keju.interop.imports.matching import Matcher, normalize_subset
-from keju.report.html import write_outputs
+from keju.interop.imports.log import LogPart, LogRow, LogRows, ModelLog
+from keju.interop.imports.matching import QuestionMatcher, normalize_subset
+from keju.reporting.html import write_outputs
 from keju.results.schema import Results
 from keju.results.summarise import build_results
 from keju.runs.journal import Journal
@@ -48,7 +48,7 @@ BATCH_SIZE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class ImportOptions:
     """The user's options."""
 
     tool: str | None = None
@@ -60,7 +60,7 @@ class Wishes:
     readers: list[str] | None = None
 
 
-class _Matched(NamedTuple):
+class _MatchedRow(NamedTuple):
     """A row of the log, by its number, and the question that it answers."""
 
     row: int
@@ -73,19 +73,23 @@ class _Matched(NamedTuple):
 class _MatchedPart:
     """One exam of the log with its rows matched."""
 
-    part: Part
+    part: LogPart
     exam: Exam
     args: dict[str, Any]
     has_reply: bytearray
     """By position in the exam: whether the log has a reply."""
     epochs: int = 1
-    matched: Spool[_Matched] = field(default_factory=lambda: Spool(_Matched))
-    unmatched: Spool[dict[str, str]] = field(default_factory=lambda: Spool(dict))
+    matched: SpooledSequence[_MatchedRow] = field(
+        default_factory=lambda: SpooledSequence(_MatchedRow)
+    )
+    unmatched: SpooledSequence[dict[str, str]] = field(
+        default_factory=lambda: SpooledSequence(dict)
+    )
     """The places of the other rows, and why they are left out."""
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportResult:
     """The result of an import."""
 
     folder: Path
@@ -94,7 +98,7 @@ class Imported:
     results: Results
 
 
-def import_log(path: Path, wishes: Wishes, *, report: bool = True) -> Imported:
+def import_log(path: Path, wishes: ImportOptions, *, report: bool = True) -> ImportResult:
     """Read the log at `path`, match and score its rows, and write them as a run."""
     log = read_log(path, wishes.tool)
     parts, unknown_rows = _group_parts(log, wishes.dataset)
@@ -105,11 +109,13 @@ def import_log(path: Path, wishes: Wishes, *, report: bool = True) -> Imported:
     return _create_run(log, exams, unknown_rows, config, report)
 
 
-def _group_parts(log: Log, dataset: str | None) -> tuple[list[Part], Spool[dict[str, str]]]:
+def _group_parts(
+    log: ModelLog, dataset: str | None
+) -> tuple[list[LogPart], SpooledSequence[dict[str, str]]]:
     """Return the parts of the log by exam, and the rows of tasks that Keju does not have."""
     name = registry.get(dataset).name if dataset else ""
-    parts_by_exam: dict[str, list[Part]] = defaultdict(list)
-    unknown_rows: Spool[dict[str, str]] = Spool(dict)
+    parts_by_exam: dict[str, list[LogPart]] = defaultdict(list)
+    unknown_rows: SpooledSequence[dict[str, str]] = SpooledSequence(dict)
     for part in log.parts:
         benchmark = part.benchmark
         if dataset:
@@ -132,7 +138,7 @@ def _describe_skipped_row(row: LogRow, code: str) -> dict[str, str]:
     return {"where": row.where, "code": code, "reason": Notice(code).text()}
 
 
-def _join_parts(benchmark: str, members: Sequence[Part]) -> Part:
+def _join_parts(benchmark: str, members: Sequence[LogPart]) -> LogPart:
     """Join parts of one exam; UsageError if they were read in different ways."""
     first_part = members[0]
     for other_part in members[1:]:
@@ -143,7 +149,7 @@ def _join_parts(benchmark: str, members: Sequence[Part]) -> Part:
     rows = first_part.rows if is_single else LogRows()
     for part in () if is_single else members:
         rows.extend(part.rows)
-    return Part(
+    return LogPart(
         benchmark=benchmark,
         task=", ".join(part.task for part in members),
         rows=rows,
@@ -157,7 +163,7 @@ def _join_parts(benchmark: str, members: Sequence[Part]) -> Part:
     )
 
 
-def _match(part: Part, wishes: Wishes) -> _MatchedPart:
+def _match(part: LogPart, wishes: ImportOptions) -> _MatchedPart:
     """Match all rows of a part. A question may occur only once in an epoch."""
     args = dict(part.args)
     protocol = wishes.protocol or part.protocol
@@ -174,7 +180,7 @@ def _match(part: Part, wishes: Wishes) -> _MatchedPart:
         ]
     exam, _ = prepare_exam(part.benchmark, args, data_dir=wishes.data_dir, offline=True)
     matched_part = _MatchedPart(part, exam, args, bytearray(len(exam.samples)))
-    matcher = Matcher(exam)
+    matcher = QuestionMatcher(exam)
     first_rows = array("I")
     """The first row of each question in each epoch."""
     for number, row in enumerate(part.rows):
@@ -188,11 +194,11 @@ def _match(part: Part, wishes: Wishes) -> _MatchedPart:
         first_rows.append(number)
         matched_part.has_reply[match.place] = 1
         matched_part.epochs = max(matched_part.epochs, row.epoch + 1)
-        matched_part.matched.append(_Matched(number, match.place, row.epoch, match.order))
+        matched_part.matched.append(_MatchedRow(number, match.place, row.epoch, match.order))
     return matched_part
 
 
-def _make_config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> TaskConfig:
+def _make_config(log: ModelLog, exams: Sequence[_MatchedPart], wishes: ImportOptions) -> TaskConfig:
     """Return the settings to score, report and export the run later."""
     dataset_args: dict[str, dict[str, Any]] = {}
     for matched_part in exams:
@@ -246,12 +252,12 @@ def _infer_limit(exams: Sequence[_MatchedPart]) -> int | None:
 
 
 def _create_run(
-    log: Log,
+    log: ModelLog,
     exams: Sequence[_MatchedPart],
     unknown_rows: Sequence[Mapping[str, str]],
     config: TaskConfig,
     report: bool,
-) -> Imported:
+) -> ImportResult:
     jobs = make_jobs(config)
     target = make_run_folder(config)
     if not target.is_new and any(target.path.iterdir()):
@@ -267,13 +273,13 @@ def _create_run(
 def _write_run(
     folder: Path,
     final_folder: Path,
-    log: Log,
+    log: ModelLog,
     exams: Sequence[_MatchedPart],
     unknown_rows: Sequence[Mapping[str, str]],
     jobs: Sequence[Job],
     config: TaskConfig,
     report: bool,
-) -> Imported:
+) -> ImportResult:
     """Write the run into a temporary folder, which becomes `final_folder` when it is complete."""
     by_name = {job.exam.benchmark: job for job in jobs}
     digest = hashlib.sha256("".join(sorted(log.files.values())).encode()).hexdigest()
@@ -284,7 +290,7 @@ def _write_run(
         file = ManifestFile(folder, config, [job.facts() for job in jobs], home=final_folder)
         for matched_part in exams:
             job = by_name.get(matched_part.exam.benchmark)
-            comparison = Comparison(matched_part.part, job, matched_part.exam)
+            comparison = VerdictComparison(matched_part.part, job, matched_part.exam)
             pairs = _pairs(matched_part, job, log.tool, digest) if job is not None else iter(())
             while batch := list(islice(pairs, BATCH_SIZE)):
                 journal.append(pair.record for pair in batch)
@@ -312,7 +318,7 @@ def _write_run(
         "unmatched": unknown_rows,
     }
     write_json(folder / COMPARISON, document)
-    return Imported(final_folder, document, results)
+    return ImportResult(final_folder, document, results)
 
 
 def _loss_notices(comparison: Mapping[str, Any]) -> Iterator[Notice]:
@@ -323,7 +329,7 @@ def _loss_notices(comparison: Mapping[str, Any]) -> Iterator[Notice]:
         yield Notice("unmatched_rows", {"rows": unmatched_count})
 
 
-def _pairs(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[Pair]:
+def _pairs(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[ImportedReply]:
     """Yield the journal records of an exam in its order, each with its row."""
     ids = (text_digest(sample.id) for sample in job.exam.samples)
     positions = DigestTable(ids, size=len(job.exam.samples))
@@ -335,11 +341,13 @@ def _pairs(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> Iter
     del positions  # frees tens of megabytes for a long log
     units = (unit for unit, number in enumerate(match_numbers) if number)
 
-    def load_row(unit: int) -> tuple[int, _Matched, LogRow]:
+    def load_row(unit: int) -> tuple[int, _MatchedRow, LogRow]:
         match = matched_part.matched[match_numbers[unit] - 1]
         return unit, match, matched_part.part.rows[match.row]
 
-    def to_job(match_and_row: tuple[int, _Matched, LogRow]) -> tuple[int, Reply, tuple[int, ...]]:
+    def to_job(
+        match_and_row: tuple[int, _MatchedRow, LogRow],
+    ) -> tuple[int, Reply, tuple[int, ...]]:
         unit, match, row = match_and_row
         return unit // job.epochs, row.reply, match.order
 
@@ -363,12 +371,12 @@ def _pairs(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> Iter
             at=round(time(), 3),
             origin=tool,
         )
-        yield Pair(row, sample, record)
+        yield ImportedReply(row, sample, record)
 
 
 def _describe_origin(
     manifest: Manifest,
-    log: Log,
+    log: ModelLog,
     exams: Sequence[_MatchedPart],
     unknown_rows: Sequence[Mapping[str, str]],
 ) -> None:

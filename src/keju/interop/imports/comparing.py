@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from keju.benchmarks.base import Exam
 from keju.engine.job import Job
-from keju.files import Spool
-from keju.interop.imports.log import LogRow, Mean, Part
+from keju.files import SpooledSequence
+from keju.interop.imports.log import LogPart, LogRow, RunningMean
 from keju.interop.imports.matching import normalize_gold
 from keju.types import UNSCORED, Record, Sample
 
@@ -20,7 +20,7 @@ TOLERANCE = 1e-6
 """Scores with a smaller difference are equal."""
 
 
-class Pair(NamedTuple):
+class ImportedReply(NamedTuple):
     """A row of the log, the question as it was shown, and the resulting record."""
 
     row: LogRow
@@ -28,21 +28,21 @@ class Pair(NamedTuple):
     record: Record
 
 
-class Comparison:
+class VerdictComparison:
     """The verdicts of a part, by the tool and by Keju."""
 
-    def __init__(self, part: Part, job: Job | None, exam: Exam) -> None:
+    def __init__(self, part: LogPart, job: Job | None, exam: Exam) -> None:
         self._part = part
         self._exam = exam
         self._readers = [reader.name for reader in job.readers] if job is not None else []
         self._matched = self._errors = self._permuted = 0
-        self._verdicts = Mean()
-        self._scores = [Mean() for _ in self._readers]
-        self._differences: Spool[dict[str, Any]] = Spool(dict)
-        self._answer_differences: Spool[dict[str, Any]] = Spool(dict)
-        self._other_gold: Spool[dict[str, str]] = Spool(dict)
+        self._verdicts = RunningMean()
+        self._scores = [RunningMean() for _ in self._readers]
+        self._differences: SpooledSequence[dict[str, Any]] = SpooledSequence(dict)
+        self._answer_differences: SpooledSequence[dict[str, Any]] = SpooledSequence(dict)
+        self._other_gold: SpooledSequence[dict[str, str]] = SpooledSequence(dict)
 
-    def add(self, pair: Pair) -> None:
+    def add(self, pair: ImportedReply) -> None:
         """Add one row."""
         row, sample, record = pair
         self._matched += 1
@@ -95,14 +95,14 @@ class Comparison:
         }
 
 
-def _scores_differ(pair: Pair) -> bool:
+def _scores_differ(pair: ImportedReply) -> bool:
     verdict, score = pair.row.verdict, pair.record.readings[0].score
     if verdict is None:
         return False
     return score.outcome in UNSCORED or abs(verdict - score.value) > TOLERANCE
 
 
-def _answers_differ(pair: Pair) -> bool:
+def _answers_differ(pair: ImportedReply) -> bool:
     """Whether the tool and Keju read different answers.
 
     A tool that stores no answer, or the whole reply, is not compared.
@@ -114,7 +114,7 @@ def _answers_differ(pair: Pair) -> bool:
     return tool_answer != normalize_gold(pair.record.readings[0].answer.value or "")
 
 
-def _describe_difference(pair: Pair) -> dict[str, Any]:
+def _describe_difference(pair: ImportedReply) -> dict[str, Any]:
     row, sample, record = pair
     reading = record.readings[0]
     reply_text = row.reply.text if row.reply.error is None else row.reply.error.message

@@ -8,31 +8,31 @@ from typing import NamedTuple
 
 from keju.errors import DataError, UsageError
 from keju.interop.imports import evalscope, inspect_log, lm_eval, opencompass, verifiers_log
-from keju.interop.imports.log import Log, Source
+from keju.interop.imports.log import LogSource, ModelLog
 
 
-class Tool(NamedTuple):
+class LogFormat(NamedTuple):
     """How the logs of one tool are found and read."""
 
-    find: Callable[[Source], list[str]]
-    read: Callable[[Source, Sequence[str]], Log]
+    find: Callable[[LogSource], list[str]]
+    read: Callable[[LogSource, Sequence[str]], ModelLog]
 
 
-TOOLS: dict[str, Tool] = {
-    module.TOOL: Tool(module.find, module.read)
+TOOLS: dict[str, LogFormat] = {
+    module.TOOL: LogFormat(module.find, module.read)
     for module in (evalscope, lm_eval, inspect_log, opencompass, verifiers_log)
 }
 
 
 def is_log(path: Path) -> bool:
     """Whether a known tool could have written the file or folder at `path`."""
-    source = Source(path)
+    source = LogSource(path)
     return any(tool.find(source) for tool in TOOLS.values())
 
 
-def read_log(path: Path, tool: str | None = None) -> Log:
+def read_log(path: Path, tool: str | None = None) -> ModelLog:
     """Read the log at `path`; UsageError if no tool, or more than one, could have written it."""
-    source = Source(path)
+    source = LogSource(path)
     names = {name: TOOLS[name].find(source) for name in ([tool] if tool else TOOLS)}
     tools = [name for name, files in names.items() if files]
     if not tools:

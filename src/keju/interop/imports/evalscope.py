@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.errors import DataError
-from keju.files import Spool
+from keju.files import SpooledSequence
 from keju.interop.imports.log import (
     LARGEST,
-    Log,
+    LogPart,
     LogRow,
     LogRows,
-    Part,
-    Source,
+    LogSource,
+    ModelLog,
     failed_reply,
     find_task,
     make_reply,
@@ -31,13 +31,13 @@ TOOL = "evalscope"
 REVIEWS, REPORTS, CONFIGS = "reviews", "reports", "configs"
 
 
-def find(source: Source) -> list[str]:
+def find(source: LogSource) -> list[str]:
     """Return the files of predictions."""
     files = [name for name in source.names if name.endswith(".jsonl")]
     return [name for name in files if {"index", "model_output"} <= source.first_object(name).keys()]
 
 
-def read(source: Source, names: Sequence[str]) -> Log:
+def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     """Return the log of one run."""
     members: dict[str, list[tuple[str, str]]] = {}
     models: set[str] = set()
@@ -63,14 +63,14 @@ def read(source: Source, names: Sequence[str]) -> Log:
             "few_shot_num": args.get("few_shot_num", resolved.get("few_shot_num")),
             "split": resolved.get("eval_split"),
         }
-        part = Part(
+        part = LogPart(
             task=exam,
             rows=rows[exam],
             **_read_report(source, files, exam),
             sampling={k: v for k, v in sampling.items() if k != "batch_size" and v is not None},
         )
         parts.append(part.read_as(find_task(TOOL, exam), facts))
-    return Log(
+    return ModelLog(
         tool=TOOL,
         version=str(config.get("evalscope_version") or ""),
         model=next(iter(models), "") or PurePosixPath(names[0]).parent.name or "unknown",
@@ -85,7 +85,7 @@ def _sibling_path(name: str, folder: str, file: str) -> str:
     return str(path.parents[min(2, len(path.parents) - 1)] / folder / path.parent.name / file)
 
 
-def _read_report(source: Source, files: Sequence[tuple[str, str]], exam: str) -> dict[str, Any]:
+def _read_report(source: LogSource, files: Sequence[tuple[str, str]], exam: str) -> dict[str, Any]:
     """Return the figures of the report, and the number of their rows.
 
     For a single file, return the report's figures for its subset.
@@ -108,7 +108,7 @@ def _read_report(source: Source, files: Sequence[tuple[str, str]], exam: str) ->
     return {"reported": figures, "n": n}
 
 
-class _Review(NamedTuple):
+class _EvalScopeReview(NamedTuple):
     """EvalScope's verdict on a prediction."""
 
     target: str = ""
@@ -119,7 +119,7 @@ class _Review(NamedTuple):
     epoch: int = 0
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> _Review:
+    def of(cls, row: Mapping[str, Any]) -> _EvalScopeReview:
         """Parse a row of the reviews file."""
         sample_score = row.get("sample_score") or {}
         score = sample_score.get("score") or {}
@@ -141,22 +141,22 @@ class _Review(NamedTuple):
 class _Reviews:
     """The reviews of a file by the index of their prediction; the last of several wins."""
 
-    def __init__(self, source: Source, name: str) -> None:
-        self._stored: Spool[_Review] = Spool(_Review)
+    def __init__(self, source: LogSource, name: str) -> None:
+        self._stored: SpooledSequence[_EvalScopeReview] = SpooledSequence(_EvalScopeReview)
         self._table = DigestTable()
         self._places = array("I")
         for _, row in source.jsonl(name) if source.has(name) else ():
             number = self._table.add(text_digest(repr(row.get("index"))))
             self._places[number : number + 1] = array("I", [len(self._stored)])
-            self._stored.append(_Review.of(row))
+            self._stored.append(_EvalScopeReview.of(row))
 
-    def get(self, index: Any) -> _Review:
+    def get(self, index: Any) -> _EvalScopeReview:
         """Return the review of a prediction, or an empty one."""
         number = self._table.find(text_digest(repr(index)))
-        return self._stored[self._places[number]] if number >= 0 else _Review()
+        return self._stored[self._places[number]] if number >= 0 else _EvalScopeReview()
 
 
-def _read_rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[LogRow]:
+def _read_rows(source: LogSource, name: str, subset: str, models: set[str]) -> Iterator[LogRow]:
     reviews = _Reviews(source, _sibling_path(name, REVIEWS, PurePosixPath(name).name))
     for where, row in source.jsonl(name):
         output = row.get("model_output")

@@ -8,11 +8,11 @@ from typing import Any
 from keju.errors import DataError
 from keju.files import LOG, parse_json
 from keju.interop.imports.log import (
-    Log,
+    LogPart,
     LogRow,
     LogRows,
-    Part,
-    Source,
+    LogSource,
+    ModelLog,
     failed_reply,
     find_task,
     make_reply,
@@ -21,7 +21,7 @@ from keju.interop.imports.log import (
     text_or_none,
     to_number,
 )
-from keju.sources.archive import Archive
+from keju.sources.archive import ZipEntries
 from keju.types import Reply
 
 TOOL = "inspect"
@@ -39,7 +39,7 @@ SUBSET_KEYS = ("dataset_name", "subset", "subject", "category")
 """Keys of a sample's metadata in which tasks store the subset."""
 
 
-def find(source: Source) -> list[str]:
+def find(source: LogSource) -> list[str]:
     """Return the log files."""
     archives = [name for name in source.names if name.endswith(ARCHIVE)]
     starts = {n: source.start(n, DETECTED_IN) for n in source.names if n.endswith(".json")}
@@ -47,7 +47,7 @@ def find(source: Source) -> list[str]:
     return archives + [n for n, start in starts.items() if all(mark in start for mark in marks)]
 
 
-def read(source: Source, names: Sequence[str]) -> Log:
+def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     """Return the logs of one model, with a part for each."""
     logs = [_open_log(source, name) for name in names]
     models = {str((log.get("eval") or {}).get("model") or "unknown") for log, _ in logs}
@@ -55,16 +55,18 @@ def read(source: Source, names: Sequence[str]) -> Log:
     packages = [(log.get("eval") or {}).get("packages") or {} for log, _ in logs]
     parts = [_read_part(name, *opened) for name, opened in zip(names, logs, strict=True)]
     version = next((str(p["inspect_ai"]) for p in packages if "inspect_ai" in p), "")
-    return Log(tool=TOOL, version=version, model=models.pop(), parts=parts, files=source.hashes)
+    return ModelLog(
+        tool=TOOL, version=version, model=models.pop(), parts=parts, files=source.hashes
+    )
 
 
-def _open_log(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
+def _open_log(source: LogSource, name: str) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
     """Return a log without its samples, and its samples, which are read one by one."""
     if not name.endswith(ARCHIVE):
         log = source.mapping(name)
         return log, log.pop("samples", None) or ()
     with source.open(name):
-        archive = Archive(source.root / name)
+        archive = ZipEntries(source.root / name)
     if HEADER not in archive.entries:
         raise DataError("import_unfinished", path=source.root / name, entry=HEADER)
 
@@ -83,7 +85,7 @@ def _open_log(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mappi
     return read_entry(HEADER), samples
 
 
-def _read_part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> Part:
+def _read_part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> LogPart:
     facts, results = log.get("eval") or {}, log.get("results") or {}
     scorers, completed = results.get("scores") or (), results.get("completed_samples")
     figures = [
@@ -99,7 +101,7 @@ def _read_part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str,
         return HEADLINES.index(metric_name) if metric_name in HEADLINES else len(HEADLINES)
 
     task = str(facts.get("task") or "")
-    part = Part(
+    part = LogPart(
         task=task,
         rows=LogRows(_read_rows(name, log, samples)),
         reported=dict(sorted(figures, key=rank)),

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from keju.errors import DataError, UsageError
 from keju.interop.imports.log import (
-    Log,
+    LogPart,
     LogRow,
     LogRows,
-    Part,
-    Source,
-    Task,
+    LogSource,
+    LogTask,
+    ModelLog,
     find_task,
     make_reply,
     malformed_reply,
@@ -31,7 +31,7 @@ _RESULTS = re.compile(r"results_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+)\.json$")
 """``results_2026-01-01T12-00-00.123.json``"""
 
 
-class _File(NamedTuple):
+class _SamplesFile(NamedTuple):
     """The samples of one task, and the results of the same run."""
 
     name: str
@@ -45,7 +45,7 @@ class _File(NamedTuple):
         return (self.results.get("configs") or {}).get(self.task) or {}
 
 
-def find(source: Source) -> list[str]:
+def find(source: LogSource) -> list[str]:
     """Return the files of samples; for a file of results, those of the same run."""
     if source.is_single and (match := _RESULTS.search(source.names[0])):
         return source.siblings(source.names[0], f"samples_*_{match['time']}.jsonl")
@@ -53,12 +53,12 @@ def find(source: Source) -> list[str]:
     return [name for name in files if {"doc_id", "resps"} <= source.first_object(name).keys()]
 
 
-def read(source: Source, names: Sequence[str]) -> Log:
+def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     """Return the log of one run."""
     files_by_task: dict[str, str] = {}
     models: set[str] = set()
     version = ""
-    groups: dict[Any, tuple[Task, list[_File]]] = {}
+    groups: dict[Any, tuple[LogTask, list[_SamplesFile]]] = {}
     for name in names:
         match = _SAMPLES.search(name)
         assert match is not None
@@ -72,11 +72,11 @@ def read(source: Source, names: Sequence[str]) -> Log:
         models |= {str(results["model_name"])} if results.get("model_name") else set()
         version = version or str(results.get("lm_eval_version", ""))
         task = find_task(TOOL, title)
-        file = _File(name, title, task.subset, results)
+        file = _SamplesFile(name, title, task.subset, results)
         groups.setdefault(_reading_key(task) or name, (task, []))[1].append(file)
     source.refuse_several_models(models)
     parts = [_read_part(source, task, files) for task, files in groups.values()]
-    return Log(
+    return ModelLog(
         tool=TOOL,
         version=version,
         model=models.pop() if models else (source.root / names[0]).parent.name,
@@ -85,7 +85,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
     )
 
 
-def _reading_key(task: Task) -> tuple[str, ...]:
+def _reading_key(task: LogTask) -> tuple[str, ...]:
     """Return a key that is equal for tasks with the same reading; empty if Keju has no such exam.
 
     Tasks with the same key become one part.
@@ -93,14 +93,14 @@ def _reading_key(task: Task) -> tuple[str, ...]:
     return (task.benchmark, task.facts.protocol, task.facts.reader) if task.facts else ()
 
 
-def _read_part(source: Source, task: Task, files: Sequence[_File]) -> Part:
+def _read_part(source: LogSource, task: LogTask, files: Sequence[_SamplesFile]) -> LogPart:
     """Return the files with one reading as a part, with the rows of the headline's filter."""
     reported, n = _read_figures(source, _reading_key(task), files) if task.facts else ({}, None)
     headline = next(iter(reported), "").partition(",")[2]
     rows = [_read_rows(source, file, headline) for file in files]
     for further_rows in rows[1:]:
         rows[0].extend(further_rows)
-    part = Part(
+    part = LogPart(
         task=", ".join(file.task for file in files),
         rows=rows[0],
         reported=reported,
@@ -111,7 +111,7 @@ def _read_part(source: Source, task: Task, files: Sequence[_File]) -> Part:
 
 
 def _read_figures(
-    source: Source, kind: tuple[str, ...], files: Sequence[_File]
+    source: LogSource, kind: tuple[str, ...], files: Sequence[_SamplesFile]
 ) -> tuple[dict[str, float], int | None]:
     """Return the tool's figures for all filters, and the number of their questions.
 
@@ -153,7 +153,7 @@ def _tasks_of_group(results: Mapping[str, Any], group: str) -> set[str]:
     )
 
 
-def _read_rows(source: Source, file: _File, headline: str) -> LogRows:
+def _read_rows(source: LogSource, file: _SamplesFile, headline: str) -> LogRows:
     """Return the rows of the headline's filter, or else of the first. All filters have the same
     replies."""
     by_filter: dict[Any, LogRows] = {}

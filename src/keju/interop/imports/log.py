@@ -19,7 +19,7 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import ToolTask
 from keju.config.strict import parse_yaml
 from keju.errors import ConfigError, DataError, UsageError
-from keju.files import LOG, Spool, iter_json_rows, parse_json
+from keju.files import LOG, SpooledSequence, iter_json_rows, parse_json
 from keju.models.base import REDACTED, kind_of, one_line
 from keju.models.openai.wire import finish_of
 from keju.types import FILTERED, Fault, FaultKind, Reply, Usage
@@ -30,7 +30,7 @@ MAX_FILES = 20_000
 """A folder with more files is not the log of one run."""
 
 
-class Source:
+class LogSource:
     """A file, or a folder with everything in it.
 
     Names are relative to `root`. For a single file, `names` contains only this file. Its companions
@@ -244,7 +244,7 @@ def to_number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and value == value else None
 
 
-class Mean:
+class RunningMean:
     """A running mean; None without values."""
 
     def __init__(self) -> None:
@@ -266,7 +266,7 @@ def text_or_none(answer: Any) -> str | None:
     return str(answer) if isinstance(answer, str | int | float) else None
 
 
-class Task(NamedTuple):
+class LogTask(NamedTuple):
     """A task of a tool: its exam, its subset, and the exam's facts about it."""
 
     benchmark: str = ""
@@ -275,14 +275,14 @@ class Task(NamedTuple):
     """None if Keju does not have the exam."""
 
 
-def find_task(tool: str, name: str) -> Task:
+def find_task(tool: str, name: str) -> LogTask:
     """Return the exam that a tool calls `name`."""
     for benchmark in map(registry.get, registry.names()):
         for task in benchmark.tool_tasks:
             if task.tool == tool and (match := re.fullmatch(task.name, name)):
                 subset = match[1] if match.re.groups else None
-                return Task(benchmark.name, subset or "", task)
-    return Task()
+                return LogTask(benchmark.name, subset or "", task)
+    return LogTask()
 
 
 class LogRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -314,7 +314,7 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Why the row belongs to no exam, as a code, if the log's reader knows it."""
 
 
-class LogRows(Spool[LogRow]):
+class LogRows(SpooledSequence[LogRow]):
     """The rows of a part in order, stored on disk instead of in memory."""
 
     def __init__(self, rows: Iterable[LogRow] = ()) -> None:
@@ -336,14 +336,14 @@ class LogRows(Spool[LogRow]):
             epoch = min(row.epoch, LARGEST)
             super().append(msgspec.structs.replace(row, keys=keys, index=None, epoch=epoch))
 
-    def extend(self, other_rows: Spool[LogRow]) -> None:
+    def extend(self, other_rows: SpooledSequence[LogRow]) -> None:
         """Add the rows of another part."""
         super().extend(other_rows)
         self.subsets |= other_rows.subsets if isinstance(other_rows, LogRows) else set()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class LogPart:
     """One exam of a log: its rows, the tool's figure, and Keju's way to read it."""
 
     task: str
@@ -366,7 +366,7 @@ class Part:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     """The tool's sampling settings, as far as its log has them."""
 
-    def read_as(self, task: Task, settings: Mapping[str, Any] | None = None) -> Part:
+    def read_as(self, task: LogTask, settings: Mapping[str, Any] | None = None) -> LogPart:
         """Return this part as the exam of `task`. `settings` are those that the log names."""
         if task.facts is None:
             return self
@@ -385,12 +385,12 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Log:
+class ModelLog:
     """The log of one model."""
 
     tool: str
     version: str
     model: str
-    parts: Sequence[Part]
+    parts: Sequence[LogPart]
     files: Mapping[str, str]
     """Relative path and SHA-256 of each file that was read."""

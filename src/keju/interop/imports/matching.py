@@ -95,7 +95,7 @@ FILTER = 1 << 24
 """The number of bits of a filter that rejects texts that are not a head."""
 
 
-class Match(NamedTuple):
+class RowMatch(NamedTuple):
     """A row with its question, or the reason why there is none."""
 
     row: LogRow
@@ -109,7 +109,7 @@ class Match(NamedTuple):
     """The number of the question in its epoch, in the order in which they were first matched."""
 
 
-class Matcher:
+class QuestionMatcher:
     """Finds the questions of one exam. It stores only digests of them.
 
     Each index is built when it is first needed, because many logs have an id in every row.
@@ -129,15 +129,15 @@ class Matcher:
         return DigestTable((text_digest(sample.id) for sample in samples), size=len(samples))
 
     @cached_property
-    def _texts(self) -> Texts:
-        return Texts(self._exam.samples)
+    def _texts(self) -> QuestionTexts:
+        return QuestionTexts(self._exam.samples)
 
     @cached_property
     def _places(self) -> dict[Subset, array[int]]:
         """The positions of the questions in each subset, as far as they were needed."""
         return {}
 
-    def match(self, row: LogRow) -> Match:
+    def match(self, row: LogRow) -> RowMatch:
         """Return the question of `row`, and the order in which its options were shown.
 
         If several questions have the same text, the first without an answer is used.
@@ -156,7 +156,7 @@ class Matcher:
         if not candidates:
             candidates = self._find_in_text(collapse_whitespace(row.question or row.prompt), subset)
         matches = [
-            Match(row, index, order)
+            RowMatch(row, index, order)
             for index in candidates
             if (order := find_order(row, self._exam.samples[index])) is not None
         ]
@@ -165,11 +165,13 @@ class Matcher:
                 matches.sort(key=self._rank)
             return matches[0]._replace(number=self._answered.add(_question_key(matches[0])))
         if candidates:
-            return Match(row, None, reason="import_other_options")
+            return RowMatch(row, None, reason="import_other_options")
         has_key = row.keys or row.question or row.prompt
-        return Match(row, None, reason="import_no_question" if has_key else "import_nameless_row")
+        return RowMatch(
+            row, None, reason="import_no_question" if has_key else "import_nameless_row"
+        )
 
-    def _rank(self, match: Match) -> tuple[bool, bool]:
+    def _rank(self, match: RowMatch) -> tuple[bool, bool]:
         """Return a smaller key for a question with the log's gold answer, and for an unanswered
         one."""
         sample = restore_order(self._exam.samples[match.place or 0], match.order)
@@ -244,7 +246,7 @@ def _index(numbers: array[int], number: int) -> int:
     return numbers.index(number)
 
 
-def _question_key(match: Match) -> bytes:
+def _question_key(match: RowMatch) -> bytes:
     """Return a key that is different for questions of different epochs."""
     return text_digest(f"{match.place} {match.row.epoch}")
 
@@ -254,7 +256,7 @@ def question_texts(sample: Sample) -> tuple[str, str]:
     return collapse_whitespace(sample.text.partition(OPTIONS)[0]), collapse_whitespace(sample.text)
 
 
-class Texts:
+class QuestionTexts:
     """The questions of an exam by their texts, with about fifty bytes each."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
@@ -301,11 +303,11 @@ class Texts:
         return indices
 
     @cached_property
-    def _heads(self) -> Heads:
-        return Heads(self._samples)
+    def _heads(self) -> QuestionOpenings:
+        return QuestionOpenings(self._samples)
 
 
-class Heads:
+class QuestionOpenings:
     """The beginnings of questions, and the lengths of the questions with each beginning."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:

@@ -24,12 +24,12 @@ from keju.bounds import parse_whole_number
 from keju.errors import DataError, UsageError
 from keju.interop.imports.log import (
     PREDICTIONS,
-    Log,
+    LogPart,
     LogRow,
     LogRows,
-    Part,
-    Source,
-    Task,
+    LogSource,
+    LogTask,
+    ModelLog,
     find_task,
     make_reply,
     malformed_reply,
@@ -130,7 +130,7 @@ OTHER_SPLIT = "import_other_split"
 """The reason why rows of a second split are left out."""
 
 
-class Dataset(NamedTuple):
+class LogDataset(NamedTuple):
     """The predictions with one abbreviation."""
 
     abbreviation: str
@@ -140,7 +140,7 @@ class Dataset(NamedTuple):
     """Whether these are all files, so that the results apply to them."""
 
 
-class Entry(NamedTuple):
+class PredictionEntry(NamedTuple):
     """One prediction."""
 
     where: str
@@ -149,7 +149,7 @@ class Entry(NamedTuple):
     row: Mapping[str, Any]
 
 
-def find(source: Source) -> list[str]:
+def find(source: LogSource) -> list[str]:
     """Return the files of predictions."""
     files = []
     for name in source.names:
@@ -165,11 +165,11 @@ def find(source: Source) -> list[str]:
     return files
 
 
-def read(source: Source, names: Sequence[str]) -> Log:
+def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     """Return the log of one run."""
     models = {_model_name(name) for name in names}
     source.refuse_several_models(models)
-    exams: dict[tuple[str, str], list[tuple[Dataset, Task]]] = {}
+    exams: dict[tuple[str, str], list[tuple[LogDataset, LogTask]]] = {}
     for dataset in _group_files(source, names):
         task = find_task(TOOL, dataset.abbreviation)
         key = task.facts.name if task.facts else dataset.abbreviation
@@ -188,7 +188,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
         for (benchmark, _), members in sorted(exams.items(), key=lambda exam: not exam[0][0])
     ]
     model = models.pop() or "unknown"
-    return Log(tool=TOOL, version="", model=model, parts=parts, files=source.hashes)
+    return ModelLog(tool=TOOL, version="", model=model, parts=parts, files=source.hashes)
 
 
 def _model_name(name: str) -> str:
@@ -200,7 +200,7 @@ def _model_name(name: str) -> str:
     return "/".join(folder.parts[folder.parts.index(PREDICTIONS) + 1 :])
 
 
-def _group_files(source: Source, names: Sequence[str]) -> list[Dataset]:
+def _group_files(source: LogSource, names: Sequence[str]) -> list[LogDataset]:
     """Return the files by dataset; UsageError if two runs have the same one."""
     files_by_dataset: dict[str, dict[str, dict[int, str]]] = {}
     for name in sorted(names, key=_is_unfinished):
@@ -222,20 +222,23 @@ def _is_unfinished(name: str) -> bool:
     return PurePosixPath(name).name.startswith(UNFINISHED)
 
 
-def _make_dataset(source: Source, abbreviation: str, parts: Mapping[int, str]) -> Dataset:
+def _make_dataset(source: LogSource, abbreviation: str, parts: Mapping[int, str]) -> LogDataset:
     """Return the files that OpenCompass would evaluate: the unsplit one or the parts."""
     unsplit_file = parts.get(UNSPLIT)
     if unsplit_file is not None and (len(parts) == 1 or not _is_unfinished(unsplit_file)):
-        return Dataset(abbreviation, (unsplit_file,), not _is_unfinished(unsplit_file))
+        return LogDataset(abbreviation, (unsplit_file,), not _is_unfinished(unsplit_file))
     numbers = sorted(part for part in parts if part != UNSPLIT)
     files = tuple(parts[part] for part in numbers)
     complete = not source.is_single and numbers == list(range(len(numbers)))
-    return Dataset(abbreviation, files, complete and not any(map(_is_unfinished, files)))
+    return LogDataset(abbreviation, files, complete and not any(map(_is_unfinished, files)))
 
 
 def _read_part(
-    source: Source, members: Sequence[tuple[Dataset, Task]], *, is_second_split: bool = False
-) -> Part:
+    source: LogSource,
+    members: Sequence[tuple[LogDataset, LogTask]],
+    *,
+    is_second_split: bool = False,
+) -> LogPart:
     """Return one exam. Rows of a second split are marked as left out."""
     rows: list[LogRow] = []
     figures: list[tuple[str, int, float]] = []
@@ -263,7 +266,7 @@ def _read_part(
         # The figure over all datasets, each weighted by its number of judged rows.
         total = sum(weight for _, weight, _ in figures)
         reported[figures[0][0]] = sum(weight * value for _, weight, value in figures) / total
-    part = Part(
+    part = LogPart(
         task=", ".join(dataset.abbreviation for dataset, _ in members),
         rows=LogRows(rows),
         reader=DIRECT_READER if is_direct else "",
@@ -273,11 +276,11 @@ def _read_part(
     return part if is_second_split else part.read_as(task)
 
 
-def _has_no_split(task: Task) -> bool:
+def _has_no_split(task: LogTask) -> bool:
     return task.facts is not None and "split" not in task.facts.args
 
 
-def rule_of(task: Task) -> str:
+def rule_of(task: LogTask) -> str:
     """Return the name of OpenCompass's rule for a task; empty if Keju knows none."""
     rules = task.facts.rules if task.facts else {}
     return rules.get(task.subset, rules.get("", ""))
@@ -305,9 +308,9 @@ def _count_judged(details: Any) -> int:
     return len(details) if isinstance(details, list) else 0
 
 
-def _read_entries(source: Source, dataset: Dataset) -> list[Entry]:
+def _read_entries(source: LogSource, dataset: LogDataset) -> list[PredictionEntry]:
     """Return the predictions of a dataset in the order of its questions."""
-    entries: list[Entry] = []
+    entries: list[PredictionEntry] = []
     for name in dataset.files:
         previous_count = len(entries)
         if name.endswith(".jsonl"):
@@ -320,12 +323,12 @@ def _read_entries(source: Source, dataset: Dataset) -> list[Entry]:
             number = parse_whole_number(key)
             if number is None or not isinstance(row, dict) or "prediction" not in row:
                 raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
-            entries.append(Entry(where, previous_count + number, row))
+            entries.append(PredictionEntry(where, previous_count + number, row))
     return sorted(entries, key=lambda entry: entry.number)
 
 
 def _read_rows(
-    source: Source, entries: Sequence[Entry], results: Mapping[str, Any], task: Task
+    source: LogSource, entries: Sequence[PredictionEntry], results: Mapping[str, Any], task: LogTask
 ) -> Iterator[LogRow]:
     size = _count_questions(entries)
     details = [_read_detail(results.get("details"), entry.number, size) for entry in entries]
@@ -347,7 +350,7 @@ def _read_rows(
         )
 
 
-def _count_questions(entries: Sequence[Entry]) -> int:
+def _count_questions(entries: Sequence[PredictionEntry]) -> int:
     """Return the number of questions: a dataset that is run n times lists all of them n times."""
     last_number = max((entry.number for entry in entries), default=0)
     if last_number >= len(entries):
@@ -385,7 +388,7 @@ def _first_value(detail: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def _find_verdicts(
-    entries: Sequence[Entry],
+    entries: Sequence[PredictionEntry],
     details: Sequence[Mapping[str, Any]],
     figure: tuple[str, float] | None,
     rule: str,
@@ -417,7 +420,7 @@ def _find_verdicts(
     return evaluator_verdicts
 
 
-def _compare_answers(entry: Entry, detail: Mapping[str, Any]) -> float | None:
+def _compare_answers(entry: PredictionEntry, detail: Mapping[str, Any]) -> float | None:
     """Whether the answer equals the gold answer, character by character."""
     answer, gold = _first_value(detail, ANSWER_KEYS), _first_value(detail, GOLD_KEYS)
     if answer is None and _is_choice(entry.row):

@@ -10,13 +10,13 @@ from typing import Any
 from keju.benchmarks.samples import DigestTable, text_digest
 from keju.errors import DataError
 from keju.interop.imports.log import (
-    Log,
+    LogPart,
     LogRow,
     LogRows,
-    Mean,
-    Part,
-    Source,
-    Task,
+    LogSource,
+    LogTask,
+    ModelLog,
+    RunningMean,
     failed_reply,
     find_task,
     make_reply,
@@ -31,7 +31,7 @@ TOOL = "verifiers"
 RESULTS, METADATA, TRACES = "results.jsonl", "metadata.json", "traces.jsonl"
 
 
-def find(source: Source) -> list[str]:
+def find(source: LogSource) -> list[str]:
     """Return the files of rollouts."""
     results = [
         name
@@ -45,14 +45,14 @@ def find(source: Source) -> list[str]:
     return results + traces
 
 
-def read(source: Source, names: Sequence[str]) -> Log:
+def read(source: LogSource, names: Sequence[str]) -> ModelLog:
     """Return the logs of one model, with a part for each file."""
     logs = [
         _read_traces(source, n) if n.endswith(TRACES) else _read_results(source, n) for n in names
     ]
     models = {log.model for log in logs}
     source.refuse_several_models(models)
-    return Log(
+    return ModelLog(
         tool=TOOL,
         version=logs[0].version,
         model=models.pop(),
@@ -61,14 +61,14 @@ def read(source: Source, names: Sequence[str]) -> Log:
     )
 
 
-def _find_exam_task(environment: str) -> Task:
+def _find_exam_task(environment: str) -> LogTask:
     """Return the exam of an environment's id: ``OWNER/keju-NAME@0.1.2`` gives ``NAME``."""
     name = environment.rpartition("/")[2].partition("@")[0]
     name = name[len("keju-") :] if name.startswith(("keju-", "keju_")) else name
     return find_task(TOOL, name.replace("-", "_").lower())
 
 
-class _Epochs:
+class _EpochCounter:
     """Counts the occurrences of each question in a log: each row is one more rollout."""
 
     def __init__(self) -> None:
@@ -89,13 +89,13 @@ class _Epochs:
 # --- 0.3 -------------------------------------------------------------------------------------
 
 
-def _read_results(source: Source, name: str) -> Log:
+def _read_results(source: LogSource, name: str) -> ModelLog:
     facts = source.mapping(str(PurePosixPath(name).with_name(METADATA)))
     environment = str(facts.get("env_id") or "")
     settings = facts.get("env_args") or {}
     sampling = facts.get("sampling_args") or {}
     reward = to_number(facts.get("avg_reward"))
-    part = Part(
+    part = LogPart(
         task=environment,
         rows=LogRows(_read_rollouts(source, name)),
         protocol=str(settings.get("protocol") or ""),
@@ -103,7 +103,7 @@ def _read_results(source: Source, name: str) -> Log:
         n=_count_rollouts(facts),
         sampling={key: value for key, value in sampling.items() if value not in ({}, None)},
     )
-    return Log(
+    return ModelLog(
         tool=TOOL,
         version=str((facts.get("version_info") or {}).get("vf_version") or ""),
         model=str(facts.get("model") or "unknown"),
@@ -120,8 +120,8 @@ def _count_rollouts(facts: Mapping[str, Any]) -> int | None:
     return examples * rollouts
 
 
-def _read_rollouts(source: Source, name: str) -> Iterator[LogRow]:
-    epochs = _Epochs()
+def _read_rollouts(source: LogSource, name: str) -> Iterator[LogRow]:
+    epochs = _EpochCounter()
     for where, row in source.jsonl(name):
         if not {"completion", "reward"} <= row.keys():
             raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
@@ -176,8 +176,8 @@ def _read_reply(row: Mapping[str, Any]) -> Reply:
 # --- 0.4 -------------------------------------------------------------------------------------
 
 
-def _read_traces(source: Source, name: str) -> Log:
-    rows, rewards, epochs = LogRows(), Mean(), _Epochs()
+def _read_traces(source: LogSource, name: str) -> ModelLog:
+    rows, rewards, epochs = LogRows(), RunningMean(), _EpochCounter()
     environment, version, model = "", "", ""
     exam: Mapping[str, Any] = {}
     for where, episode in source.jsonl(name):
@@ -196,7 +196,7 @@ def _read_traces(source: Source, name: str) -> Log:
             if row.verdict is not None:
                 rewards.add(row.verdict)
     settings, mean = dict(exam.get("settings") or {}), rewards.value
-    part = Part(
+    part = LogPart(
         task=environment,
         rows=rows,
         protocol=str(exam.get("protocol") or settings.get("protocol") or ""),
@@ -205,7 +205,7 @@ def _read_traces(source: Source, name: str) -> Log:
     task = _find_exam_task(str(exam.get("benchmark") or "") or environment)
     settings |= {"seed": settings.get("seed", exam.get("seed"))}
     parts = [part.read_as(task, settings)]
-    return Log(tool=TOOL, version=version, model=model or "unknown", parts=parts, files={})
+    return ModelLog(tool=TOOL, version=version, model=model or "unknown", parts=parts, files={})
 
 
 def _read_trace(

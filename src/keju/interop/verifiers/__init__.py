@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from importlib import metadata
 
-from keju.errors import Hint, MissingExtra
+from keju.errors import MissingExtra, TranslatableText
 
 FIRST_WITH_TASKSETS = (0, 4)
 
@@ -21,6 +21,6 @@ def has_tasksets() -> bool:
     try:
         version = metadata.version("verifiers")
     except metadata.PackageNotFoundError:
-        raise MissingExtra(Hint("extra_for_verifiers"), "verifiers") from None
+        raise MissingExtra(TranslatableText("extra_for_verifiers"), "verifiers") from None
     major, minor = (int(part) for part in re.findall(r"\d+", version)[:2])
     return (major, minor) >= FIRST_WITH_TASKSETS

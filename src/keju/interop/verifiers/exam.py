@@ -16,7 +16,7 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.config import TaskConfig
-from keju.engine.channel import Channel, Limits
+from keju.engine.channel import Channel, ChannelLimits
 from keju.engine.job import Job, make_jobs
 from keju.errors import ConfigError, EndpointError, KejuError
 from keju.judges.exam import JudgeExam, submit
@@ -33,7 +33,7 @@ UNANSWERED = Reply(finish="length")
 """The reply of a rollout that was stopped during tool calls."""
 
 
-class Ungraded(KejuError):
+class RewardMissing(KejuError):
     """A reply without a reward: the endpoint failed, or the answer could not be graded."""
 
 
@@ -118,9 +118,9 @@ class ExternalExam:
         return await asyncio.shield(self._tool_loop)
 
     async def _start_tool_loop(self) -> ToolLoop:
-        from keju.solvers.workshop import equip
+        from keju.solvers.tool_setup import attach_tools
 
-        for notice in equip(self._config, [self._job], None):
+        for notice in attach_tools(self._config, [self._job], None):
             logger.warning("%s: %s", self.exam.benchmark, notice.text())
         loop = self._job.solver
         assert isinstance(loop, ToolLoop)
@@ -144,9 +144,9 @@ class ExternalExam:
             readings = await self._apply_judge(self._judge, position, reply, readings)
         outcome = readings[0].score.outcome
         if outcome == "error" and reply.error is not None:
-            raise Ungraded("environment_no_reply", id=sample_id, problem=reply.error.message)
+            raise RewardMissing("environment_no_reply", id=sample_id, problem=reply.error.message)
         if outcome == "ungraded":
-            raise Ungraded("environment_no_judge", id=sample_id)
+            raise RewardMissing("environment_no_judge", id=sample_id)
         return readings
 
     async def _apply_judge(
@@ -164,7 +164,7 @@ class ExternalExam:
             return readings
         if self._channel is None:
             model = judge.create_model()
-            self._channel = Channel(model, Limits.of(judge.task, model))
+            self._channel = Channel(model, ChannelLimits.of(judge.task, model))
             await self._channel.open(())
         job = judge.make_job(JudgeExam(name, [submission.question], judge.kind))
         try:

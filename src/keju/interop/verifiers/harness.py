@@ -14,17 +14,17 @@ import msgspec
 import verifiers.v1 as vf
 from pydantic import Field
 
-from keju.config import Agent
-from keju.engine.channel import Channel, Limits
+from keju.config import AgentLimits
+from keju.engine.channel import Channel, ChannelLimits
 from keju.engine.solver import Solver
 from keju.errors import KejuError
-from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, Ungraded, open_exam
-from keju.interop.verifiers.tools import Function, Functions, choose_tools
+from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, RewardMissing, open_exam
+from keju.interop.verifiers.tools import FunctionTool, FunctionTools, choose_tools
 from keju.models.base import Model, Redactor, refusal
 from keju.models.openai.wire import BodyBuilder, normalise
 from keju.models.transport import Transport, TransportError
 from keju.solvers.loop import ToolLoop
-from keju.solvers.toolbox import Joined, ToolSource
+from keju.solvers.toolbox import CombinedTools, ToolSource
 from keju.types import Fault, Message, Prefix, Prompt, Reply, Request, Sample, Sampling
 
 REPLY = "keju_reply"
@@ -89,13 +89,13 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         data: vf.TaskData,
     ) -> vf.ProgramResult:
         """Run one rollout, and leave the reply to grade in ``trace.info``."""
-        limits = Limits(
+        limits = ChannelLimits(
             concurrency=1,
             timeout=self.config.timeout,
             attempts=self.config.attempts,
             give_up_after=self.config.timeout,
         )
-        line = _Line(trace, f"{endpoint}/chat/completions", secret, ctx.model)
+        line = _RolloutModel(trace, f"{endpoint}/chat/completions", secret, ctx.model)
         channel = Channel(line, limits)
         spec = getattr(data, "exam", None)
         exam = open_exam(msgspec.convert(spec, ExamSpec)) if spec is not None else None
@@ -112,7 +112,7 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         except _StoppedRollout:
             return _DONE
         if reply.error is not None:
-            raise Ungraded(reply.error.message)
+            raise RewardMissing(reply.error.message)
         trace.info[REPLY] = msgspec.to_builtins(reply)
         return _DONE
 
@@ -131,26 +131,26 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
 
 
 def _make_solver(
-    loop: ToolLoop | None, functions: Sequence[Function], max_turns: int | None
+    loop: ToolLoop | None, functions: Sequence[FunctionTool], max_turns: int | None
 ) -> Solver:
     """Return the solver of a rollout with at most `max_turns` turns; the last turn is an answer."""
     sources: list[ToolSource] = [loop.source] if loop is not None else []
     if functions:
-        sources.append(Functions(functions))
+        sources.append(FunctionTools(functions))
     if not sources:
         return Solver()
     turns = loop.agent.max_iterations if loop is not None else max_turns or MAX_TURNS
     if max_turns is not None:
         turns = max(1, min(turns, max_turns - 1))
-    agent = loop.agent if loop is not None else Agent()
-    return ToolLoop(Joined(sources), agent.model_copy(update={"max_iterations": turns}))
+    agent = loop.agent if loop is not None else AgentLimits()
+    return ToolLoop(CombinedTools(sources), agent.model_copy(update={"max_iterations": turns}))
 
 
 class _StoppedRollout(KejuError):
     """verifiers has ended the rollout (``max_turns``)."""
 
 
-class _Line(Model):
+class _RolloutModel(Model):
     """The model behind verifiers' endpoint."""
 
     name = "policy"

@@ -91,10 +91,10 @@ def _make_environment(
     }
     if tools:
         return ToolExamEnv(exam, tools=tools, max_turns=turns, **common)
-    return ExamEnv(exam, **common)
+    return SingleTurnExamEnv(exam, **common)
 
 
-class _Graded:
+class _GradedEnv:
     """Grades a rollout at its end. A reply that cannot be graded is an error of the rollout."""
 
     def __init__(self, exam: ExternalExam, **settings: Any) -> None:
@@ -117,11 +117,11 @@ class _Graded:
         await self._exam.close()
 
 
-class ExamEnv(_Graded, vf.SingleTurnEnv):
+class SingleTurnExamEnv(_GradedEnv, vf.SingleTurnEnv):
     """One question, one reply."""
 
 
-class ToolExamEnv(_Graded, vf.ToolEnv):
+class ToolExamEnv(_GradedEnv, vf.ToolEnv):
     """Turns with tools until there is an answer in words."""
 
 

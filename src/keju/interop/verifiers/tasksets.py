@@ -21,7 +21,7 @@ from keju.interop.verifiers.tools import choose_tools
 from keju.types import Message, Reading, Reply
 
 
-class Refused(ConfigError, SystemExit):  # type: ignore[misc]
+class SettingRejected(ConfigError, SystemExit):  # type: ignore[misc]
     """An invalid setting: one line from a command, an exception elsewhere."""
 
     def __init__(self, message: str) -> None:
@@ -132,7 +132,7 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
             choose_tools(config.tools)
             self.exam = open_exam(self.spec)
         except KejuError as error:
-            raise Refused(str(error)) from None
+            raise SettingRejected(str(error)) from None
         if "system_prompt" in settings:
             self.system_prompt = None  # the exam's own prompts contain it
 
@@ -203,7 +203,7 @@ class ExamEnv(vf.SingleAgentEnv, vf.Env[ExamEnvConfig]):
         try:
             await self.taskset.exam.open_tool_loop()
         except KejuError as error:
-            raise Refused(str(error)) from None
+            raise SettingRejected(str(error)) from None
 
     async def stop(self) -> None:
         """Close the connections to the model and the judge, and the sandbox."""

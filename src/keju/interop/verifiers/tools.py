@@ -12,7 +12,7 @@ from keju.solvers.toolbox import Toolbox, ToolResult, ToolSource
 from keju.types import Sample, Tool
 
 
-class Function(NamedTuple):
+class FunctionTool(NamedTuple):
     """A tool with one text argument."""
 
     name: str
@@ -46,7 +46,7 @@ class Function(NamedTuple):
             return ToolResult(f"error: {error}", "tool_error")
 
 
-CALCULATOR = Function(
+CALCULATOR = FunctionTool(
     "calculator",
     "Compute the exact value of an arithmetic expression.",
     "expression",
@@ -56,7 +56,7 @@ CALCULATOR = Function(
 TOOLS = {function.name: function for function in (CALCULATOR,)}
 
 
-def choose_tools(names: Sequence[str]) -> list[Function]:
+def choose_tools(names: Sequence[str]) -> list[FunctionTool]:
     """Return the tools with these names; ConfigError names the nearest one for an unknown name."""
     for name in names:
         if name not in TOOLS:
@@ -64,11 +64,11 @@ def choose_tools(names: Sequence[str]) -> list[Function]:
     return [TOOLS[name] for name in dict.fromkeys(names)]
 
 
-class Functions(ToolSource):
+class FunctionTools(ToolSource):
     """Functions as the tools of every rollout."""
 
-    def __init__(self, functions: Sequence[Function]) -> None:
-        self._box = _Box(functions)
+    def __init__(self, functions: Sequence[FunctionTool]) -> None:
+        self._box = _FunctionToolbox(functions)
         self.tools = self._box.tools
 
     @asynccontextmanager
@@ -77,8 +77,8 @@ class Functions(ToolSource):
         yield self._box
 
 
-class _Box(Toolbox):
-    def __init__(self, functions: Sequence[Function]) -> None:
+class _FunctionToolbox(Toolbox):
+    def __init__(self, functions: Sequence[FunctionTool]) -> None:
         self.tools = tuple(function.tool for function in functions)
         self._functions = {function.name: function for function in functions}
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from keju.config import TaskConfig
-from keju.engine.display import Notes
+from keju.engine.display import NotePrinter
 from keju.engine.watching import WATCHER, Watcher, Watchers
 from keju.errors import Notice
 
 
 @contextmanager
-def watch_runs(config: TaskConfig, notes: Notes) -> Iterator[None]:
+def watch_runs(config: TaskConfig, notes: NotePrinter) -> Iterator[None]:
     """Let the watchers in `config` follow the runs of this context.
 
     Inside of a larger task with watchers, only its watchers follow. `notes` gets messages about
@@ -25,7 +25,7 @@ def watch_runs(config: TaskConfig, notes: Notes) -> Iterator[None]:
     if WATCHER.get() is not None or not (watchers := _make_watchers(config, notes)):
         yield
         return
-    combined_watcher = Watchers(watchers, lambda notice: notes.warn(notice.said))
+    combined_watcher = Watchers(watchers, lambda notice: notes.warn(notice.message))
     token = WATCHER.set(combined_watcher)
     try:
         yield
@@ -34,7 +34,7 @@ def watch_runs(config: TaskConfig, notes: Notes) -> Iterator[None]:
         combined_watcher.close()
 
 
-def _make_watchers(config: TaskConfig, notes: Notes) -> list[Watcher]:
+def _make_watchers(config: TaskConfig, notes: NotePrinter) -> list[Watcher]:
     """Return the watchers in `config`. If one fails, close the others and raise its error."""
     watchers: list[Watcher] = []
     try:
@@ -46,9 +46,9 @@ def _make_watchers(config: TaskConfig, notes: Notes) -> list[Watcher]:
     return watchers
 
 
-def _start_watchers(config: TaskConfig, notes: Notes) -> Iterator[Watcher]:
+def _start_watchers(config: TaskConfig, notes: NotePrinter) -> Iterator[Watcher]:
     def say(notice: Notice) -> None:
-        notes.warn(notice.said)
+        notes.warn(notice.message)
 
     if config.events is not None:
         from keju.interop.watchers.events import EventStream

@@ -16,9 +16,9 @@ import msgspec
 
 from keju.engine.display import Pause, Progress
 from keju.engine.job import Job
-from keju.engine.watching import Attempt, Follower, Headline, SessionFacts, Watcher
+from keju.engine.watching import Follower, HeadlineScore, RequestAttempt, SessionOutline, Watcher
 from keju.errors import KejuError, Notice, UsageError
-from keju.interop.watchers.stream import Stream
+from keju.interop.watchers.stream import LineStream
 from keju.types import FaultKind, Outcome, Record
 
 VERSION = 1
@@ -66,7 +66,7 @@ class SessionStarted(Event):
     pid: int
 
 
-class Sample(Event):
+class SampleAnswered(Event, tag="sample"):
     """A question has an answer in the journal."""
 
     stage: str
@@ -90,7 +90,7 @@ class Sample(Event):
     """Why there is no answer."""
 
 
-class Fault(Event):
+class AttemptFailed(Event, tag="fault"):
     """An attempt failed; another one may follow."""
 
     stage: str
@@ -106,7 +106,7 @@ class Fault(Event):
     retry_after: float | None
 
 
-class ExamProgress(msgspec.Struct, frozen=True, kw_only=True):
+class ExamProgressEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The progress of one exam."""
 
     exam: str
@@ -127,7 +127,7 @@ class ProgressMade(Event, tag="progress"):
     truncated: int
     refused: int
     errors: int
-    exams: tuple[ExamProgress, ...]
+    exams: tuple[ExamProgressEntry, ...]
     requests: int
     """This and the following numbers are of the current session."""
     retries: int
@@ -164,7 +164,7 @@ class SessionEnded(Event):
     exit_code: int
 
 
-class HeadlineTold(msgspec.Struct, frozen=True, kw_only=True):
+class HeadlineEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The headline of one exam."""
 
     exam: str
@@ -182,23 +182,23 @@ class RunFinished(Event):
     complete: bool
     stop: str | None
     exit_code: int
-    headlines: tuple[HeadlineTold, ...]
+    headlines: tuple[HeadlineEntry, ...]
 
 
-class PlanStarted(Event):
+class MatrixStarted(Event, tag="plan_started"):
     """The runs of a plan are about to begin; `run` is the plan's name."""
 
     runs: tuple[str, ...]
 
 
-class PlanFinished(Event):
+class MatrixFinished(Event, tag="plan_finished"):
     """All runs of the plan are over."""
 
     stop: str | None
     exit_code: int
 
 
-class Dropped(Event):
+class LinesDropped(Event, tag="dropped"):
     """The number of lines that were lost because the reader was too slow."""
 
     lines: int
@@ -206,16 +206,16 @@ class Dropped(Event):
 
 EVENTS = (
     SessionStarted
-    | Sample
-    | Fault
+    | SampleAnswered
+    | AttemptFailed
     | ProgressMade
     | Paused
     | Resumed
     | SessionEnded
     | RunFinished
-    | PlanStarted
-    | PlanFinished
-    | Dropped
+    | MatrixStarted
+    | MatrixFinished
+    | LinesDropped
 )
 
 
@@ -237,17 +237,17 @@ class EventStream(Watcher):
             raise UsageError("events_stdout")
         self._say: Callable[[Notice], None] | None = say
         self._encode = msgspec.json.Encoder().encode
-        self._stream = Stream(path, self._encode_dropped)
+        self._stream = LineStream(path, self._encode_dropped)
 
-    def follow(self, session: SessionFacts) -> Follower:
+    def follow(self, session: SessionOutline) -> Follower:
         """Return the follower of a session."""
-        return _Told(self, session)
+        return _EventFollower(self, session)
 
     def finished(
-        self, run: str, headlines: Sequence[Headline], complete: bool, stop: KejuError | None
+        self, run: str, headlines: Sequence[HeadlineScore], complete: bool, stop: KejuError | None
     ) -> None:
         """Write a run's results."""
-        headline_events = tuple(HeadlineTold(**headline._asdict()) for headline in headlines)
+        headline_events = tuple(HeadlineEntry(**headline._asdict()) for headline in headlines)
         code = stop.exit_code if stop is not None else 0
         self.write(
             RunFinished(
@@ -263,13 +263,13 @@ class EventStream(Watcher):
 
     def plan_started(self, plan: str, runs: Sequence[str]) -> None:
         """Write the start of a plan."""
-        self.write(PlanStarted(at=_now(), run=plan, runs=tuple(runs)))
+        self.write(MatrixStarted(at=_now(), run=plan, runs=tuple(runs)))
         self.flush()
 
     def plan_finished(self, plan: str, stop: KejuError | None) -> None:
         """Write the end of a plan."""
         code = stop.exit_code if stop is not None else 0
-        self.write(PlanFinished(at=_now(), run=plan, stop=code_of(stop), exit_code=code))
+        self.write(MatrixFinished(at=_now(), run=plan, stop=code_of(stop), exit_code=code))
         self.flush()
 
     def write(self, event: Event) -> None:
@@ -295,17 +295,17 @@ class EventStream(Watcher):
             say(Notice("events_lost", values))
 
     def _encode_dropped(self, lines: int) -> bytes:
-        return self._encode(Dropped(at=_now(), run="", lines=lines)) + b"\n"
+        return self._encode(LinesDropped(at=_now(), run="", lines=lines)) + b"\n"
 
 
 def _now() -> float:
     return round(time(), 3)
 
 
-class _Told(Follower):
+class _EventFollower(Follower):
     """The events of one session."""
 
-    def __init__(self, stream: EventStream, session: SessionFacts) -> None:
+    def __init__(self, stream: EventStream, session: SessionOutline) -> None:
         self._stream = stream
         self._run, self._stage = session.run, session.stage
         self._pause: Pause | None = None
@@ -331,12 +331,12 @@ class _Told(Follower):
         )
         stream.flush()
 
-    def attempted(self, attempt: Attempt) -> None:
+    def attempted(self, attempt: RequestAttempt) -> None:
         fault = attempt.reply.error
         if fault is None:
             return
         self._stream.write(
-            Fault(
+            AttemptFailed(
                 at=_now(),
                 run=self._run,
                 stage=self._stage,
@@ -355,7 +355,7 @@ class _Told(Follower):
         reply, score = record.reply, record.readings[0].score
         fault = reply.fault
         self._stream.write(
-            Sample(
+            SampleAnswered(
                 at=_now(),
                 run=self._run,
                 stage=self._stage,
@@ -392,7 +392,7 @@ class _Told(Follower):
 
     def _write_progress(self, progress: Progress) -> None:
         exams = tuple(
-            ExamProgress(
+            ExamProgressEntry(
                 exam=exam.exam,
                 graded=exam.graded,
                 score=exam.score / exam.graded if exam.graded else None,

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from keju.config.address import ANTHROPIC, find_provider
-from keju.engine.watching import Attempt, Follower, SessionFacts, Watcher
+from keju.engine.watching import Follower, RequestAttempt, SessionOutline, Watcher
 from keju.errors import KejuError, MissingExtra, Notice, UsageError
 from keju.types import Reply, Request
 
@@ -48,7 +48,7 @@ class Telemetry(Watcher):
     def __init__(self, say: Callable[[Notice], None]) -> None:
         """Raise UsageError if a variable names an exporter that is not installed."""
         self._close_functions: list[Callable[[], Any]] = []
-        self._complaints = _Complaints(say)
+        self._complaints = _ExporterLogHandler(say)
         version = metadata.version("keju")
         self.tracer = self._make_trace_provider().get_tracer(SCOPE, version)
         meter = self._make_meter_provider().get_meter(SCOPE, version)
@@ -90,9 +90,9 @@ class Telemetry(Watcher):
         self._close_functions.append(provider.shutdown)
         return provider
 
-    def follow(self, session: SessionFacts) -> Follower:
+    def follow(self, session: SessionOutline) -> Follower:
         """Return the follower of a session."""
-        return _Traced(self, session)
+        return _SpanFollower(self, session)
 
     def close(self) -> None:
         """Send the remaining data. This does not wait long for a collector that does not answer."""
@@ -134,7 +134,7 @@ def _load_exporters(signal: str) -> list[Any]:
     return exporter_classes
 
 
-class _Complaints(logging.Handler):
+class _ExporterLogHandler(logging.Handler):
     """Reports the first log record of OpenTelemetry, and keeps all others from the terminal."""
 
     def __init__(self, say: Callable[[Notice], None]) -> None:
@@ -147,10 +147,10 @@ class _Complaints(logging.Handler):
             say(Notice("otel_failed", {"problem": record.getMessage().splitlines()[0][:300]}))
 
 
-class _Traced(Follower):
+class _SpanFollower(Follower):
     """The spans of one session, below a span of the session itself."""
 
-    def __init__(self, telemetry: Telemetry, session: SessionFacts) -> None:
+    def __init__(self, telemetry: Telemetry, session: SessionOutline) -> None:
         self._telemetry = telemetry
         provider = "anthropic" if find_provider(session.model) is ANTHROPIC else "openai"
         self._run_attributes = {"keju.run": session.run, "keju.stage": session.stage}
@@ -161,7 +161,7 @@ class _Traced(Follower):
         )
         self._parent = trace.set_span_in_context(self._span)
 
-    def attempted(self, attempt: Attempt) -> None:
+    def attempted(self, attempt: RequestAttempt) -> None:
         sampling = attempt.request.sampling
         operation = "chat" if sampling.form == "chat" else "text_completion"
         shared = {

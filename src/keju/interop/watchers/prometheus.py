@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
-from keju.engine.display import Notes, Progress
+from keju.engine.display import NotePrinter, Progress
 from keju.engine.job import Job
 from keju.engine.limits import compute_cost
-from keju.engine.watching import Attempt, Follower, SessionFacts, Watcher
+from keju.engine.watching import Follower, RequestAttempt, SessionOutline, Watcher
 from keju.errors import KejuError, Notice
 from keju.types import Record
 
@@ -32,7 +32,7 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost")
 Labels = tuple[tuple[str, str], ...]
 
 
-class Family(NamedTuple):
+class MetricFamily(NamedTuple):
     """One metric: its name, type and description."""
 
     name: str
@@ -40,23 +40,33 @@ class Family(NamedTuple):
     help: str
 
 
-REQUESTS = Family("keju_requests_total", "counter", "Requests that were sent, failed ones too.")
-RETRIES = Family("keju_retries_total", "counter", "Requests that repeat a failed one.")
-FAULTS = Family("keju_faults_total", "counter", "Requests that gave no reply, by kind of fault.")
-TOKENS = Family("keju_tokens_total", "counter", "Tokens as the endpoint counts them, by type.")
-COST = Family("keju_cost_total", "counter", "Money, where a price is set.")
-SECONDS = Family("keju_request_seconds", "histogram", "Seconds from a request to its end.")
-SAMPLES = Family("keju_samples_total", "counter", "Answers that are in the journal, by outcome.")
-WANTED = Family("keju_samples_wanted", "gauge", "Answers that the whole run has.")
-DONE = Family("keju_samples_done", "gauge", "Answers that it has so far, earlier sessions' too.")
-SCORE = Family("keju_score", "gauge", "Mean score so far, as the headline's reader says.")
-IN_FLIGHT = Family("keju_in_flight", "gauge", "Requests that wait for their reply.")
+REQUESTS = MetricFamily(
+    "keju_requests_total", "counter", "Requests that were sent, failed ones too."
+)
+RETRIES = MetricFamily("keju_retries_total", "counter", "Requests that repeat a failed one.")
+FAULTS = MetricFamily(
+    "keju_faults_total", "counter", "Requests that gave no reply, by kind of fault."
+)
+TOKENS = MetricFamily(
+    "keju_tokens_total", "counter", "Tokens as the endpoint counts them, by type."
+)
+COST = MetricFamily("keju_cost_total", "counter", "Money, where a price is set.")
+SECONDS = MetricFamily("keju_request_seconds", "histogram", "Seconds from a request to its end.")
+SAMPLES = MetricFamily(
+    "keju_samples_total", "counter", "Answers that are in the journal, by outcome."
+)
+WANTED = MetricFamily("keju_samples_wanted", "gauge", "Answers that the whole run has.")
+DONE = MetricFamily(
+    "keju_samples_done", "gauge", "Answers that it has so far, earlier sessions' too."
+)
+SCORE = MetricFamily("keju_score", "gauge", "Mean score so far, as the headline's reader says.")
+IN_FLIGHT = MetricFamily("keju_in_flight", "gauge", "Requests that wait for their reply.")
 FAMILIES = (
     REQUESTS, RETRIES, FAULTS, TOKENS, COST, SECONDS, SAMPLES, WANTED, DONE, SCORE, IN_FLIGHT,
 )  # fmt: skip
 
 
-class Histogram:
+class SecondsHistogram:
     """A histogram of times."""
 
     def __init__(self) -> None:
@@ -74,27 +84,27 @@ class Metrics(Watcher):
 
     name = "--metrics-port"
 
-    def __init__(self, port: int, notes: Notes) -> None:
+    def __init__(self, port: int, notes: NotePrinter) -> None:
         """Open the port. `notes` gets the address, or the reason why there is none."""
         self._lock = threading.Lock()
-        self._values: dict[Family, defaultdict[Labels, float]] = {
+        self._values: dict[MetricFamily, defaultdict[Labels, float]] = {
             family: defaultdict(float) for family in FAMILIES
         }
-        self._seconds: defaultdict[Labels, Histogram] = defaultdict(Histogram)
+        self._seconds: defaultdict[Labels, SecondsHistogram] = defaultdict(SecondsHistogram)
         self._in_flight_counters: list[Callable[[], Iterator[tuple[Labels, float]]]] = []
         self._server: ThreadingHTTPServer | None = None
         try:
             self._server = _serve(port, self.text)
         except (OSError, OverflowError) as error:
             problem = getattr(error, "strerror", None) or str(error)
-            notes.warn(Notice("metrics_port", {"port": port, "problem": problem}).said)
+            notes.warn(Notice("metrics_port", {"port": port, "problem": problem}).message)
             return
         address = f"http://{HOST}:{self._server.server_port}{PATH}"
-        notes.note(Notice("metrics_at", {"address": address}).said)
+        notes.note(Notice("metrics_at", {"address": address}).message)
 
-    def follow(self, session: SessionFacts) -> Follower:
+    def follow(self, session: SessionOutline) -> Follower:
         """Return the follower of a session."""
-        return _Counted(self, session)
+        return _CountingFollower(self, session)
 
     def close(self) -> None:
         """Close the port."""
@@ -102,12 +112,12 @@ class Metrics(Watcher):
             self._server.shutdown()
             self._server.server_close()
 
-    def add(self, family: Family, labels: Labels, amount: float = 1.0) -> None:
+    def add(self, family: MetricFamily, labels: Labels, amount: float = 1.0) -> None:
         """Add to a counter."""
         with self._lock:
             self._values[family][labels] += amount
 
-    def set(self, family: Family, labels: Labels, value: float) -> None:
+    def set(self, family: MetricFamily, labels: Labels, value: float) -> None:
         """Set a gauge."""
         with self._lock:
             self._values[family][labels] = value
@@ -131,7 +141,7 @@ class Metrics(Watcher):
             lines = [line for family in FAMILIES for line in self._render_lines(family)]
         return "\n".join(lines) + "\n"
 
-    def _render_lines(self, family: Family) -> Iterator[str]:
+    def _render_lines(self, family: MetricFamily) -> Iterator[str]:
         yield f"# HELP {family.name} {family.help}"
         yield f"# TYPE {family.name} {family.kind}"
         for labels, value in self._values[family].items():
@@ -158,10 +168,10 @@ def _escape_label(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-class _Counted(Follower):
+class _CountingFollower(Follower):
     """The counters of one session."""
 
-    def __init__(self, metrics: Metrics, session: SessionFacts) -> None:
+    def __init__(self, metrics: Metrics, session: SessionOutline) -> None:
         self._metrics = metrics
         self._session = session
         self._labels_by_endpoint: dict[tuple[str, str, str], Labels] = {}
@@ -179,7 +189,7 @@ class _Counted(Follower):
         for endpoint, number in self._session.in_flight().items():
             yield (*self._run_labels, ("endpoint", endpoint)), number
 
-    def attempted(self, attempt: Attempt) -> None:
+    def attempted(self, attempt: RequestAttempt) -> None:
         job, metrics = attempt.job, self._metrics
         key = (attempt.endpoint, *((job.exam.benchmark, job.arm) if job is not None else ("", "")))
         labels = self._labels_by_endpoint.get(key)

@@ -23,7 +23,7 @@ LAST_WAIT = 1.0
 """The most seconds that the end of a run waits for a slow reader."""
 
 
-class Stream:
+class LineStream:
     """Lines to one place; safe to use from several threads."""
 
     def __init__(self, path: str, on_dropped: Callable[[int], bytes]) -> None:

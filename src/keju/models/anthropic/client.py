@@ -18,12 +18,12 @@ from keju.models.anthropic.sampling import (
     AS_OF,
     NO_SAMPLING_SINCE,
     UNSTREAMED_TOKENS,
-    Settings,
+    AnthropicSettings,
     settings_of,
 )
 from keju.models.anthropic.wire import (
     PAUSED,
-    Body,
+    RequestBody,
     Unsendable,
     add_blocks,
     body_of,
@@ -78,7 +78,7 @@ class AnthropicModel(HttpModel):
 
     def __init__(
         self,
-        settings: Settings,
+        settings: AnthropicSettings,
         *,
         api_url: str | None = None,
         api_key: str | None = None,
@@ -128,7 +128,7 @@ class AnthropicModel(HttpModel):
             self._prefill = min(self._prefill, reply.seconds)
         return reply
 
-    async def _attempt(self, body: Body, request: Request, timeout: float) -> Reply:
+    async def _attempt(self, body: RequestBody, request: Request, timeout: float) -> Reply:
         combined = reply = await self.attempt(self.post(body, timeout), request)
         for _ in range(MOST_PAUSES):
             if reply.finish != PAUSED or not reply.native:
@@ -141,7 +141,7 @@ class AnthropicModel(HttpModel):
         problem = f"the reply paused {MOST_PAUSES} times and did not end"
         return Reply(usage=combined.usage, seconds=combined.seconds, error=Fault("server", problem))
 
-    async def post(self, body: Body, timeout: float) -> HttpReply:
+    async def post(self, body: RequestBody, timeout: float) -> HttpReply:
         """Send one request without retries."""
         return await self.transport.post(self.address.messages, body.encoded(), timeout)
 

@@ -31,7 +31,7 @@ MODEST_EFFORTS: Final = ("low", "medium", "high")
 Thinking = Literal["adaptive", "enabled", "disabled", "between_tools"]
 
 
-class Gate(NamedTuple):
+class ModelFamilyRules(NamedTuple):
     """The settings that one family of models accepts."""
 
     thinks: Literal["off", "on", "always"]
@@ -53,13 +53,13 @@ class Gate(NamedTuple):
     """Whether its thinking depends on all earlier turns, so that the history may only grow."""
 
 
-_OF_4_5 = Gate(
+_OF_4_5 = ModelFamilyRules(
     "off", ("enabled", "disabled"), "one", most_tokens=64_000, prefill=True, efforts=False
 )
-_OF_4_6 = Gate("off", ("adaptive", "enabled", "disabled"), "one")
-_OF_4_8 = Gate("off", ("adaptive", "disabled"), "none")
-_OF_5 = Gate("on", ("adaptive", "disabled"), "default")
-_ALWAYS = Gate("always", ("adaptive",), "none", bound=True)
+_OF_4_6 = ModelFamilyRules("off", ("adaptive", "enabled", "disabled"), "one")
+_OF_4_8 = ModelFamilyRules("off", ("adaptive", "disabled"), "none")
+_OF_5 = ModelFamilyRules("on", ("adaptive", "disabled"), "default")
+_ALWAYS = ModelFamilyRules("always", ("adaptive",), "none", bound=True)
 
 GATES: Final = {
     "claude-haiku-4-5": _OF_4_5,
@@ -72,7 +72,7 @@ GATES: Final = {
     "claude-sonnet-5": _OF_5,
     "claude-opus-5": _OF_5._replace(modest=("disabled",)),
     "claude-haiku-5-5": _OF_5._replace(modest=("disabled",), default_effort="medium", bound=True),
-    "claude-sonnet-5-5": Gate(
+    "claude-sonnet-5-5": ModelFamilyRules(
         "on", ("adaptive", "between_tools"), "none", modest=("between_tools",), bound=True
     ),
     "claude-opus-5-5": _ALWAYS._replace(default_effort="medium"),
@@ -84,7 +84,7 @@ GATES: Final = {
 one counts."""
 
 
-def gate_of(model: str) -> Gate | None:
+def gate_of(model: str) -> ModelFamilyRules | None:
     """Return what `model` accepts; None for a name that is not in the table."""
     matches = [name for name in GATES if model == name or model.startswith(f"{name}-")]
     return GATES[max(matches, key=len)] if matches else None
@@ -112,7 +112,7 @@ OF_KEJU: Final = ("system", "tools", "tool_choice", "stop_sequences", "cache_con
 """Fields that Keju makes itself, in addition to those that are refused for all endpoints."""
 
 
-class ModelArgs(StrictSettings):
+class AnthropicModelArgs(StrictSettings):
     """The ``model_args`` of a model of Anthropic's API."""
 
     api_version: str = Field(default=DEFAULT_VERSION, pattern=r"^\d{4}-\d{2}-\d{2}$")
@@ -122,12 +122,12 @@ class ModelArgs(StrictSettings):
     a gateway."""
 
 
-class Settings(NamedTuple):
+class AnthropicSettings(NamedTuple):
     """A model's id, the version of the API, and the settings that the model accepts."""
 
     id: str
     version: str
-    gate: Gate | None
+    gate: ModelFamilyRules | None
 
     @property
     def has_sampling(self) -> bool:
@@ -135,19 +135,19 @@ class Settings(NamedTuple):
         return self.version < NO_SAMPLING_SINCE
 
 
-def settings_of(config: TaskConfig) -> Settings:
+def settings_of(config: TaskConfig) -> AnthropicSettings:
     """Return the settings of the model from `config`; raise ConfigError in one line."""
     model = config.model.strip().removeprefix(KIND)
     if not model:
         raise ConfigError("anthropic_no_name")
     try:
-        args = ModelArgs(**config.model_args)
+        args = AnthropicModelArgs(**config.model_args)
     except ConfigError as error:
         raise ConfigError("config_from", origin="model_args", problem=error) from None
     gate = gate_of(args.like or model)
     if args.like is not None and gate is None:
         raise ConfigError("anthropic_like_unknown", like=args.like)
-    return Settings(model, args.api_version, gate)
+    return AnthropicSettings(model, args.api_version, gate)
 
 
 def fit(config: TaskConfig, sampling: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
@@ -192,7 +192,7 @@ def fit(config: TaskConfig, sampling: Sampling) -> tuple[Sampling, tuple[Notice,
     return fitted, tuple(notices)
 
 
-def _with_effort(model: Settings, extra: dict[str, Any]) -> dict[str, Any]:
+def _with_effort(model: AnthropicSettings, extra: dict[str, Any]) -> dict[str, Any]:
     """Return `extra` with the effort in the field of the API."""
     fields = dict(extra)
     effort = fields.pop("reasoning_effort", None)
@@ -204,7 +204,7 @@ def _with_effort(model: Settings, extra: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _with_thinking(model: Settings, limit: int, extra: dict[str, Any]) -> dict[str, Any]:
+def _with_thinking(model: AnthropicSettings, limit: int, extra: dict[str, Any]) -> dict[str, Any]:
     """Return `extra` with the setting of thinking. Its text is requested, because the journal keeps
     it."""
     thinking, gate = extra.get("thinking"), model.gate
@@ -236,7 +236,9 @@ def _has_thinking(extra: dict[str, Any]) -> bool:
     return thinking is not None and thinking["type"] != "disabled"
 
 
-def _fit_temperature(model: Settings, sampling: Sampling, extra: dict[str, Any]) -> float | None:
+def _fit_temperature(
+    model: AnthropicSettings, sampling: Sampling, extra: dict[str, Any]
+) -> float | None:
     """Return the temperature to send; raise ConfigError for sampling that the API refuses."""
     sampling_values = {"temperature": sampling.temperature, "top_p": sampling.top_p}
     sampling_values["top_k"] = extra.get("top_k")

@@ -52,7 +52,7 @@ PICTURES: Final = {
 """Media types by the first bytes of a file."""
 
 
-class _Message(msgspec.Struct):
+class _WireMessage(msgspec.Struct):
     """A reply whose content is kept as it was written."""
 
     content: msgspec.Raw
@@ -62,7 +62,7 @@ class Unsendable(Exception):
     """A prompt that the API cannot express."""
 
 
-class Body(NamedTuple):
+class RequestBody(NamedTuple):
     """A request's body, and its turns, to which further turns can be added."""
 
     fields: dict[str, Any]
@@ -73,7 +73,7 @@ class Body(NamedTuple):
         return _encode(self.fields | {"messages": self.turns})
 
 
-def body_of(model: str, request: Request) -> Body:
+def body_of(model: str, request: Request) -> RequestBody:
     """Return the body for `request`; raise Unsendable."""
     prompt, sampling = request.prompt, request.sampling
     system: list[Block] = []
@@ -120,7 +120,7 @@ def body_of(model: str, request: Request) -> Body:
             "tool_choice": {"type": request.tool_choice},
         }
         extra["cache_control"] = MARK
-    return Body(fields | extra, turns)
+    return RequestBody(fields | extra, turns)
 
 
 def add_blocks(turns: list[dict[str, Any]], role: str, *blocks: Any) -> None:
@@ -241,7 +241,7 @@ def _native(body: bytes, document: Mapping[str, Any]) -> bytes:
     if not document["content"]:
         return b""
     try:
-        return bytes(msgspec.json.decode(body, type=_Message).content)
+        return bytes(msgspec.json.decode(body, type=_WireMessage).content)
     except msgspec.DecodeError:  # only the slower, tolerant decoder can read it
         return _encode(document["content"])
 

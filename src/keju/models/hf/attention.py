@@ -84,7 +84,7 @@ FLASH_CAPABILITY = 8
 
 
 @dataclass(frozen=True)
-class Branch:
+class PrefixBranch:
     """A prefix and the questions that follow it."""
 
     prefix: Sequence[int]
@@ -92,21 +92,21 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SegmentBounds:
     """Segments of a packed sequence: their cumulative ends and the longest length."""
 
     ends: torch.Tensor
     longest: int
 
     @classmethod
-    def of(cls, lengths: Sequence[int], device: torch.device) -> Bounds:
+    def of(cls, lengths: Sequence[int], device: torch.device) -> SegmentBounds:
         """Return the bounds of segments of these lengths."""
         ends = torch.tensor([0, *itertools.accumulate(lengths)], dtype=torch.int32)
         return cls(ends.to(device, non_blocking=True), max(lengths))
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedPass:
     """One pass: the tokens, their positions, and what each token may see."""
 
     tokens: torch.Tensor
@@ -115,10 +115,10 @@ class Packed:
     """The index of every question's last token, in the order of the branches."""
     prefix_count: int
     """The number of prefix tokens."""
-    segments: Bounds
+    segments: SegmentBounds
     """All segments, prefixes and questions."""
-    prefixes: Bounds
-    question_groups: Bounds
+    prefixes: SegmentBounds
+    question_groups: SegmentBounds
     """The questions of each prefix together."""
     lengths: tuple[int, ...]
     """The lengths of all segments in order."""
@@ -126,7 +126,7 @@ class Packed:
     """For each segment, the number of its prefix."""
 
 
-def pack(branches: Sequence[Branch], device: torch.device) -> Packed:
+def pack(branches: Sequence[PrefixBranch], device: torch.device) -> PackedPass:
     """Lay branches out as one sequence; every prefix and question has at least one token."""
     questions = [(owner, q) for owner, branch in enumerate(branches) for q in branch.questions]
     prefixes = [branch.prefix for branch in branches]
@@ -138,20 +138,22 @@ def pack(branches: Sequence[Branch], device: torch.device) -> Packed:
     prefix_tokens = sum(map(len, prefixes))
     lengths = [*map(len, prefixes), *(len(question) for _, question in questions)]
     ends = list(itertools.accumulate(lengths))
-    return Packed(
+    return PackedPass(
         tokens=torch.tensor(tokens).to(device, non_blocking=True)[None],
         positions=torch.tensor(positions).to(device, non_blocking=True)[None],
         last_positions=torch.tensor(ends[len(prefixes) :]).to(device, non_blocking=True) - 1,
         prefix_count=prefix_tokens,
-        segments=Bounds.of(lengths, device),
-        prefixes=Bounds.of([len(prefix) for prefix in prefixes], device),
-        question_groups=Bounds.of([sum(map(len, branch.questions)) for branch in branches], device),
+        segments=SegmentBounds.of(lengths, device),
+        prefixes=SegmentBounds.of([len(prefix) for prefix in prefixes], device),
+        question_groups=SegmentBounds.of(
+            [sum(map(len, branch.questions)) for branch in branches], device
+        ),
         lengths=tuple(lengths),
         owners=(*range(len(prefixes)), *(owner for owner, _ in questions)),
     )
 
 
-def dense_mask(packed: Packed) -> torch.Tensor:
+def dense_mask(packed: PackedPass) -> torch.Tensor:
     """Return which token sees which as a full matrix, for devices without the kernels."""
     lengths = torch.tensor(packed.lengths)
     segment = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
@@ -163,7 +165,7 @@ def dense_mask(packed: Packed) -> torch.Tensor:
     return (same_segment | (own_prefix & later)).to(packed.tokens.device)
 
 
-def attend_tree(packed: Packed) -> Attend:
+def attend_tree(packed: PackedPass) -> Attend:
     """Return the attention of a packed tree."""
     masks: list[torch.Tensor] = []
 
@@ -203,7 +205,7 @@ def attend_in_parts(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    packed: Packed,
+    packed: PackedPass,
     scaling: float | None,
 ) -> torch.Tensor:
     """Return the attention of a packed tree; tensors are (tokens, heads, dimension).
@@ -232,8 +234,8 @@ def _flash(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    queries: Bounds,
-    keys: Bounds,
+    queries: SegmentBounds,
+    keys: SegmentBounds,
     scaling: float | None,
     *,
     causal: bool = False,

@@ -30,7 +30,7 @@ LabelIds = dict[str, tuple[int, ...]]
 
 
 @dataclass(eq=False, slots=True)
-class Item:
+class EncodedRequest:
     """One request as tokens, on its way through the model."""
 
     request: Request
@@ -51,7 +51,7 @@ class Item:
         return self.request.prompt.prefix
 
 
-class Encoder:
+class RequestEncoder:
     """Renders and tokenises requests; the result equals tokenising every whole text by itself."""
 
     def __init__(self, checkpoint: Checkpoint, *, label_space: bool = False) -> None:
@@ -76,11 +76,13 @@ class Encoder:
         if sampling.form == "chat" and self._template is None:
             raise ConfigError("hf_no_template")
 
-    def encode(self, requests: Sequence[Request]) -> list[Item | Fault]:
+    def encode(self, requests: Sequence[Request]) -> list[EncodedRequest | Fault]:
         """Tokenise requests together; a request that cannot be asked becomes a fault."""
         from jinja2 import TemplateError
 
-        results: list[Item | Fault] = [Fault("bad_request", "not encoded")] * len(requests)
+        results: list[EncodedRequest | Fault] = [Fault("bad_request", "not encoded")] * len(
+            requests
+        )
         forms: tuple[Form, ...] = ("completion", "chat")
         for form in forms:
             texts: dict[int, str] = {}
@@ -111,7 +113,7 @@ class Encoder:
         )
         return str(rendered) + prompt.cue
 
-    def _make_item(self, request: Request, text: str, tokens: list[int]) -> Item | Fault:
+    def _make_item(self, request: Request, text: str, tokens: list[int]) -> EncodedRequest | Fault:
         labels: LabelIds = {}
         if request.sampling.decode == "labels":
             ending = self._find_ending(text, tokens, request.labels, request.sampling)
@@ -138,7 +140,7 @@ class Encoder:
             entry = (prefix, sampling, self._tokenize_texts([prefix_text], sampling.form)[0])
             self._prefixes[id(prefix), id(sampling)] = entry
         shared = common_length(tokens, entry[2])
-        return Item(request, tokens, min(shared, len(tokens) - 1), labels)
+        return EncodedRequest(request, tokens, min(shared, len(tokens) - 1), labels)
 
     def _find_ending(
         self, text: str, tokens: list[int], labels: str, sampling: Sampling

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 
 from keju.errors import ConfigError
-from keju.models.hf.attention import Branch, has_kernels
-from keju.models.hf.replica import GrowingLayer, Read, Replica, make_cache, reserve
+from keju.models.hf.attention import PrefixBranch, has_kernels
+from keju.models.hf.replica import DeviceReplica, GrowingLayer, NextTokenScores, make_cache, reserve
 from keju.models.hf.scoring import is_out_of_memory
 from keju.models.hf.settings import Reuse
 
@@ -20,7 +20,7 @@ in bfloat16 gives 0.02 to 0.05, and a token that sees too much or too little giv
 FULL = "full_attention"
 
 
-def best_form(replica: Replica, reuse: Reuse) -> Reuse:
+def best_form(replica: DeviceReplica, reuse: Reuse) -> Reuse:
     """Return the fastest form with the results of plain passes; raise ConfigError if the requested
     form differs.
 
@@ -37,7 +37,7 @@ def best_form(replica: Replica, reuse: Reuse) -> Reuse:
     return next((form for form in forms if form_agrees(replica, form)), "off")
 
 
-def form_agrees(replica: Replica, form: Reuse) -> bool:
+def form_agrees(replica: DeviceReplica, form: Reuse) -> bool:
     """Whether a form gives the logits of plain passes on a few arbitrary tokens."""
     if form == "tree" and not only_full_attention(replica):
         return False
@@ -59,7 +59,7 @@ def form_agrees(replica: Replica, form: Reuse) -> bool:
 
     def run_form() -> torch.Tensor:
         if form == "tree":
-            return replica.run_tree([Branch(prefix, group) for prefix, group in pairs]).logits
+            return replica.run_tree([PrefixBranch(prefix, group) for prefix, group in pairs]).logits
         reads = [
             replica.continue_rows(replica.run_prefix(prefix), len(prefix), group)[0]
             for prefix, group in pairs
@@ -69,7 +69,7 @@ def form_agrees(replica: Replica, form: Reuse) -> bool:
     return _agree(replica, plain, run_form)
 
 
-def supports_row_attention(replica: Replica) -> bool:
+def supports_row_attention(replica: DeviceReplica) -> bool:
     """Whether steps of a running batch may use Keju's attention, which never copies keys."""
     config = replica.net.config.get_text_config()
     if config._attn_implementation != "sdpa" or not only_full_attention(replica):
@@ -99,7 +99,7 @@ def supports_row_attention(replica: Replica) -> bool:
         replica.uses_row_attention = False
 
 
-def only_full_attention(replica: Replica) -> bool:
+def only_full_attention(replica: DeviceReplica) -> bool:
     """Whether no layer uses a window or chunks.
 
     The few tokens of a trial would not fill such a window, so a trial cannot detect it.
@@ -109,7 +109,9 @@ def only_full_attention(replica: Replica) -> bool:
     return all(kind == FULL for kind in kinds)
 
 
-def _agree(replica: Replica, plain: Read, trial: Callable[[], torch.Tensor]) -> bool:
+def _agree(
+    replica: DeviceReplica, plain: NextTokenScores, trial: Callable[[], torch.Tensor]
+) -> bool:
     """Whether a trial gives the logits of a plain pass up to rounding; False if the trial fails."""
     try:
         logits = trial()
@@ -121,7 +123,7 @@ def _agree(replica: Replica, plain: Read, trial: Callable[[], torch.Tensor]) -> 
     return bool(difference <= TOLERANCE[replica.dtype] * plain.logits.std())
 
 
-def _random_tokens(replica: Replica, count: int, seed: int) -> list[int]:
+def _random_tokens(replica: DeviceReplica, count: int, seed: int) -> list[int]:
     """Return arbitrary tokens, the same for the same seed."""
     vocabulary = replica.net.config.get_text_config().vocab_size
     generator = torch.Generator().manual_seed(seed)

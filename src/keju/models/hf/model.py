@@ -11,11 +11,11 @@ from typing import Any
 
 from keju.errors import Notice
 from keju.models.base import Model
-from keju.models.hf.encode import Encoder, Item
-from keju.models.hf.facts import describe
+from keju.models.hf.encode import EncodedRequest, RequestEncoder
 from keju.models.hf.load import Checkpoint, choose_devices, load
+from keju.models.hf.metadata import describe
 from keju.models.hf.settings import HFSettings
-from keju.models.hf.worker import Answers, Pool, Worker
+from keju.models.hf.worker import Answers, PassQueue, ReplicaWorker
 from keju.signals import run_in_thread
 from keju.types import Fault, Reply, Request, Sampling
 
@@ -50,11 +50,11 @@ class HFModel(Model):
         per_device = CPU_SLOTS if devices[0].type == "cpu" else GPU_SLOTS
         self.slots = max(per_device, 4 * (settings.batch_size or 1)) * len(devices)
         self._checkpoint = checkpoint
-        self._encoder: Encoder | None = None
+        self._encoder: RequestEncoder | None = None
         self._inbox: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
-        self._pool = Pool()
+        self._pool = PassQueue()
         self._threads: list[threading.Thread] = []
-        self._workers: list[Worker] = []
+        self._workers: list[ReplicaWorker] = []
         self._unanswered: set[asyncio.Future[Reply]] = set()
 
     @property
@@ -113,9 +113,9 @@ class HFModel(Model):
     def _load(self) -> None:
         if self._checkpoint is None:
             self._checkpoint = load(self.settings)
-        self._encoder = Encoder(self._checkpoint, label_space=self.settings.label_space)
+        self._encoder = RequestEncoder(self._checkpoint, label_space=self.settings.label_space)
         self._workers = [
-            Worker(self._checkpoint, number, self.settings, self._pool, self._answer)
+            ReplicaWorker(self._checkpoint, number, self.settings, self._pool, self._answer)
             for number in range(len(self._checkpoint.devices))
         ]
 
@@ -132,7 +132,7 @@ class HFModel(Model):
             except Exception as error:
                 self._answer([(future, error) for _, _, future in pending])
                 encoded, pending = [], []
-            encoded_items: list[Item] = []
+            encoded_items: list[EncodedRequest] = []
             refusals: list[tuple[asyncio.Future[Reply], Reply]] = []
             for (_, timeout, future), item in zip(pending, encoded, strict=True):
                 if isinstance(item, Fault):

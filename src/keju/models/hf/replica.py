@@ -10,7 +10,7 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from keju.models.hf.attention import Branch, attend_rows, attend_tree, pack, use_attention
+from keju.models.hf.attention import PrefixBranch, attend_rows, attend_tree, pack, use_attention
 
 ROOM = 128
 """The capacity of a growing cache is a multiple of this number of tokens."""
@@ -103,7 +103,7 @@ PAD = 0
 """Padding to the right of shorter rows, which is never read."""
 
 
-class Read(NamedTuple):
+class NextTokenScores(NamedTuple):
     """The output of the model after the last tokens of some rows."""
 
     logits: torch.Tensor
@@ -112,7 +112,7 @@ class Read(NamedTuple):
     """(rows, width): the input of the output head."""
 
 
-class Replica:
+class DeviceReplica:
     """Runs a causal language model of transformers on one device.
 
     The output head is only applied to selected positions. A hook before the head selects them, so
@@ -141,12 +141,12 @@ class Replica:
         """Leave the network as it was."""
         self._hook.remove()
 
-    def run_plain(self, rows: Sequence[Sequence[int]]) -> Read:
+    def run_plain(self, rows: Sequence[Sequence[int]]) -> NextTokenScores:
         """Run whole prompts, one row each, without sharing."""
         tokens, last_positions = self._pad_rows(rows)
         return self._run(last_positions, input_ids=tokens, use_cache=False)
 
-    def run_tree(self, branches: Sequence[Branch]) -> Read:
+    def run_tree(self, branches: Sequence[PrefixBranch]) -> NextTokenScores:
         """Run prefixes and their questions packed into one sequence; questions in branch order."""
         packed = pack(branches, self.device)
         with use_attention(self.net, attend_tree(packed)):
@@ -167,7 +167,7 @@ class Replica:
 
     def continue_rows(
         self, prefix: KeysValues, length: int, rows: Sequence[Sequence[int]], *, keep: bool = False
-    ) -> tuple[Read, KeysValues]:
+    ) -> tuple[NextTokenScores, KeysValues]:
         """Run rows that continue from the first `length` tokens of one kept prefix.
 
         The prefix is expanded over the rows without a lasting copy. With `keep` the keys and values
@@ -193,7 +193,7 @@ class Replica:
 
     def run_step(
         self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, cache: Any
-    ) -> Read:
+    ) -> NextTokenScores:
         """Run one more token for every row of a running batch."""
         row_attention = (
             use_attention(self.net, attend_rows(mask))
@@ -210,7 +210,9 @@ class Replica:
                 use_cache=True,
             )
 
-    def exact_logits(self, result: Read, rows: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    def exact_logits(
+        self, result: NextTokenScores, rows: torch.Tensor, ids: torch.Tensor
+    ) -> torch.Tensor:
         """Return logits of a few tokens, in float32 if the head allows it.
 
         In bfloat16 a logit of 10 has steps of 1/16, so different labels would tie. The few logits
@@ -227,14 +229,14 @@ class Replica:
         is_close = (fine - coarse).abs() <= 2.0**-5 + coarse.abs() * 2.0**-6
         return fine if bool(is_close.all()) else coarse
 
-    def _run(self, positions: torch.Tensor, **inputs: Any) -> Read:
+    def _run(self, positions: torch.Tensor, **inputs: Any) -> NextTokenScores:
         """Run the network and read it at the flat `positions`."""
         self._positions = positions
         try:
             with torch.inference_mode():
                 logits = self.net(**inputs).logits
             assert self._hidden is not None
-            return Read(logits[0].float(), self._hidden[0])
+            return NextTokenScores(logits[0].float(), self._hidden[0])
         finally:
             self._positions = self._hidden = None
 

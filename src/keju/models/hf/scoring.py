@@ -11,9 +11,9 @@ from typing import NamedTuple
 import torch
 from msgspec.structs import replace
 
-from keju.models.hf.attention import Branch
-from keju.models.hf.encode import Item
-from keju.models.hf.replica import KeysValues, Read, Replica
+from keju.models.hf.attention import PrefixBranch
+from keju.models.hf.encode import EncodedRequest
+from keju.models.hf.replica import DeviceReplica, KeysValues, NextTokenScores
 from keju.models.hf.settings import Reuse
 from keju.models.labels import common_length
 from keju.types import Fault, Reply, Usage
@@ -40,7 +40,7 @@ WORTH = 0.8
 """The least share of the common tokens that a kept prefix must cover; otherwise it is replaced."""
 
 
-class Shared(NamedTuple):
+class SharedPrefix(NamedTuple):
     """A prefix that some questions continue."""
 
     cache: KeysValues
@@ -53,11 +53,11 @@ class Shared(NamedTuple):
 class PrefixStore:
     """Computes a prefix once and keeps the last few."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: DeviceReplica) -> None:
         self._replica = replica
         self._kept: list[tuple[Sequence[int], KeysValues]] = []
 
-    def shared_prefix(self, items: Sequence[Item]) -> Shared:
+    def shared_prefix(self, items: Sequence[EncodedRequest]) -> SharedPrefix:
         """Return the common part of questions with one prefix, computed or kept."""
         length = min(item.shared for item in items)
         prefix_tokens = items[0].tokens[:length]
@@ -67,50 +67,50 @@ class PrefixStore:
             # The prefix that was used last is at the end, and the first one is dropped first.
             best = self._kept.pop(reaches.index(longest_common))
             self._kept.append(best)
-            return Shared(best[1], longest_common, fresh=False)
+            return SharedPrefix(best[1], longest_common, fresh=False)
         del self._kept[: len(self._kept) + 1 - MOST_KEPT]
         cache = self._replica.run_prefix(prefix_tokens)
         self._kept.append((prefix_tokens, cache))
-        return Shared(cache, length, fresh=True)
+        return SharedPrefix(cache, length, fresh=True)
 
     def clear(self) -> None:
         """Drop everything, to free memory."""
         self._kept.clear()
 
 
-def group_by_prefix(items: Sequence[Item]) -> list[list[Item]]:
+def group_by_prefix(items: Sequence[EncodedRequest]) -> list[list[EncodedRequest]]:
     """Group items by prefix and sampling, in order of arrival."""
-    groups: dict[tuple[int, int], list[Item]] = {}
+    groups: dict[tuple[int, int], list[EncodedRequest]] = {}
     for item in items:
         groups.setdefault((id(item.prefix), id(item.request.sampling)), []).append(item)
     return list(groups.values())
 
 
-def sort_by_length(items: Sequence[Item]) -> list[Item]:
+def sort_by_length(items: Sequence[EncodedRequest]) -> list[EncodedRequest]:
     """Sort items by length, the shortest first."""
     return sorted(items, key=lambda item: len(item.tokens))
 
 
-def split_batches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+def split_batches(items: Sequence[EncodedRequest], size: int) -> list[Sequence[EncodedRequest]]:
     """Return `items` in batches of at most `size`."""
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-Work = Callable[[Sequence[Item]], list[Reply]]
+Work = Callable[[Sequence[EncodedRequest]], list[Reply]]
 """A function that runs questions together."""
 
 
 class LabelScorer:
     """Answers label requests on one replica, in one of the three forms."""
 
-    def __init__(self, replica: Replica, form: Reuse, rows: int, store: PrefixStore) -> None:
+    def __init__(self, replica: DeviceReplica, form: Reuse, rows: int, store: PrefixStore) -> None:
         self.rows = rows
         """Questions in one batch; smaller after memory ran out."""
         self._replica = replica
         self._form = form
         self._store = store
 
-    def run(self, items: Sequence[Item]) -> Iterator[list[tuple[Item, Reply]]]:
+    def run(self, items: Sequence[EncodedRequest]) -> Iterator[list[tuple[EncodedRequest, Reply]]]:
         """Answer `items` batch by batch, and yield each batch as soon as it is done."""
         for batch, work in self._batches(items):
             started = perf_counter()
@@ -121,11 +121,15 @@ class LabelScorer:
                 for item, reply in zip(batch, answered, strict=True)
             ]
 
-    def _batches(self, items: Sequence[Item]) -> list[tuple[Sequence[Item], Work]]:
+    def _batches(
+        self, items: Sequence[EncodedRequest]
+    ) -> list[tuple[Sequence[EncodedRequest], Work]]:
         """Return the batches with the way to run each; rows of one batch are of similar length."""
         shared = [item for item in items if item.shared and self._form != "off"]
         unshared = [item for item in items if not item.shared or self._form == "off"]
-        groups: list[tuple[Sequence[Item], Work]] = [(sort_by_length(unshared), self._run_plain)]
+        groups: list[tuple[Sequence[EncodedRequest], Work]] = [
+            (sort_by_length(unshared), self._run_plain)
+        ]
         if self._form == "tree":
             groups.append((shared, self._run_tree))
         else:
@@ -136,7 +140,7 @@ class LabelScorer:
             (batch, work) for group, work in groups for batch in split_batches(group, self.rows)
         ]
 
-    def _run_halving(self, work: Work, items: Sequence[Item]) -> list[Reply]:
+    def _run_halving(self, work: Work, items: Sequence[EncodedRequest]) -> list[Reply]:
         """Run `items` together, or halves of them if memory runs out.
 
         Later batches are smaller then.
@@ -155,11 +159,11 @@ class LabelScorer:
         release(self._replica.device)
         return [*self._run_halving(work, items[:half]), *self._run_halving(work, items[half:])]
 
-    def _run_plain(self, items: Sequence[Item]) -> list[Reply]:
+    def _run_plain(self, items: Sequence[EncodedRequest]) -> list[Reply]:
         result = self._replica.run_plain([item.tokens for item in items])
         return self._make_replies(items, result, [0] * len(items))
 
-    def _run_cached(self, items: Sequence[Item]) -> list[Reply]:
+    def _run_cached(self, items: Sequence[EncodedRequest]) -> list[Reply]:
         shared = self._store.shared_prefix(items)
         rows = [item.tokens[shared.length :] for item in items]
         result, _ = self._replica.continue_rows(shared.cache, shared.length, rows)
@@ -167,13 +171,13 @@ class LabelScorer:
             items, result, saved_tokens(len(items), shared.length, shared.fresh)
         )
 
-    def _run_tree(self, items: Sequence[Item]) -> list[Reply]:
+    def _run_tree(self, items: Sequence[EncodedRequest]) -> list[Reply]:
         groups = group_by_prefix(items)
         branches, saved = [], []
         for group in groups:
             length = min(item.shared for item in group)
             prefix = group[0].tokens[:length]
-            branches.append(Branch(prefix, [item.tokens[length:] for item in group]))
+            branches.append(PrefixBranch(prefix, [item.tokens[length:] for item in group]))
             saved += saved_tokens(len(group), length, fresh=True)
         ordered = [item for group in groups for item in group]
         replies = self._make_replies(ordered, self._replica.run_tree(branches), saved)
@@ -181,7 +185,7 @@ class LabelScorer:
         return [reply_of[id(item)] for item in items]
 
     def _make_replies(
-        self, items: Sequence[Item], result: Read, saved: Sequence[int]
+        self, items: Sequence[EncodedRequest], result: NextTokenScores, saved: Sequence[int]
     ) -> list[Reply]:
         """Return the label values of every row, copied from the device in one transfer."""
         spellings_by_row = [

@@ -25,7 +25,7 @@ all."""
 GGUF = ".gguf"
 
 
-class ModelArgs(BaseModel):
+class HFModelArgs(BaseModel):
     """The ``model_args`` of a checkpoint."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -72,7 +72,7 @@ class ModelArgs(BaseModel):
         return self.prefix_reuse
 
 
-class HFSettings(ModelArgs):
+class HFSettings(HFModelArgs):
     """``model_args`` together with settings from other places."""
 
     name: str = ""
@@ -90,7 +90,7 @@ def read_settings(config: TaskConfig) -> HFSettings:
     args: dict[str, Any] = {key.replace("-", "_"): v for key, v in config.model_args.items()}
     for field in OWN:
         if field in args:
-            hint = did_you_mean(field, list(ModelArgs.model_fields))
+            hint = did_you_mean(field, list(HFModelArgs.model_fields))
             raise ConfigError("model_args_unknown", field=field, hint=hint)
     if "eval_batch_size" in config.model_fields_set:
         args.setdefault("batch_size", config.eval_batch_size)
@@ -101,4 +101,4 @@ def read_settings(config: TaskConfig) -> HFSettings:
     try:
         return HFSettings(**args, name=name, offline=config.offline)
     except ValidationError as error:
-        raise ConfigError("model_args_wrong", problem=explain_error(error, ModelArgs)) from None
+        raise ConfigError("model_args_wrong", problem=explain_error(error, HFModelArgs)) from None

@@ -13,13 +13,13 @@ import torch
 
 from keju.errors import EndpointError
 from keju.models.base import one_line
-from keju.models.hf.encode import Item
+from keju.models.hf.encode import EncodedRequest
 from keju.models.hf.forms import best_form, form_agrees, supports_row_attention
+from keju.models.hf.generation import TextGenerator, TransformersGenerator
 from keju.models.hf.load import Checkpoint
-from keju.models.hf.replica import Replica
+from keju.models.hf.replica import DeviceReplica
 from keju.models.hf.scoring import LabelScorer, PrefixStore, group_by_prefix
 from keju.models.hf.settings import HFSettings, Reuse
-from keju.models.hf.writing import LoneWriter, Writer
 from keju.types import Reply, Sampling
 
 QUIET = 0.005
@@ -29,7 +29,7 @@ ROUNDS = 8
 
 
 @dataclass(frozen=True)
-class Size:
+class PassSize:
     """The limits of one pass."""
 
     rows: int
@@ -37,21 +37,21 @@ class Size:
     form: Reuse
 
 
-class Pool:
+class PassQueue:
     """Questions in order of arrival, handed out in passes; thread-safe."""
 
     def __init__(self) -> None:
-        self._waiting: list[Item] = []
+        self._waiting: list[EncodedRequest] = []
         self._changed = threading.Condition()
         self._closed = False
 
-    def put(self, items: Sequence[Item]) -> None:
+    def put(self, items: Sequence[EncodedRequest]) -> None:
         """Add questions."""
         with self._changed:
             self._waiting.extend(items)
             self._changed.notify_all()
 
-    def take(self, size: Size) -> list[Item]:
+    def take(self, size: PassSize) -> list[EncodedRequest]:
         """Wait for the next pass, all of one kind; empty after the pool is closed."""
         with self._changed:
             is_settled = False
@@ -67,7 +67,7 @@ class Pool:
                 is_settled = bool(waiting_before) and len(self._waiting) == waiting_before
             return []
 
-    def refill(self, sampling: Sampling, count: int) -> list[Item]:
+    def refill(self, sampling: Sampling, count: int) -> list[EncodedRequest]:
         """Return at most `count` further questions with this sampling, without waiting."""
         with self._changed:
             matching = [item for item in self._waiting if item.request.sampling == sampling]
@@ -82,12 +82,14 @@ class Pool:
             self._waiting.clear()
             self._changed.notify_all()
 
-    def _remove(self, batch: Sequence[Item]) -> None:
+    def _remove(self, batch: Sequence[EncodedRequest]) -> None:
         batch_ids = {id(item) for item in batch}
         self._waiting = [item for item in self._waiting if id(item) not in batch_ids]
 
 
-def choose_batch(waiting: Sequence[Item], size: Size, *, settled: bool) -> list[Item]:
+def choose_batch(
+    waiting: Sequence[EncodedRequest], size: PassSize, *, settled: bool
+) -> list[EncodedRequest]:
     """Return the questions of the next pass, or none if it is better to wait for more.
 
     Whole groups of one prefix are preferred, because a prefix that is split over passes is computed
@@ -118,7 +120,9 @@ def choose_batch(waiting: Sequence[Item], size: Size, *, settled: bool) -> list[
     return batch if settled else []
 
 
-def _fill_up(batch: list[Item], group: Sequence[Item], room: int, rows: int) -> list[Item]:
+def _fill_up(
+    batch: list[EncodedRequest], group: Sequence[EncodedRequest], room: int, rows: int
+) -> list[EncodedRequest]:
     """Return `batch` and as many questions of a group as fit; at least one question in total."""
     shared = min(item.shared for item in group)
     for item in group:
@@ -145,7 +149,7 @@ MEMORY_SHARE = 0.25
 """Share of the free memory that the activations of a packed pass may use."""
 
 
-class Worker:
+class ReplicaWorker:
     """Runs passes on one replica until it is stopped."""
 
     def __init__(
@@ -153,12 +157,12 @@ class Worker:
         checkpoint: Checkpoint,
         number: int,
         settings: HFSettings,
-        pool: Pool,
+        pool: PassQueue,
         answer: Callable[[Answers], None],
     ) -> None:
         device = checkpoint.devices[number]
         net = checkpoint.net if number == 0 else copy.deepcopy(checkpoint.net)
-        self.replica = Replica(net, device)
+        self.replica = DeviceReplica(net, device)
         self.form: Reuse = best_form(self.replica, settings.reuse)
         has_cache = self.form in ("tree", "cache") or form_agrees(self.replica, "cache")
         self.replica.uses_row_attention = supports_row_attention(self.replica)
@@ -171,7 +175,7 @@ class Worker:
         self._answer = answer
         self._stopped = threading.Event()
         self.scorer = LabelScorer(self.replica, self.form, settings.batch_size or label_rows, store)
-        self.writer = (Writer if has_cache else LoneWriter)(
+        self.writer = (TextGenerator if has_cache else TransformersGenerator)(
             self.replica,
             checkpoint,
             store,
@@ -187,7 +191,7 @@ class Worker:
     def run(self) -> None:
         """Run passes until stopped."""
         while not self._stopped.is_set():
-            batch = self._pool.take(Size(self.scorer.rows, self.tokens, self.form))
+            batch = self._pool.take(PassSize(self.scorer.rows, self.tokens, self.form))
             if not batch:
                 break
             try:
@@ -199,7 +203,7 @@ class Worker:
                 self._answer([(item.future, failure) for item in batch])
         self.replica.close()
 
-    def _work(self, batch: list[Item]) -> None:
+    def _work(self, batch: list[EncodedRequest]) -> None:
         """Answer a batch, including the questions that are added to it on the way."""
         sampling = batch[0].request.sampling
         if sampling.decode == "labels":
@@ -209,18 +213,18 @@ class Worker:
                     break
             return
 
-        def refill(room: int) -> list[Item]:
+        def refill(room: int) -> list[EncodedRequest]:
             new_items = self._pool.refill(sampling, room)
             batch.extend(new_items)
             return new_items
 
-        def report_reply(item: Item, reply: Reply) -> None:
+        def report_reply(item: EncodedRequest, reply: Reply) -> None:
             self._answer([(item.future, reply)])
 
         self.writer.run(batch, refill, report_reply)
 
 
-def tokens_per_pass(config: Any, replica: Replica) -> int:
+def tokens_per_pass(config: Any, replica: DeviceReplica) -> int:
     """Return the tokens of a packed pass whose activations fit into a share of the free memory."""
     if replica.device.type != "cuda":
         return LEAST_TOKENS

@@ -24,14 +24,14 @@ from keju.errors import (
     ConfigError,
     DataError,
     EndpointError,
-    Hint,
     MissingExtra,
     Notice,
+    TranslatableText,
     did_you_mean,
 )
 from keju.models import weights
 from keju.models.base import Model, Redactor, one_line, refusal
-from keju.models.gguf import Gguf, read_gguf, template_hash
+from keju.models.gguf import GgufHeader, read_gguf, template_hash
 from keju.models.llama.label_tokens import ENDING, LabelTokens, find_label_tokens
 from keju.models.llama.server import LlamaServer, available_cores, runtime_version
 from keju.models.openai.wire import BodyBuilder, check_extra, normalise
@@ -101,7 +101,7 @@ def make(config: TaskConfig) -> LlamaModel:
     """Return the model that `config` names, not yet loaded; raise KejuError for wrong settings."""
     settings = read_settings(config)
     if find_spec("xllamacpp") is None:
-        raise MissingExtra(Hint("extra_for_model", name=config.model), "local")
+        raise MissingExtra(TranslatableText("extra_for_model", name=config.model), "local")
     name = config.model.strip()
     if name == EMBEDDED:
         return LlamaModel(name, weights.locate_file(weights.EMBEDDED, os.environ), settings)
@@ -147,7 +147,7 @@ class LlamaModel(Model):
         self.name = name
         self.settings = settings or LlamaSettings()
         self.slots = self.settings.slots
-        self.file: Gguf = read_gguf(path)
+        self.file: GgufHeader = read_gguf(path)
         trained_context, requested_context = self.file.context, self.settings.n_ctx
         if (
             requested_context is not None
@@ -226,7 +226,9 @@ class LlamaModel(Model):
         """Record the context in use: llama.cpp rounds up, e.g. 288 tokens to 512."""
         with suppress(TransportError, msgspec.MsgspecError):
             props = await self._transport.get(f"{server.address}/props", TRIAL_SECONDS)
-            self._facts["context"] = msgspec.json.decode(props.body, type=_Props).settings.n_ctx
+            self._facts["context"] = msgspec.json.decode(
+                props.body, type=_LlamaProps
+            ).settings.n_ctx
 
     async def close(self) -> None:
         """Release connections and weights without waiting for calls that were given up."""
@@ -398,34 +400,34 @@ class LlamaModel(Model):
 # such a reply may list every token of the vocabulary.
 
 
-class _Top(msgspec.Struct):
+class _TopLogprob(msgspec.Struct):
     id: int
     logprob: float | None
 
 
-class _Position(msgspec.Struct):
-    top_logprobs: list[_Top] = []
+class _LlamaPosition(msgspec.Struct):
+    top_logprobs: list[_TopLogprob] = []
 
 
 class _Logprobs(msgspec.Struct):
-    content: list[_Position] = []
+    content: list[_LlamaPosition] = []
 
 
-class _Choice(msgspec.Struct):
+class _LlamaChoice(msgspec.Struct):
     text: str | None = None
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
 
 
-class _Labelled(msgspec.Struct):
-    choices: list[_Choice] = []
+class _LlamaLabelReply(msgspec.Struct):
+    choices: list[_LlamaChoice] = []
     usage: dict[str, Any] | None = None
     model: str | None = None
 
 
 def keep_label_logprobs(body: bytes, ids: dict[int, str]) -> bytes:
     """Return `body` with the label tokens as its only log-probabilities, each under its label."""
-    document = msgspec.json.decode(body, type=_Labelled)
+    document = msgspec.json.decode(body, type=_LlamaLabelReply)
     if not document.choices:
         return body
     choice = document.choices[0]
@@ -445,14 +447,14 @@ def keep_label_logprobs(body: bytes, ids: dict[int, str]) -> bytes:
     return msgspec.json.encode(reply)
 
 
-class _Slot(msgspec.Struct):
+class _LlamaSlot(msgspec.Struct):
     n_ctx: int
 
 
-class _Props(msgspec.Struct):
+class _LlamaProps(msgspec.Struct):
     """The recorded properties of a llama.cpp server."""
 
-    settings: _Slot = msgspec.field(name="default_generation_settings")
+    settings: _LlamaSlot = msgspec.field(name="default_generation_settings")
 
 
 def _read_template(setting: str | None) -> str | None:
@@ -462,5 +464,5 @@ def _read_template(setting: str | None) -> str | None:
     try:
         return read_text(Path(setting).expanduser())
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or Hint("not_a_text")
+        reason = getattr(error, "strerror", None) or TranslatableText("not_a_text")
         raise ConfigError("llama_chat_template", setting=setting, problem=reason) from None

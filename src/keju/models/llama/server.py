@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from keju.errors import EndpointError, Hint, MissingExtra
+from keju.errors import EndpointError, MissingExtra, TranslatableText
 
 PASSIVE = ("OMP_WAIT_POLICY", "passive")
 """Without it, idle threads of OpenMP spin and use the cores; it is read when OpenMP is loaded."""
@@ -108,7 +108,7 @@ def _runtime() -> Any:
     try:
         return importlib.import_module("xllamacpp")
     except ImportError:
-        raise MissingExtra(Hint("extra_for_inside"), "local") from None
+        raise MissingExtra(TranslatableText("extra_for_inside"), "local") from None
 
 
 def runtime_version() -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from keju.config import TaskConfig
 from keju.config.address import OPENAI, PATHS, Address, parse_address
-from keju.errors import ConfigError, EndpointError, Hint, Notice, find_nearest
+from keju.errors import ConfigError, EndpointError, Notice, TranslatableText, find_nearest
 from keju.messages import first_of
 from keju.models.base import Model, NotReady, Redactor, fault_text, refusal
 from keju.models.labels import has_spaced_tokens
@@ -47,7 +47,7 @@ LLAMA = "llama.cpp"
 """The name of llama.cpp's server in its header."""
 
 
-class _Props(msgspec.Struct):
+class _ServerProps(msgspec.Struct):
     """The properties that llama.cpp's server reports."""
 
     total_slots: int
@@ -298,7 +298,7 @@ class OpenAIModel(HttpModel):
         slot."""
         with suppress(TransportError, msgspec.MsgspecError):
             props = await self.transport.get(self.address.props, self.preflight_timeout)
-            self.slots = max(1, msgspec.json.decode(props.body, type=_Props).total_slots)
+            self.slots = max(1, msgspec.json.decode(props.body, type=_ServerProps).total_slots)
 
     async def _try_request(self, request: Request) -> HttpReply | Fault:
         try:
@@ -377,7 +377,7 @@ def make(config: TaskConfig) -> OpenAIModel:
 
         name = config.model.strip()
         if suggestion := nearest_spelling(name):
-            hint = Hint("did_you_mean", name=suggestion)
+            hint = TranslatableText("did_you_mean", name=suggestion)
             raise ConfigError("no_endpoint_near", model=name, hint=hint)
         raise ConfigError("no_endpoint", model=name)
     return OpenAIModel(

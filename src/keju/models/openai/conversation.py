@@ -20,7 +20,7 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
 
-class _Said(NamedTuple):
+class _EncodedTurn(NamedTuple):
     """An encoded turn: its message, and its pictures as content parts."""
 
     message: bytes
@@ -31,7 +31,7 @@ class Conversation:
     """Encodes the turns of all episodes of one model."""
 
     def __init__(self) -> None:
-        self._turns: WeakKeyDictionary[Turn, _Said] = WeakKeyDictionary()
+        self._turns: WeakKeyDictionary[Turn, _EncodedTurn] = WeakKeyDictionary()
         self._tools: dict[int, tuple[tuple[Tool, ...], bytes]] = {}
 
     def after_prompt(self, turns: tuple[Turn, ...]) -> bytes:
@@ -48,7 +48,7 @@ class Conversation:
         for turn in turns:
             encoded = self._turns.get(turn)
             if encoded is None:
-                encoded = self._turns[turn] = _Said(_message(turn), _pictures(turn))
+                encoded = self._turns[turn] = _EncodedTurn(_message(turn), _pictures(turn))
             if pictures and turn.role != "tool":
                 pieces += (_END[previous_role], _PICTURES % b",".join(pictures))
                 pictures, previous_role = [], ""
@@ -128,13 +128,13 @@ def _pictures(turn: Turn) -> bytes:
     return b",".join(parts)
 
 
-class _Choice(msgspec.Struct):
+class _RawChoice(msgspec.Struct):
     message: msgspec.Raw
     index: int = 0
 
 
-class _Body(msgspec.Struct):
-    choices: list[_Choice]
+class _RawBody(msgspec.Struct):
+    choices: list[_RawChoice]
 
 
 def native_message(body: bytes, reply: Reply) -> bytes:
@@ -148,7 +148,7 @@ def native_message(body: bytes, reply: Reply) -> bytes:
         if stored["function"].get("arguments") != call.arguments or not _is_object(call.arguments):
             return b""
     try:
-        choices = _decode(body, type=_Body).choices
+        choices = _decode(body, type=_RawBody).choices
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return b""
     return bytes(next((choice for choice in choices if choice.index == 0), choices[0]).message)

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from keju.config.arms import Server
-from keju.errors import Hint, MissingExtra
+from keju.config.arms import ServerSettings
+from keju.errors import MissingExtra, TranslatableText
 
 if TYPE_CHECKING:
     from keju.solvers.mcp.tools import ServerTools
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def server_tools(
-    server: Server,
+    server: ServerSettings,
     supervisor: Supervisor,
     environ: Mapping[str, str],
     *,
@@ -37,7 +37,7 @@ def server_tools(
     """Return the tools of one server; with `listed_only` it is closed as soon as they are
     listed."""
     if find_spec("mcp") is None or find_spec("mcp_types") is None:
-        raise MissingExtra(Hint("extra_for_mcp"), "mcp")
+        raise MissingExtra(TranslatableText("extra_for_mcp"), "mcp")
     from keju.solvers.mcp.tools import ServerTools
 
     return ServerTools(server, supervisor, environ, listed_only=listed_only)

@@ -27,14 +27,14 @@ from pydantic import ValidationError
 from keju import bounds
 from keju.config.address import strip_credentials
 from keju.config.strict import NO_MAPPING, translate_report
-from keju.errors import ConfigError, Hint
+from keju.errors import ConfigError, TranslatableText
 from keju.solvers.mcp.http import BoundedClient
-from keju.solvers.mcp.launch import Launch
-from keju.solvers.mcp.transport import LONGEST_TAIL, Pipes, last_words, pipe_transport
+from keju.solvers.mcp.launch import ServerLaunch
+from keju.solvers.mcp.transport import LONGEST_TAIL, ProcessOutput, last_words, pipe_transport
 from keju.solvers.sandbox.supervisor import PIPE
 
 if TYPE_CHECKING:
-    from keju.config.arms import Server
+    from keju.config.arms import ServerSettings
     from keju.solvers.sandbox.supervisor import Supervisor
 
 GRACE: Final = 1.0
@@ -47,11 +47,11 @@ MOST_PAGES: Final = 100
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 
-class Lost(Exception):
+class ServerLost(Exception):
     """The server is gone, and with it the call."""
 
 
-class Ways:
+class WorkingHandshake:
     """How to talk to a server that has worked. Finding out again costs up to ten seconds per
     start."""
 
@@ -59,10 +59,16 @@ class Ways:
     discovered: DiscoverResult | None = None
 
 
-class Connection:
+class ServerConnection:
     """A server from its start to its end; a restart is another connection."""
 
-    def __init__(self, server: Server, launch: Launch, supervisor: Supervisor, ways: Ways) -> None:
+    def __init__(
+        self,
+        server: ServerSettings,
+        launch: ServerLaunch,
+        supervisor: Supervisor,
+        ways: WorkingHandshake,
+    ) -> None:
         self.server, self.launch = server, launch
         self.tools: tuple[Tool, ...] = ()
         self.name = self.version = self.protocol = ""
@@ -70,7 +76,7 @@ class Connection:
         """The server's instructions for the model, with secrets hidden."""
         self.seconds = 0.0
         """Seconds that the start took."""
-        self.pipes: Pipes | None = None
+        self.pipes: ProcessOutput | None = None
         self._supervisor, self._ways = supervisor, ways
         self._client: Client | None = None
         self._stop = asyncio.Event()
@@ -101,14 +107,14 @@ class Connection:
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         """Call a tool; raise Lost, MCPError, TimeoutError, or the error of an unusable result."""
         if self._closed or self._client is None:
-            raise Lost
+            raise ServerLost
         seconds = self.server.tool_timeout_ms / 1000
         try:
             async with asyncio.timeout(seconds + BEYOND):
                 return await self._client.call_tool(tool, arguments, seconds)
         except Exception as error:
             if await self._is_loss(error):
-                raise Lost from None
+                raise ServerLost from None
             raise
 
     @property
@@ -184,7 +190,7 @@ class Connection:
                 stderr=PIPE,
                 remove=[launch.folder] if launch.folder else [],
             )
-            self.pipes = Pipes(process)
+            self.pipes = ProcessOutput(process)
             stack.push_async_callback(process.end, GRACE)
             transport = pipe_transport(self.pipes)
         client = Client(
@@ -224,7 +230,7 @@ class Connection:
         process = await self._supervisor.start(
             ["/bin/sh", "-c", command], env=launch.setup_env, cwd=launch.cwd, stderr=PIPE
         )
-        pipes = self.pipes = Pipes(process)
+        pipes = self.pipes = ProcessOutput(process)
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.gather(pipes.listen(), _drain(pipes), process.wait())
@@ -254,7 +260,7 @@ class Connection:
             location = self.launch.hide(".".join(map(str, first_error["loc"])))
             problem: object = translate_report(first_error, self.launch.hide(first_error["msg"]))
             if first_error["type"] in NO_MAPPING:
-                problem = Hint("server_no_object")
+                problem = TranslatableText("server_no_object")
             invalid = ConfigError("config_invalid", path=location, problem=problem, more="")
             return self._error("server_not_mcp", problem=invalid)
         problem = self.launch.hide(
@@ -264,7 +270,7 @@ class Connection:
 
     def _error(self, code: str, **values: Any) -> ConfigError:
         tail = last_words(self.tail)
-        tail_hint = Hint("server_tail", text=tail) if tail else ""
+        tail_hint = TranslatableText("server_tail", text=tail) if tail else ""
         values |= {"server": self.server.name, "tail": tail_hint}
         return ConfigError(code, **values)
 
@@ -284,7 +290,7 @@ def _leaf_errors(error: BaseException) -> Iterator[BaseException]:
     yield from sorted(leaves, key=lambda leaf: isinstance(leaf, anyio.BrokenResourceError))
 
 
-async def _drain(pipes: Pipes) -> None:
+async def _drain(pipes: ProcessOutput) -> None:
     stream = pipes.process.stdout
     while stream is not None and await stream.read(2**16):
         pass

@@ -49,7 +49,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
         self._limit = None if endless and self._is_events else bounds.MOST_STREAMED
         try:
             names = bounds.parse_encodings(response.headers.get("content-encoding", ""))
-        except bounds.Damaged as error:
+        except bounds.UnpackError as error:
             raise MessageTooLong(str(error)) from None
         self._unpackers = [bounds.Unpacker(name) for name in names]
 
@@ -68,7 +68,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
         try:
             for unpacker in self._unpackers:
                 unpacker.close()
-        except bounds.Damaged as error:
+        except bounds.UnpackError as error:
             raise MessageTooLong(str(error)) from None
         document = bytes(pending)
         self._check_values(has_many=bounds.has_many_values(document, bounds.MOST_MESSAGE_VALUES))
@@ -78,7 +78,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
         try:
             for unpacker in self._unpackers:
                 data = unpacker.feed(data, bounds.LONGEST_MESSAGE)
-        except (bounds.TooLong, bounds.Damaged) as error:
+        except (bounds.UnpackedTooLong, bounds.UnpackError) as error:
             raise MessageTooLong(str(error) or _too_long_message()) from None
         return data
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from keju.config.address import strip_credentials
-from keju.config.arms import INSTANCE, PYTHON, WORKDIR, Server, expand, find_references
+from keju.config.arms import INSTANCE, PYTHON, WORKDIR, ServerSettings, expand, find_references
 from keju.config.serving import HIDDEN, find_keys
 from keju.errors import ConfigError
 from keju.redaction import Redactor
@@ -47,7 +47,7 @@ _SCRIPT = re.compile(r"(?!-)(?!\w+://)[^{}$\0]+\.(?:py|js|mjs|cjs|ts|rb|pl|R|sh)
 
 
 @dataclass(frozen=True)
-class Launch:
+class ServerLaunch:
     """One start of a server."""
 
     argv: tuple[str, ...] = ()
@@ -89,8 +89,8 @@ class Launch:
 
 
 def make_launch(
-    server: Server, environ: Mapping[str, str], workdir: str = "", instance: str = ""
-) -> Launch:
+    server: ServerSettings, environ: Mapping[str, str], workdir: str = "", instance: str = ""
+) -> ServerLaunch:
     """Return how to start `server`; raise ConfigError if a variable or its program is missing."""
     values: dict[str, str] = {}
 
@@ -117,7 +117,7 @@ def make_launch(
             values |= {OF_HEADER + name: text for name, text in headers.items()}
             if url != strip_credentials(url):
                 values["key in the address"] = url
-            return Launch(url=url, headers=headers, values=values)
+            return ServerLaunch(url=url, headers=headers, values=values)
         server_env = {
             name: fill_text(f"${{{name}}}" if text is None else text)
             for name, text in server.env.items()
@@ -137,7 +137,7 @@ def make_launch(
             program, [expand_text(text) for text in server.args], placeholder_values
         )
         setup = server.setup_command
-        return Launch(
+        return ServerLaunch(
             argv=(str(Path(program_path).absolute()), *arguments),
             env=env,
             # The supervisor has another current folder.
@@ -154,7 +154,7 @@ def make_launch(
         raise ConfigError("server_problem", server=server.name, problem=error) from None
 
 
-def refuse_missing_script(arm: str, server: Server) -> None:
+def refuse_missing_script(arm: str, server: ServerSettings) -> None:
     """Raise ConfigError if a server is a script that does not exist, before anything is started.
 
     This is only certain for commands such as ``python server.py``. Other programs may use their
@@ -172,7 +172,7 @@ def refuse_missing_script(arm: str, server: Server) -> None:
     raise ConfigError("server_script_missing", **values, folder=Path.cwd())
 
 
-def _find_script(server: Server) -> str | None:
+def _find_script(server: ServerSettings) -> str | None:
     """Return the script argument of an interpreter; None if it is not certain which argument it is.
 
     Flags of Python that take no value may come before it.
@@ -192,7 +192,7 @@ def _is_key(name: str, value: str) -> bool:
     return bool(looks_like_key or _KEY_NAME.search(name))
 
 
-def _read_headers(server: Server, environ: Mapping[str, str]) -> dict[str, str]:
+def _read_headers(server: ServerSettings, environ: Mapping[str, str]) -> dict[str, str]:
     headers = {name: expand(text, environ) for name, text in server.headers.items()}
     if server.headers_var is None:
         return headers

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.errors import ConfigError
-from keju.solvers.mcp.connection import Connection, Lost
+from keju.solvers.mcp.connection import ServerConnection, ServerLost
 from keju.solvers.mcp.transport import last_words
 from keju.solvers.toolbox import ToolsLost
 from keju.solvers.turn_clock import waiting_for_slot
@@ -23,10 +23,10 @@ from keju.solvers.turn_clock import waiting_for_slot
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
-    from keju.config.arms import Server
+    from keju.config.arms import ServerSettings
 
 
-class Called(NamedTuple):
+class CallResult(NamedTuple):
     """The result of a call, and its times."""
 
     result: CallToolResult | Exception
@@ -40,17 +40,17 @@ class SharedServer:
 
     def __init__(
         self,
-        server: Server,
-        start: Callable[[], Awaitable[Connection]],
+        server: ServerSettings,
+        start: Callable[[], Awaitable[ServerConnection]],
         *,
         max_restarts: int,
-        on_restart: Callable[[Connection], None] = lambda _: None,
+        on_restart: Callable[[ServerConnection], None] = lambda _: None,
     ) -> None:
         self.server = server
         self.users = 0
         """Number of episodes that use it."""
         self.restarts = 0
-        self.connection: Connection | None = None
+        self.connection: ServerConnection | None = None
         self._start, self._on_restart, self._max_restarts = start, on_restart, max_restarts
         self._generation = 0
         self._failure = ""
@@ -73,7 +73,7 @@ class SharedServer:
         if self.connection is not None:
             await self.connection.close()
 
-    async def call(self, tool: str, arguments: dict[str, Any], *, may_repeat: bool) -> Called:
+    async def call(self, tool: str, arguments: dict[str, Any], *, may_repeat: bool) -> CallResult:
         """Call a tool; with `may_repeat` repeat a call that the server's end interrupted.
 
         Raises ToolsLost if the call was interrupted and has no result in the end.
@@ -87,7 +87,7 @@ class SharedServer:
             queued, generation = monotonic() - started, self._generation
             try:
                 return await self._attempt(tool, arguments, queued)
-            except Lost:
+            except ServerLost:
                 self._interrupted += 1
                 self._no_interruptions.clear()
         try:
@@ -100,7 +100,7 @@ class SharedServer:
                     raise self._lost_error(tool, "it is not repeated, as it may have had an effect")
                 try:
                     return await self._attempt(tool, arguments, monotonic() - started)
-                except Lost:
+                except ServerLost:
                     await self._restart()
                     raise self._lost_error(tool, "twice") from None
         finally:
@@ -108,17 +108,17 @@ class SharedServer:
             if not self._interrupted:
                 self._no_interruptions.set()
 
-    async def _attempt(self, tool: str, arguments: dict[str, Any], queued: float) -> Called:
+    async def _attempt(self, tool: str, arguments: dict[str, Any], queued: float) -> CallResult:
         if self._failure or self.connection is None:
             raise ToolsLost("server_lost", self._failure)
         call_started = monotonic()
         try:
             result = await self.connection.call(tool, arguments)
-        except Lost:
+        except ServerLost:
             raise
         except Exception as error:
-            return Called(error, monotonic() - call_started, queued)
-        return Called(result, monotonic() - call_started, queued)
+            return CallResult(error, monotonic() - call_started, queued)
+        return CallResult(result, monotonic() - call_started, queued)
 
     async def _restart(self) -> None:
         """Start the server again; raise ToolsLost, now and for all later calls, if that is not
@@ -138,7 +138,7 @@ class SharedServer:
         self._generation += 1
         self._on_restart(self.connection)
 
-    def _give_up(self, problem: str, ended_connection: Connection) -> None:
+    def _give_up(self, problem: str, ended_connection: ServerConnection) -> None:
         tail = last_words(ended_connection.tail)
         self._failure = f"{problem}; its last words: {tail}" if tail else problem
         raise ToolsLost("server_lost", self._failure)

@@ -11,10 +11,10 @@ from mcp import MCPError
 from mcp_types import CallToolResult
 
 from keju.config.address import strip_credentials
-from keju.config.arms import WORKDIR, Server
+from keju.config.arms import WORKDIR, ServerSettings
 from keju.errors import ConfigError, Notice, did_you_mean
-from keju.solvers.mcp.connection import Connection, Ways
-from keju.solvers.mcp.launch import Launch, make_launch
+from keju.solvers.mcp.connection import ServerConnection, WorkingHandshake
+from keju.solvers.mcp.launch import ServerLaunch, make_launch
 from keju.solvers.mcp.shared import SharedServer
 from keju.solvers.mcp.wording import (
     kind_of_error,
@@ -23,7 +23,7 @@ from keju.solvers.mcp.wording import (
     text_of_result,
 )
 from keju.solvers.sandbox.folders import remove
-from keju.solvers.toolbox import StubBox, Toolbox, ToolResult, ToolsLost, ToolSource
+from keju.solvers.toolbox import StubToolbox, Toolbox, ToolResult, ToolsLost, ToolSource
 from keju.types import Sample
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ServerTools(ToolSource):
 
     def __init__(
         self,
-        server: Server,
+        server: ServerSettings,
         supervisor: Supervisor,
         environ: Mapping[str, str],
         *,
@@ -53,10 +53,10 @@ class ServerTools(ToolSource):
         self.offered: dict[str, Tool] = {}
         """The offered tools as the model receives them, by the server's names."""
         self._supervisor, self._environ, self._listed_only = supervisor, environ, listed_only
-        self._ways = Ways()
+        self._ways = WorkingHandshake()
         self._running: list[SharedServer] = []
         self._folders: set[str] = set()
-        self._first: Connection | None = None
+        self._first: ServerConnection | None = None
         self._start_seconds: list[float] = []
         self._restarts = 0
         self._noise = 0
@@ -89,12 +89,12 @@ class ServerTools(ToolSource):
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
         """Yield the tools for one question."""
         if self._listed_only:
-            yield StubBox(self.tools)
+            yield StubToolbox(self.tools)
         elif self.server.scope != "sample":
             shared = min(self._running, key=lambda server: server.users)
             shared.users += 1
             try:
-                yield ServerBox(self, shared)
+                yield ServerToolbox(self, shared)
             finally:
                 shared.users -= 1
         else:
@@ -107,7 +107,7 @@ class ServerTools(ToolSource):
                     raise ToolsLost("server_lost", str(error)) from None
                 assert sample_server.connection is not None
                 self._note_drift(sample_server.connection)
-                yield ServerBox(self, sample_server)
+                yield ServerToolbox(self, sample_server)
             finally:
                 await self._end_server(sample_server)
 
@@ -166,15 +166,15 @@ class ServerTools(ToolSource):
         """Return a server that starts when it is opened, for one question or for many."""
         is_for_sample = bool(instance)
 
-        async def start_connection() -> Connection:
-            connection = Connection(
+        async def start_connection() -> ServerConnection:
+            connection = ServerConnection(
                 self.server, self._make_launch(instance), self._supervisor, self._ways
             )
             await connection.open()
             self._start_seconds.append(connection.seconds)
             return connection
 
-        def on_restart(connection: Connection) -> None:
+        def on_restart(connection: ServerConnection) -> None:
             self._restarts += 1
             self._note_drift(connection)
 
@@ -183,7 +183,7 @@ class ServerTools(ToolSource):
             self.server, start_connection, max_restarts=max_restarts, on_restart=on_restart
         )
 
-    def _make_launch(self, instance: str) -> Launch:
+    def _make_launch(self, instance: str) -> ServerLaunch:
         """Return how to start a process, with a new folder if the settings name one."""
         texts = [*self.server.args, self.server.cwd or "", self.server.setup_command or ""]
         texts += [text or "" for text in self.server.env.values()]
@@ -216,7 +216,7 @@ class ServerTools(ToolSource):
             raise ConfigError("server_no_tools", server=self.server.name, listed=len(names))
         return [tool for tool in listed if tool.name in allowed]
 
-    def _note_drift(self, connection: Connection) -> None:
+    def _note_drift(self, connection: ServerConnection) -> None:
         """Record differences between the tools of a later start and the first; the offered tools
         stay."""
         assert self._first is not None
@@ -242,7 +242,7 @@ def _noise_bytes(shared: SharedServer) -> int:
     return connection.pipes.noise if connection is not None and connection.pipes is not None else 0
 
 
-class ServerBox(Toolbox):
+class ServerToolbox(Toolbox):
     """The tools of one server in one episode."""
 
     def __init__(self, source: ServerTools, shared: SharedServer) -> None:

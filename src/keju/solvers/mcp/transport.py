@@ -22,7 +22,7 @@ from keju import bounds
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
-    from keju.solvers.sandbox.supervisor import Process
+    from keju.solvers.sandbox.supervisor import SupervisedProcess
 
 CHUNK: Final = 256 * 1024
 LONGEST_TAIL: Final = 4000
@@ -50,10 +50,10 @@ def last_words(tail: str) -> str:
     return " ".join(tail.split())[-MOST_WORDS:]
 
 
-class Pipes:
+class ProcessOutput:
     """The output of a process: its messages, other lines, and its standard error."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: SupervisedProcess) -> None:
         self.process = process
         self.ended = asyncio.Event()
         """Set when no further message can come."""
@@ -98,7 +98,7 @@ class Pipes:
 
 
 @asynccontextmanager
-async def pipe_transport(pipes: Pipes) -> AsyncIterator[TransportStreams]:
+async def pipe_transport(pipes: ProcessOutput) -> AsyncIterator[TransportStreams]:
     """Yield a transport of `mcp` over a running process; its owner ends the process."""
     inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outbox = anyio.create_memory_object_stream[SessionMessage](0)

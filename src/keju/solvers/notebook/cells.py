@@ -14,7 +14,7 @@ NAME: Final = "notebook.ipynb"
 
 
 @dataclass
-class Cell:
+class NotebookCell:
     """A code cell and its result of the last run."""
 
     source: str
@@ -30,14 +30,14 @@ class Notebook:
 
     def __init__(self, language: str = "python") -> None:
         self.language = language
-        self.cells: list[Cell] = []
+        self.cells: list[NotebookCell] = []
 
     def put(self, source: str, index: int | None) -> int:
         """Replace the cell at `index`, or append one if there is none; return its index."""
         if index is None or index >= len(self.cells):
-            self.cells.append(Cell(source))
+            self.cells.append(NotebookCell(source))
             return len(self.cells) - 1
-        self.cells[index] = Cell(source)
+        self.cells[index] = NotebookCell(source)
         return index
 
     def render_markdown(self) -> str:
@@ -62,7 +62,7 @@ class Notebook:
         }
 
 
-def _cell_document(index: int, cell: Cell) -> dict[str, Any]:
+def _cell_document(index: int, cell: NotebookCell) -> dict[str, Any]:
     outputs: list[dict[str, Any]] = []
     if cell.output:
         outputs.append({"output_type": "stream", "name": "stdout", "text": _lines(cell.output)})

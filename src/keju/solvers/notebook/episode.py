@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from keju.benchmarks.facts import NotebookTask
+from keju.benchmarks.metadata import NotebookTask
 from keju.bounds import parse_whole_number
 from keju.files import make_file_name, write_json
 from keju.solvers.notebook.cells import NAME, Notebook, prepare_source, render_listing, shorten
-from keju.solvers.notebook.workplaces import Bench, Workplaces
+from keju.solvers.notebook.workspaces import Workspace, Workspaces
 from keju.solvers.sandbox.output import CellResult
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolSource
 from keju.types import CallKind, Sample, Tool
@@ -68,12 +68,12 @@ class NotebookSource(ToolSource):
         self,
         task: NotebookTask,
         samples: Sequence[Sample],
-        workplaces: Workplaces,
+        workspaces: Workspaces,
         folder: Path | None,
     ) -> None:
         """`folder` gets the notebook of each episode; with None no notebook is stored."""
         self._task, self._samples = task, samples
-        self._workplaces, self._folder = workplaces, folder
+        self._workplaces, self._folder = workspaces, folder
         self.tools = notebook_tools(task)
 
     async def open(self) -> None:
@@ -87,7 +87,7 @@ class NotebookSource(ToolSource):
         task = self._task
         prepare = partial(task.prepare, sample)
         async with self._workplaces.episode(prepare, task.language) as bench:
-            box = NotebookBox(task, sample, bench)
+            box = NotebookToolbox(task, sample, bench)
             try:
                 yield box
             finally:
@@ -104,12 +104,12 @@ class NotebookSource(ToolSource):
         return {"sandbox": self._workplaces.sandbox.facts()}
 
 
-class NotebookBox(Toolbox):
+class NotebookToolbox(Toolbox):
     """The tools of one episode."""
 
     submits = True
 
-    def __init__(self, task: NotebookTask, sample: Sample, bench: Bench) -> None:
+    def __init__(self, task: NotebookTask, sample: Sample, bench: Workspace) -> None:
         self.tools = notebook_tools(task)
         self.closing = (
             "There are no turns left. Do not call a tool: reply with your final answer alone,"
@@ -219,8 +219,8 @@ class PythonSource(ToolSource):
 
     tools = (PYTHON,)
 
-    def __init__(self, workplaces: Workplaces) -> None:
-        self._workplaces = workplaces
+    def __init__(self, workspaces: Workspaces) -> None:
+        self._workplaces = workspaces
 
     async def open(self) -> None:
         """Check that the sandbox works."""
@@ -230,7 +230,7 @@ class PythonSource(ToolSource):
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
         """Yield a kernel in an empty folder."""
         async with self._workplaces.episode() as bench:
-            yield PythonBox(bench)
+            yield PythonToolbox(bench)
 
     async def close(self) -> None:
         """End every kernel."""
@@ -241,12 +241,12 @@ class PythonSource(ToolSource):
         return {"sandbox": self._workplaces.sandbox.facts()}
 
 
-class PythonBox(Toolbox):
+class PythonToolbox(Toolbox):
     """One kernel."""
 
     tools = (PYTHON,)
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Workspace) -> None:
         self._bench = bench
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:

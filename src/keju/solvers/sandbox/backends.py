@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from keju.config.arms import Sandbox as Settings
-from keju.solvers.sandbox import shut_in
+from keju.config.arms import SandboxSettings as Settings
+from keju.solvers.sandbox import confine
 
 WORK: Final = "/workspace"
 RUN: Final = "/run/kernel"
@@ -39,7 +39,7 @@ OUTSIDE = (
 """Variables that container engines and systemd's scopes need."""
 
 
-class Room(NamedTuple):
+class ProgramLocation(NamedTuple):
     """The folders, the user and the memory of one program."""
 
     work: Path
@@ -52,11 +52,11 @@ class Room(NamedTuple):
     """The name of its container."""
 
 
-SHUT_IN: Final = Path(shut_in.__file__).read_text("utf-8")
+SHUT_IN: Final = Path(confine.__file__).read_text("utf-8")
 """The program that drops rights before any other program runs inside."""
 
 
-class Launch(NamedTuple):
+class LaunchCommand(NamedTuple):
     """The arguments of a start by the supervisor."""
 
     argv: list[str]
@@ -107,11 +107,11 @@ class Backend:
         """The interpreter, by its path inside the sandbox."""
         return str(Path(self.settings.venv or sys.prefix) / "bin" / "python")
 
-    def inside(self, room: Room) -> tuple[str, str]:
+    def inside(self, room: ProgramLocation) -> tuple[str, str]:
         """Return the work folder and the run folder, by their paths inside the sandbox."""
         return str(room.work), str(room.run)
 
-    def environment(self, room: Room) -> dict[str, str]:
+    def environment(self, room: ProgramLocation) -> dict[str, str]:
         """Return all variables that the program sees."""
         path = f"{Path(self.python).parent}:/usr/local/bin:/usr/bin:/bin"
         return {
@@ -136,11 +136,11 @@ class Backend:
         """Return the command that runs a command with a new keyring and filtered system calls."""
         return [self.python, "-I", "-S", "-c", SHUT_IN, *command]
 
-    def launch(self, room: Room, command: Sequence[str]) -> Launch:
+    def launch(self, room: ProgramLocation, command: Sequence[str]) -> LaunchCommand:
         """Return the command that runs a command in its sandbox."""
         limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
         argv = ["prlimit", *limits, "--", *command]
-        return Launch(argv, self.environment(room), cwd=str(room.work))
+        return LaunchCommand(argv, self.environment(room), cwd=str(room.work))
 
 
 class Bubblewrap(Backend):
@@ -153,20 +153,20 @@ class Bubblewrap(Backend):
 
     name = binary = "bwrap"
 
-    def inside(self, room: Room) -> tuple[str, str]:
+    def inside(self, room: ProgramLocation) -> tuple[str, str]:
         return WORK, RUN
 
     def limits(self, memory: int) -> dict[str, str]:
         # Set inside, where the user namespace only counts the processes of this sandbox.
         return super().limits(memory) | {"nproc": str(self.settings.processes)}
 
-    def launch(self, room: Room, command: Sequence[str]) -> Launch:
+    def launch(self, room: ProgramLocation, command: Sequence[str]) -> LaunchCommand:
         limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
         limited = ["prlimit", *limits, "--", *self.shut_in(command)]
         inner = ["bwrap", *self._inner_options(room), "--", *limited]
         environment = outer_environment()  # bubblewrap clears it
         if room.owner is None:
-            return Launch(inner, environment)
+            return LaunchCommand(inner, environment)
         user = f"--reuid={room.owner}", f"--regid={room.owner}", "--clear-groups"
         folders = (
             *self._readable_folders(room),
@@ -175,9 +175,9 @@ class Bubblewrap(Backend):
         outer = ["bwrap", "--tmpfs", "/tmp", *folders]
         outer += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--die-with-parent"]
         inner = ["setpriv", *user, "--", *inner]
-        return Launch([*outer, "--", *inner], environment)
+        return LaunchCommand([*outer, "--", *inner], environment)
 
-    def _inner_options(self, room: Room) -> Iterator[str]:
+    def _inner_options(self, room: ProgramLocation) -> Iterator[str]:
         size = "--size", str(self.settings.scratch_bytes)
         yield from (*size, "--tmpfs", "/tmp")  # first, because it would hide binds below it
         yield from self._readable_folders(room)
@@ -211,7 +211,7 @@ class Bubblewrap(Backend):
         if self.runtime:
             yield self.runtime
 
-    def _readable_folders(self, room: Room) -> Iterator[str]:
+    def _readable_folders(self, room: ProgramLocation) -> Iterator[str]:
         """Yield the readable folders: the system, the Python environment, the folders of the
         settings."""
         online = NETWORK if self.settings.network == "host" else ()
@@ -241,16 +241,16 @@ class Container(Backend):
     def python(self) -> str:
         return super().python if self.settings.venv else "python"
 
-    def inside(self, room: Room) -> tuple[str, str]:
+    def inside(self, room: ProgramLocation) -> tuple[str, str]:
         return WORK, RUN
 
-    def environment(self, room: Room) -> dict[str, str]:
+    def environment(self, room: ProgramLocation) -> dict[str, str]:
         variables = super().environment(room)
         if not self.settings.venv:
             del variables["PATH"]  # the image sets it
         return variables
 
-    def launch(self, room: Room, command: Sequence[str]) -> Launch:
+    def launch(self, room: ProgramLocation, command: Sequence[str]) -> LaunchCommand:
         settings = self.settings
         user = room.owner if room.owner is not None else os.getuid()
         limits = self.limits(room.memory)
@@ -283,7 +283,7 @@ class Container(Backend):
         for name, value in (self.environment(room) | self._blanked_variables()).items():
             argv += ["--env", f"{name}={value}"]
         argv += [settings.image or "", *self.shut_in(command)]
-        return Launch(
+        return LaunchCommand(
             argv,
             outer_environment(),
             ((self.name, "rm", "--force", *self._stop_options(), room.name),),
@@ -321,7 +321,7 @@ class Podman(Container):
     def _stop_options(self) -> tuple[str, ...]:
         return ("--time", "0")
 
-    def launch(self, room: Room, command: Sequence[str]) -> Launch:
+    def launch(self, room: ProgramLocation, command: Sequence[str]) -> LaunchCommand:
         launch = super().launch(room, command)
         option_index = launch.argv.index("run") + 1
         podman_options = ["--http-proxy=false", "--read-only-tmpfs=false"]

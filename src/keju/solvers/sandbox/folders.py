@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from keju.solvers.sandbox.supervise import mapped_bytes, removal_commands
+from keju.solvers.sandbox.supervisor_process import mapped_bytes, removal_commands
 
 OPENAT2: Final = 437
 """The system call's number, the same on every processor; Linux has it since version 5.6."""
@@ -51,7 +51,7 @@ class TooDeepError(OSError):
         super().__init__(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
 
 
-class Visited(NamedTuple):
+class OpenFolder(NamedTuple):
     """A folder that is open while it is visited."""
 
     path: bytes
@@ -108,7 +108,7 @@ def _openat2(start: int, path: bytes, flags: int) -> int:
     return descriptor
 
 
-def walk(folder: Path) -> Iterator[Visited]:
+def walk(folder: Path) -> Iterator[OpenFolder]:
     """Yield a folder and all folders below it, parents first; raise TooDeepError for too long
     paths.
 
@@ -125,7 +125,7 @@ def walk(folder: Path) -> Iterator[Visited]:
                 _open_visited(start, path) as descriptor,
                 os.scandir(descriptor) as entries,
             ):
-                yield Visited(path, descriptor, _note_folders(entries, path, waiting))
+                yield OpenFolder(path, descriptor, _note_folders(entries, path, waiting))
 
 
 def _note_folders(

@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from keju.solvers.sandbox.backends import Bubblewrap, Room, choose_owner
+from keju.solvers.sandbox.backends import Bubblewrap, ProgramLocation, choose_owner
 from keju.solvers.sandbox.folders import change_owner, count_deleted_bytes, size_of
-from keju.solvers.sandbox.output import CellResult, Output, strip_terminal_codes
-from keju.solvers.sandbox.supervise import descendants, read_processes
-from keju.solvers.sandbox.supervisor import Process
-from keju.solvers.sandbox.wire import Channel
+from keju.solvers.sandbox.output import CellOutput, CellResult, strip_terminal_codes
+from keju.solvers.sandbox.supervisor import SupervisedProcess
+from keju.solvers.sandbox.supervisor_process import descendants, read_processes
+from keju.solvers.sandbox.wire import KernelSocket
 
 if TYPE_CHECKING:
     from keju.solvers.sandbox.sandbox import Sandbox
@@ -58,12 +58,12 @@ class KernelDied(Exception):
         """The output of the last cell."""
 
 
-class Cell:
+class RunningCell:
     """A cell that is being run."""
 
     def __init__(self, max_chars: int) -> None:
         self.id = ""
-        self.output = Output(max_chars)
+        self.output = CellOutput(max_chars)
         self.idle = asyncio.Event()
         self.replied = asyncio.Event()
 
@@ -82,11 +82,11 @@ class Kernel:
         self._sandbox, self.work, self.language = sandbox, work, language
         self._settings = sandbox.settings
         self._user = choose_owner()
-        self._cell: Cell | None = None
-        self._late = Output(self._settings.max_cell_chars)
+        self._cell: RunningCell | None = None
+        self._late = CellOutput(self._settings.max_cell_chars)
         """Output of earlier cells after their end."""
-        self._process: Process | None = None
-        self._channels: list[Channel] = []
+        self._process: SupervisedProcess | None = None
+        self._channels: list[KernelSocket] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_reason: Death | None = None
         self._errors = b""
@@ -120,7 +120,7 @@ class Kernel:
             await self._end("start")
             raise self._start_error(problem) from None
 
-    def _command(self, room: Room, key: str) -> list[str]:
+    def _command(self, room: ProgramLocation, key: str) -> list[str]:
         """Write the connection file and return the command that starts a kernel with it."""
         backend = self._sandbox.backend
         _, run = backend.inside(room)
@@ -147,7 +147,7 @@ class Kernel:
         """Run a cell and return its result; raise KernelDied only if no restart is left."""
         started = time.monotonic()
         limit = timeout or self._settings.cell_timeout
-        process, cell = self._process, Cell(self._settings.max_cell_chars)
+        process, cell = self._process, RunningCell(self._settings.max_cell_chars)
         if process is None:
             raise KernelDied("start", "the kernel is closed", by_code=self.code_ran)
         shell, _, control = self._channels
@@ -156,7 +156,7 @@ class Kernel:
         self.cells += 1
         if late_output := self._late.text:
             cell.output.write(f"[output of earlier cells]\n{late_output}\n[output of this cell]\n")
-            self._late = Output(self._settings.max_cell_chars)
+            self._late = CellOutput(self._settings.max_cell_chars)
         content = {"code": code, "allow_stdin": False, "stop_on_error": False}
         options = {"silent": False, "store_history": True, "user_expressions": {}}
         self._bytes_before, self._cell, self.code_ran = self._count_bytes(), cell, True
@@ -190,12 +190,14 @@ class Kernel:
             **{"peak_memory": self.peak_memory, "exit": self.exit},
         }
 
-    def _result(self, cell: Cell, started: float, **values: Any) -> CellResult:
+    def _result(self, cell: RunningCell, started: float, **values: Any) -> CellResult:
         output, seconds = cell.output, time.monotonic() - started
         images = tuple(output.images)
         return CellResult(output.text, images, output.error, seconds=seconds, **values)
 
-    async def _wait_for_end(self, cell: Cell, process: Process, limit: float) -> str:
+    async def _wait_for_end(
+        self, cell: RunningCell, process: SupervisedProcess, limit: float
+    ) -> str:
         """Return what happens first: the cell is ``done``, the kernel's ``death``, or its ``time``
         is up."""
         cell_done = asyncio.create_task(cell.wait_done())
@@ -208,14 +210,16 @@ class Kernel:
             for task in tasks:
                 task.cancel()
 
-    async def _handle_hang(self, cell: Cell, started: float) -> CellResult:
+    async def _handle_hang(self, cell: RunningCell, started: float) -> CellResult:
         """End the kernel of a cell that cannot be interrupted, and start another one."""
         await self._end("cell_timeout")
         await self._restart(cell)
         cell.output.write(f"{NEW_KERNEL}\n")
         return self._result(cell, started, timed_out=True, restarted=True)
 
-    async def _handle_death(self, cell: Cell, started: float, *, ran: bool = True) -> CellResult:
+    async def _handle_death(
+        self, cell: RunningCell, started: float, *, ran: bool = True
+    ) -> CellResult:
         """Start a dead kernel again, as often as the settings allow."""
         self.deaths += 1
         reason = self._find_reason()
@@ -229,7 +233,7 @@ class Kernel:
         cell.output.write(f"\n[{message}]\n{NEW_KERNEL}\n")
         return self._result(cell, started, restarted=True, died=reason, ran=ran)
 
-    async def _restart(self, cell: Cell) -> None:
+    async def _restart(self, cell: RunningCell) -> None:
         """Start a new kernel; a KernelDied keeps the cell's output."""
         self.restarts += 1
         try:
@@ -238,7 +242,7 @@ class Kernel:
             death.text = cell.output.text
             raise
 
-    async def _explain_silence(self, process: Process) -> str:
+    async def _explain_silence(self, process: SupervisedProcess) -> str:
         """Return why a kernel does not answer: its last line of errors, or the reason of its
         end."""
         if process.code is None:
@@ -263,7 +267,7 @@ class Kernel:
             return "memory" if process.peak > 0.9 * self._sandbox.memory else "killed"
         return "signal" if number else "exit"
 
-    def _interrupt(self, control: Channel, process: Process) -> None:
+    def _interrupt(self, control: KernelSocket, process: SupervisedProcess) -> None:
         if self.language == "python":
             control.send("interrupt_request", {})
         elif isinstance(self._sandbox.backend, Bubblewrap):
@@ -281,14 +285,14 @@ class Kernel:
             while True:
                 self._check_alive()
                 try:
-                    channel = await Channel.connect(run / f"k-{number}", kind, key)
+                    channel = await KernelSocket.connect(run / f"k-{number}", kind, key)
                 except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
                     await asyncio.sleep(0.02)
                 else:
                     self._channels.append(channel)
                     break
         shell, iopub, _ = self._channels
-        self._cell = cell = Cell(0)
+        self._cell = cell = RunningCell(0)
         self._tasks += [asyncio.create_task(self._listen(channel)) for channel in (shell, iopub)]
         while not cell.idle.is_set():
             self._check_alive()
@@ -301,7 +305,7 @@ class Kernel:
         if self._process is None or self._process.code is not None:
             raise EOFError
 
-    async def _listen(self, channel: Channel) -> None:
+    async def _listen(self, channel: KernelSocket) -> None:
         """Pass the kernel's messages to the cell that they belong to; skip the others."""
         with suppress(OSError, EOFError):
             while True:

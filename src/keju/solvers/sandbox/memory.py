@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from keju.solvers.sandbox.supervise import host_memory
+from keju.solvers.sandbox.supervisor_process import host_memory
 
 GIB: Final = 2**30
 MOST: Final = 8 * GIB

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from keju.messages import printable
-from keju.solvers.sandbox.wire import Message
+from keju.solvers.sandbox.wire import KernelMessage
 
 PNG = b"\x89PNG\r\n\x1a\n"
 LARGEST_PICTURE = 5 * 2**20
@@ -36,7 +36,7 @@ class CellResult(NamedTuple):
     seconds: float = 0.0
 
 
-class Output:
+class CellOutput:
     """Collects the messages of one cell."""
 
     def __init__(self, max_chars: int) -> None:
@@ -46,7 +46,7 @@ class Output:
         self._head, self._tail = "", deque[str]()
         self._tail_size = self._cut = self._left_out = self._pictures_left_out = 0
 
-    def add(self, message: Message) -> None:
+    def add(self, message: KernelMessage) -> None:
         """Add a message's text, picture or error."""
         self._left_out += message.left_out
         content = message.content

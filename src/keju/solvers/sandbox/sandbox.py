@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
 
-from keju.config.arms import Sandbox as Settings
+from keju.config.arms import SandboxSettings as Settings
 from keju.errors import Notice, UsageError
 from keju.solvers.sandbox import memory
 from keju.solvers.sandbox.backends import (
@@ -29,12 +29,12 @@ from keju.solvers.sandbox.backends import (
     Backend,
     Bubblewrap,
     Container,
-    Launch,
-    Room,
+    LaunchCommand,
+    ProgramLocation,
     choose_owner,
 )
 from keju.solvers.sandbox.kernel import Kernel, Language
-from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
+from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, SupervisedProcess, Supervisor
 
 TRIAL_SECONDS: Final = 60.0
 NICE: Final = 2
@@ -61,7 +61,7 @@ print(json.dumps(about))
 R_TRIAL = "library(IRkernel); cat(R.version.string)"
 
 
-class Probe(NamedTuple):
+class BackendProbe(NamedTuple):
     """The result of trying a backend."""
 
     backend: str
@@ -81,7 +81,7 @@ class Probe(NamedTuple):
     """Whether system calls are filtered."""
 
 
-class Ran(NamedTuple):
+class ProgramOutput(NamedTuple):
     """The exit code and the output of a program."""
 
     code: int
@@ -112,7 +112,7 @@ class Sandbox:
             self.notices.append(Notice("sandbox_fewer_at_once", values))
         self._slots = asyncio.Semaphore(self.concurrency)
         self.backend: Backend = BACKENDS[settings.active_backend](settings, run_id=run_id)
-        self.probed: Probe | None = None
+        self.probed: BackendProbe | None = None
         self.r = ""
         """The version of R, if R kernels were requested and work."""
 
@@ -136,16 +136,18 @@ class Sandbox:
         if self._own_supervisor is not None:
             await self._own_supervisor.close()
 
-    async def probe(self) -> Probe:
+    async def probe(self) -> BackendProbe:
         """Run a program in the backend, once; try each of its runtimes until one works."""
         if self.probed is None:
             self.probed = await self._run_probe()
         return self.probed
 
-    async def _run_probe(self) -> Probe:
+    async def _run_probe(self) -> BackendProbe:
         name = self.settings.active_backend
         if (binary := self.backend.binary) and shutil.which(binary) is None:
-            return Probe(name, False, problem=Notice("sandbox_not_installed", {"program": binary}))
+            return BackendProbe(
+                name, False, problem=Notice("sandbox_not_installed", {"program": binary})
+            )
         version, image = await self._read_version(), ""
         if isinstance(self.backend, Container):
             if not version:
@@ -154,14 +156,14 @@ class Sandbox:
                     "problem": (await self._run_outside([name, "version"])).problem,
                 }
                 code = "sandbox_no_engine" if values["problem"] else "sandbox_silent_engine"
-                return Probe(name, False, problem=Notice(code, values))
+                return BackendProbe(name, False, problem=Notice(code, values))
             if self.settings.image is None:
-                return Probe(name, False, version, problem=Notice("sandbox_names_no_image"))
+                return BackendProbe(name, False, version, problem=Notice("sandbox_names_no_image"))
             inspect_command = [name, "image", "inspect", "--format", "{{.Id}}", self.settings.image]
             image = (await self._run_outside(inspect_command)).out.strip()
             if not image:
                 absent = Notice("sandbox_no_image", {"engine": name, "image": self.settings.image})
-                return Probe(name, False, version, problem=absent)
+                return BackendProbe(name, False, version, problem=absent)
         problems: list[str | Notice] = []
         for runtime in RUNTIMES.get(name, ("",)):
             self.backend.runtime = runtime
@@ -170,16 +172,18 @@ class Sandbox:
                 facts = json.loads(trial.out) if trial.code == 0 else {}
                 trial_values = facts["python"], facts["packages"], await self._has_cgroups()
                 filtered = name != "none" and facts.get("filtered", False)
-                return Probe(name, True, version, runtime, None, image, *trial_values, filtered)
+                return BackendProbe(
+                    name, True, version, runtime, None, image, *trial_values, filtered
+                )
             if trial.code == NO_KERNEL:
                 absent = Notice("sandbox_no_kernel", {"python": self.backend.python})
-                return Probe(name, False, version, problem=absent)
+                return BackendProbe(name, False, version, problem=absent)
             problem = trial.problem or Notice("sandbox_exit_code", {"number": trial.code})
             if problem not in problems:
                 problems.append(problem)
         program = self.backend.binary or name
         absent = Notice("sandbox_fails", {"program": program, "problem": problems})
-        return Probe(name, False, version, problem=absent)
+        return BackendProbe(name, False, version, problem=absent)
 
     async def can_run(self, language: Language) -> bool:
         """Whether kernels of a language can be started."""
@@ -205,14 +209,16 @@ class Sandbox:
             finally:
                 await kernel.stop()
 
-    def room(self, work: Path, user: int | None) -> Room:
+    def room(self, work: Path, user: int | None) -> ProgramLocation:
         """Return a new run folder for a work folder, with the user and the memory."""
         run = self.supervisor.folder("kernel", short=True)
         if user is not None:
             os.chown(run, user, user)
-        return Room(work, run, user, self.memory, f"keju-{os.getpid()}-{secrets.token_hex(6)}")
+        return ProgramLocation(
+            work, run, user, self.memory, f"keju-{os.getpid()}-{secrets.token_hex(6)}"
+        )
 
-    async def start(self, launch: Launch, room: Room) -> Process:
+    async def start(self, launch: LaunchCommand, room: ProgramLocation) -> SupervisedProcess:
         """Start an isolated command, with limited memory."""
         is_bounded = self.probed is not None and self.probed.cgroup
         needs_scope = is_bounded and isinstance(self.backend, Bubblewrap)
@@ -232,7 +238,7 @@ class Sandbox:
 
     def facts(self) -> dict[str, Any]:
         """Return the facts of the sandbox for the manifest."""
-        probe = self.probed or Probe(self.settings.active_backend, False)
+        probe = self.probed or BackendProbe(self.settings.active_backend, False)
         setting_names = (
             "network",
             "image",
@@ -277,10 +283,10 @@ class Sandbox:
         can_scope = bool(argv) and isinstance(self.backend, Bubblewrap)
         return can_scope and (await self._run_outside([*argv, "true"])).code == 0
 
-    async def _run_outside(self, argv: Sequence[str]) -> Ran:
+    async def _run_outside(self, argv: Sequence[str]) -> ProgramOutput:
         return await self._run_program(list(argv), dict(os.environ), "/", (), ())
 
-    async def _run_inside(self, argv: Sequence[str]) -> Ran:
+    async def _run_inside(self, argv: Sequence[str]) -> ProgramOutput:
         work = self.supervisor.folder("trial")
         user = choose_owner()
         if user is not None:
@@ -297,14 +303,14 @@ class Sandbox:
         cwd: str,
         after: Sequence[Sequence[str]],
         remove: Sequence[Path],
-    ) -> Ran:
+    ) -> ProgramOutput:
         """Run a program to its end, within the time limit of a trial."""
         try:
             process = await self.supervisor.start(
                 argv, env=env, cwd=cwd, stdin=DEVNULL, stderr=PIPE, after=after, remove=remove
             )
         except OSError as error:
-            return Ran(127, "", f"{argv[0]}: {error.strerror}")
+            return ProgramOutput(127, "", f"{argv[0]}: {error.strerror}")
         assert process.stdout is not None
         assert process.stderr is not None
         try:
@@ -312,11 +318,11 @@ class Sandbox:
                 output, errors = await asyncio.gather(process.stdout.read(), process.stderr.read())
                 code = await process.wait()
         except TimeoutError:
-            return Ran(124, "", Notice("sandbox_no_answer", {"seconds": TRIAL_SECONDS}))
+            return ProgramOutput(124, "", Notice("sandbox_no_answer", {"seconds": TRIAL_SECONDS}))
         finally:
             await process.end()
         lines = errors.decode("utf-8", "replace").strip().splitlines() or [""]
-        return Ran(code, output.decode("utf-8", "replace"), lines[-1][:300])
+        return ProgramOutput(code, output.decode("utf-8", "replace"), lines[-1][:300])
 
 
 def scope_command(size: int, processes: int) -> list[str]:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from keju.solvers.sandbox import supervise
+from keju.solvers.sandbox import supervisor_process
 from keju.solvers.sandbox.folders import open_folder, remove
 
 PREFIX: Final = "keju-"
@@ -31,7 +31,7 @@ Reason = Literal["killed", "memory", "host_memory", "keju_gone", "keeper_lost", 
 """Why a tree was ended; None if the program ended by itself."""
 
 
-class Process:
+class SupervisedProcess:
     """A program that the supervisor has started, with its process tree."""
 
     def __init__(self, supervisor: Supervisor, number: int) -> None:
@@ -133,7 +133,7 @@ class Supervisor:
         self._link: socket.socket | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._buffer = b""
-        self._processes: dict[int, Process] = {}
+        self._processes: dict[int, SupervisedProcess] = {}
         self._number = 0
         self._gone: asyncio.Future[None] | None = None
         self._roots: list[Path] = []
@@ -173,7 +173,7 @@ class Supervisor:
         after: Sequence[Sequence[str]] = (),
         remove: Sequence[str | Path] = (),
         buffer: int = 2**20,
-    ) -> Process:
+    ) -> SupervisedProcess:
         """Start a program in a new process session; raise OSError if it cannot be started.
 
         `stdin`, `stdout` and `stderr` are PIPE, DEVNULL or an open file's number, which stays open
@@ -184,7 +184,7 @@ class Supervisor:
         """
         self._begin()
         self._number += 1
-        process = self._processes[self._number] = Process(self, self._number)
+        process = self._processes[self._number] = SupervisedProcess(self, self._number)
         child_ends: dict[int, int] = {}
         own_ends: dict[str, int] = {}
         created: list[int] = []
@@ -235,7 +235,7 @@ class Supervisor:
         link, child_link = socket.socketpair()
         roots = self._roots = self._roots or _make_roots()
         with child_link:
-            program = [sys.executable, "-I", "-S", str(Path(supervise.__file__))]
+            program = [sys.executable, "-I", "-S", str(Path(supervisor_process.__file__))]
             self._child = subprocess.Popen(
                 [*program, str(child_link.fileno()), str(os.getpid()), *map(str, roots)],
                 pass_fds=[child_link.fileno()],

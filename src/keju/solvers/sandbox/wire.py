@@ -39,7 +39,7 @@ KEPT = 12
 more."""
 
 
-class Message(NamedTuple):
+class KernelMessage(NamedTuple):
     """A message of a kernel; `content` is empty if it was too large, see `left_out`."""
 
     kind: str
@@ -52,31 +52,31 @@ class Message(NamedTuple):
 Text = str | list[str] | None
 
 
-class _Header(msgspec.Struct):
+class _MessageHeader(msgspec.Struct):
     msg_type: str
 
 
-class _Parent(msgspec.Struct):
+class _ParentHeader(msgspec.Struct):
     msg_id: str = "None"
 
 
-class _Shown(msgspec.Struct, omit_defaults=True):
+class _DisplayContent(msgspec.Struct, omit_defaults=True):
     plain: Text = msgspec.field(default=None, name="text/plain")
     png: Text = msgspec.field(default=None, name="image/png")
 
 
-class _Content(msgspec.Struct, omit_defaults=True):
+class _MessageContent(msgspec.Struct, omit_defaults=True):
     """The fields that are read of a message; other fields could be of any type and size."""
 
     text: Text = None
-    data: _Shown | None = None
+    data: _DisplayContent | None = None
     traceback: list[str] | None = None
     ename: str | None = None
     evalue: str | None = None
     execution_state: str | None = None
 
 
-class Channel:
+class KernelSocket:
     """One socket of a kernel."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Channel:
         """Bytes received so far."""
 
     @classmethod
-    async def connect(cls, path: Path, kind: Literal["DEALER", "SUB"], key: bytes) -> Channel:
+    async def connect(cls, path: Path, kind: Literal["DEALER", "SUB"], key: bytes) -> KernelSocket:
         """Connect to a kernel's socket; raise OSError if no kernel listens there, or it is a link.
 
         Raises BlockingIOError if the kernel accepts no connection at the moment.
@@ -130,7 +130,7 @@ class Channel:
             self._writer.write(_frame(frame, MORE if index < len(frames) else 0))
         return number
 
-    async def receive(self) -> Message:
+    async def receive(self) -> KernelMessage:
         """Return the next message with a valid signature; raise EOFError or OSError if the kernel
         is gone."""
         while True:
@@ -171,7 +171,7 @@ class Channel:
             remaining -= len(chunk)
         return flags, b"", size
 
-    def _parse(self, frames: list[bytes], left_out: int) -> Message | None:
+    def _parse(self, frames: list[bytes], left_out: int) -> KernelMessage | None:
         """Return the message in these frames; None if there is none."""
         with suppress(msgspec.DecodeError, RecursionError, ValueError, KeyError, TypeError):
             start = frames.index(DELIMITER) + 1
@@ -180,12 +180,12 @@ class Channel:
             if left_out == 0 and not hmac.compare_digest(signature, self._signature(parts)):
                 return None
             header, parent, _, content = parts
-            kind = msgspec.json.decode(header, type=_Header).msg_type
-            parsed = _Content()
+            kind = msgspec.json.decode(header, type=_MessageHeader).msg_type
+            parsed = _MessageContent()
             if not left_out:
-                parsed = msgspec.json.decode(content, type=_Content)
-            parent_id = msgspec.json.decode(parent or b"{}", type=_Parent).msg_id
-            return Message(kind, parent_id, msgspec.to_builtins(parsed), left_out)
+                parsed = msgspec.json.decode(content, type=_MessageContent)
+            parent_id = msgspec.json.decode(parent or b"{}", type=_ParentHeader).msg_id
+            return KernelMessage(kind, parent_id, msgspec.to_builtins(parsed), left_out)
         return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keju.benchmarks.fresh.task import Task
+from keju.benchmarks.fresh.task import FreshTask
 from keju.benchmarks.fresh.tasks.boolean_expressions import BooleanExpressions
 from keju.benchmarks.fresh.tasks.date_understanding import DateUnderstanding
 from keju.benchmarks.fresh.tasks.dyck_languages import DyckLanguages
@@ -20,7 +20,7 @@ from keju.benchmarks.fresh.tasks.tracking_shuffled_objects import TrackingShuffl
 from keju.benchmarks.fresh.tasks.web_of_lies import WebOfLies
 from keju.benchmarks.fresh.tasks.word_sorting import WordSorting
 
-ALL: tuple[Task, ...] = (
+ALL: tuple[FreshTask, ...] = (
     TemporalSequences(),
     DateUnderstanding(),
     TrackingShuffledObjects("three", 3),
@@ -43,5 +43,5 @@ ALL: tuple[Task, ...] = (
     WebOfLies(),
 )
 
-TASKS: dict[str, Task] = {task.subset: task for task in ALL}
+TASKS: dict[str, FreshTask] = {task.subset: task for task in ALL}
 """By subset, in the order of BBH's facts."""

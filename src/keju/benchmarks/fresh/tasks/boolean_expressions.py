@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
+from keju.benchmarks.fresh.task import FreshQuestion, FreshTask, Language, scale_size
 
 PUBLISHED_TOKENS = 8
 PUBLISHED_ROWS = 250
@@ -64,7 +64,7 @@ def _draw_expression(draw: random.Random, remaining: int) -> list[str]:
     return tokens
 
 
-class BooleanExpressions(Task):
+class BooleanExpressions(FreshTask):
     """A problem is a list of tokens."""
 
     subset = "boolean_expressions"
@@ -76,10 +76,10 @@ class BooleanExpressions(Task):
             pass
         return tokens
 
-    def write(self, problem: list[str], language: Language) -> Question:
+    def write(self, problem: list[str], language: Language) -> FreshQuestion:
         words = WORDS[language]
         text = " ".join(words.get(token, token) for token in problem)
-        return Question(QUESTION_FORMS[language].format(text), words[str(_evaluate(problem))])
+        return FreshQuestion(QUESTION_FORMS[language].format(text), words[str(_evaluate(problem))])
 
     def solve(self, text: str) -> str | None:
         for language, words in WORDS.items():

@@ -12,8 +12,14 @@ import random
 from datetime import date
 from typing import NamedTuple
 
-from keju.benchmarks.bbh.facts import ERRATA
-from keju.benchmarks.fresh.task import Language, Question, Task, add_options, split_options
+from keju.benchmarks.bbh.metadata import ERRATA
+from keju.benchmarks.fresh.task import (
+    FreshQuestion,
+    FreshTask,
+    Language,
+    add_options,
+    split_options,
+)
 from keju.benchmarks.fresh.tasks.date_hints import (
     HINTS,
     PLAIN_HINTS,
@@ -112,7 +118,7 @@ class DateProblem(NamedTuple):
     answer: int
 
 
-class DateUnderstanding(Task):
+class DateUnderstanding(FreshTask):
     """A problem is a `DateProblem`."""
 
     subset = "date_understanding"
@@ -143,7 +149,7 @@ class DateUnderstanding(Task):
             hint, values, chain, draw.randrange(STYLES), date_question, options, answer
         )
 
-    def write(self, problem: DateProblem, language: Language) -> Question:
+    def write(self, problem: DateProblem, language: Language) -> FreshQuestion:
         if problem.chain is not None:
             hint = _render_chain(problem.chain, problem.style, language)
         else:

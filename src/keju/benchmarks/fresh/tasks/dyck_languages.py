@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
+from keju.benchmarks.fresh.task import FreshQuestion, FreshTask, Language, scale_size
 
 PUBLISHED_LENGTHS = (4, 100)
 PUBLISHED_CLOSINGS = 3
@@ -25,7 +25,7 @@ QUESTION_FORMS = {
 }
 
 
-class DyckLanguages(Task):
+class DyckLanguages(FreshTask):
     """A problem is a complete word and the number of final brackets to ask for."""
 
     subset = "dyck_languages"
@@ -43,9 +43,9 @@ class DyckLanguages(Task):
             ):
                 return word, closing_count
 
-    def write(self, problem: tuple[list[str], int], language: Language) -> Question:
+    def write(self, problem: tuple[list[str], int], language: Language) -> FreshQuestion:
         word, closing_count = problem
-        return Question(
+        return FreshQuestion(
             QUESTION_FORMS[language] + " ".join(word[:-closing_count]),
             " ".join(word[-closing_count:]),
         )

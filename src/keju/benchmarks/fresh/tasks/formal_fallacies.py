@@ -11,7 +11,7 @@ import random
 import re
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
+from keju.benchmarks.fresh.task import FreshQuestion, FreshTask, Language, scale_size
 from keju.benchmarks.fresh.tasks.fallacies_logic import (
     And,
     KindSets,
@@ -73,7 +73,7 @@ class FallacyProblem(NamedTuple):
     valid: bool
 
 
-class FormalFallacies(Task):
+class FormalFallacies(FreshTask):
     """A problem is a `FallacyProblem`."""
 
     subset = "formal_fallacies"
@@ -113,7 +113,7 @@ class FormalFallacies(Task):
             valid=valid,
         )
 
-    def write(self, problem: FallacyProblem, language: Language) -> Question:
+    def write(self, problem: FallacyProblem, language: Language) -> FreshQuestion:
         topic = TOPICS[problem.topic]
         kinds = [f"{topic.relations[kind]} {topic.names[name]}" for kind, name in problem.kinds]
         wording = ArgumentWording(
@@ -127,7 +127,7 @@ class FormalFallacies(Task):
         conclusion_text = wording.claim(problem.conclusion)
         sentences.append(f"{join_marker(CONCLUSIONS[problem.end], conclusion_text)}.")
         text = f'"{" ".join(sentences)}"\n{QUESTION_TEXT}\n{OPTIONS}'
-        return Question(text, "valid" if problem.valid else "invalid")
+        return FreshQuestion(text, "valid" if problem.valid else "invalid")
 
     def solve(self, text: str) -> str | None:
         match = QUESTION.fullmatch(text)

@@ -16,9 +16,9 @@ from math import cos, hypot, pi, radians, sin
 from typing import NamedTuple
 
 from keju.benchmarks.fresh.task import (
+    FreshQuestion,
+    FreshTask,
     Language,
-    Question,
-    Task,
     add_options,
     find_label,
     scale_size,
@@ -62,7 +62,7 @@ class Drawing(NamedTuple):
     answer: int
 
 
-class GeometricShapes(Task):
+class GeometricShapes(FreshTask):
     """A problem is a `Drawing`."""
 
     subset = "geometric_shapes"
@@ -85,7 +85,7 @@ class GeometricShapes(Task):
         options.insert(answer, name)
         return Drawing(strokes, [draw.random() < lift_share for _ in strokes], options, answer)
 
-    def write(self, problem: Drawing, language: Language) -> Question:
+    def write(self, problem: Drawing, language: Language) -> FreshQuestion:
         parts, pen = [], (-1.0, -1.0)
         for stroke, lifted in zip(problem.strokes, problem.lifts, strict=True):
             if lifted or pen != stroke.start:

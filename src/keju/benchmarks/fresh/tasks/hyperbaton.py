@@ -11,9 +11,9 @@ import random
 from typing import NamedTuple
 
 from keju.benchmarks.fresh.task import (
+    FreshQuestion,
+    FreshTask,
     Language,
-    Question,
-    Task,
     add_options,
     scale_size,
     split_options,
@@ -79,7 +79,7 @@ class Phrase(NamedTuple):
     answer: int
 
 
-class Hyperbaton(Task):
+class Hyperbaton(FreshTask):
     """A problem is a `Phrase`."""
 
     subset = "hyperbaton"
@@ -101,7 +101,7 @@ class Hyperbaton(Task):
             answer=draw.randrange(2),
         )
 
-    def write(self, problem: Phrase, language: Language) -> Question:
+    def write(self, problem: Phrase, language: Language) -> FreshQuestion:
         orders = [problem.right, problem.wrong][:: -1 if problem.answer else 1]
         options = [
             " ".join([*(CLASSES[number][entry] for number, entry in order), NOUNS[problem.noun]])

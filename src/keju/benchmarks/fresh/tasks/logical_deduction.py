@@ -19,7 +19,13 @@ import random
 from itertools import pairwise
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import Language, Question, Task, add_options, split_options
+from keju.benchmarks.fresh.task import (
+    FreshQuestion,
+    FreshTask,
+    Language,
+    add_options,
+    split_options,
+)
 from keju.benchmarks.fresh.tasks.deduction_reading import solve_deduction
 from keju.benchmarks.fresh.vocabulary import vocabulary
 from keju.types import LABELS
@@ -130,7 +136,7 @@ class Paragraph(NamedTuple):
     """The place in the order that the question asks about."""
 
 
-class LogicalDeduction(Task):
+class LogicalDeduction(FreshTask):
     """A problem is a `Paragraph`."""
 
     languages = ("en", "zh")
@@ -146,7 +152,7 @@ class LogicalDeduction(Task):
         order = draw.sample(range(size), size)
         return Paragraph(scene, things, order, _draw_clues(draw, order), draw.randrange(size))
 
-    def write(self, problem: Paragraph, language: Language) -> Question:
+    def write(self, problem: Paragraph, language: Language) -> FreshQuestion:
         kind, scene = THINGS[problem.scene], SCENES[language][problem.scene]
         entries = vocabulary(f"{kind}.{language}")
         names = [entries[thing] for thing in problem.things]

@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Callable
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
+from keju.benchmarks.fresh.task import FreshQuestion, FreshTask, Language, scale_size
 
 PUBLISHED_NUMBERS = 8
 GROUP = 4
@@ -34,7 +34,7 @@ Tree = int | list["Tree | str"]
 """A number, or values with operations between them: ``[1, "+", [2, "*", 3]]``."""
 
 
-class MultistepArithmeticTwo(Task):
+class MultistepArithmeticTwo(FreshTask):
     """A problem is the tree of its expression."""
 
     subset = "multistep_arithmetic_two"
@@ -46,8 +46,8 @@ class MultistepArithmeticTwo(Task):
         sizes = [numbers // groups + (place < numbers % groups) for place in range(groups)]
         return _join_groups(draw, [_draw_group(draw, size) for size in sizes])
 
-    def write(self, problem: Tree, language: Language) -> Question:
-        return Question(
+    def write(self, problem: Tree, language: Language) -> FreshQuestion:
+        return FreshQuestion(
             QUESTION_FORMS[language].format(_tree_text(problem)), str(_evaluate(problem))
         )
 

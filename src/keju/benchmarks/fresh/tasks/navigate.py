@@ -14,7 +14,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import OPTIONS, Language, Question, Task, scale_size
+from keju.benchmarks.fresh.task import OPTIONS, FreshQuestion, FreshTask, Language, scale_size
 
 FACING_SIZES = {2: 12, 3: 31, 4: 28, 5: 15, 6: 16, 7: 8, 8: 9, 9: 3}
 TURNING_SIZES = {3: 13, 4: 27, 5: 26, 6: 16, 7: 24, 8: 15, 9: 7}
@@ -71,7 +71,7 @@ class Walk(NamedTuple):
     returns: bool
 
 
-class Navigate(Task):
+class Navigate(FreshTask):
     """A problem is a `Walk`."""
 
     subset = "navigate"
@@ -92,7 +92,7 @@ class Navigate(Task):
                 ]
                 return Walk(facing, instructions, returns)
 
-    def write(self, problem: Walk, language: Language) -> Question:
+    def write(self, problem: Walk, language: Language) -> FreshQuestion:
         words = WORDS[language]
         sentences = [words.facing] if problem.facing else []
         for move, size in problem.instructions:
@@ -101,7 +101,7 @@ class Navigate(Task):
             sentences.append(step if size else words.turns[move])
         no, yes = words.answers
         text = f"{words.question}{words.gap.join(sentences)}\n{OPTIONS[language]}\n- {yes}\n- {no}"
-        return Question(text, words.answers[problem.returns])
+        return FreshQuestion(text, words.answers[problem.returns])
 
     def solve(self, text: str) -> str | None:
         for language, words in WORDS.items():

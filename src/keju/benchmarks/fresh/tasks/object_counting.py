@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
+from keju.benchmarks.fresh.task import FreshQuestion, FreshTask, Language, scale_size
 from keju.benchmarks.fresh.vocabulary import vocabulary
 
 PUBLISHED_SORTS = (2, 10)
@@ -69,7 +69,7 @@ class CountingProblem(NamedTuple):
     things: list[tuple[str, int, int]]
 
 
-class ObjectCounting(Task):
+class ObjectCounting(FreshTask):
     """A problem is a `CountingProblem`."""
 
     subset = "object_counting"
@@ -92,7 +92,7 @@ class ObjectCounting(Task):
         draw.shuffle(things)
         return CountingProblem(asked_kind, things)
 
-    def write(self, problem: CountingProblem, language: Language) -> Question:
+    def write(self, problem: CountingProblem, language: Language) -> FreshQuestion:
         total = sum(times for kind, _, times in problem.things if kind == problem.asked_kind)
         thing_phrases = [
             _counted_phrase(vocabulary(f"{kind}.{language}")[number], times, language)
@@ -108,7 +108,7 @@ class ObjectCounting(Task):
         else:
             listing = f"{', '.join(leading_phrases)}, and {last_phrase}"
             text = f"I have {listing}. How many {kind_phrase} do I have?"
-        return Question(text, str(total))
+        return FreshQuestion(text, str(total))
 
     def solve(self, text: str) -> str | None:
         if match := ENGLISH.fullmatch(text):

@@ -12,9 +12,9 @@ from math import sqrt
 from typing import Literal, NamedTuple
 
 from keju.benchmarks.fresh.task import (
+    FreshQuestion,
+    FreshTask,
     Language,
-    Question,
-    Task,
     add_options,
     find_label,
     scale_size,
@@ -158,7 +158,7 @@ NOT_IN_THE_TABLE = {
 }
 
 
-class PenguinsInATable(Task):
+class PenguinsInATable(FreshTask):
     """A problem is a `ZooProblem`."""
 
     subset = "penguins_in_a_table"
@@ -177,7 +177,7 @@ class PenguinsInATable(Task):
         options.insert(place, answer)
         return zoo._replace(query=query, options=options, answer=place)
 
-    def write(self, problem: ZooProblem, language: Language) -> Question:
+    def write(self, problem: ZooProblem, language: Language) -> FreshQuestion:
         text = f"{_tables_text(problem)}{WORDING[problem.query.kind](problem, problem.query)}"
         people = vocabulary("people.en")
         is_name = problem.query.kind in NAME_KINDS

@@ -12,9 +12,9 @@ from math import sqrt
 from typing import Literal, NamedTuple
 
 from keju.benchmarks.fresh.task import (
+    FreshQuestion,
+    FreshTask,
     Language,
-    Question,
-    Task,
     add_options,
     find_label,
     scale_size,
@@ -72,7 +72,7 @@ class ColoredScene(NamedTuple):
     """Additional colours in a question: colours to exclude or to test."""
 
 
-class ReasoningAboutColoredObjects(Task):
+class ReasoningAboutColoredObjects(FreshTask):
     """A problem is a `ColoredScene`."""
 
     subset = "reasoning_about_colored_objects"
@@ -103,7 +103,7 @@ class ReasoningAboutColoredObjects(Task):
             colours=_draw_colours(draw, kind, things, asked_index),
         )
 
-    def write(self, problem: ColoredScene, language: Language) -> Question:
+    def write(self, problem: ColoredScene, language: Language) -> FreshQuestion:
         place = vocabulary("surfaces.en")[problem.place]
         question_text, answer = WORDING[problem.kind](problem)
         text = f"On the {place}, {_things_text(problem)}. {question_text}"

@@ -11,9 +11,9 @@ import re
 from typing import NamedTuple
 
 from keju.benchmarks.fresh.task import (
+    FreshQuestion,
+    FreshTask,
     Language,
-    Question,
-    Task,
     add_options,
     scale_size,
     split_options,
@@ -52,7 +52,7 @@ class Day(NamedTuple):
     answer: int
 
 
-class TemporalSequences(Task):
+class TemporalSequences(FreshTask):
     """A problem is a `Day`."""
 
     subset = "temporal_sequences"
@@ -87,7 +87,7 @@ class TemporalSequences(Task):
             answer=answer,
         )
 
-    def write(self, problem: Day, language: Language) -> Question:
+    def write(self, problem: Day, language: Language) -> FreshQuestion:
         people, sightings = vocabulary("people.en"), vocabulary("sightings.en")
         name, place = people[problem.person], vocabulary("visits.en")[problem.place]
         marks = [_format_clock(mark) for mark in problem.marks]

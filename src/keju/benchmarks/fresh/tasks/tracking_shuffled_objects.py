@@ -13,9 +13,9 @@ import re
 from typing import NamedTuple
 
 from keju.benchmarks.fresh.task import (
+    FreshQuestion,
+    FreshTask,
     Language,
-    Question,
-    Task,
     add_options,
     find_label,
     scale_size,
@@ -129,7 +129,7 @@ class Shuffle(NamedTuple):
     """The index of the requested thing, by the person who has it at the end."""
 
 
-class TrackingShuffledObjects(Task):
+class TrackingShuffledObjects(FreshTask):
     """A problem is a `Shuffle`."""
 
     languages = ("en", "zh")
@@ -148,7 +148,7 @@ class TrackingShuffledObjects(Task):
             things = draw.sample(range(len(vocabulary("hats.en"))), size)
         return Shuffle(story, names[:size], things, swaps, draw.randrange(size))
 
-    def write(self, problem: Shuffle, language: Language) -> Question:
+    def write(self, problem: Shuffle, language: Language) -> FreshQuestion:
         story, names = STORIES[language][problem.story], vocabulary(f"people.{language}")
         people = [names[person] for person in problem.people]
         entries = vocabulary(f"{THINGS[problem.story]}.{language}")

@@ -11,7 +11,7 @@ import random
 import re
 from typing import NamedTuple
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
+from keju.benchmarks.fresh.task import FreshQuestion, FreshTask, Language, scale_size
 from keju.benchmarks.fresh.vocabulary import vocabulary
 
 PUBLISHED_STATEMENTS = 4
@@ -58,7 +58,7 @@ class LiarChain(NamedTuple):
     honest: list[bool]
 
 
-class WebOfLies(Task):
+class WebOfLies(FreshTask):
     """A problem is a `LiarChain`."""
 
     subset = "web_of_lies"
@@ -70,7 +70,7 @@ class WebOfLies(Task):
         # People are honest at random, so their statements are random, and Yes is as likely as No.
         return LiarChain(people, [draw.random() < 0.5 for _ in people])
 
-    def write(self, problem: LiarChain, language: Language) -> Question:
+    def write(self, problem: LiarChain, language: Language) -> FreshQuestion:
         words, names = WORDS[language], vocabulary(f"people.{language}")
         people, honest = [names[person] for person in problem.people], problem.honest
         first_statement = words.truth if honest[0] else words.lie
@@ -80,7 +80,7 @@ class WebOfLies(Task):
             sentences.append(words.says.format(people[place]) + statement.format(people[place - 1]))
         sentences.append(words.question_form.format(people[-1]))
         target = words.yes if honest[-1] else words.no
-        return Question(words.beginning + words.gap.join(sentences), target)
+        return FreshQuestion(words.beginning + words.gap.join(sentences), target)
 
     def solve(self, text: str) -> str | None:
         for words in WORDS.values():

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import random
 
-from keju.benchmarks.fresh.task import Language, Question, Task, scale_size
+from keju.benchmarks.fresh.task import FreshQuestion, FreshTask, Language, scale_size
 from keju.benchmarks.fresh.vocabulary import vocabulary
 
 PUBLISHED_WORDS = (2, 20)
 REQUEST = "Sort the following words alphabetically: List: "
 
 
-class WordSorting(Task):
+class WordSorting(FreshTask):
     """A problem is a list of words."""
 
     subset = "word_sorting"
@@ -23,8 +23,8 @@ class WordSorting(Task):
         size = scale_size(draw.randint(*PUBLISHED_WORDS), difficulty, least=2)
         return draw.sample(vocabulary("words.en"), size)
 
-    def write(self, problem: list[str], language: Language) -> Question:
-        return Question(REQUEST + " ".join(problem), " ".join(sorted(problem)))
+    def write(self, problem: list[str], language: Language) -> FreshQuestion:
+        return FreshQuestion(REQUEST + " ".join(problem), " ".join(sorted(problem)))
 
     def solve(self, text: str) -> str | None:
         if not text.startswith(REQUEST):

@@ -1,0 +1,292 @@
+"""Describe comparisons in words and marks for the terminal, the page and the viewer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Protocol
+
+from keju.messages import field_word, format_p, value_word
+from keju.reporting.format import UNKNOWN, Labels, count
+from keju.results.gate_rows import GateRow
+from keju.results.schema import (
+    SIGNIFICANT,
+    ChangedQuestion,
+    Comparison,
+    CostChange,
+    Mismatch,
+    SubsetChange,
+    quote_fact,
+)
+from keju.stats.estimate import Ends
+
+RESOURCES = ("tokens", "cost", "seconds")
+SUBSETS_NAMED = 5
+"""The number of subsets that a sentence names."""
+_SCALES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+
+
+def pair_title(pair: Comparison, labels: Labels) -> str:
+    """Return the exam and the names of both sides."""
+    return f"{pair.exam} · {labels('arms.against', arm=pair.arm, base=pair.base)}"
+
+
+def pair_readers(pair: Comparison) -> str:
+    """Return the reader of a pair, or both readers if they make the pair incomparable."""
+    for mismatch in pair.unlike:
+        if mismatch.field == "reader":
+            return f"{quote_fact(mismatch.first)} / {quote_fact(mismatch.second)}"
+    return pair.reader
+
+
+def field_name(mismatch: Mismatch, labels: Labels) -> str:
+    """Return the name of a setting in which two runs differ."""
+    name, language = mismatch.name, labels.language
+    return field_word(name, language) if isinstance(name, str) else name.text(language)
+
+
+def field_values(mismatch: Mismatch, labels: Labels) -> tuple[str, str]:
+    """Return both values of such a setting in a few words."""
+    left_value, right_value = (
+        value_word(quote_fact(value), labels.language)
+        for value in (mismatch.first, mismatch.second)
+    )
+    return left_value, right_value
+
+
+def points(value: float | None) -> str:
+    """Format a difference in percentage points: ``+6.94``."""
+    return UNKNOWN if value is None else f"{100 * value:+.2f}"
+
+
+def point_ends(ends: Ends | None) -> str:
+    """Format the interval of a difference in percentage points: ``+3.56 … +10.30``."""
+    return UNKNOWN if ends is None else f"{100 * ends[0]:+.2f} … {100 * ends[1]:+.2f}"
+
+
+def detectable_points(pair: Comparison | SubsetChange) -> str:
+    """Return the smallest difference that the questions could detect, in percentage points."""
+    return UNKNOWN if pair.detectable is None else f"{100 * pair.detectable:.2f}"
+
+
+def p_value(value: float | None) -> str:
+    """Format p with three digits, and smaller values as ``< 0.001``."""
+    return UNKNOWN if value is None else format_p(value, 3)
+
+
+def first_gains(flips: Iterable[ChangedQuestion], limit: int) -> list[ChangedQuestion]:
+    """Return the first questions that score more than in the base."""
+    return list(islice((flip for flip in flips if flip.arm > flip.base), limit))
+
+
+def first_losses(flips: Iterable[ChangedQuestion], limit: int) -> list[ChangedQuestion]:
+    """Return the first questions that score less than in the base."""
+    return list(islice((flip for flip in flips if flip.arm < flip.base), limit))
+
+
+def answers(flip: ChangedQuestion, labels: Labels) -> tuple[str, str]:
+    """Return the answers of the base and of the arm; the outcome replaces a missing answer."""
+    return (
+        flip.base_answer or labels(f"outcome.{flip.base_outcome}"),
+        flip.arm_answer or labels(f"outcome.{flip.arm_outcome}"),
+    )
+
+
+def resource_rows(pair: Comparison, labels: Labels) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield the tokens, cost and time per question: name, base, arm, difference, interval."""
+    for name in RESOURCES:
+        change: CostChange | None = getattr(pair, name)
+        if change is not None:
+            ends = change.ci95
+            yield (
+                labels(f"compare.{name}"),
+                f"{change.base:,.4g}",
+                f"{change.arm:,.4g}",
+                f"{change.difference:+,.4g}",
+                UNKNOWN if ends is None else f"{ends[0]:+,.4g} … {ends[1]:+,.4g}",
+            )
+
+
+def describe_tested_mean(tested_row: Comparison | GateRow, labels: Labels) -> str:
+    """Describe which mean is tested if the exam's headline is another metric; otherwise empty."""
+    if not tested_row.headline:
+        return ""
+    title = labels.metric(tested_row.headline, "")
+    return labels("compare.mean", exam=tested_row.exam, headline=title)
+
+
+def explain_borderline(pair: Comparison, labels: Labels) -> str:
+    """Explain which criterion decides if the interval and p of a pair disagree; otherwise empty.
+
+    They come from different methods. See `Comparison.verdict`.
+    """
+    p = pair.p if pair.p_holm is None else pair.p_holm
+    if pair.obstacle is not None or pair.ci95 is None or p is None:
+        return ""
+    excludes_zero = not pair.ci95[0] <= 0 <= pair.ci95[1]
+    if excludes_zero == (p < SIGNIFICANT):
+        return ""
+    if not excludes_zero:
+        return labels("compare.edge_interval", p=p_value(p))
+    adjusted = pair.p is not None and pair.p < SIGNIFICANT
+    return labels("compare.edge_holm" if adjusted else "compare.edge_p", p=p_value(p))
+
+
+def comparison_notes(pair: Comparison, labels: Labels) -> Iterator[str]:
+    """Yield notes: the decisive criterion, the subsets that differ, the questions left out."""
+    if words := describe_tested_mean(pair, labels):
+        yield words
+    if edge := explain_borderline(pair, labels):
+        yield edge
+    significant_subsets = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]
+    if significant_subsets:
+        clearest = sorted(significant_subsets, key=lambda row: row.p_adjusted)[:SUBSETS_NAMED]
+        listed = labels("list_separator").join(
+            f"{row.name} {100 * row.difference:+.1f}" for row in clearest
+        )
+        counts = {"n": len(significant_subsets), "whole": len(pair.subsets)}
+        key = (
+            "compare.subsets_first"
+            if len(significant_subsets) > len(clearest)
+            else "compare.subsets"
+        )
+        yield labels(key, listed=listed, **counts)
+    elif pair.subsets:
+        yield labels("compare.no_subsets", whole=len(pair.subsets))
+    if pair.only_in_base or pair.only_in_arm:
+        counts_alone = {"base": count(pair.only_in_base), "arm": count(pair.only_in_arm)}
+        yield labels("compare.unshared", **counts_alone)
+    if pair.left_out:
+        why = labels("list_separator").join(
+            f"{labels(f'outcome.{outcome}')} {n}" for outcome, n in pair.left_out_why.items()
+        )
+        yield labels("compare.left_out", n=count(pair.left_out), why=why)
+    if pair.bounds:
+        low, high = (100 * end for end in pair.bounds)
+        yield labels("compare.bounds", low=low, high=high)
+
+
+# Differences as marks on a scale with 0 in the middle.
+
+
+class HasDifference(Protocol):
+    """An object that has a difference and its interval, such as a pair or a subset."""
+
+    @property
+    def difference(self) -> float | None: ...
+    @property
+    def ci95(self) -> Ends | None: ...
+
+
+def scale_of(rows: Iterable[HasDifference]) -> float:
+    """Return the length of the scale on both sides: a round number that covers every interval."""
+    ends = (
+        abs(end)
+        for row in rows
+        if row.difference is not None
+        for end in (row.difference, *(row.ci95 or ()))
+    )
+    furthest = max(ends, default=0.0)
+    return next((scale for scale in _SCALES if scale >= furthest), 1.0)
+
+
+def difference_ticks(scale: float) -> list[tuple[float, str]]:
+    """Return places on the scale and their labels."""
+    ends = (-scale, -scale / 2, 0.0, scale / 2, scale)
+    return [((end + scale) / (2 * scale), f"{100 * end:+.3g}" if end else "0") for end in ends]
+
+
+def difference_mark(row: HasDifference, p: float | None, scale: float) -> dict[str, Any]:
+    """Return the mark of a difference and its interval, with a colour if it is significant."""
+
+    def place(value: float) -> float:
+        return (value + scale) / (2 * scale)
+
+    is_significant = p is not None and p < SIGNIFICANT
+    above = (row.difference or 0.0) > 0
+    ends: Sequence[float] | None = row.ci95
+    return {
+        "kind": "point",
+        "value": None if row.difference is None else place(row.difference),
+        "ends": tuple(map(place, ends)) if ends else None,
+        "bounds": None,
+        "chance": None,
+        "class_": ("above" if above else "below") if is_significant else "tie",
+    }
+
+
+# The context of a comparison for templates (``templates/pairs.html.j2``).
+
+
+def pairs_context(pairs: Sequence[Comparison], labels: Labels) -> dict[str, Any]:
+    """Return the context of comparisons and the scale that all of them share.
+
+    The page sets `href` of each subset.
+    """
+    scale = scale_of(pairs)
+    pair_contexts = [
+        _pair_context(pair, labels, number) | {"overview": _overview(pair, scale)}
+        for number, pair in enumerate(pairs)
+    ]
+    return {"pairs": pair_contexts, "overview_ticks": difference_ticks(scale)}
+
+
+def _overview(pair: Comparison, scale: float) -> dict[str, Any]:
+    p = pair.p if pair.p_holm is None else pair.p_holm
+    return {
+        "words": f"{points(pair.difference)} ({point_ends(pair.ci95)})",
+        "mark": difference_mark(pair, p, scale),
+    }
+
+
+def _pair_context(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]:
+    language = labels.language
+    scale = scale_of(pair.subsets)
+    key = "compare.asked" if pair.obstacle is None else "compare.asked_apart"
+    return {
+        "pair": pair,
+        "number": number,
+        "anchor": f"pair-{number}",
+        "title": pair_title(pair, labels),
+        "reader": pair_readers(pair),
+        "question": labels(key, n=pair.n, exam=pair.exam, reader=pair.reader),
+        "conclusion": pair.conclusion.text(language),
+        "notices": [notice.text(language) for notice in pair.notices],
+        "class_": pair.verdict if pair.verdict in ("above", "below") else "tie",
+        "difference": points(pair.difference),
+        "interval": point_ends(pair.ci95),
+        "p": p_value(pair.p),
+        "p_holm": p_value(pair.p_holm),
+        "models": len({pair.base_model, pair.arm_model}) > 1,
+        "sides": [
+            (pair.base, pair.base_model, pair.base_rate, pair.base_only),
+            (pair.arm, pair.arm_model, pair.arm_rate, pair.arm_only),
+        ],
+        "notes": list(comparison_notes(pair, labels)),
+        "resources": list(resource_rows(pair, labels)),
+        "ticks": difference_ticks(scale),
+        "subsets": [_subset_context(row, scale) for row in pair.subsets],
+        "mismatches": [
+            (field_name(mismatch, labels), *field_values(mismatch, labels), mismatch.decisive)
+            for mismatch in pair.unlike
+        ],
+    }
+
+
+def _subset_context(row: SubsetChange, scale: float) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "href": "",
+        "n": row.n,
+        "base_rate": row.base_rate,
+        "arm_rate": row.arm_rate,
+        "points": points(row.difference),
+        "ends": point_ends(row.ci95),
+        "words": f"{points(row.difference)} ({point_ends(row.ci95)})",
+        "p": p_value(row.p_adjusted),
+        "significant": row.p_adjusted < SIGNIFICANT,
+        "gained": row.arm_only,
+        "lost": row.base_only,
+        "detectable": detectable_points(row),
+        "mark": difference_mark(row, row.p_adjusted, scale),
+    }

@@ -1,0 +1,134 @@
+"""Stored runs and their results for users of Python: mappings, rows, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from keju.reporting import format as fmt
+from keju.reporting.charts import forest
+from keju.reporting.figure import Figure
+from keju.reporting.format import Labels, interval
+from keju.results.samples import Samples
+from keju.results.schema import ResultEntry, Results, to_document
+from keju.results.score import current_results
+from keju.runs import run as stored
+from keju.runs.run import Run, find_run
+
+
+class StoredRun(Run):
+    """A stored run: its results, its answers, and its notebook view."""
+
+    def results(self, data_dir: str | None = None) -> RunResults:
+        """Return its results; score the run again if ``results.json`` is missing or outdated.
+
+        The results are outdated while a run is going on or after it was killed.
+        """
+        return RunResults(current_results(self, data_dir), self.folder)
+
+    def samples(self, data_dir: str | None = None) -> Samples:
+        """Return its answers, one row for each answer."""
+        return Samples(self, data_dir)
+
+    def __repr__(self) -> str:
+        exams = ", ".join(exam.name for exam in self.manifest.benchmarks)
+        return f"<run {self.id}: {self.manifest.model} on {exams}>"
+
+    def _repr_html_(self) -> str:
+        return self.results()._repr_html_()
+
+
+class RunResults(dict[str, Any]):
+    """The results document of a run, as stored in ``results.json``, with its run and its figure."""
+
+    def __init__(self, results: Results, folder: Path) -> None:
+        super().__init__(to_document(results))
+        self.results = results
+        """The results as typed structs."""
+        self.folder = folder
+
+    @cached_property
+    def run(self) -> StoredRun:
+        """The stored run."""
+        return StoredRun(self.folder)
+
+    def samples(self, data_dir: str | None = None) -> Samples:
+        """Return the answers, one row for each answer."""
+        return self.run.samples(data_dir)
+
+    def figure(self) -> Figure:
+        """Return a figure of the subsets with their intervals."""
+        return forest([self.results])
+
+    def __repr__(self) -> str:
+        lines = [f"<results of run {fmt.shorten(self.results.run, 80)}>", *self._lines()]
+        return "\n  ".join(lines)
+
+    def _lines(self) -> Iterator[str]:
+        labels = Labels()
+        for entry in self.results.benchmarks:
+            figure, ends = _headline(entry, self.results, labels)
+            interval_note = f" ({ends})" if ends else ""
+            name = fmt.shorten(entry.full_name, 80)
+            score = f"{figure}{interval_note}, n {labels.graded_count(entry)}"
+            yield f"{name}, {fmt.protocol_line(entry)}: {score}"
+        if ended := fmt.describe_incomplete(self.results, labels):
+            yield ended
+
+    def _repr_html_(self) -> str:
+        """Return a table of the results, the warnings, and a figure of the subsets."""
+        labels = Labels()
+        model = fmt.printable(self.results.model, one_line=True)
+        run = fmt.printable(self.results.run, one_line=True)
+        titles = [labels(key) for key in ("exam", "protocol", "reader", "headline", "interval")]
+        rows = [
+            [
+                entry.full_name,
+                fmt.protocol_line(entry),
+                entry.reader,
+                *_headline(entry, self.results, labels),
+                labels.graded_count(entry),
+            ]
+            for entry in self.results.benchmarks
+        ]
+        warnings = [text for entry in self.results.benchmarks for text in labels.warnings(entry)]
+        if ended := fmt.describe_incomplete(self.results, labels):
+            warnings.insert(0, ended)
+        parts = [
+            f"<p><strong>{escape(model)}</strong> · {escape(run)}</p>",
+            html_table([*titles, labels("n")], rows),
+            *(f"<p>⚠ {escape(fmt.printable(text))}</p>" for text in dict.fromkeys(warnings)),
+        ]
+        if any(fmt.answered_rows(entry.subsets) for entry in self.results.benchmarks):
+            parts.append(self.figure()._repr_html_())
+        return "\n".join(parts)
+
+
+def _headline(entry: ResultEntry, results: Results, labels: Labels) -> tuple[str, str]:
+    """Return the number of an entry, or the words that replace it, and its interval."""
+    headline = fmt.headline_of(entry, fmt.run_command_name(results), labels)
+    ends = fmt.display_metrics(entry, labels)[0].metric.ci95 if headline.figure else None
+    return headline.figure or headline.title, interval(ends) if ends else ""
+
+
+def html_table(titles: list[str], rows: list[list[str]]) -> str:
+    """Return a plain HTML table with all text escaped."""
+    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
+    body = "\n".join(
+        "<tr>" + "".join(f"<td>{escape(fmt.printable(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+
+
+def open_run(name: str | Path | Run, work_dir: str = "runs") -> StoredRun:
+    """Return the stored run in the folder `name`, or with this id below `work_dir`."""
+    return StoredRun(name.folder if isinstance(name, Run) else find_run(str(name), work_dir))
+
+
+def list_runs(work_dir: str = "runs") -> list[StoredRun]:
+    """Return the runs below `work_dir` whose manifests can be read, oldest first."""
+    return [StoredRun(run.folder) for run in stored.list_runs(work_dir)]

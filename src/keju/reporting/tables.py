@@ -1,0 +1,153 @@
+"""Return results as Markdown and LaTeX tables; all names are escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from keju.messages import Language
+from keju.reporting import format as fmt
+from keju.reporting.format import Labels, count, interval, share
+from keju.results.schema import NO_GOLD, ResultEntry, Results
+
+
+class _IntervalRow(NamedTuple):
+    """A number with its interval and the number of questions."""
+
+    name: str
+    figure: str
+    ends: str
+    n: str
+    strong: bool = False
+
+    def cells(self, clean: Callable[[str], str]) -> list[str]:
+        return [clean(cell) for cell in self[:4]]
+
+
+def _rows(entry: ResultEntry, labels: Labels) -> list[list[_IntervalRow]]:
+    """Return the rows of the metrics, the groups and the subsets; empty if there is no number."""
+    if entry.gold == NO_GOLD or not fmt.answered_rows([entry]):
+        return []
+
+    def row(
+        name: str, value: float | None, source: object, *, strong: bool = False
+    ) -> _IntervalRow:
+        bounds, ends = getattr(source, "bounds", None), getattr(source, "ci95", None)
+        n = count(getattr(source, "n", None))
+        return _IntervalRow(name, share(value, bounds), interval(ends), n, strong)
+
+    metrics = [
+        row(metric.marked_title(labels), metric.metric.value, metric.metric, strong=not place)
+        for place, metric in enumerate(fmt.display_metrics(entry, labels))
+    ]
+    parts = [
+        [
+            row(labels.row(table_row), table_row.accuracy, table_row)._replace(
+                n=labels.graded_count(table_row)
+            )
+            for table_row in fmt.answered_rows(rows)
+        ]
+        for rows in (entry.groups, entry.subsets)
+    ]
+    return [part for part in (metrics, *parts) if part]
+
+
+def _title(entry: ResultEntry, results: Results, labels: Labels) -> str:
+    reader = f"{labels('reader')} {entry.reader}"
+    return " · ".join([results.model, entry.full_name, fmt.protocol_line(entry), reader])
+
+
+def _notes(entry: ResultEntry, results: Results, labels: Labels) -> list[str]:
+    """Return the notes that must accompany the numbers."""
+    headline = fmt.headline_of(entry, fmt.run_command_name(results), labels)
+    notes = [headline.note] if headline.figure else [headline.title, headline.note]
+    ended = fmt.describe_incomplete(results, labels)
+    return [text for text in (*notes, ended, *labels.warnings(entry)) if text]
+
+
+# The characters that Markdown or HTML would interpret.
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~$^-])")
+
+
+def _markdown(text: str) -> str:
+    text = fmt.printable(text, one_line=True).replace("&", "&amp;").replace("<", "&lt;")
+    return _MARKDOWN.sub(r"\\\1", text).replace(">", "&gt;")
+
+
+def markdown(results: Results, language: Language = "en") -> str:
+    """Return a table for each exam and reader, followed by its notes."""
+    labels = Labels(language)
+    titles = [labels(key) for key in ("metric", "value", "interval", "n")]
+    lines: list[str] = []
+    for entry in results.benchmarks:
+        lines += [f"### {_markdown(_title(entry, results, labels))}", ""]
+        if parts := _rows(entry, labels):
+            lines += ["| " + " | ".join(map(_markdown, titles)) + " |", "|---|---:|---:|---:|"]
+        for row in (row for part in parts for row in part):
+            cells = row.cells(_markdown)
+            cells = [f"**{cell}**" for cell in cells] if row.strong else cells
+            lines.append("| " + " | ".join(cells) + " |")
+        lines.append("")
+        for text in _notes(entry, results, labels):
+            lines += [f"> {_markdown(text)}", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    '"': r"\textquotedbl{}",
+    "–": "--",
+    "—": "---",
+    "·": r"\textperiodcentered{}",
+    "…": r"\dots{}",
+    "-": "{-}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+}
+"""The characters that LaTeX would interpret: ``--`` would be a dash, ``[`` an optional argument."""
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(char, char) for char in fmt.printable(text, one_line=True))
+
+
+def latex(results: Results, language: Language = "en") -> str:
+    """Return a table for each exam and reader with booktabs rules; a comment names the packages."""
+    labels = Labels(language)
+    titles = [labels(key) for key in ("metric", "value", "interval", "n")]
+    lines = [r"% \usepackage{booktabs}, \usepackage{textcomp}, \usepackage[T1]{fontenc}"]
+    for entry in results.benchmarks:
+        notes = [rf"\par {_latex(text)}" for text in _notes(entry, results, labels)]
+        lines += ["", r"\begin{table}", r"\centering"]
+        lines.append(rf"\caption{{{_latex(_title(entry, results, labels))}}}")
+        if parts := _rows(entry, labels):
+            lines += [r"\begin{tabular}{lrrr}", r"\toprule"]
+            lines.append(" & ".join(map(_latex, titles)) + r" \\")
+        for part in parts:
+            lines.append(r"\midrule")
+            for row in part:
+                cells = row.cells(_latex)
+                cells = [rf"\textbf{{{cell}}}" for cell in cells] if row.strong else cells
+                lines.append(" & ".join(cells) + r" \\")
+        if parts:
+            lines += [r"\bottomrule", r"\end{tabular}"]
+        if notes:
+            lines += [r"{\footnotesize", *notes, r"\par}"]
+        lines.append(r"\end{table}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Tools of the repository: `docs` writes the reference pages."""
