@@ -147,3 +147,15 @@ def test_a_tag_in_yaml_is_refused_in_kejus_words(keju: Keju) -> None:
     line = told(keju("eval", "--config", "c.yaml"))
     assert "line 2: the tag !!python/tuple is not supported" in line
     assert "constructor" not in line
+
+
+def test_a_file_name_that_is_not_text_is_refused_in_one_line(keju: Keju, tmp_path: Path) -> None:
+    """A name of bytes that are not UTF-8, as an archive made elsewhere may leave it."""
+    folder = tmp_path / "exam"
+    folder.mkdir()
+    for number in range(2):
+        name = os.fsdecode(b"\xff\xfe%d.jsonl" % number)
+        (folder / name).write_text('{"question": "1 + 1?", "answer": "2"}\n')
+    ran = keju("eval", "--model", "scripted", "--datasets", str(folder))
+    assert ran.code == 2
+    assert "is not valid UTF-8; rename the file" in ran.err

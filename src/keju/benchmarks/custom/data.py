@@ -105,6 +105,9 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
         return ExamFiles((single_file,), None)
     present = [path.name for path in sorted(folder.path.iterdir()) if path.is_file()]
     tables = [name for name in present if _stem(name) and name not in EXAM_FILES]
+    for name in tables:
+        if not _is_text(name):
+            raise DataError("custom.name_not_text", path=folder.path, name=repr(name))
     shots = exam.few_shot if isinstance(exam.few_shot, str) else None
     for name in [*(exam.questions or ()), *([shots] if shots else [])]:
         if name not in tables:
@@ -123,6 +126,15 @@ def find_tables(folder: DataFolder, exam: ExamFile, single_file: str | None) -> 
         if same_stem != name:
             raise DataError("custom.same_name", path=folder.path, other=same_stem, name=name)
     return ExamFiles(tuple(questions), shots)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a file name is text; ``\\xff.csv`` is not UTF-8, so a subset cannot have its name."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _stem(name: str) -> str:
