@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import weakref
+from asyncio.selector_events import _SelectorTransport  # type: ignore[attr-defined]
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -98,6 +101,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         listed = any(item.path == place or place in item.path.parents for place in slow)
         if alone or whole_data or listed:
             item.add_marker("slow")
+
+
+_connections: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The connections of asyncio that were made in this process and are still in memory."""
+_make_connection = _SelectorTransport.__init__
+
+
+def _remember_connection(transport: Any, *args: Any, **settings: Any) -> None:
+    _make_connection(transport, *args, **settings)
+    _connections.add(transport)
+
+
+_SelectorTransport.__init__ = _remember_connection
+
+
+@pytest.fixture(autouse=True)
+def no_connection_is_left() -> Iterator[None]:
+    """Fail a test that leaves a connection open when its event loop has ended.
+
+    Python reports such a connection only when its memory is freed, in whatever test runs then.
+    """
+    yield
+    open_connections = [
+        connection
+        for connection in _connections
+        if connection._sock is not None and connection._loop.is_closed()
+    ]
+    _connections.clear()
+    assert open_connections == []
 
 
 @pytest.fixture(scope="module", autouse=True)
