@@ -185,7 +185,7 @@ def test_public_functions_on_a_stored_run(tmp_path: Path, monkeypatch: pytest.Mo
     )
     assert keju.open_run("r").results() == judged
     assert keju.report("r") == tmp_path / "r" / "report.html"
-    with pytest.raises(keju.UsageError, match="no format 'pdf'"):
+    with pytest.raises(keju.UsageError, match="unknown format 'pdf'"):
         keju.export("r", tmp_path / "x", format="pdf")
 
 

@@ -48,3 +48,15 @@ def test_names_of_version_1_0_still_work_and_warn() -> None:
         assert keju.run_plan is keju.run_matrix
     with pytest.warns(DeprecationWarning, match="use KejuError.message"):
         assert keju.UsageError("No such run.").said == "No such run."
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("Sandbox", "SandboxSettings"), ("Server", "ServerSettings")]
+)
+def test_settings_of_arms_have_their_old_names(old: str, new: str) -> None:
+    from keju.config import arms
+
+    with pytest.warns(DeprecationWarning, match=f"is now keju.config.arms.{new}"):
+        assert getattr(arms, old) is getattr(arms, new)
+    with pytest.raises(AttributeError):
+        arms.Nothing  # noqa: B018

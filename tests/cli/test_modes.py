@@ -73,9 +73,9 @@ def test_runs_that_do_not_fit_are_refused(keju: Keju, evaluate: object) -> None:
     assert callable(evaluate)
     evaluate("answer-only")
     told = keju("modes", "answer-only", "answer-only").err
-    assert "sat ceval in mode answer-only, not cot" in told
+    assert "has ceval in mode answer-only, not cot" in told
     keju("eval", "-m", "scripted", "--datasets", "demo", "-q", "--run-id", "d")
-    assert "run 'd' did not sit ceval" in keju("modes", "d", "answer-only").err
+    assert "run 'd' does not include ceval" in keju("modes", "d", "answer-only").err
     assert "no run 'absent'" in keju("modes", "absent", "d").err
     assert " is missing; for example: keju " in keju("modes", "d").err
 

@@ -202,7 +202,7 @@ def test_a_pilot_of_another_exam_is_refused(keju: Keju, endpoint: FaultyEndpoint
     assert evaluate(keju, endpoint, "--limit", "4").code == 0
     refused = keju("plan", "custom:other", "--pilot", "r")
     assert refused.code == 2
-    assert "did not sit 'other'" in refused.err
+    assert "does not include 'other'" in refused.err
 
 
 def test_the_protocol_of_the_pilot_counts_where_none_is_named(keju: Keju) -> None:

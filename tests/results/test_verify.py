@@ -140,7 +140,7 @@ def test_half_a_set_is_refused(lay: Lay, keju: Keju, lost: str) -> None:
     ran = keju("verify", "--data-dir", str(folder))
     assert ran.code == 2
     assert len(ran.err.splitlines()) == 1
-    assert f"has no {ANSWER_ONLY}_" in ran.err
+    assert f"has no matching {ANSWER_ONLY}_" in ran.err
 
 
 def test_nothing_to_verify_is_refused(tmp_path: Path, keju: Keju) -> None:

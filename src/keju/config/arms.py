@@ -7,6 +7,7 @@ filled in when the server is started. So only the server gets the value of a var
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -369,3 +370,15 @@ def _check_arm_names(arms: list[Arm]) -> list[Arm]:
 
 
 Arms = Annotated[list[Arm], AfterValidator(_check_arm_names)]
+
+
+_OLD_NAMES = {"Agent": "AgentLimits", "Sandbox": "SandboxSettings", "Server": "ServerSettings"}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a class by its name in Keju 1.0, with a DeprecationWarning."""
+    if name not in _OLD_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    text = f"{__name__}.{name} is now {__name__}.{_OLD_NAMES[name]}"
+    warnings.warn(text, DeprecationWarning, stacklevel=2)
+    return globals()[_OLD_NAMES[name]]

@@ -201,7 +201,7 @@ def test_a_row_that_cannot_be_examined_is_named(
 
 def test_a_prompt_file_with_nothing_after_its_dashes_is_refused(small: Path) -> None:
     _write(small, "cot-prompts/word_sorting.txt", "canary\n-----\n \n")
-    with pytest.raises(DataError, match="nothing after '-----'"):
+    with pytest.raises(DataError, match="no worked examples after '-----'"):
         _prepare(small)
     assert len(_prepare(small, few_shot_num=0).samples) == 2
     _write(small, "answer_only_prompts.json", {"word_sorting": " "})

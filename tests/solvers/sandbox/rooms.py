@@ -114,7 +114,7 @@ def plain_user() -> Iterator[PlainUser]:
 KEJU = """
 import asyncio, os, sys
 from pathlib import Path
-from keju.config.arms import Sandbox as Settings
+from keju.config.arms import SandboxSettings as Settings
 from keju.solvers.sandbox.sandbox import Sandbox
 
 DAEMON = "import os, time\\nif os.fork() == 0:\\n    os.setsid()\\n    time.sleep(600)\\n"

@@ -316,7 +316,7 @@ def test_folders_nested_too_deep_for_python_are_removed(tmp_path: Path) -> None:
 PLAIN_USER = """
 import asyncio, os
 from pathlib import Path
-from keju.config.arms import Sandbox as Settings
+from keju.config.arms import SandboxSettings as Settings
 from keju.solvers.sandbox.sandbox import Sandbox
 
 async def main():

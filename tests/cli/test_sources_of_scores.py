@@ -67,10 +67,10 @@ def test_strange_sources_are_refused_by_name(evaluate: object) -> None:
     Path("p.jsonl").write_text(json.dumps({"id": "x", "output": "A"}))
     for source, exam, told in (
         ("absent", None, "no run 'absent'"),
-        ("folder", None, "name the exam"),
+        ("folder", None, "name its exam"),
         ("folder", "demo", "is a folder"),
         ("p.jsonl", None, "--datasets"),
-        ("one", "bbh", "did not sit bbh"),
+        ("one", "bbh", "does not include bbh"),
     ):
         with pytest.raises(UsageError, match=told):
             sittings_of(source, datasets=exam)
