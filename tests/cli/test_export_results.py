@@ -214,7 +214,7 @@ def test_python_writes_the_same(run: str, tmp_path: Path) -> None:
     import keju
 
     assert keju.export("r", "t.tex").read_text().startswith("% \\usepackage")
-    with pytest.raises(KejuError, match="no format 'odt'"):
+    with pytest.raises(KejuError, match="unknown format 'odt'"):
         keju.export("r", "t", format="odt")
 
 
