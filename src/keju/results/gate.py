@@ -314,6 +314,16 @@ def _withhold_if_selected(row: GateRow) -> GateRow:
     return replace(row, **unknown, verdict="inconclusive", needed=None)
 
 
+def _find_level(row: GateRow, rows: Sequence[GateRow]) -> float:
+    """Return the level that the test of a row has to reach, by the side of the limit it is on.
+
+    Holm compares a p with the level divided by the number of p that are not smaller.
+    """
+    name = "p" if (row.value or 0.0) > row.limit else "p_fail"
+    tested_p = getattr(row, name)
+    return LEVEL / sum(getattr(compared_row, name) >= tested_p for compared_row in rows)
+
+
 def _decide_rows(gates: Sequence[TestedExam]) -> list[GateRow]:
     """Return the rows with p adjusted for their number (Holm), and the verdicts that follow."""
     rows = [_withhold_if_selected(tested.row) for tested in gates]
@@ -324,11 +334,7 @@ def _decide_rows(gates: Sequence[TestedExam]) -> list[GateRow]:
         holm_fields = {"p_holm": p, "p_fail_holm": p_fail} if len(rows) > 1 else {}
         needed = planned = None
         if verdict == "inconclusive" and not row.selected:
-            name = "p" if (row.value or 0.0) > row.limit else "p_fail"
-            # Holm compares a p with the level divided by the number of p that are not smaller.
-            tested_p = getattr(row, name)
-            level = LEVEL / sum(getattr(compared_row, name) >= tested_p for compared_row in rows)
-            retest = tested.at(level)
+            retest = tested.at(_find_level(row, rows))
             needed, planned = retest.needed, retest.planned
         question_counts = {"needed": needed, "planned": planned}
         decided.append(replace(row, verdict=verdict, **question_counts, **holm_fields))
