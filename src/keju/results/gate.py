@@ -28,7 +28,7 @@ from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, Comparison, InNotebook
 from keju.results.scored_exam import ScoredExam, Source, refuse_unused, sittings_of
 from keju.stats.gate import LEVEL, GateDecision, Verdict, decide, decide_at_least, decide_no_worse
-from keju.stats.paired import holm, paired_difference
+from keju.stats.paired import holm, is_binary, paired_difference
 
 EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 WORST: tuple[Verdict, ...] = ("fail", "inconclusive", "pass")
@@ -173,7 +173,7 @@ def _test_no_worse(
         raise UsageError(code, **values, hint=hint)
     pairs = pairs_of(base_exam, run_exam)
     difference = paired_difference(pairs.scores, pairs.clusters)
-    binary = all(score in (0.0, 1.0) for scores in set(pairs.scores) for score in scores)
+    binary = is_binary(set(pairs.scores))
 
     def at(level: float) -> GateDecision:
         return (
@@ -256,7 +256,7 @@ def _test_at_least(scored_exam: ScoredExam, threshold: float) -> TestedExam:
             # Without missing replies, a stopping rule left out the question at random.
             left_out += 1
     mean = paired_difference(scores, clusters if scored_exam.exam.clustered else None)
-    binary = all(score in (0.0, 1.0) for score, _ in set(scores))
+    binary = is_binary(set(scores))
 
     def at(level: float) -> GateDecision:
         return (
@@ -321,7 +321,8 @@ def _find_level(row: GateRow, rows: Sequence[GateRow]) -> float:
     """
     name = "p" if (row.value or 0.0) > row.limit else "p_fail"
     tested_p = getattr(row, name)
-    return LEVEL / sum(getattr(compared_row, name) >= tested_p for compared_row in rows)
+    not_smaller: int = sum(getattr(compared_row, name) >= tested_p for compared_row in rows)
+    return LEVEL / not_smaller
 
 
 def _decide_rows(gates: Sequence[TestedExam]) -> list[GateRow]:

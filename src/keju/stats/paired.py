@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from keju.stats.intervals import (
@@ -88,6 +88,11 @@ def bonett_price(first_only: int, second_only: int, n: int) -> Interval:
 def clip_difference(interval: Interval) -> Interval:
     """Return the interval of a difference clipped to [-1, 1]."""
     return Interval(max(-1.0, interval.low), min(1.0, interval.high))
+
+
+def is_binary(pairs: Iterable[tuple[float, ...]]) -> bool:
+    """Whether all scores are 0 or 1."""
+    return all(score in (0.0, 1.0) for pair in pairs for score in pair)
 
 
 class PairedDifference(NamedTuple):
@@ -185,8 +190,7 @@ def paired_difference(
         df, factor = (unequal.df, unequal.factor) if unequal else (size - 1.0, 1.0)
         half = student_t_quantile(0.975, df) * se * math.sqrt(factor)
         interval = clip_difference(Interval(value - half, value + half))
-    binary = all(score in (0.0, 1.0) for pair in pairs for score in pair)
-    if binary and not clustered:
+    if is_binary(pairs) and not clustered:
         test = mcnemar(above, below)
         p, mid_p, p_log10 = test.p, test.mid_p, test.p_log10
         interval = bonett_price(above, below, n) if n > 1 else None
