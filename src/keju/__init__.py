@@ -3,7 +3,7 @@
 Each public name is imported when it is first used, so that ``import keju`` is fast:
 
     from keju import TaskConfig, run_task
-    run_task(TaskConfig(model="NAME", api_url="http://localhost:8000/v1", datasets=["bbh"]))
+    run_task(TaskConfig(model="NAME", api_url="http://localhost:8000/v1", datasets=["demo"]))
 """
 
 from __future__ import annotations

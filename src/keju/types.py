@@ -111,7 +111,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One question of an exam."""
 
     id: str
-    """Unique inside the benchmark and stable between runs, e.g. ``bbh_snarks_3``."""
+    """Unique inside the benchmark and stable between runs, e.g. ``demo_word_sorting_3``."""
     subset: str
     index: int
     """Position inside the subset as published, from 0."""

@@ -1,4 +1,4 @@
-"""Agreement, judges, options and prompt variants."""
+"""Agreement, judges and options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from keju.stats.agreement import (
 )
 from keju.stats.intervals import wilson
 from keju.stats.options import option_bias, recall_spread
-from keju.stats.repeats import variance_shares
 
 
 def test_kappa_vector() -> None:
@@ -122,20 +121,3 @@ def test_option_bias_refuses_a_letter_that_is_never_gold() -> None:
 
 def test_recall_spread_vector() -> None:
     assert recall_spread([0.72, 0.60, 0.63, 0.55]) == pytest.approx(0.0618466, rel=1e-6)
-
-
-def test_prompt_variance_vector() -> None:
-    rows = [[float(c) for c in row] for row in ("110", "100", "111", "110", "000", "110")]
-    shares = variance_shares(rows)
-    assert shares.mean == pytest.approx(0.5555556, rel=1e-6)
-    assert shares[1:] == pytest.approx(
-        (0.3555556, 0.7222222, 0.1222222, 0.0777778, 0.1, 0.1222222), rel=1e-6
-    )
-    assert shares.variant_sd == pytest.approx(0.3162278, rel=1e-6)
-
-
-def test_negative_prompt_variance_prints_as_zero() -> None:
-    shares = variance_shares([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-    assert shares.variant == 0
-    with pytest.raises(ValueError, match="full table"):
-        variance_shares([[1.0, 0.0], [1.0]])

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from keju.stats.estimate import Stratum, stratified_mean
 from keju.stats.intervals import Moments
-from keju.stats.repeats import majority_vote, pass_all_k, pass_at_k, reported_ks, variance_parts
+from keju.stats.repeats import pass_all_k, pass_at_k, reported_ks, variance_parts
+from keju.stats.votes import majority_vote
 
 
 @pytest.mark.parametrize(

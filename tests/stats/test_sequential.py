@@ -1,30 +1,21 @@
-"""Looking early, totals, predictions and the bootstrap: vectors, scipy, properties, error rates."""
+"""Looking early and totals: vectors, scipy, properties, error rates."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special  # type: ignore[import-untyped]
 from scipy import stats as oracle
 
-from keju.stats.estimate import difference_estimate
 from keju.stats.intervals import (
     Moments,
-    acceleration,
-    bca_interval,
-    bca_levels,
-    least_share,
     normal_quantile,
 )
-from keju.stats.options import letter_prior, remove_prior
-from keju.stats.paired import equivalence_p
 from keju.stats.power import estimate_total
 from keju.stats.sequential import (
     LIKELY,
@@ -165,82 +156,10 @@ def test_equal_systems_looked_at_every_50_items_are_rarely_told_apart(prior: flo
     assert alarms <= 0.05 * 400
 
 
-def test_difference_estimate_vector() -> None:
-    predictions = [0.2, 0.4, 0.5, 0.6, 0.8, 0.9, 0.3, 0.7, 0.1, 0.5]
-    scores = {0: 0.0, 3: 1.0, 5: 1.0, 8: 0.0}
-    estimate = difference_estimate(predictions, scores)
-    assert estimate == pytest.approx((0.55, 0.1024695), rel=1e-6)
-    plain = difference_estimate([0.0] * 10, scores)
-    assert plain == pytest.approx((0.5, 0.2236068), rel=1e-6)
-    assert difference_estimate(predictions, {1: 1.0}).se is None
-    with pytest.raises(ValueError, match="single score"):
-        difference_estimate(predictions, {})
-
-
-def test_difference_estimate_of_all_items_is_their_mean() -> None:
-    chance = random.Random(5)
-    predictions = [chance.random() for _ in range(40)]
-    scores = {place: float(chance.random() < 0.4) for place in range(40)}
-    estimate = difference_estimate(predictions, scores)
-    assert estimate == pytest.approx((math.fsum(scores.values()) / 40, 0))
-
-
-def test_bootstrap_vectors() -> None:
-    left_out = [(18 - own) / 4 for own in (1, 2, 2, 3, 10)]
-    assert acceleration(left_out) == pytest.approx(0.1014350, abs=6e-8)
-    assert normal_quantile(0.54) == pytest.approx(0.1004337, abs=6e-8)
-    levels = bca_levels(0.54, acceleration(left_out))
-    assert levels == pytest.approx((0.0715957, 0.9965871, True), abs=6e-8)
-
-
-def test_bootstrap_falls_back_to_percentiles_and_says_so() -> None:
-    assert bca_levels(0.0, 0.1) == (0.025, 0.975, False)
-    assert acceleration([0.5, 0.5]) == 0
-
-
-def test_bootstrap_of_a_ratio_is_scipys() -> None:
-    chance = random.Random(6)
-    pairs = [(own, own * 2 + chance.expovariate(1)) for own in map(float, range(1, 31))]
-    ends = bca_interval(pairs, ratio, resamples=4000, seed=1)
-    tops, bottoms = np.array(pairs).T
-    expected = oracle.bootstrap(
-        (tops, bottoms),
-        lambda top, bottom, axis: top.sum(axis) / bottom.sum(axis),
-        paired=True,
-        n_resamples=4000,
-        method="BCa",
-        rng=1,
-    ).confidence_interval
-    assert ends == pytest.approx((expected.low, expected.high), abs=0.0015)
-
-
-def ratio(pairs: Sequence[tuple[float, float]]) -> float:
-    return math.fsum(top for top, _ in pairs) / math.fsum(bottom for _, bottom in pairs)
-
-
-def test_all_right_of_fifty() -> None:
-    assert least_share(50) == pytest.approx(0.9418449, abs=6e-8)
-    assert least_share(50) == pytest.approx(1 - 3 / 50, abs=0.002)
-    assert least_share(50) == pytest.approx(oracle.beta.ppf(0.05, 50, 1))
-
-
-def test_pride_vector() -> None:
-    prior = letter_prior([[0.5, 0.2, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1]])
-    assert prior == pytest.approx([0.4507463, 0.2468839, 0.2015799, 0.1007899], abs=6e-8)
-    debiased = remove_prior([0.42, 0.38, 0.12, 0.08], prior)
-    assert debiased == pytest.approx([0.2413958, 0.3987525, 0.1542221, 0.2056295], abs=6e-8)
-
-
 def test_total_vector() -> None:
     total = estimate_total(812, 410, 30, 6511)
     assert (total.value, total.half) == pytest.approx((5_286_932, 996_811), abs=0.5)
     assert estimate_total(812, 0, 1, 10) == (8120, None)
-
-
-def test_equivalence_vector_of_both_sides() -> None:
-    assert oracle.norm.sf((0.02 - 0.004) / 0.006) == pytest.approx(0.0038304, abs=6e-8)
-    assert oracle.norm.sf((0.02 + 0.004) / 0.006) == pytest.approx(0.0000317, abs=6e-8)
-    assert equivalence_p(-0.004, 0.006, 0.02) == pytest.approx(0.0038304, abs=6e-8)
 
 
 def test_paired_standard_errors_vector() -> None:

@@ -365,7 +365,7 @@ class Exam:
     def check_keys(self, row: Mapping[str, Any], sample: Sample) -> None:
         """DataError where a row of a predictions file names its question in two ways that differ.
 
-        For example ``{"subject": "law", "id": "ceval_logic_val_0"}``.
+        For example ``{"subject": "law", "id": "NAME_logic_0"}``.
         """
         places = [key for key in ("subset", "subject", "category") if isinstance(row.get(key), str)]
         for key in places:

@@ -1,7 +1,7 @@
 """Help pages in the language and width of the terminal.
 
 The English text is next to the declaration of a flag or command: in its row, in the function's
-docstring, or in `keju.cli.COMMANDS`. The Chinese text is in `keju.messages.zh_help` under a name
+docstring, or in `keju.cli.COMMANDS`. The Chinese text is in ``messages/zh/cli.json`` under a name
 such as ``flag.api_url``, ``command.eval`` or ``line.eval``. A wide character takes two cells of a
 terminal, and a Chinese text may break between any two of them: see `keju.messages.wrapping`.
 """

@@ -35,7 +35,7 @@ class LengthStats:
     "stats",
     "keju stats bbh",
     "keju stats ceval --protocol official --json",
-    'keju stats mmlu_pro --dataset-args \'{"mmlu_pro": {"few_shot_num": 0}}\'',
+    'keju stats demo --dataset-args \'{"demo": {"few_shot_num": 0}}\'',
     sets="protocol dataset_args data_dir seed",
 )
 def stats(name: str, **settings: Any) -> CommandOutput:

@@ -1,10 +1,10 @@
 """Errors for unknown flags and extra words: they suggest the nearest flag or setting.
 
 This module is imported only after such an error. A nested setting has no flag of its own. For
-``--subset navigate`` the error suggests ``--dataset-args 'bbh.subset_list=[navigate]'``, with the
-user's exam and value, ready to paste. If the command has another flag for the setting, the error
-suggests that one, such as ``--filter-category navigate``. For a command with ``-s`` only, it
-suggests ``-s limit=5``.
+``--subset word_sorting`` the error suggests ``--dataset-args 'demo.subset_list=[word_sorting]'``,
+with the user's exam and value, ready to paste. If the command has another flag for the setting, the
+error suggests that one, such as ``--filter-category word_sorting``. For a command with ``-s`` only,
+it suggests ``-s limit=5``.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def extra_words_error(
 ) -> UsageError:
     """Return the error for extra words, with the flag that accepts such a word.
 
-    Examples: ``keju eval bbh`` lacks ``--datasets``, ``keju run arms.yaml`` lacks ``-c``, and
-    ``--dataset-args bbh.subset_list=[a, b]`` lacks quotes.
+    Examples: ``keju eval demo`` lacks ``--datasets``, ``keju run arms.yaml`` lacks ``-c``, and
+    ``--dataset-args demo.subset_list=[a, b]`` lacks quotes.
     """
     error_values = {"words": " ".join(extra_words), "command": command.name}
     if (broken_value := _find_broken_value(words, command)) is not None:
@@ -258,7 +258,7 @@ def _values_or_placeholder(outer: str, option: str, words: Sequence[str]) -> lis
 def _make_assignment(
     outer: str, inner: list[str], option: str, words: Sequence[str], command: Command
 ) -> str:
-    """Return the value for the flag of the outer setting: ``'bbh.subset_list=[navigate]'``."""
+    """Return the value for the flag of the outer setting: ``'demo.subset_list=[word_sorting]'``."""
     is_list = inner[-1] in DatasetArgs.model_fields and any(
         get_origin(kind) is list
         for kind in union_members(DatasetArgs.model_fields[inner[-1]].annotation)

@@ -102,8 +102,8 @@ def load(
 
     `flags` holds the fields of `TaskConfig` that were set. `environ` is the process's own
     environment by default. `idle` returns the settings that a model does not use
-    (`keju.models.registry.idle_settings`). `say` gets a message about each value that is not used.
-    `read_config` reads files in another format than Keju's own.
+    (`keju.models.registry.settings_without_effect`). `say` gets a message about each value that is
+    not used. `read_config` reads files in another format than Keju's own.
 
     Relative paths in a file are relative to the current directory. Exams and the files of a
     server's command are also looked up next to the file. The manifest of a run is stronger than the

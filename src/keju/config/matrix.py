@@ -10,7 +10,7 @@ the entry of the exam, the environment, the rest of the file.
   models:
     - {model: small, api_url: "http://localhost:8000/v1"}
     - {model: large, api_url: "https://there/v1", api_key_var: THERE_KEY, eval_batch_size: 8}
-  datasets: [bbh, {dataset: mmlu_pro, limit: 20}]
+  datasets: [demo, {dataset: NAME, limit: 20}]
 
 The keys of the whole plan and of the environment are sent only to models without their own address.
 """

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from keju.types import Notice, Record, Reply, Request
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ class RequestAttempt(NamedTuple):
     """The job of the request; None if it does not ask a question of an exam."""
 
 
-class HeadlineScore(NamedTuple):
+class HeadlineScore(msgspec.Struct, frozen=True):
     """The main result of one exam of a run."""
 
     exam: str

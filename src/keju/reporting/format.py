@@ -277,8 +277,8 @@ def display_metrics(entry: ResultEntry, labels: Labels) -> list[ShownMetric]:
 def distinct_metrics(entry: ResultEntry) -> dict[str, Metric]:
     """Return the metrics of an entry; of equal means over the same tasks only one.
 
-    MMLU-Pro's ``macro_14`` is its ``macro_accuracy``, and C-Eval's ``average`` is too. The headline
-    is preferred, then the first name.
+    An exam whose groups cover all its tasks may have ``macro_accuracy`` under a second name. The
+    headline is preferred, then the first name.
     """
     groups = {group.name for group in entry.groups}
     names = sorted(entry.metrics, key=lambda name: name != entry.headline)

@@ -167,7 +167,7 @@ def choose(
     correct_draw = _BucketSample(share_out(SUCCESSES_SHOWN, correct_counts))
     for sample, record in answers:
         key = (record.bench, record.id, record.epoch, record.arm)
-        # If the question is not available, the id contains the subset, e.g. ``bbh_snarks_3``.
+        # If the question is not available, the id contains the subset: ``demo_word_sorting_3``.
         name = record.id.removeprefix(f"{record.bench}_").rpartition("_")[0]
         subset = sample.subset if sample else name if (record.bench, name) in correct_counts else ""
         correct = bool(record.readings) and record.readings[0].score.outcome == "correct"

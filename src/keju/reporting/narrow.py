@@ -55,7 +55,7 @@ def shorten_distinctly(names: Sequence[str], limit: int) -> list[str]:
     """Shorten names to at most `limit` characters so that they can still be distinguished.
 
     Names that fit stay as they are. Otherwise the part that all of them share is removed, for
-    example ``fresh_bbh/``.
+    example ``demo/``.
     """
     if max(map(len, names), default=0) <= limit:
         return list(names)

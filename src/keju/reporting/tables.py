@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from keju.messages import Language
@@ -127,6 +127,21 @@ def _latex(text: str) -> str:
     return "".join(_LATEX.get(char, char) for char in fmt.printable(text, one_line=True))
 
 
+def _render_tabular(
+    titles: Sequence[str], parts: Sequence[Sequence[_IntervalRow]]
+) -> Iterator[str]:
+    """Yield the lines of a table; a rule separates its parts."""
+    yield from (r"\begin{tabular}{lrrr}", r"\toprule")
+    yield " & ".join(map(_latex, titles)) + r" \\"
+    for part in parts:
+        yield r"\midrule"
+        for row in part:
+            cells = row.cells(_latex)
+            cells = [rf"\textbf{{{cell}}}" for cell in cells] if row.strong else cells
+            yield " & ".join(cells) + r" \\"
+    yield from (r"\bottomrule", r"\end{tabular}")
+
+
 def latex(results: Results, language: Language = "en") -> str:
     """Return a table for each exam and reader with booktabs rules; a comment names the packages."""
     labels = Labels(language)
@@ -137,16 +152,7 @@ def latex(results: Results, language: Language = "en") -> str:
         lines += ["", r"\begin{table}", r"\centering"]
         lines.append(rf"\caption{{{_latex(_title(entry, results, labels))}}}")
         if parts := _rows(entry, labels):
-            lines += [r"\begin{tabular}{lrrr}", r"\toprule"]
-            lines.append(" & ".join(map(_latex, titles)) + r" \\")
-        for part in parts:
-            lines.append(r"\midrule")
-            for row in part:
-                cells = row.cells(_latex)
-                cells = [rf"\textbf{{{cell}}}" for cell in cells] if row.strong else cells
-                lines.append(" & ".join(cells) + r" \\")
-        if parts:
-            lines += [r"\bottomrule", r"\end{tabular}"]
+            lines += _render_tabular(titles, parts)
         if notes:
             lines += [r"{\footnotesize", *notes, r"\par}"]
         lines.append(r"\end{table}")

@@ -52,7 +52,13 @@ from keju.results.scored_exam import (
 from keju.runs.manifest import FIXED_FACTS
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.intervals import FEW_CLUSTERS, mean, student_t_quantile
-from keju.stats.paired import PairedDifference, benjamini_hochberg, holm, paired_difference
+from keju.stats.paired import (
+    PairedDifference,
+    benjamini_hochberg,
+    holm,
+    is_binary,
+    paired_difference,
+)
 from keju.stats.power import (
     detectable_mean,
     items_needed_exactly,
@@ -292,7 +298,7 @@ def compare_pair(
     pairs = pairs_of(base, arm)
     difference = paired_difference(pairs.scores, pairs.clusters)
     table = Counter(pairs.scores)
-    binary = all(score in (0.0, 1.0) for scores in table for score in scores)
+    binary = is_binary(table)
     flips = ChangedQuestions(base, arm, pairs)
     if texts:
         flips.texts = load_flip_texts(base, arm, flips, texts)
@@ -423,7 +429,7 @@ def _compare_subsets(base: ScoredExam, pairs: SharedQuestions) -> Iterator[Subse
             tested_subsets.append((subset.name, difference, scores))
     adjusted = benjamini_hochberg([difference.p for _, difference, _ in tested_subsets])
     for (name, difference, scores), p in zip(tested_subsets, adjusted, strict=True):
-        binary = all(score in (0.0, 1.0) for pair in scores for score in pair)
+        binary = is_binary(scores)
         yield SubsetChange(
             name=name,
             n=difference.n,

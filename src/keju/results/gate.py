@@ -28,7 +28,7 @@ from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, Comparison, InNotebook
 from keju.results.scored_exam import ScoredExam, Source, refuse_unused, sittings_of
 from keju.stats.gate import LEVEL, GateDecision, Verdict, decide, decide_at_least, decide_no_worse
-from keju.stats.paired import holm, paired_difference
+from keju.stats.paired import holm, is_binary, paired_difference
 
 EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 WORST: tuple[Verdict, ...] = ("fail", "inconclusive", "pass")
@@ -173,7 +173,7 @@ def _test_no_worse(
         raise UsageError(code, **values, hint=hint)
     pairs = pairs_of(base_exam, run_exam)
     difference = paired_difference(pairs.scores, pairs.clusters)
-    binary = all(score in (0.0, 1.0) for scores in set(pairs.scores) for score in scores)
+    binary = is_binary(set(pairs.scores))
 
     def at(level: float) -> GateDecision:
         return (
@@ -256,7 +256,7 @@ def _test_at_least(scored_exam: ScoredExam, threshold: float) -> TestedExam:
             # Without missing replies, a stopping rule left out the question at random.
             left_out += 1
     mean = paired_difference(scores, clusters if scored_exam.exam.clustered else None)
-    binary = all(score in (0.0, 1.0) for score, _ in set(scores))
+    binary = is_binary(set(scores))
 
     def at(level: float) -> GateDecision:
         return (
@@ -314,6 +314,17 @@ def _withhold_if_selected(row: GateRow) -> GateRow:
     return replace(row, **unknown, verdict="inconclusive", needed=None)
 
 
+def _find_level(row: GateRow, rows: Sequence[GateRow]) -> float:
+    """Return the level that the test of a row has to reach, by the side of the limit it is on.
+
+    Holm compares a p with the level divided by the number of p that are not smaller.
+    """
+    name = "p" if (row.value or 0.0) > row.limit else "p_fail"
+    tested_p = getattr(row, name)
+    not_smaller: int = sum(getattr(compared_row, name) >= tested_p for compared_row in rows)
+    return LEVEL / not_smaller
+
+
 def _decide_rows(gates: Sequence[TestedExam]) -> list[GateRow]:
     """Return the rows with p adjusted for their number (Holm), and the verdicts that follow."""
     rows = [_withhold_if_selected(tested.row) for tested in gates]
@@ -324,11 +335,7 @@ def _decide_rows(gates: Sequence[TestedExam]) -> list[GateRow]:
         holm_fields = {"p_holm": p, "p_fail_holm": p_fail} if len(rows) > 1 else {}
         needed = planned = None
         if verdict == "inconclusive" and not row.selected:
-            name = "p" if (row.value or 0.0) > row.limit else "p_fail"
-            # Holm compares a p with the level divided by the number of p that are not smaller.
-            tested_p = getattr(row, name)
-            level = LEVEL / sum(getattr(compared_row, name) >= tested_p for compared_row in rows)
-            retest = tested.at(level)
+            retest = tested.at(_find_level(row, rows))
             needed, planned = retest.needed, retest.planned
         question_counts = {"needed": needed, "planned": planned}
         decided.append(replace(row, verdict=verdict, **question_counts, **holm_fields))

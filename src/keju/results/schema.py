@@ -304,7 +304,7 @@ class ResultEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
     @property
     def full_name(self) -> str:
-        """The exam and, if it has one, the arm, e.g. ``bbh · calc``."""
+        """The exam and, if it has one, the arm, e.g. ``demo · calc``."""
         return f"{self.name} · {self.arm}" if self.arm else self.name
 
     def with_notices(self, notices: Iterable[Notice]) -> ResultEntry:

@@ -48,7 +48,7 @@ class RecordedSet(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name of the set in messages, e.g. ``mmlu_pro/Mistral-7B-v0.1``."""
+        """The name of the set in messages, e.g. ``demo/Mistral-7B-v0.1``."""
         return f"{self.benchmark}/{self.name}"
 
 

@@ -1,6 +1,6 @@
 """The folder of a plan, next to its runs: the list of the runs and the combined results.
 
-``runs/weekly/plan.json`` names the runs ``runs/weekly--small--bbh`` and so on. Each is an ordinary
+``runs/weekly/plan.json`` names the runs ``runs/weekly--small--demo`` and so on. Each is an ordinary
 run. ``results.json`` and ``report.html`` in the plan's folder cover all of them. Only one process
 at a time works on a plan.
 """

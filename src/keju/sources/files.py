@@ -9,7 +9,7 @@ import io
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -309,6 +309,11 @@ def read_whole(stream: io.BufferedIOBase, where: str) -> bytes:
         return bounds.read_whole(stream, where)
     except OSError as error:
         raise DataError("file_unreadable", where=where, problem=error.strerror) from None
+
+
+def first_value(row: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """Return the value of the first field of these names that has one; None if none has."""
+    return next((row[name] for name in names if row.get(name) is not None), None)
 
 
 def _stream(content: Content) -> io.BufferedIOBase:

@@ -24,7 +24,6 @@ from keju.stats.intervals import (
     Moments,
     bunched_wilson,
     imbalance,
-    mean,
     student_t_quantile,
 )
 
@@ -452,25 +451,3 @@ def mean_of_items(
             bounds = (total / size, (total + ungraded) / size)
             bounded.add(mean, bounds, group, draws=len(values) if draws else 0)
     return bounded.estimate()
-
-
-class PredictedMean(NamedTuple):
-    """A mean and its standard error, in which only items without a score are uncertain."""
-
-    value: float
-    se: float | None
-    """None for a single score."""
-
-
-def difference_estimate(predictions: Sequence[float], scores: Mapping[int, float]) -> PredictedMean:
-    """Return the mean of the predictions, corrected by their errors on a random sample of items.
-
-    `scores` are the scores of the sample by position. Bad predictions widen the interval but do not
-    make it wrong.
-    """
-    errors = Moments.of(score - predictions[index] for index, score in scores.items())
-    if errors is None:
-        raise ValueError("a mean cannot be corrected without a single score")
-    value = (mean(predictions) or 0.0) + errors.mean
-    unseen = 1 - errors.n / len(predictions)
-    return PredictedMean(value, None if errors.se is None else math.sqrt(unseen) * errors.se)

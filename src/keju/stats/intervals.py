@@ -1,4 +1,4 @@
-"""Moments, intervals of a share, and the bootstrap.
+"""Moments and intervals of a share.
 
 The module also has descriptions of values, and quantiles and tails of the normal, Student's t and
 chi-squared distributions. The unit is the item: callers average repeats inside each item first.
@@ -8,12 +8,11 @@ chi-squared distributions. The unit is the item: callers average repeats inside 
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -344,11 +343,6 @@ def bunched_wilson(
     return Interval(inner.low, outer.high) if share <= 0.5 else Interval(outer.low, inner.high)
 
 
-def least_share(n: int) -> float:
-    """Return the one-sided 95 % bound of a share if all `n` items are right; about 1 - 3/n."""
-    return float(0.05 ** (1 / n))
-
-
 class Cluster(NamedTuple):
     """The items of one cluster: their number and the sum of their scores."""
 
@@ -387,55 +381,3 @@ def imbalance(sizes: Sequence[float]) -> Imbalance:
     double += math.fsum(share**4 * (1 + 2 * squares - 4 * share) for share in shares)
     factor = squares / trace * (count - 1) / count
     return Imbalance(1 / squares, max(1.0, trace**2 / double), max(1.0, factor))
-
-
-Item = TypeVar("Item")
-RESAMPLES = 10_000
-
-
-class QuantileLevels(NamedTuple):
-    """The quantiles of the resampled values that are the ends of the interval."""
-
-    low: float
-    high: float
-    corrected: bool = True
-    """Whether the levels are corrected; otherwise they are the plain percentiles."""
-
-
-def acceleration(left_out: Sequence[float]) -> float:
-    """Return how fast the spread changes with the value, from the values with one item left out."""
-    centre = mean(left_out) or 0.0
-    squares = math.fsum((centre - value_left_out) ** 2 for value_left_out in left_out)
-    cubes = math.fsum((centre - value_left_out) ** 3 for value_left_out in left_out)
-    return cubes / (6 * squares**1.5) if squares else 0.0
-
-
-def bca_levels(below: float, accelerated: float) -> QuantileLevels:
-    """Return the levels of a 95 % interval; `below` is the share of resampled values below the
-    value."""
-    if not 0 < below < 1:
-        return QuantileLevels(0.025, 0.975, corrected=False)
-    bias = normal_quantile(below)
-
-    def level(q: float) -> float:
-        shifted = bias + normal_quantile(q)
-        return normal_survival(-(bias + shifted / (1 - accelerated * shifted)))
-
-    return QuantileLevels(level(0.025), level(0.975))
-
-
-def bca_interval(
-    sample: Sequence[Item],
-    value: Callable[[Sequence[Item]], float],
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Interval:
-    """Return the 95 % interval of a value of independent items. To resample clusters, pass lists of
-    items."""
-    observed, generator = value(sample), random.Random(seed)
-    drawn = sorted(value(generator.choices(sample, k=len(sample))) for _ in range(resamples))
-    left_out = [value([*sample[:index], *sample[index + 1 :]]) for index in range(len(sample))]
-    below = sum(resampled < observed for resampled in drawn) / resamples
-    low, high, _ = bca_levels(below, acceleration(left_out))
-    return Interval(quantile(drawn, low) or 0.0, quantile(drawn, high) or 0.0)

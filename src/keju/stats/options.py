@@ -123,31 +123,3 @@ def recall_spread(recalls: Sequence[float]) -> float:
     2024)."""
     mean = math.fsum(recalls) / len(recalls)
     return math.sqrt(math.fsum((r - mean) ** 2 for r in recalls) / len(recalls))
-
-
-def letter_prior(rotations: Sequence[Sequence[float]]) -> list[float]:
-    """Return the prior of each letter, independent of its option (PriDe, Zheng et al. 2024).
-
-    Each rotation of the options holds the probabilities of the letters, all of them positive.
-    """
-    columns = zip(*rotations, strict=True)
-    return _shares(
-        [
-            math.exp(math.fsum(map(math.log, letter_probabilities)) / len(letter_probabilities))
-            for letter_probabilities in columns
-        ]
-    )
-
-
-def remove_prior(observed: Sequence[float], prior: Sequence[float]) -> list[float]:
-    """Return the probabilities of the letters with their prior removed."""
-    return _shares(
-        [
-            observed_share / prior_share
-            for observed_share, prior_share in zip(observed, prior, strict=True)
-        ]
-    )
-
-
-def _shares(weights: Sequence[float]) -> list[float]:
-    return [weight / math.fsum(weights) for weight in weights]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import random
 from array import array
-from collections.abc import Hashable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
 
 from keju.stats.intervals import (
     Z95,
@@ -20,7 +20,6 @@ from keju.stats.intervals import (
     floor_p,
     imbalance,
     log10_p,
-    normal_quantile,
     normal_survival,
     normal_survival_log10,
     student_t_quantile,
@@ -89,6 +88,11 @@ def bonett_price(first_only: int, second_only: int, n: int) -> Interval:
 def clip_difference(interval: Interval) -> Interval:
     """Return the interval of a difference clipped to [-1, 1]."""
     return Interval(max(-1.0, interval.low), min(1.0, interval.high))
+
+
+def is_binary(pairs: Iterable[tuple[float, ...]]) -> bool:
+    """Whether all scores are 0 or 1."""
+    return all(score in (0.0, 1.0) for pair in pairs for score in pair)
 
 
 class PairedDifference(NamedTuple):
@@ -186,31 +190,25 @@ def paired_difference(
         df, factor = (unequal.df, unequal.factor) if unequal else (size - 1.0, 1.0)
         half = student_t_quantile(0.975, df) * se * math.sqrt(factor)
         interval = clip_difference(Interval(value - half, value + half))
-    binary = all(score in (0.0, 1.0) for pair in pairs for score in pair)
-    if binary and not clustered:
+    if is_binary(pairs) and not clustered:
         test = mcnemar(above, below)
         p, mid_p, p_log10 = test.p, test.mid_p, test.p_log10
         interval = bonett_price(above, below, n) if n > 1 else None
     else:
-        p, p_log10 = _sign_flip_p(totals, seed)
+        p, p_log10 = sign_flip(totals, seed=seed)
         mid_p = p
     clusters = size if clustered else None
     test_values = p, mid_p, clusters, deff, p_log10, unequal
     return PairedDifference(value, se, interval, n, above, below, *test_values)
 
 
-def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
+def sign_flip(differences: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
     """Return the probability that random signs give a sum at least as far from 0 as the observed
-    sum.
+    sum, and its logarithm.
 
     All sign vectors are counted by the sums that they reach. If these are too many, `DRAWS` random
     vectors are used, and for very many differences the normal distribution.
     """
-    return _sign_flip_p(differences, seed)[0]
-
-
-def _sign_flip_p(differences: Sequence[float], seed: int) -> tuple[float, float]:
-    """Return that probability and its logarithm."""
     magnitudes = [abs(difference) for difference in differences if abs(difference) > _TIE]
     observed_sum = abs(math.fsum(differences)) - _TIE
     ways = {0.0: 1}
@@ -242,37 +240,6 @@ def _sampled_sign_flip_p(sizes: Sequence[float], observed_sum: float, seed: int)
         flipped = sum(size for index, size in enumerate(sizes) if bits >> index & 1)
         hits += abs(total_size - 2 * flipped) >= observed_sum
     return (hits + 1) / (DRAWS + 1)
-
-
-Verdict = Literal["pass", "fail", "inconclusive"]
-
-
-class NonInferiority(NamedTuple):
-    """Whether a new run is no worse than its base by more than a margin."""
-
-    verdict: Verdict
-    low: float
-    high: float
-    """Both one-sided bounds of the difference at level 0.05."""
-    factor: float
-    """How many times as many items would decide it at this difference; 1 if it is decided."""
-
-
-def no_worse(difference: float, se: float, margin: float) -> NonInferiority:
-    """Return the non-inferiority test of new minus base at one-sided level 0.05."""
-    half = normal_quantile(0.95) * se
-    low, high = difference - half, difference + half
-    if low > -margin:
-        return NonInferiority("pass", low, high, 1.0)
-    if high < -margin:
-        return NonInferiority("fail", low, high, 1.0)
-    gap = abs(difference + margin)
-    return NonInferiority("inconclusive", low, high, (half / gap) ** 2 if gap else math.inf)
-
-
-def equivalence_p(difference: float, se: float, margin: float) -> float:
-    """Return p of two one-sided tests that the difference is within the margin on both sides."""
-    return max(normal_survival((sign * difference + margin) / se) for sign in (1, -1))
 
 
 SIGNIFICANT = 0.05

@@ -17,14 +17,11 @@ from typing import NamedTuple
 from keju.stats.intervals import (
     Z95,
     normal_quantile,
-    normal_survival,
     student_t_quantile,
 )
 
 LIKE_SIZE = 0.28
 """The discordance of two models of similar size."""
-QUANTISED = 0.05
-"""The discordance of a model and its quantised copy."""
 LEVEL = 0.05
 POWER = 0.8
 BEYOND = 6
@@ -125,18 +122,6 @@ def student_interval(values: Sequence[float]) -> tuple[float, float]:
     return mean, estimate_total(mean, math.sqrt(squares / (n - 1)), n, 1).half or 0.0
 
 
-def detection_power(
-    n: int, effect: float, discordance: float = LIKE_SIZE, *, deff: float = 1.0
-) -> float:
-    """Return the probability that `effect` is found on `n` items."""
-    if discordance < abs(effect):
-        raise ValueError("an effect is at most the share of items that are discordant")
-    variance = discordance - effect**2
-    if not variance:
-        return 1.0
-    return normal_survival(Z95 - abs(effect) / math.sqrt(variance * deff / n))
-
-
 def items_needed_exactly(first_only: float, second_only: float, *, power: float = POWER) -> int:
     """Return how many items McNemar's exact test needs to find a difference of two yes-or-no
     scores.
@@ -167,13 +152,6 @@ def items_needed_exactly(first_only: float, second_only: float, *, power: float 
         middle = (low + high) // 2
         low, high = (low, middle) if middle > 0 and reaches_power(middle) else (middle, high)
     return high
-
-
-def mcnemar_power(n: int, first_only: float, second_only: float) -> float:
-    """Return the probability that McNemar's exact test of `n` items finds the difference."""
-    discordance = min(1.0, first_only + second_only)
-    chances = _detection_chances(max(first_only, second_only) / discordance)
-    return _average_power(n, discordance, list(islice(chances, n + 1)))
 
 
 def _average_power(n: int, discordance: float, detection_chances: Sequence[float]) -> float:

@@ -1,14 +1,12 @@
 """Statistics of several samples per item: pass@k, pass^k, and components of the variance (between
-items, within items, and between wordings of the prompt)."""
+items and within items)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
-
-from keju.stats.votes import majority_vote as majority_vote  # the name in earlier versions
 
 MOST_EXACT = 1000
 """Number of samples up to which probabilities are computed with integers."""
@@ -84,46 +82,3 @@ def variance_parts(counts: Iterable[tuple[int, int, int]]) -> VarianceParts | No
         math.fsum(item_count * item_variance / n for item_count, n, item_variance in inside) / size
     )
     return VarianceParts(within, spread - noise)
-
-
-class TwoWayVariance(NamedTuple):
-    """Variance components of items by prompt variants, with one sample per cell."""
-
-    mean: float
-    item_square: float
-    variant_square: float
-    residual_square: float
-    item: float
-    variant: float
-    residual_component: float
-    """Components are at least 0: a negative estimate is noise about 0."""
-
-    @property
-    def variant_sd(self) -> float:
-        """Standard deviation between prompt variants, to report with the standard error."""
-        return math.sqrt(self.variant)
-
-
-def variance_shares(rows: Sequence[Sequence[float]]) -> TwoWayVariance:
-    """Split the variance of `rows` (items) by columns (prompt variants)."""
-    item_count, variant_count = len(rows), len(rows[0]) if rows else 0
-    if item_count < 2 or variant_count < 2 or any(len(row) != variant_count for row in rows):
-        raise ValueError("variance shares need a full table of at least two items and variants")
-    mean = math.fsum(map(math.fsum, rows)) / (item_count * variant_count)
-    by_item = [math.fsum(row) / variant_count for row in rows]
-    by_variant = [math.fsum(column) / item_count for column in zip(*rows, strict=True)]
-    item_square = variant_count * math.fsum((m - mean) ** 2 for m in by_item) / (item_count - 1)
-    variant_square = (
-        item_count * math.fsum((m - mean) ** 2 for m in by_variant) / (variant_count - 1)
-    )
-    residual_sum = math.fsum(
-        (rows[i][j] - by_item[i] - by_variant[j] + mean) ** 2
-        for i in range(item_count)
-        for j in range(variant_count)
-    )
-    residual = residual_sum / ((item_count - 1) * (variant_count - 1))
-    item_component = max(0.0, (item_square - residual) / variant_count)
-    variant_component = max(0.0, (variant_square - residual) / item_count)
-    return TwoWayVariance(
-        mean, item_square, variant_square, residual, item_component, variant_component, residual
-    )

@@ -91,7 +91,7 @@ class ComparisonPages:
         if len(names) != 2:
             raise HTTPException(400, labels("view.two_runs"))
         runs = [pages.stored(name, request) for name in names]
-        # Two arms have one part each: ``of=bbh/plain&of=bbh/calculator``.
+        # Two arms have one part each: ``of=demo/plain&of=demo/calculator``.
         parts = (request.query_params.getlist("of") or [""]) * 2
         records = [
             pages.record(run, request, part)[1] for run, part in zip(runs, parts, strict=False)

@@ -36,7 +36,7 @@ class ReplySelection(msgspec.Struct, frozen=True, omit_defaults=True):
     """Filters, order and page, as given in an address."""
 
     exam: str = ""
-    """An exam, or an exam and its arm: ``bbh/calculator``."""
+    """An exam, or an exam and its arm: ``demo/calculator``."""
     outcome: Outcome | Literal["failed", ""] = ""
     subset: str = ""
     tier: Choice | Literal[""] = ""

@@ -48,7 +48,7 @@ class ExamArm(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name on pages and in addresses, e.g. ``bbh`` or ``bbh/calculator``."""
+        """The name on pages and in addresses, e.g. ``demo`` or ``demo/calculator``."""
         return f"{self.exam}/{self.arm}" if self.arm else self.exam
 
 

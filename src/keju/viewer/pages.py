@@ -367,7 +367,7 @@ def _read_ahead(stored: IndexedRun) -> None:
 
 
 def breakable(name: str) -> Markup:
-    """Allow line breaks after each part of a name: ``bbh_``, ``snarks_``, ``3``."""
+    """Allow line breaks after each part of a name: ``demo_``, ``sorting_``, ``3``."""
     return Markup("_<wbr>").join(name.split("_"))
 
 

@@ -145,7 +145,7 @@ def _blocks(
 
     The facts of the index are inserted at the beginning of the line:
 
-        {"#":7,"facts":{"subset":"snarks","outcome":"correct",…},"bench":"bbh",…
+        {"#":7,"facts":{"subset":"word_sorting","outcome":"correct",…},"bench":"demo",…
 
     Lines that are not valid text are skipped, because DuckDB would split or drop them.
     """

@@ -27,7 +27,6 @@ from keju.benchmarks.bixbench.stated_numbers import find_stated_number
 from keju.benchmarks.grading import EXACT, grade
 from keju.types import Answer, Outcome, Reading, Reply, Sample, Score
 
-NAMES = ("native", "tolerant")
 EVAL_MODE = "eval_mode"
 """Key of `Sample.metadata` that tells how a question's answers are graded."""
 

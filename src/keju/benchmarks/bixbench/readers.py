@@ -24,8 +24,6 @@ from keju.answers.wordings import TOLERANT
 from keju.benchmarks.grading import REFUSAL
 from keju.types import Answer, Sample, Tier
 
-NAMES = ("environment", "official", "robust")
-
 LABEL_LENGTH = 12
 """Maximum length of a reply in which full-width labels are read."""
 FUZZY_RATIO = 0.8

@@ -37,6 +37,7 @@ from keju.config.exams import EXAM_FILES
 from keju.config.strict import parse_yaml
 from keju.errors import ConfigError, DataError, TranslatableText, did_you_mean, find_nearest
 from keju.files import TABLE, parse_json
+from keju.sources.files import first_value
 from keju.sources.folder import SUFFIXES, DataFolder
 from keju.types import LABELS, Sample
 
@@ -314,7 +315,7 @@ def make_question(
     row: Mapping[str, Any], kind: Kind | None, where: str, decided_by: str = ""
 ) -> CustomQuestion:
     """Return one checked row of the given kind; `decided_by` is the row that determined it."""
-    text = _text_field(_first_value(row, QUESTION), "question", where)
+    text = _text_field(first_value(row, QUESTION), "question", where)
     if not text.strip():
         raise _question_error(row, where)
     choices = read_choices(row, where)
@@ -324,7 +325,7 @@ def make_question(
             raise DataError(f"{code}_unlike", where=where, first=decided_by)
         raise DataError(code, where=where, kind=kind)
     # The right answers: one, several in a list, or none.
-    value = _first_value(row, ANSWER)
+    value = first_value(row, ANSWER)
     values = value if isinstance(value, list) else [value]
     stripped = [_text_field(text_or_number, "answer", where).strip() for text_or_number in values]
     solution = ""
@@ -341,12 +342,12 @@ def make_question(
     }
     return CustomQuestion(
         id=_text_field(row.get("id"), "id", where),
-        subset=_text_field(_first_value(row, SUBSET), "subset", where).strip(),
+        subset=_text_field(first_value(row, SUBSET), "subset", where).strip(),
         text=text,
         choices=choices,
         answers=answers,
         group=_text_field(row.get("group"), "group", where),
-        explanation=_text_field(_first_value(row, EXPLANATION), "explanation", where)
+        explanation=_text_field(first_value(row, EXPLANATION), "explanation", where)
         or solution.strip(),
         fields=fields,
         where=where,
@@ -374,10 +375,6 @@ def _question_error(row: Mapping[str, Any], where: str) -> DataError:
     return DataError("custom.no_question_field", where=where, found=field_names, hint=hint)
 
 
-def _first_value(row: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((row[name] for name in names if row.get(name) is not None), None)
-
-
 def _text_field(value: Any, name: str, where: str) -> str:
     """Return a field as text; empty if it is missing."""
     if value is None:
@@ -391,7 +388,7 @@ def _text_field(value: Any, name: str, where: str) -> str:
 
 def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
     """Return the options from a list or columns ``A``, ``B``, …; the last may be empty."""
-    raw_choices = _first_value(row, CHOICES)
+    raw_choices = first_value(row, CHOICES)
     if raw_choices is None or raw_choices == "":
         cells = [_text_field(row.get(label), label, where) for label in LABELS if label in row]
         if cells and "A" not in row:

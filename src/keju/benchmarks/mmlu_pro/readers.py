@@ -14,8 +14,6 @@ from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON, ANSWER_IS
 from keju.types import Answer, Sample
 
-NAMES = ("l1", "l2", "evalscope", "inspect", "robust")
-
 # `answer is (B`; the authors' first pattern has no word boundary: `answer is Because` gives B.
 _LEVEL_1 = re.compile(r"answer is \(?([A-J])")
 # `Answer: B`; the letter may be on the next line.

@@ -36,6 +36,7 @@ from keju.interop.imports.log import (
     prompt_of,
     to_number,
 )
+from keju.sources.files import first_value
 from keju.types import Reply
 
 _CHOICE_MARKER = "answer is "
@@ -334,8 +335,8 @@ def _read_rows(
     details = [_read_detail(results.get("details"), entry.number, size) for entry in entries]
     verdicts = _find_verdicts(entries, details, _read_figure(results), rule_of(task))
     for entry, detail, verdict in zip(entries, details, verdicts, strict=True):
-        answer = _first_value(detail, ANSWER_KEYS)
-        gold = entry.row.get("gold") or _first_value(detail, GOLD_KEYS) or ""
+        answer = first_value(detail, ANSWER_KEYS)
+        gold = entry.row.get("gold") or first_value(detail, GOLD_KEYS) or ""
         target = str(gold[-1] if isinstance(gold, list) and gold else gold)
         yield LogRow(
             where=entry.where,
@@ -383,10 +384,6 @@ def _read_detail(details: Any, place: int, size: int) -> dict[str, Any]:
     }
 
 
-def _first_value(detail: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    return next((detail[key] for key in keys if detail.get(key) is not None), None)
-
-
 def _find_verdicts(
     entries: Sequence[PredictionEntry],
     details: Sequence[Mapping[str, Any]],
@@ -398,7 +395,7 @@ def _find_verdicts(
     The others are the comparison of the listed answers, and the rule applied to the replies, with
     or without their reasoning. The first of these that adds up is used.
     """
-    evaluator_verdicts = [to_number(_first_value(detail, VERDICT_KEYS)) for detail in details]
+    evaluator_verdicts = [to_number(first_value(detail, VERDICT_KEYS)) for detail in details]
     if any(verdict is not None for verdict in evaluator_verdicts):
         return evaluator_verdicts
     compared_verdicts = [
@@ -422,7 +419,7 @@ def _find_verdicts(
 
 def _compare_answers(entry: PredictionEntry, detail: Mapping[str, Any]) -> float | None:
     """Whether the answer equals the gold answer, character by character."""
-    answer, gold = _first_value(detail, ANSWER_KEYS), _first_value(detail, GOLD_KEYS)
+    answer, gold = first_value(detail, ANSWER_KEYS), first_value(detail, GOLD_KEYS)
     if answer is None and _is_choice(entry.row):
         answer, gold = entry.row["prediction"], entry.row.get("gold")
     return None if answer is None or gold is None else float(str(answer) == str(gold))

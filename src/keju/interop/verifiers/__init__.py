@@ -1,9 +1,9 @@
-"""Keju's exams as environments of verifiers: ``vf-eval keju-bbh``.
+"""Keju's exams as environments of verifiers: ``vf-eval keju-demo``.
 
-verifiers finds an environment as a top-level module (``keju_bbh``, ``keju_bixbench``, …). Its API
-changed with 0.4: tasksets, tasks and harnesses replaced ``load_environment``. The modules offer the
-API of the installed version. In both, Keju asks and grades (`keju.interop.verifiers.exam`), so
-rewards are equal to the scores of ``keju eval``.
+verifiers finds an environment as a top-level module such as ``keju_demo``. Its API changed with
+0.4: tasksets, tasks and harnesses replaced ``load_environment``. The modules offer the API of the
+installed version. In both, Keju asks and grades (`keju.interop.verifiers.exam`), so rewards are
+equal to the scores of ``keju eval``.
 """
 
 from __future__ import annotations

@@ -164,25 +164,13 @@ class SessionEnded(Event):
     exit_code: int
 
 
-class HeadlineEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The headline of one exam."""
-
-    exam: str
-    arm: str
-    reader: str
-    metric: str
-    value: float | None
-    ci95: tuple[float, float] | None
-    n: int
-
-
 class RunFinished(Event):
     """The run has its results."""
 
     complete: bool
     stop: str | None
     exit_code: int
-    headlines: tuple[HeadlineEntry, ...]
+    headlines: tuple[HeadlineScore, ...]
 
 
 class MatrixStarted(Event, tag="plan_started"):
@@ -247,7 +235,6 @@ class EventStream(Watcher):
         self, run: str, headlines: Sequence[HeadlineScore], complete: bool, stop: KejuError | None
     ) -> None:
         """Write a run's results."""
-        headline_events = tuple(HeadlineEntry(**headline._asdict()) for headline in headlines)
         code = stop.exit_code if stop is not None else 0
         self.write(
             RunFinished(
@@ -256,7 +243,7 @@ class EventStream(Watcher):
                 complete=complete,
                 stop=code_of(stop),
                 exit_code=code,
-                headlines=headline_events,
+                headlines=tuple(headlines),
             )
         )
         self.flush()

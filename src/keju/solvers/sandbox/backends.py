@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -339,7 +338,3 @@ RUNTIMES: dict[str, tuple[str, ...]] = {
     "podman": ("crun", "runc"),
 }
 """Runtimes that are tried with a backend, in this order; the first that works is used."""
-
-
-def is_installed(backend: type[Backend]) -> bool:
-    return backend.binary is None or shutil.which(backend.binary) is not None
