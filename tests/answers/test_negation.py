@@ -11,10 +11,10 @@ from keju.answers.decision import (
     OFFERS,
     REJECTS,
     SENTENCE_END,
-    Strength,
+    LinkStrength,
+    announcement_status,
     counts_as_second,
-    standing_of,
-    strength_of,
+    link_strength,
 )
 
 MARKER = "answer is"
@@ -45,7 +45,7 @@ MARKER = "answer is"
     ],
 )
 def test_denied(before: str) -> None:
-    assert standing_of(before + MARKER, len(before)) == "denied"
+    assert announcement_status(before + MARKER, len(before)) == "denied"
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_denied(before: str) -> None:
     ],
 )
 def test_stated(before: str) -> None:
-    assert standing_of(before + MARKER, len(before)) == "stated"
+    assert announcement_status(before + MARKER, len(before)) == "stated"
 
 
 @pytest.mark.parametrize(
     "before", ["B or the ", "Otherwise, the ", "it is B, or maybe the ", "; otherwise the "]
 )
 def test_one_branch_of_two(before: str) -> None:
-    assert standing_of(before + MARKER, len(before)) == "alternative"
+    assert announcement_status(before + MARKER, len(before)) == "alternative"
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_one_branch_of_two(before: str) -> None:
         ("", "apart"),
     ],
 )
-def test_links(between: str, strength: Strength) -> None:
+def test_links(between: str, strength: LinkStrength) -> None:
     assert LINK.fullmatch(between)
-    assert strength_of(between) == strength
+    assert link_strength(between) == strength
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from keju.answers.segments import (
     LONGEST,
     clean_segment,
-    episodes,
     last_block,
     last_line,
     last_paragraph,
     segment_at,
     segments_after,
+    split_stretches,
     unwrap_latex,
     without_lead,
 )
@@ -197,6 +197,6 @@ def test_a_long_lead_ends_somewhere() -> None:
     ],
 )
 def test_a_reply_is_taken_apart_where_a_question_begins(text: str, parts: list[str]) -> None:
-    found = episodes(text)
+    found = split_stretches(text)
     assert [text[each.start : each.end] for each in found] == parts
     assert (found[0].question >= 0) == text.lstrip().startswith("Q:")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keju.answers.decision import HARMLESS, StatementSpan, correction_in
+from keju.answers.decision import PLAIN_LEAD_INS, StatementSpan, find_correction
 from keju.answers.kinds import AnswerKind
 from keju.answers.options import echoes_options, is_longer, is_other_prose
 from keju.answers.segments import (
@@ -44,19 +44,23 @@ def without_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
     lead = _LEADING.match(text) if text.lstrip()[:2] == "A:" else None
     if lead is None:
         return text
-    rest = text[lead.end() :]
-    line, _, more = rest.partition("\n")
-    if sample.choices and not _ANNOUNCES.match(rest):
-        is_answer = kind.whole(line, sample) is not None and not _LABELLED.match(more)
-        return rest if is_answer else text
-    return rest
+    body = text[lead.end() :]
+    line, _, following_lines = body.partition("\n")
+    if sample.choices and not _ANNOUNCES.match(body):
+        is_answer = kind.whole(line, sample) is not None and not _LABELLED.match(following_lines)
+        return body if is_answer else text
+    return body
 
 
 def without_torn_letter(text: str) -> str:
     """A loop without the one letter with which it breaks off: ``Borderline:\\nBorderline:\\nB``."""
     before = text[:-1].rstrip()
-    *_, first, second = ("", "", *before[-2 * LONGEST_LINE :].split("\n"))
-    is_loop = first == second and second.startswith(text[-1]) and second[1:2].isalpha()
+    *_, previous_line, last_complete_line = ("", "", *before[-2 * LONGEST_LINE :].split("\n"))
+    is_loop = (
+        previous_line == last_complete_line
+        and last_complete_line.startswith(text[-1])
+        and last_complete_line[1:2].isalpha()
+    )
     return before if is_loop else text
 
 
@@ -162,16 +166,16 @@ def _gives_way(
     """Whether another answer is announced right after a first line that ends at `end`."""
     if not marked or marked[0].statement == statement:
         return False
-    return text[end : marked[0].start].strip().lower() in HARMLESS
+    return text[end : marked[0].start].strip().lower() in PLAIN_LEAD_INS
 
 
-def _is_announced_next(line: str, rest: str, end: int, first: StatementSpan) -> bool:
+def _is_announced_next(line: str, following_text: str, end: int, first_span: StatementSpan) -> bool:
     """Whether the label of a line that ends at `end` is announced right after it."""
     label = LABELLED.match(line)
-    if label is None or label[1] != first.statement.value:
+    if label is None or label[1] != first_span.statement.value:
         return False
-    between = rest[: max(0, first.start - end)].strip()
-    return len(between) <= 6 or between.lower() in HARMLESS
+    between = following_text[: max(0, first_span.start - end)].strip()
+    return len(between) <= 6 or between.lower() in PLAIN_LEAD_INS
 
 
 # The options after an answer that stands apart: a blank line, then `A. ` and the next line `B. `.
@@ -180,11 +184,13 @@ _LIST_APART = re.compile(
 )
 
 
-def _begins_a_list(rest: str, value: str, kind: AnswerKind, sample: Sample) -> bool:
+def _begins_a_list(following_text: str, value: str, kind: AnswerKind, sample: Sample) -> bool:
     """Whether the lines after a first one go on to list answers, of which it is one."""
-    if sample.choices and _LIST_APART.match(rest):
+    if sample.choices and _LIST_APART.match(following_text):
         return False
-    for line in [each for each in rest.split("\n") if each.strip()][:3]:
+    for line in [
+        candidate_line for candidate_line in following_text.split("\n") if candidate_line.strip()
+    ][:3]:
         labelled = LABELLED.match(line) if sample.choices else None
         if (kind.whole(line, sample) or (labelled and labelled[1]) or value) != value:
             return True
@@ -204,19 +210,22 @@ def leading_sentence(text: str, kind: AnswerKind, sample: Sample) -> str | None:
     if not kind.listed:
         return None
     start = len(text) - len(text.lstrip())
-    first = next(clauses(text[start : start + LONGEST_LINE]), "")
-    if first.startswith("```"):
+    first_sentence = next(clauses(text[start : start + LONGEST_LINE]), "")
+    if first_sentence.startswith("```"):
         return None
     is_brief = text[start : start + 1] in ("(", "[") and len(text) <= 2 * LONGEST_LINE
     if is_brief and (value := kind.leading(text.strip(), sample)):
         return value  # a label and an option's text of several sentences
-    rest = start + len(first)
-    if _NEXT_LABEL.match(text[rest : rest + BARE]) or len(first) > LONGEST_LINE:
+    sentence_end = start + len(first_sentence)
+    if (
+        _NEXT_LABEL.match(text[sentence_end : sentence_end + BARE])
+        or len(first_sentence) > LONGEST_LINE
+    ):
         return None
-    value = kind.leading(first, sample)
-    if value is None and "\n" not in text.strip() and (dash := _DASH.search(first)):
-        value = kind.whole(first[: dash.start()], sample)
-    return None if value and correction_in(text[rest:]) else value
+    value = kind.leading(first_sentence, sample)
+    if value is None and "\n" not in text.strip() and (dash := _DASH.search(first_sentence)):
+        value = kind.whole(first_sentence[: dash.start()], sample)
+    return None if value and find_correction(text[sentence_end:]) else value
 
 
 # `The best argument is:`, `I would recommend:`, `最接近的是：`: what ends a line that the next one
@@ -234,23 +243,23 @@ _MAY_INTRODUCE = frozenset(":： \t*_")
 
 def introduced(text: str, kind: AnswerKind, sample: Sample) -> str | None:
     """The one option that a line of its own names after a line that ends with ``is:``."""
-    found = set()
-    at = text.find("\n") if kind.listed else -1
-    while at >= 0:
-        end = at
-        at = text.find("\n", end + 1)
+    values = set()
+    line_break = text.find("\n") if kind.listed else -1
+    while line_break >= 0:
+        end = line_break
+        line_break = text.find("\n", end + 1)
         if text[end - 1 : end] not in _MAY_INTRODUCE or not _INTRODUCES.search(
             text, max(0, end - _LONGEST_COLON), end
         ):
             continue
         follows = text[end : end + 5 * LONGEST_LINE].lstrip()[: 4 * LONGEST_LINE]
-        line, _, rest = follows.partition("\n")
+        line, _, following_lines = follows.partition("\n")
         option = line.strip().partition(" - ")[0]
         value = None if _BROKEN.fullmatch(option) else kind.whole(option, sample)
-        labelled = LABELLED.match(rest.lstrip())
+        labelled = LABELLED.match(following_lines.lstrip())
         if value and not (labelled and labelled[1] != value):
-            found.add(value)
-    return found.pop() if len(found) == 1 else None
+            values.add(value)
+    return values.pop() if len(values) == 1 else None
 
 
 # --- the end ----------------------------------------------------------------------------------
@@ -325,16 +334,16 @@ def _numbers_next(text: str, block: str) -> bool:
 
 def _after_equals(block: str, text: str, kind: AnswerKind, sample: Sample) -> list[str]:
     """What follows the last sign of equality of a last line, if it may be the answer."""
-    left, sign, right = block.rpartition("=" if "=" in block else "≈")
-    if not sign or left[-1:] in ("!", "<", ">"):
+    left_side, sign, right_side = block.rpartition("=" if "=" in block else "≈")
+    if not sign or left_side[-1:] in ("!", "<", ">"):
         return []
-    almost = _ALMOST.search(right)
-    right = right[: almost.start()] if almost else right
+    almost = _ALMOST.search(right_side)
+    right_side = right_side[: almost.start()] if almost else right_side
     if kind.equations:
-        return [right] if kind.evaluates(left, sample) else []
-    is_name = len(right) < 4 and right.strip(DRESSING + ".").isalpha()
+        return [right_side] if kind.evaluates(left_side, sample) else []
+    is_name = len(right_side) < 4 and right_side.strip(DRESSING + ".").isalpha()
     is_name = is_name or BROKEN_NUMBER.fullmatch(block) is not None
-    return [right] if _is_whole(text, kind) and not is_name else []
+    return [right_side] if _is_whole(text, kind) and not is_name else []
 
 
 # `(A`: a list of options that broke off.
@@ -351,8 +360,8 @@ def _announced_parts(bare: str, kind: AnswerKind) -> list[str]:
         parts.append(bare[counted.end() :])
     if (guess := _GUESS.match(bare)) and guess[0]:
         parts.append(bare[guess.end() :])
-    if named := _RESULT_NOUN.match(bare):
-        parts.append(bare[named.end() :])
+    if noun := _RESULT_NOUN.match(bare):
+        parts.append(bare[noun.end() :])
     return parts
 
 
@@ -370,8 +379,13 @@ def _begins_list_again(before: str, line: str, block: str) -> bool:
     """Whether a last line and the line above it stood together before, with another label below."""
     turn = f"{line}\n{block}\n"
     at = before.find(turn)
-    first, second = LABELLED.match(block), LABELLED.match(before, at + len(turn))
-    return at >= 0 and first is not None and second is not None and first[1] != second[1]
+    block_label, next_label = LABELLED.match(block), LABELLED.match(before, at + len(turn))
+    return (
+        at >= 0
+        and block_label is not None
+        and next_label is not None
+        and block_label[1] != next_label[1]
+    )
 
 
 def ends_a_list(text: str, block: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> bool:
@@ -382,13 +396,19 @@ def ends_a_list(text: str, block: str, kind: AnswerKind, sample: Sample, *, list
         return False
     lines = [line for line in before[-LONGEST_LIST:].split("\n") if line.strip()]
     line = lines[-1].strip()
-    other = kind.whole(line, sample)
-    if (other is not None and other != value) or _begins_list_again(before, lines[-1], block):
+    value_above = kind.whole(line, sample)
+    if (value_above is not None and value_above != value) or _begins_list_again(
+        before, lines[-1], block
+    ):
         return True
     labelled = LABELLED.match(line)
     if labelled and len(value) == 1 and ord(value) == ord(labelled[1]) + 1:
         return True
-    if other is not None and sample.choices:  # `A.`, `B.`, `C.`, `C.`, `C.`: the list got stuck
-        named = [found[1] for each in lines if (found := LABELLED.match(each))]
-        return "".join(dict.fromkeys(named)).endswith(chr(ord(value) - 1) + value)
-    return listed and len(block) > 8 and other is not None
+    if (
+        value_above is not None and sample.choices
+    ):  # `A.`, `B.`, `C.`, `C.`, `C.`: the list got stuck
+        listed_labels = [
+            label_match[1] for list_line in lines if (label_match := LABELLED.match(list_line))
+        ]
+        return "".join(dict.fromkeys(listed_labels)).endswith(chr(ord(value) - 1) + value)
+    return listed and len(block) > 8 and value_above is not None

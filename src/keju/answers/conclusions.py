@@ -17,21 +17,26 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from keju.answers.decision import corrections_in
+from keju.answers.decision import find_corrections
 from keju.answers.discussions import (
-    ASKING,
     CHOSEN,
     LONG_WORD,
+    QUESTION_WORDS,
     Sentence,
-    called_right,
-    marked_right,
+    collect_verdicts,
+    find_right_option,
+    find_ticked_option,
     may_call_right,
     may_choose,
-    remarks,
-    sentences_of,
-    verdicts_of,
+    split_remarks,
+    split_sentences,
 )
-from keju.answers.eliminations import chosen_in, leaves_one, left_over, may_leave_one
+from keju.answers.eliminations import (
+    find_chosen_option,
+    find_remaining_option,
+    leaves_one_option,
+    may_leave_one_option,
+)
 from keju.answers.option_mentions import (
     AROUND,
     LOOKED_AT,
@@ -39,10 +44,10 @@ from keju.answers.option_mentions import (
     WRONG,
     OptionMention,
     SentenceMentions,
-    judge,
-    mentions,
+    find_mentions,
+    judge_options,
 )
-from keju.answers.options import spoken
+from keju.answers.options import normalise_formulas
 from keju.answers.segments import Conclusion
 from keju.answers.sentences import (
     BRIEF,
@@ -104,7 +109,7 @@ _FARTHEST = 8
 """Sentences from the end in which a conclusion may stand."""
 
 
-def concluded(text: str, sample: Sample) -> Conclusion:
+def find_conclusion(text: str, sample: Sample) -> Conclusion:
     """The one option that a reply concludes, with the rule and the sentence; a cut reply has none.
 
     Rules: ``conclusion`` (a concluding sentence names it) and ``discussion`` (it is the only option
@@ -112,37 +117,37 @@ def concluded(text: str, sample: Sample) -> Conclusion:
     """
     if len(sample.labels) < 2:
         return Conclusion()  # a row that lost its options: whatever is named may be another
-    whole, text = text.rstrip(), _complete_part(text)
+    stripped_text, text = text.rstrip(), _complete_part(text)
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
     ended = is_ended(text) or _VERDICT_END.search(text, max(0, len(text) - 12)) is not None
     form = _ReplyForm(
-        ended, len(text) <= BRIEF, len(text) < len(whole), not ended and len(text) > SHORT
+        ended, len(text) <= BRIEF, len(text) < len(stripped_text), not ended and len(text) > SHORT
     )
     if form.is_cut and (len(text) > 2 * BRIEF or text.count("\n") < _LEAST_LINES):
         return Conclusion()
     tail = tail_of(text)
     if form.is_cut and tail.isascii() and not (may_choose(tail) or _names_all(tail, sample)):
         return Conclusion()
-    return _of_tail(_plain_tail(tail, sample), sample, form)
+    return _conclude_tail(_plain_tail(tail, sample), sample, form)
 
 
-def _of_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
+def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
     """What the end of a reply concludes: an option with a tick, a chosen one, a conclusion."""
-    if marked := marked_right(tail, len(sample.labels)):
+    if marked := find_ticked_option(tail, len(sample.labels)):
         return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
     is_chosen = may_choose(tail) and CHOSEN.search(tail)
     if form.is_cut and not is_chosen and not _names_all(tail, sample):
         return Conclusion()
-    parts = sentences_of(tail, sample)
-    if is_chosen and len(chosen := verdicts_of(parts, sample).chosen) == 1:
-        return Conclusion(chosen.pop(), rule="discussion", passage=tail[-SHORT:])
-    label, passage = ("", "") if form.is_cut else _conclusion(parts, sample, form)
+    parts = split_sentences(tail, sample)
+    if is_chosen and len(chosen_labels := collect_verdicts(parts, sample).chosen_labels) == 1:
+        return Conclusion(chosen_labels.pop(), rule="discussion", passage=tail[-SHORT:])
+    label, passage = ("", "") if form.is_cut else _find_conclusion(parts, sample, form)
     if label:
         return Conclusion(label, rule="conclusion", passage=passage)
     if label is None or not parts or not may_call_right(tail, sample):
         return Conclusion()
-    return _discussed(parts, sample, ended=form.ended)
+    return _find_discussed_option(parts, sample, ended=form.ended)
 
 
 def _complete_part(text: str) -> str:
@@ -157,20 +162,20 @@ def _complete_part(text: str) -> str:
 
 def _plain_tail(tail: str, sample: Sample) -> str:
     """The end of a reply after its last correction, without asides and with labels for places."""
-    tail = _ASIDE.sub("", _after_correction(tail, sample))
+    tail = _ASIDE.sub("", _text_after_correction(tail, sample))
     if has_chinese(tail):
         tail = tail.replace("; ", ",")  # as it was before `normal_chinese` set remarks apart
     if any(map(tail.__contains__, ("option", "choice", "alternative", " one", "项"))):
-        tail = _ORDINAL.sub(lambda match: _named_by_place(match, sample), tail)
+        tail = _ORDINAL.sub(lambda match: _replace_ordinal(match, sample), tail)
     return tail
 
 
-def _discussed(parts: Sequence[Sentence], sample: Sample, *, ended: bool) -> Conclusion:
+def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: bool) -> Conclusion:
     """The option that a discussion leaves; a discussion that was cut off must be of all options."""
-    verdicts = verdicts_of(parts, sample)
-    if not ended and len(verdicts.right | verdicts.wrong) < len(sample.labels):
+    verdicts = collect_verdicts(parts, sample)
+    if not ended and len(verdicts.right_labels | verdicts.wrong_labels) < len(sample.labels):
         return Conclusion()
-    value = called_right(verdicts, sample)
+    value = find_right_option(verdicts, sample)
     if value is None or any(_leaves_open(part, sample) for part in parts[-_FARTHEST:]):
         return Conclusion()
     return Conclusion(value, rule="discussion", passage=parts[-1].text.strip())
@@ -178,8 +183,8 @@ def _discussed(parts: Sequence[Sentence], sample: Sample, *, ended: bool) -> Con
 
 def _leaves_open(part: Sentence, sample: Sample) -> bool:
     """Whether a sentence apart from the list of options says that nothing can be concluded."""
-    sentence = spoken(part.text.strip())
-    return not part.item and _is_left_open(sentence) and not mentions(sentence, sample)
+    sentence = normalise_formulas(part.text.strip())
+    return not part.item_label and _is_left_open(sentence) and not find_mentions(sentence, sample)
 
 
 def _names_all(text: str, sample: Sample) -> bool:
@@ -214,17 +219,24 @@ _BROKEN_LABEL = re.compile(r"[(\[][A-Z]\Z")
 _NEVER_DONE = re.compile(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
 
 
-def _after_correction(tail: str, sample: Sample) -> str:
+def _text_after_correction(tail: str, sample: Sample) -> str:
     """What follows the last word of correction, where it names an option."""
-    found = list(corrections_in(tail))
-    if not found:
+    corrections = list(find_corrections(tail))
+    if not corrections:
         return tail
-    last = found[-1]
-    rest = tail[last.start() if last[0].startswith("改") else last.end() :]
-    is_asked = last[0].split()[-1:] and last[0].split()[-1].lower() in sample.text.lower()
-    if is_asked or _NEVER_DONE.search(tail, max(0, last.start() - 12), last.start()):
+    last_correction = corrections[-1]
+    corrected_text = tail[
+        last_correction.start() if last_correction[0].startswith("改") else last_correction.end() :
+    ]
+    is_question_word = (
+        last_correction[0].split()[-1:]
+        and last_correction[0].split()[-1].lower() in sample.text.lower()
+    )
+    if is_question_word or _NEVER_DONE.search(
+        tail, max(0, last_correction.start() - 12), last_correction.start()
+    ):
         return tail
-    return rest if mentions(spoken(rest), sample) else ""
+    return corrected_text if find_mentions(normalise_formulas(corrected_text), sample) else ""
 
 
 class _FinalSentence(NamedTuple):
@@ -234,7 +246,7 @@ class _FinalSentence(NamedTuple):
     place: int
     """The number of sentences after it."""
     sentence: str
-    named: SentenceMentions
+    judged: SentenceMentions
     labels: set[str]
     """The options that it asserts."""
     concludes: bool
@@ -243,10 +255,10 @@ class _FinalSentence(NamedTuple):
     @property
     def mention(self) -> OptionMention:
         """The mention that counts."""
-        return (self.named.asserted or self.named.discussed)[-1]
+        return (self.judged.asserted or self.judged.discussed)[-1]
 
 
-def _conclusion(
+def _find_conclusion(
     parts: Sequence[Sentence], sample: Sample, form: _ReplyForm
 ) -> tuple[str | None, str]:
     """The option that the last conclusion asserts; None where a reply leaves it open.
@@ -254,46 +266,54 @@ def _conclusion(
     A sentence that names no option can only leave the answer open, which is looked at when another
     sentence names one.
     """
-    passed: list[_Passed] = []
+    skipped_sentences: list[_SkippedSentence] = []
     alone = len(parts) == 1
     for place, part in enumerate(reversed(parts[-_FARTHEST:])):
-        sentence = spoken(part.text.strip())
+        sentence = normalise_formulas(part.text.strip())
         if len(sentence) > 3 * SHORT or (place and not form.ended):
             continue
-        if leaves_one(sentence, sample):
-            return left_over(parts, sample), part.text.strip()
-        may_count = _may_count(part, place, sentence, sample, form, alone=alone)
-        if place >= _NEAREST and not may_count and not _says_more(sentence, sample):
-            passed += [] if part.item else [_Passed(part, place, sentence)]
+        if leaves_one_option(sentence, sample):
+            return find_remaining_option(parts, sample), part.text.strip()
+        may_count = _may_be_conclusion(part, place, sentence, sample, form, alone=alone)
+        if place >= _NEAREST and not may_count and not _may_decide(sentence, sample):
+            skipped_sentences += (
+                [] if part.item_label else [_SkippedSentence(part, place, sentence)]
+            )
             continue
-        if not mentions(sentence, sample):
-            if not place and _answers(sentence, sample):
+        if not find_mentions(sentence, sample):
+            if not place and _repeats_question(sentence, sample):
                 return None, ""  # it answers the question with something that is no option
-            if not part.item:
-                if place < _NEAREST and _is_left_open(sentence) and not may_leave_one(parts):
+            if not part.item_label:
+                if place < _NEAREST and _is_left_open(sentence) and not may_leave_one_option(parts):
                     return None, ""
-                passed.append(_Passed(part, place, sentence))
+                skipped_sentences.append(_SkippedSentence(part, place, sentence))
             continue
         if _is_unknown(sentence, sample):
             return None, ""
-        if label := chosen_in(sentence, sample):
-            return _unless_open(label, part, passed, sample)
-        look = _look_at(part, place, sentence, sample) if may_count else None
-        if look is None or not _counts(look, form, alone=alone):
-            passed += [] if part.item else [_Passed(part, place, sentence)]
+        if label := find_chosen_option(sentence, sample):
+            return _conclude_unless_open(label, part, skipped_sentences, sample)
+        analysis = _analyse_sentence(part, place, sentence, sample) if may_count else None
+        if analysis is None or not _is_conclusion(analysis, form, alone=alone):
+            skipped_sentences += (
+                [] if part.item_label else [_SkippedSentence(part, place, sentence)]
+            )
             continue
-        later = {label for each in passed for label in _look_at(*each, sample).labels}
-        if look.named.is_open or len(look.labels) > 1 or later - look.labels:
+        later = {
+            label
+            for passed_sentence in skipped_sentences
+            for label in _analyse_sentence(*passed_sentence, sample).labels
+        }
+        if analysis.judged.is_open or len(analysis.labels) > 1 or later - analysis.labels:
             return None, ""
-        label = _one_label(look, parts, form, sample)
-        if label and not _is_sure(look, label, parts, form, sample):
+        label = _find_single_label(analysis, parts, form, sample)
+        if label and not _is_sure(analysis, label, parts, form, sample):
             return None, ""
         if label:
-            return _unless_open(label, part, passed, sample)
+            return _conclude_unless_open(label, part, skipped_sentences, sample)
     return "", ""
 
 
-class _Passed(NamedTuple):
+class _SkippedSentence(NamedTuple):
     """A sentence that concludes nothing; it is looked at when an earlier one does."""
 
     part: Sentence
@@ -301,17 +321,19 @@ class _Passed(NamedTuple):
     sentence: str
 
 
-def _says_more(sentence: str, sample: Sample) -> bool:
+def _may_decide(sentence: str, sample: Sample) -> bool:
     """Whether a sentence that does not choose may still name what to choose, or leave it open."""
-    return UNDETERMINED.search(sentence) is not None or chosen_in(sentence, sample) != ""
+    return UNDETERMINED.search(sentence) is not None or find_chosen_option(sentence, sample) != ""
 
 
-def _unless_open(
-    label: str, part: Sentence, passed: Sequence[_Passed], sample: Sample
+def _conclude_unless_open(
+    label: str, part: Sentence, skipped_sentences: Sequence[_SkippedSentence], sample: Sample
 ) -> tuple[str | None, str]:
     """What a sentence concludes, unless a later one says that nothing can be concluded."""
     is_open = any(
-        _is_left_open(each.sentence) and not mentions(each.sentence, sample) for each in passed
+        _is_left_open(passed_sentence.sentence)
+        and not find_mentions(passed_sentence.sentence, sample)
+        for passed_sentence in skipped_sentences
     )
     return (None, "") if is_open else (label, part.text.strip())
 
@@ -323,33 +345,35 @@ def _is_left_open(sentence: str) -> bool:
 
 def _is_unknown(sentence: str, sample: Sample) -> bool:
     """Whether a clause says that nothing can be concluded and then names options."""
-    first = mentions(sentence, sample)[0]
-    undetermined = UNDETERMINED.search(sentence, 0, first.start) if first.start else None
+    first_mention = find_mentions(sentence, sample)[0]
+    undetermined = (
+        UNDETERMINED.search(sentence, 0, first_mention.start) if first_mention.start else None
+    )
     if undetermined is None or undetermined[0] in sample.text:
         return False
-    between = sentence[undetermined.end() : first.start].partition("(")[0]
+    between = sentence[undetermined.end() : first_mention.start].partition("(")[0]
     return "," not in between and not concludes(between)
 
 
-def _look_at(part: Sentence, place: int, sentence: str, sample: Sample) -> _FinalSentence:
+def _analyse_sentence(part: Sentence, place: int, sentence: str, sample: Sample) -> _FinalSentence:
     """What a sentence that names an option says."""
-    answers = _answers(sentence, sample)
+    answers = _repeats_question(sentence, sample)
     is_conclusion = answers or concludes(sentence)
     chooses = is_conclusion or _CHOOSES.search(sentence) is not None
-    named = judge(sentence, sample)
-    if not place and answers and not named.is_any:
-        named = SentenceMentions(
+    judged = judge_options(sentence, sample)
+    if not place and answers and not judged.is_any:
+        judged = SentenceMentions(
             is_open=True
         )  # it answers the question with something that is no option
-    labels = _concluded_labels(sentence, named, is_conclusion or "=" in sentence)
-    return _FinalSentence(part, place, sentence, named, labels, is_conclusion, chooses)
+    labels = _find_asserted_labels(sentence, judged, is_conclusion or "=" in sentence)
+    return _FinalSentence(part, place, sentence, judged, labels, is_conclusion, chooses)
 
 
-def _may_count(
+def _may_be_conclusion(
     part: Sentence, place: int, sentence: str, sample: Sample, form: _ReplyForm, *, alone: bool
 ) -> bool:
     """Whether `_counts` may hold for a sentence; cheaper, since options are not judged."""
-    if alone or not part.item:
+    if alone or not part.item_label:
         if place == 0 and not form.has_stub:
             return True
         if place == 1 and form.brief:
@@ -360,69 +384,86 @@ def _may_count(
 def _chooses(sentence: str, sample: Sample) -> bool:
     """Whether a sentence chooses or concludes."""
     return (
-        concludes(sentence) or _CHOOSES.search(sentence) is not None or _answers(sentence, sample)
+        concludes(sentence)
+        or _CHOOSES.search(sentence) is not None
+        or _repeats_question(sentence, sample)
     )
 
 
-def _counts(look: _FinalSentence, form: _ReplyForm, *, alone: bool) -> bool:
+def _is_conclusion(analysis: _FinalSentence, form: _ReplyForm, *, alone: bool) -> bool:
     """Whether a sentence is where a conclusion may be: it chooses, or it is the last one."""
-    if look.part.item and not alone:
-        apart = [
-            each
-            for each in look.named.asserted
-            if each.label != look.part.item or (look.concludes and each.start > _HEADING)
+    if analysis.part.item_label and not alone:
+        independent_mentions = [
+            mention
+            for mention in analysis.judged.asserted
+            if mention.label != analysis.part.item_label
+            or (analysis.concludes and mention.start > _HEADING)
         ]
-        return look.chooses and bool(apart) and not any(each.by_text for each in apart)
-    if look.place == 0 and not form.has_stub:
+        return (
+            analysis.chooses
+            and bool(independent_mentions)
+            and not any(independent_mention.by_text for independent_mention in independent_mentions)
+        )
+    if analysis.place == 0 and not form.has_stub:
         return True
-    return look.chooses or (look.place == 1 and form.brief)
+    return analysis.chooses or (analysis.place == 1 and form.brief)
 
 
-def _one_label(
-    look: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
+def _find_single_label(
+    analysis: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
 ) -> str:
     """The one option that a sentence asserts, or the only one that it discusses."""
-    named, labels = look.named, look.labels
-    others = {each.label for each in named.discussed} - labels
-    if not labels and len(others) == 1:
-        may_mean = look.chooses and not named.discussed[0].by_text
+    judged, labels = analysis.judged, analysis.labels
+    discussed_labels = {mention.label for mention in judged.discussed} - labels
+    if not labels and len(discussed_labels) == 1:
+        may_mean = analysis.chooses and not judged.discussed[0].by_text
         if sample.asks_for_wrong:
-            may_mean = may_mean and WRONG.search(look.sentence) is not None
-        if may_mean or _is_only_one(look, parts, form, sample):
-            labels, others = others, set()
-    if len(labels) != 1 or (others and not look.chooses):
+            may_mean = may_mean and WRONG.search(analysis.sentence) is not None
+        if may_mean or _is_only_one(analysis, parts, form, sample):
+            labels, discussed_labels = discussed_labels, set()
+    if len(labels) != 1 or (discussed_labels and not analysis.chooses):
         return ""
-    if _calls_true(look.sentence, look.mention, sample) is False:
+    if _calls_true(analysis.sentence, analysis.mention, sample) is False:
         return ""
     return next(iter(labels))
 
 
 def _is_sure(
-    look: _FinalSentence, label: str, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
+    analysis: _FinalSentence,
+    label: str,
+    parts: Sequence[Sentence],
+    form: _ReplyForm,
+    sample: Sample,
 ) -> bool:
     """Whether nothing speaks against the option that a sentence concludes."""
-    sentence, last = look.sentence, look.mention
-    at_end = not sentence[last.end :].strip(AROUND)
-    if not form.ended and not (at_end and _is_firm(sentence, last)):
+    sentence, last_mention = analysis.sentence, analysis.mention
+    at_end = not sentence[last_mention.end :].strip(AROUND)
+    if not form.ended and not (at_end and _is_firm(sentence, last_mention)):
         return False
-    if not at_end and _NOT_LISTED.search(sentence, last.end):
+    if not at_end and _NOT_LISTED.search(sentence, last_mention.end):
         return False  # `it is 3.2 V, but this is not an option`
-    is_number = last.by_text and any(map(str.isdigit, sentence[last.start : last.end]))
-    if is_number and not (look.concludes or form.brief):
+    is_number = last_mention.by_text and any(
+        map(str.isdigit, sentence[last_mention.start : last_mention.end])
+    )
+    if is_number and not (analysis.concludes or form.brief):
         return False  # a number on the way to another
-    decides_at = last.start if last.by_text else len(sentence)
-    if look.concludes or _DECIDES.search(sentence, 0, decides_at):
+    decides_at = last_mention.start if last_mention.by_text else len(sentence)
+    if analysis.concludes or _DECIDES.search(sentence, 0, decides_at):
         return True
-    earlier = parts[: len(parts) - look.place - 1]
-    return not _says_other(earlier, label, sample, chooses=look.chooses)
+    earlier = parts[: len(parts) - analysis.place - 1]
+    return not _asserts_another_option(earlier, label, sample, chooses=analysis.chooses)
 
 
-def _concluded_labels(sentence: str, named: SentenceMentions, is_conclusion: bool) -> set[str]:
+def _find_asserted_labels(sentence: str, judged: SentenceMentions, is_conclusion: bool) -> set[str]:
     """The options that a sentence asserts; of several those after its last word of conclusion."""
-    labels = {each.label for each in named.asserted}
+    labels = {mention.label for mention in judged.asserted}
     if len(labels) > 1 and is_conclusion:
         begin = max((match.end() for match in CONCLUDES.finditer(sentence)), default=-1)
-        labels = {each.label for each in named.asserted if each.start >= begin >= 0} or labels
+        labels = {
+            asserted_mention.label
+            for asserted_mention in judged.asserted
+            if asserted_mention.start >= begin >= 0
+        } or labels
     return labels
 
 
@@ -430,9 +471,9 @@ def _concluded_labels(sentence: str, named: SentenceMentions, is_conclusion: boo
 _IS = re.compile(r"(?:\b(?:is|are|be|equals)|[:：=是为即])[\s*_\"“]*(?:the )?\Z")
 
 
-def _is_firm(sentence: str, last: OptionMention) -> bool:
+def _is_firm(sentence: str, last_mention: OptionMention) -> bool:
     """Whether the last mention of a sentence without a full stop is an answer: ``it is B``."""
-    return not last.by_text or _IS.search(sentence, 0, last.start) is not None
+    return not last_mention.by_text or _IS.search(sentence, 0, last_mention.start) is not None
 
 
 # `It might be the `: before an option at the end of a sentence.
@@ -443,30 +484,38 @@ _MAY_BE = re.compile(
 
 
 def _is_only_one(
-    look: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
+    analysis: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
 ) -> bool:
     """Whether a short reply speaks of no other option than the one that it only discusses."""
-    mention, sentence = look.named.discussed[0], look.sentence
-    is_said = not (mention.by_text or mention.weak) or _MAY_BE.search(sentence, 0, mention.start)
+    mention, sentence = analysis.judged.discussed[0], analysis.sentence
+    is_named_firmly = not (mention.by_text or mention.weak) or _MAY_BE.search(
+        sentence, 0, mention.start
+    )
     is_looked_at = LOOKED_AT.search(sentence, 0, mention.start)
-    if not (form.brief and form.ended and is_said) or is_looked_at:
+    if not (form.brief and form.ended and is_named_firmly) or is_looked_at:
         return False
-    spoken_of = {each.label for part in parts for each in mentions(spoken(part.text), sample)}
-    return spoken_of == {mention.label}
+    mentioned_labels = {
+        named_mention.label
+        for part in parts
+        for named_mention in find_mentions(normalise_formulas(part.text), sample)
+    }
+    return mentioned_labels == {mention.label}
 
 
-def _says_other(parts: Sequence[Sentence], label: str, sample: Sample, *, chooses: bool) -> bool:
+def _asserts_another_option(
+    parts: Sequence[Sentence], label: str, sample: Sample, *, chooses: bool
+) -> bool:
     """Whether an earlier sentence asserts another option: ``A is right. B is right.``
 
     Before a sentence that itself chooses, only a conclusion counts.
     """
     for part in parts[-_FARTHEST:]:
-        if part.item or len(part.text) > 3 * SHORT or (chooses and not concludes(part.text)):
+        if part.item_label or len(part.text) > 3 * SHORT or (chooses and not concludes(part.text)):
             continue
         if sample.asks_for_wrong and RIGHT.search(part.text) and not WRONG.search(part.text):
             continue  # what is right is not what is asked for
-        named = judge(spoken(part.text.strip()), sample)
-        if {mention.label for mention in named.asserted} - {label}:
+        judged = judge_options(normalise_formulas(part.text.strip()), sample)
+        if {mention.label for mention in judged.asserted} - {label}:
             return True
     return False
 
@@ -474,38 +523,38 @@ def _says_other(parts: Sequence[Sentence], label: str, sample: Sample, *, choose
 _LEAST_WORDS = 3
 
 
-def _answers(sentence: str, sample: Sample) -> bool:
+def _repeats_question(sentence: str, sample: Sample) -> bool:
     """Whether a sentence repeats most words of the question that is asked."""
-    words = _words_asked(sample.text)
+    words = _question_words(sample.text)
     return len(words) >= _LEAST_WORDS and 4 * len(
         words.intersection(LONG_WORD.findall(sentence.lower()))
     ) >= 3 * len(words)
 
 
 @lru_cache(maxsize=8)
-def _words_asked(text: str) -> set[str]:
+def _question_words(text: str) -> set[str]:
     """The long words of the sentence in which a question asks."""
     end = text.find("\nOptions:")
-    asked = text[: end if end >= 0 else len(text)].rstrip(" ?_\n")
-    asked = asked[max(map(asked.rfind, (". ", "? ", "\n"))) + 1 :]
-    return set(LONG_WORD.findall(asked.lower())) - ASKING
+    stem = text[: end if end >= 0 else len(text)].rstrip(" ?_\n")
+    stem = stem[max(map(stem.rfind, (". ", "? ", "\n"))) + 1 :]
+    return set(LONG_WORD.findall(stem.lower())) - QUESTION_WORDS
 
 
-def _calls_true(sentence: str, last: OptionMention, sample: Sample) -> bool | None:
+def _calls_true(sentence: str, last_mention: OptionMention, sample: Sample) -> bool | None:
     """Whether a sentence about one option says what the question asks for; None if it does not say.
 
     Where the wrong statement is asked for, ``B is correct`` says that B is not the answer.
     """
     if not sample.asks_for_wrong or CHOSEN.search(sentence):
         return None
-    remark = " ".join(clause for clause, labels in remarks(sentence, sample) if labels)
+    remark = " ".join(clause for clause, labels in split_remarks(sentence, sample) if labels)
     if WRONG.search(remark):
         return True
-    is_end = not sentence[last.end :].strip(AROUND)
+    is_end = not sentence[last_mention.end :].strip(AROUND)
     return None if is_end and not RIGHT.search(remark) else False
 
 
-def _named_by_place(match: re.Match[str], sample: Sample) -> str:
+def _replace_ordinal(match: re.Match[str], sample: Sample) -> str:
     """An option's label in place of its number: ``option B`` for ``the second option``."""
     if match[3] or match[4]:
         place = "一二三四五六七八九十".index(match[3] or match[4])

@@ -29,13 +29,13 @@ from keju.answers.sentences import UNLESS_FORCED, has_chinese
 
 # --- before a marker ---------------------------------------------------------------------------
 
-Standing = Literal["stated", "denied", "alternative"]
+AnnouncementStatus = Literal["stated", "denied", "alternative"]
 
 REACH = 80
 """Characters before a marker that can still say something about it."""
 
-_SENTENCE_ENDS = ".\n!?;。；"
-HARMLESS = frozenset(
+_SENTENCE_END_SIGNS = ".\n!?;。；"
+PLAIN_LEAD_INS = frozenset(
     f"{opening}{word}".strip()
     for opening in ("", "so ", "so, ", "thus, ", "therefore, ", "hence, ")
     for word in ("", "the ", "final ", "the final ", "the correct ", "correct ")
@@ -43,28 +43,28 @@ HARMLESS = frozenset(
 """Nearly all that really stands before a marker; what says more is looked at closely."""
 
 # ` the final correct `: what may stand between a denial and its marker, up to the marker.
-_THE = (
+_WORDS_BEFORE_MARKER = (
     r"(?:\s+(?:the|my|our|your|its|this|an?|final|correct|right|best|true|actual|real|only|valid"
     r"|good)\b)*+[\s*_]*+\Z"
 )
 # `not`, `don't`, `doubt`; not `no doubt`, `without a doubt`.
-_NEVER = (
+_NEGATION = (
     r"(?:\bnot|\bnever|\bcannot|n[’']t|\bhardly|\bnor|\bneither|\bden(?:y|ies)"
     r"|(?<!no )(?<!any )(?<!without )(?<!without a )(?<!little )\bdoubt\w{0,3})"
 )
 # ` is it true`, in `not is it true that the answer is`.
-_GLUE = (
+_WORDS_AFTER_NEGATION = (
     r"(?:\s+(?:it|is|was|be|to|the|a|my|our|case|true|correct|right|certain|sure|clear|evident"
     r"|obvious|likely|possible|plausible|think|believe|say|mean|claim|agree|suggest|conclude"
     r"|expect|feel|know|convinced|necessarily|really|at|all|opinion|view|can|we|i|said)\b)*+"
 )
 # ` really think`, in `not really think the answer is`.
-_SAYING = (
+_NEGATED_SPEECH = (
     r"(?:\s+(?:really|necessarily|to|be)\b)*+\s+(?:think|believe|say|mean|claim|agree|suggest"
     r"|conclude|expect|feel|know|sure|certain|convinced|saying|thinking)"
 )
 # Somebody else's answer: `Some readers will say`, `you might think`; `很多人会`, `考生容易`.
-OTHERS = (
+OTHER_PEOPLE = (
     r"\b(?:one|some|others?|you|people|many|most|students?|someone|somebody|readers?|critics?)"
     r"(?: (?:people|readers|students|of us))? (?:might|may|could|would|will|often|tend to)\b"
     r"|\b(?:some|many|other|few|several) (?:students|people|readers|candidates|sources|textbooks"
@@ -76,14 +76,14 @@ OTHERS = (
 # Line by line: `do not believe that the`, `not say the`, `is not the`; `the wrong `; `unlikely that
 # the`; `if it were the`; `我不认为正确`, `如果`; `不应该`, `无法直接`. Not `it is not D, so the`.
 _DENIAL = re.compile(
-    rf"{_NEVER}{_GLUE}\s+that{_THE}|{_NEVER}{_SAYING}{_THE}|{_NEVER}(?:\s+necessarily)?{_THE}"
+    rf"{_NEGATION}{_WORDS_AFTER_NEGATION}\s+that{_WORDS_BEFORE_MARKER}|{_NEGATION}{_NEGATED_SPEECH}{_WORDS_BEFORE_MARKER}|{_NEGATION}(?:\s+necessarily)?{_WORDS_BEFORE_MARKER}"
     rf"|\b(?:wrong|incorrect|false|untrue|invalid|no)\s+(?:final\s+)?\Z"
     rf"|\b(?:wrong|incorrect|false|untrue|unlikely|impossible|implausible|doubtful)"
-    rf"(?:\s+to\s+\w{{1,10}})?\s+that{_THE}"
-    rf"|\bif the answer\b[^.]*\band{_THE}"
+    rf"(?:\s+to\s+\w{{1,10}})?\s+that{_WORDS_BEFORE_MARKER}"
+    rf"|\bif the answer\b[^.]*\band{_WORDS_BEFORE_MARKER}"
     rf"|\b(?:if|whether|unless|supposed?|supposing|assumed?|assuming|imagine)"
-    rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_THE}"
-    rf"|(?:{OTHERS})(?: be tempted to)?(?: (?:think|say|believe|assume|argue|guess|answer|pick"
+    rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_WORDS_BEFORE_MARKER}"
+    rf"|(?:{OTHER_PEOPLE})(?: be tempted to)?(?: (?:think|say|believe|assume|argue|guess|answer|pick"
     rf"|choose"
     r"|conclude))?(?: that)?(?: the)?(?: \w+)?\s?\Z"
     rf"|(?:如果|假如|倘若|假若|要是|假设|(?<![一-龥])若(?!干))[^。;；\n]*?(?:那么?|则|就|会|可能"
@@ -99,7 +99,7 @@ _DENIAL = re.compile(
 )
 # A part of every English match of `_DENIAL` in small letters; quicker to find than a pattern. The
 # `no` is that of `not`, `cannot` and `nor` too.
-_DENYING = (
+_DENIAL_STEMS = (
     "no", "never", "n't", "hardly", "neither", "den", "doubt", "wrong", "incorrect", "false",
     "untrue", "invalid", "unlikely", "impossible", "implausible", "if", "whether", "unless",
     "suppos", "assum", "imagine", "might", "may", "could", "would", "will", "often", "tend to",
@@ -108,7 +108,7 @@ _DENYING = (
 # `otherwise `, `or maybe the `; `否则`, `要么，`. Not `for the `.
 _ALTERNATIVE = re.compile(
     rf"\b(?:or|otherwise|alternatively),?(?:\s+(?:else|maybe|perhaps|possibly|even|that)\b)*+"
-    rf"{_THE}|(?:否则|或者|要么)[,，]?\s?\Z",
+    rf"{_WORDS_BEFORE_MARKER}|(?:否则|或者|要么)[,，]?\s?\Z",
     re.IGNORECASE,
 )
 
@@ -116,7 +116,7 @@ _ALTERNATIVE = re.compile(
 SUPPOSES = re.compile(
     rf"\b(?:if{UNLESS_FORCED}|unless|suppos(?:e|ing)|assuming"
     r"|were (?:it|the))\b|如果|假如|倘若|假若|要是|假设|万一|否则"
-    rf"|(?<![一-龥])若(?!干)|{OTHERS}",
+    rf"|(?<![一-龥])若(?!干)|{OTHER_PEOPLE}",
     re.IGNORECASE,
 )
 """What makes a sentence a supposition, or what others may say."""
@@ -126,23 +126,23 @@ SUPPOSES = re.compile(
 _WOULD = re.compile(r"[Aa]nswer would\b")
 
 
-STATED = (". The ", ". So the ")
+STATED_PREFIXES = (". The ", ". So the ")
 """What most often comes before a marker; it states what follows."""
 
 
-def standing_of(text: str, start: int) -> Standing:
+def announcement_status(text: str, start: int) -> AnnouncementStatus:
     """What the sentence before the marker at `start` makes of it.
 
     ``It is not the case that the answer is`` denies what follows, ``if the answer is`` supposes it;
     ``otherwise the answer is`` is one branch of two.
     """
-    if text.endswith(STATED, 0, start):
+    if text.endswith(STATED_PREFIXES, 0, start):
         return "stated"
-    if start < 2 or text[start - 2] in _SENTENCE_ENDS or text[start - 1] == "\n":
+    if start < 2 or text[start - 2] in _SENTENCE_END_SIGNS or text[start - 1] == "\n":
         return "stated"
     before = text[max(0, start - REACH) : start]
-    clause = before[1 + max(map(before.rfind, _SENTENCE_ENDS)) :]
-    if clause.strip(" *_#").lower() in HARMLESS:
+    clause = before[1 + max(map(before.rfind, _SENTENCE_END_SIGNS)) :]
+    if clause.strip(" *_#").lower() in PLAIN_LEAD_INS:
         return "stated"
     if _denies(clause) or (_WOULD.match(text, start) and SUPPOSES.search(clause)):
         return "denied"
@@ -152,7 +152,7 @@ def standing_of(text: str, start: int) -> Standing:
 @lru_cache(maxsize=64)
 def _denies(clause: str) -> bool:
     """Whether what stands before a marker takes back what it announces; loops ask it again."""
-    if clause.isascii() and not any(map(clause.lower().__contains__, _DENYING)):
+    if clause.isascii() and not any(map(clause.lower().__contains__, _DENIAL_STEMS)):
         return False
     return _DENIAL.search(clause) is not None
 
@@ -172,17 +172,17 @@ def without_denied(text: str) -> str:
     """
     if "nswer" not in text and "答案" not in text:
         return text
-    kept: list[str] = []
-    place = 0
-    for at in _markers(text):
-        if at < place or standing_of(text, at) != "denied":
+    kept_parts: list[str] = []
+    position = 0
+    for marker_start in _markers(text):
+        if marker_start < position or announcement_status(text, marker_start) != "denied":
             continue
-        nearest = max(place, at - REACH)
-        begin = max(text.rfind(end, nearest, at) for end in _SENTENCE_ENDS) + 1
-        part = _PART_END.search(text, at)
-        kept.append(text[place : begin or nearest])
-        place = part.start() if part else len(text)
-    return "".join([*kept, text[place:]]) if kept else text
+        nearest = max(position, marker_start - REACH)
+        begin = max(text.rfind(end, nearest, marker_start) for end in _SENTENCE_END_SIGNS) + 1
+        part = _PART_END.search(text, marker_start)
+        kept_parts.append(text[position : begin or nearest])
+        position = part.start() if part else len(text)
+    return "".join([*kept_parts, text[position:]]) if kept_parts else text
 
 
 def _markers(text: str) -> list[int]:
@@ -199,11 +199,11 @@ def _markers(text: str) -> list[int]:
 
 # --- between two answers and after them -------------------------------------------------------
 
-Strength = Literal["either", "joined", "apart"]
+LinkStrength = Literal["either", "joined", "apart"]
 """An alternative; one more beside it; or merely next to it, where a remark may begin."""
 
 # Words that join two answers: `A or B`, `A 以及 B`; not the `or` of `for`.
-_WORDS = (
+_LINK_WORDS = (
     r"(?<![A-Za-z])(?:and/or|or|and|nor|even|maybe|perhaps|possibly|probably|potentially|also"
     r"|then|but|yet"
     r"|alternatively|either|both|else|otherwise|vs|versus|plus|through|to|as well as|followed by"
@@ -212,7 +212,7 @@ _WORDS = (
 )
 LINK = re.compile(
     rf"(?:[\s*_`$\"'”’)\].}}/&+|,、，;；:：~～\-–—→⇒>=。]|\(\s?(?=(?:or|and|maybe|perhaps|possibly"
-    rf"|alternatively|also)\b)|{_WORDS})*+",
+    rf"|alternatively|also)\b)|{_LINK_WORDS})*+",
     re.IGNORECASE,
 )
 """All that can stand between two joined answers, ``) or maybe (``; matches nothing at all, too."""
@@ -224,7 +224,7 @@ _EITHER = re.compile(
     re.IGNORECASE,
 )
 # `,`, `&`, `and also`, `和`: both of them; not a full stop or a dash.
-_JOINT = re.compile(rf"[&+,、，]|{_WORDS}", re.IGNORECASE)
+_JOINT = re.compile(rf"[&+,、，]|{_LINK_WORDS}", re.IGNORECASE)
 
 FINAL = re.compile(
     r"[\s*_`$\"'”’)\].!}。]*+(?:\Z|[,;/&|+、，；]|(?:or|and|vs|because|since|as)\b)", re.IGNORECASE
@@ -281,7 +281,7 @@ SENTENCE_END = re.compile(r"(?<!\bvs)[.!?](?=[\"'”’*)]*(?:\s|\Z))|[;。！�
 """Where a sentence ends, and with it what is said of an answer."""
 
 
-def strength_of(link: str) -> Strength:
+def link_strength(link: str) -> LinkStrength:
     """How firmly what was matched by `LINK` joins two answers."""
     if _EITHER.search(link):
         return "either"
@@ -294,7 +294,7 @@ def counts_as_second(text: str, link: str, end: int, after: int) -> bool:
     It ends at `end`, and with its own option's text at `after`. A remark that it is wrong does not
     count, nor does a sentence that merely begins with it.
     """
-    strength = strength_of(link)
+    strength = link_strength(link)
     if strength == "either":
         return True
     if NEGATIVE.match(text, end):
@@ -316,7 +316,7 @@ class Decision(NamedTuple):
     """The statement that counts, and what else the reply says."""
 
     stated: StatementSpan
-    other: str | None = None
+    other_value: str | None = None
     """Another answer that the reply gives."""
     by_order: bool = False
     """Whether nothing but their order decided between the two."""
@@ -360,20 +360,20 @@ _STEMS = (
     "not it", "wrong", "chang", "updat", "fix", "new answer", "new final", "instead of", "hold on",
     "take that back", "d rather", "actually",
 )  # fmt: skip
-_OF_CORRECT = (
+_CORRECT_STEMS = (
     "orrection", "s correct", "me correct", "not correct", "incorrect", "corrected", "correcting",
 )  # fmt: skip
 """The same, all with `orrect` in them."""
 # `no,`, `no -`: the rest of them; not the `no` of `not`.
-_NO = re.compile(r"no ?[,.:;!—–-]")
+_NO_SIGN = re.compile(r"no ?[,.:;!—–-]")
 
 
-def correction_in(text: str) -> re.Match[str] | None:
+def find_correction(text: str) -> re.Match[str] | None:
     """The first word of correction in `text`."""
-    return next(corrections_in(text), None)
+    return next(find_corrections(text), None)
 
 
-def corrections_in(text: str) -> Iterator[re.Match[str]]:
+def find_corrections(text: str) -> Iterator[re.Match[str]]:
     """Yield the words of correction in `text`."""
     if has_chinese(text):
         yield from CORRECTION.finditer(text)
@@ -405,17 +405,17 @@ def _windows(places: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-def _stem_places(small: str) -> list[int]:
+def _stem_places(lowercase_text: str) -> list[int]:
     """Where stems of corrections are in an English text of small letters, in order."""
-    stems = [stem for stem in _STEMS if stem in small]
-    if "orrect" in small:
-        stems += [stem for stem in _OF_CORRECT if stem in small]
-    places = [no.start() for no in _NO.finditer(small)]
+    stems = [stem for stem in _STEMS if stem in lowercase_text]
+    if "orrect" in lowercase_text:
+        stems += [stem for stem in _CORRECT_STEMS if stem in lowercase_text]
+    places = [match.start() for match in _NO_SIGN.finditer(lowercase_text)]
     for stem in stems:
-        at = small.find(stem)
+        at = lowercase_text.find(stem)
         while at >= 0:
             places.append(at)
-            at = small.find(stem, at + 1)
+            at = lowercase_text.find(stem, at + 1)
     return sorted(places)
 
 
@@ -437,7 +437,7 @@ _FINAL = re.compile(
     re.IGNORECASE,
 )
 # `所以选择`: a conclusion, before a loop of `选择`.
-_SO = re.compile(r"所以|因此|综上|故")
+_CONCLUDING_WORD = re.compile(r"所以|因此|综上|故")
 _BEFORE = 60
 """Characters before a marker that belong to it."""
 
@@ -453,47 +453,51 @@ _FIRST_PART = re.compile(
 # `. 2. The `: a list of the answers to several tasks goes on.
 _NUMBERED = re.compile(r"[.)\n] ?\(?[2-9][.)、] ?[^\n]{0,12}\Z")
 # ` or, if activities count, `; `或者`: the next answer is offered beside the last.
-_OR = re.compile(r"[\s$})*,.](?:or|alternatively)\b[^.;\n。]*\Z|或[^。\n]*\Z", re.IGNORECASE)
+_OFFER = re.compile(r"[\s$})*,.](?:or|alternatively)\b[^.;\n。]*\Z|或[^。\n]*\Z", re.IGNORECASE)
 # `____`, `?`, `\nA. `: between two answers another question stands, with its options.
 _ANOTHER_TASK = re.compile(r"_{2,}|[?？]|\n[(\[]?A[)\].、][ \t]*+[^\s]")
-_SIDE_BY_SIDE = 40
+_LONGEST_GAP = 40
 """Two answers in a line with no more than this between them have no reasoning between them."""
 
 
 def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
     """The one of the statements of `text`, in order, that counts."""
-    chosen = previous = stated[0]
-    other: StatementSpan | None = None
+    deciding_span = previous = stated[0]
+    other_span: StatementSpan | None = None
     by_order = undecided = False
     settled = _is_settled(stated)
-    line_end = text.find("\n", chosen.end)
+    line_end = text.find("\n", deciding_span.end)
     for later in stated[1:]:
         before, previous = previous, later
-        if later.statement == chosen.statement:
+        if later.statement == deciding_span.statement:
             continue
-        relation = relation_of(
-            text, chosen, before, later, same_line=not 0 <= line_end < later.start
+        relation = find_relation(
+            text, deciding_span, before, later, same_line=not 0 <= line_end < later.start
         )
-        if chosen.statement.value is None and not undecided and later.statement.value:
+        if deciding_span.statement.value is None and not undecided and later.statement.value:
             relation = "corrected"  # one of two answers, or none that is possible, and then one
         if relation == "beside" and settled:
             relation = "run-on"
         if relation == "beside":
-            chosen, undecided = chosen._replace(statement=AMBIGUOUS), True
-            other = other or later
+            deciding_span, undecided = deciding_span._replace(statement=AMBIGUOUS), True
+            other_span = other_span or later
             continue
         if relation == "corrected":
-            chosen, other, by_order, undecided = later, chosen, False, False
-            line_end = text.find("\n", chosen.end)
+            deciding_span, other_span, by_order, undecided = later, deciding_span, False, False
+            line_end = text.find("\n", deciding_span.end)
         elif later.statement.value is not None:
-            other, by_order = other if by_order else later, True
-    if not chosen.strict:  # the same answer in the protocol's own form
-        twins = (each for each in stated if each.strict and each.statement == chosen.statement)
-        chosen = next(twins, chosen)
-    said = other.statement.value if other else None
-    if said == chosen.statement.value:
-        return Decision(chosen)
-    return Decision(chosen, said, by_order and chosen.statement.value is not None)
+            other_span, by_order = other_span if by_order else later, True
+    if not deciding_span.strict:  # the same answer in the protocol's own form
+        twins = (
+            span for span in stated if span.strict and span.statement == deciding_span.statement
+        )
+        deciding_span = next(twins, deciding_span)
+    other_value = other_span.statement.value if other_span else None
+    if other_value == deciding_span.statement.value:
+        return Decision(deciding_span)
+    return Decision(
+        deciding_span, other_value, by_order and deciding_span.statement.value is not None
+    )
 
 
 def _is_settled(stated: Sequence[StatementSpan]) -> bool:
@@ -501,16 +505,16 @@ def _is_settled(stated: Sequence[StatementSpan]) -> bool:
 
     Not C, C, D, C, D, where the loop never leaves the two.
     """
-    values = [each.statement for each in stated]
+    values = [span.statement for span in stated]
     if len(values) < 3 or values[0] != values[1]:
         return False
-    others = [value for value in values if value != values[0]]
-    return len(set(others)) > 1 or len(others) == 1
+    differing_values = [value for value in values if value != values[0]]
+    return len(set(differing_values)) > 1 or len(differing_values) == 1
 
 
-def relation_of(
+def find_relation(
     text: str,
-    chosen: StatementSpan,
+    deciding_span: StatementSpan,
     previous: StatementSpan,
     later: StatementSpan,
     *,
@@ -521,70 +525,70 @@ def relation_of(
     between = text[begin:end]
     if not begin and previous.strict and not _ANOTHER_TASK.search(between):
         return "corrected"  # an option that begins the reply, and then an announcement
-    if between.strip().lower() in HARMLESS:
+    if between.strip().lower() in PLAIN_LEAD_INS:
         return "corrected"  # a first line without any marker, and then an announcement
     if end - begin > 2 * _REACH:
         between = text[begin : begin + _REACH] + "\n" + text[end - _REACH : end]
-    before = text[max(0, chosen.start - _BEFORE) : chosen.start]
-    if correction_in(between) or _HOWEVER.match(between) or _is_tentative(before):
+    before = text[max(0, deciding_span.start - _BEFORE) : deciding_span.start]
+    if find_correction(between) or _HOWEVER.match(between) or _is_tentative(before):
         return "corrected"
     if _PART.search(between) and _FIRST_PART.search(
-        text, max(0, chosen.start - _REACH), chosen.end
+        text, max(0, deciding_span.start - _REACH), deciding_span.end
     ):
         return "beside"
     if same_line:
-        return _relation_in_line(between, previous)
-    return _relation_across_lines(text, chosen, later, between, before)
+        return _find_relation_in_line(between, previous)
+    return _find_relation_across_lines(text, deciding_span, later, between, before)
 
 
-def _relation_in_line(between: str, previous: StatementSpan) -> Relation:
+def _find_relation_in_line(between: str, previous: StatementSpan) -> Relation:
     """The relation of two answers in one line."""
     if _NUMBERED.search(between):
         return "run-on"
-    if _OR.search(between):
+    if _OFFER.search(between):
         return "beside"
-    side_by_side = len(between) <= _SIDE_BY_SIDE and previous.statement.value is not None
-    return "beside" if side_by_side else "corrected"
+    are_adjacent = len(between) <= _LONGEST_GAP and previous.statement.value is not None
+    return "beside" if are_adjacent else "corrected"
 
 
-def _relation_across_lines(
-    text: str, chosen: StatementSpan, later: StatementSpan, between: str, before: str
+def _find_relation_across_lines(
+    text: str, deciding_span: StatementSpan, later: StatementSpan, between: str, before: str
 ) -> Relation:
     """The relation of two answers in different lines; `before` is what precedes the first."""
     end = later.start
     if _FINAL.search(text[max(0, end - _BEFORE) : end]) and not _FINAL.search(before):
         return "corrected"
-    if _SO.match(text, chosen.start) and not _SO.match(text, end):
+    if _CONCLUDING_WORD.match(text, deciding_span.start) and not _CONCLUDING_WORD.match(text, end):
         return "run-on"
-    if _reasons_anew(text, between, later):
+    if _resumes_reasoning(text, between, later):
         return "corrected"
-    if later.strict != chosen.strict:
+    if later.strict != deciding_span.strict:
         return "corrected" if later.strict else "run-on"
-    return "beside" if _says_nothing_new(text, chosen, between) else "run-on"
+    return "beside" if _is_loop(text, deciding_span, between) else "run-on"
 
 
-_REASONS = 200
+_LEAST_REASONING_BETWEEN = 200
 """Characters between two answers that are reasoning."""
-_REASONING = 100
+_LEAST_REASONING_BEFORE = 100
 """Characters before a first answer that are reasoning."""
 
 
-def _reasons_anew(text: str, between: str, later: StatementSpan) -> bool:
+def _resumes_reasoning(text: str, between: str, later: StatementSpan) -> bool:
     """Whether a reply reasons on about the same question and then ends with another answer."""
-    if len(between) < _REASONS or _ANOTHER_TASK.search(between):
+    if len(between) < _LEAST_REASONING_BETWEEN or _ANOTHER_TASK.search(between):
         return False
-    rest = text[later.end :].strip()
-    return len(rest) <= _SIDE_BY_SIDE and "\n" not in rest
+    following_text = text[later.end :].strip()
+    return len(following_text) <= _LONGEST_GAP and "\n" not in following_text
 
 
-def _says_nothing_new(text: str, chosen: StatementSpan, between: str) -> bool:
+def _is_loop(text: str, deciding_span: StatementSpan, between: str) -> bool:
     """Whether a loop goes on to another answer: no words between the two, or the same as before."""
     if _NUMBERED.search("." + between):
         return False
     words = between.partition("\n")[2].strip(" \n*_.:)(")
-    if words.lower() in HARMLESS and chosen.start > _REASONING:
+    if words.lower() in PLAIN_LEAD_INS and deciding_span.start > _LEAST_REASONING_BEFORE:
         return False  # one stretch of reasoning ends with the first
-    return len(words) <= _SIDE_BY_SIDE // 2 or words[-_SIDE_BY_SIDE:] in text[: chosen.start]
+    return len(words) <= _LONGEST_GAP // 2 or words[-_LONGEST_GAP:] in text[: deciding_span.start]
 
 
 def _is_tentative(before: str) -> bool:

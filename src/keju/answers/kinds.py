@@ -11,20 +11,20 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from keju.answers.conclusions import concluded
-from keju.answers.decision import FINAL, LINK, counts_as_second, strength_of
+from keju.answers.conclusions import find_conclusion
+from keju.answers.decision import FINAL, LINK, counts_as_second, link_strength
 from keju.answers.labels import bare_label, read_label
 from keju.answers.numbers import (
     NUMBER_WORDS,
-    comparable,
+    comparison_form,
+    find_numbers,
     leading_number,
-    number_of,
-    numbers_in,
+    parse_number,
     plain_numerals,
     same_number,
 )
 from keju.answers.numbers import ParsedNumber as FoundNumber
-from keju.answers.options import option_by_text, own_text
+from keju.answers.options import option_by_text, plain_option_text
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
@@ -35,7 +35,7 @@ from keju.answers.segments import (
     clean_segment,
     without_lead,
 )
-from keju.answers.verdicts import last_count, last_verdict, phrase_of
+from keju.answers.verdicts import find_phrase_value, last_count, last_verdict
 from keju.types import Sample
 
 LONGEST_LAST_LINE = 200
@@ -98,10 +98,10 @@ class Choice(AnswerKind):
     def read(self, segment: str, sample: Sample) -> AnswerStatement:
         if (
             len(segment) < 5
-            and (known := _IN_BRACKETS.get(segment))
+            and (common_statement := _IN_BRACKETS.get(segment))
             and segment[1] in sample.labels
         ):
-            return known
+            return common_statement
         statement = read_label(segment, sample.labels, sample.choices, letter_counts=True)
         if statement != NO_LABEL:
             return statement
@@ -115,8 +115,8 @@ class Choice(AnswerKind):
         if reasoned := _WITH_REASON.match(sentence):
             return reasoned[1] if reasoned[1] in sample.labels else None
         if (dashed := _WITH_TEXT.match(sentence)) and dashed[1] in sample.labels:
-            own = own_text(dashed[1], sample.choices)
-            if own and sentence[dashed.end() :].casefold().startswith(own):
+            option_text = plain_option_text(dashed[1], sample.choices)
+            if option_text and sentence[dashed.end() :].casefold().startswith(option_text):
                 return dashed[1]
         if value := self.whole(sentence, sample):
             return value
@@ -127,7 +127,7 @@ class Choice(AnswerKind):
         return option[1] if is_text else None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        return concluded(text, sample)
+        return find_conclusion(text, sample)
 
 
 _IN_BRACKETS = {
@@ -188,14 +188,14 @@ class Text(AnswerKind):
 
     def _gives_up(self, bare: str, sample: Sample) -> bool:
         """Whether a text says that it has no answer, where that is not the right one."""
-        said = bare.rpartition(":")[2].strip()
-        return GIVES_UP.fullmatch(said) is not None and not self.same(said, sample.target)
+        last_part = bare.rpartition(":")[2].strip()
+        return GIVES_UP.fullmatch(last_part) is not None and not self.same(last_part, sample.target)
 
     def same(self, value: str, target: str) -> bool:
-        first, second = number_of(value), number_of(target)
-        if first is not None and second is not None:
-            return same_number(first, second)
-        return comparable(value) == comparable(target)
+        value_number, target_number = parse_number(value), parse_number(target)
+        if value_number is not None and target_number is not None:
+            return same_number(value_number, target_number)
+        return comparison_form(value) == comparison_form(target)
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -236,20 +236,20 @@ class Number(AnswerKind):
         for part in (after_sign, bare) if "=" in bare else (bare,):
             part = without_lead(part, bullet=False) if part[:1].isalpha() else part
             if number := leading_number(part):
-                return self._stated(part, number)
-        last = _last_number(segment) if self.anywhere else None
-        return AnswerStatement(last) if last else NO_ANSWER
+                return self._state_number(part, number)
+        last_number = _last_number(segment) if self.anywhere else None
+        return AnswerStatement(last_number) if last_number else NO_ANSWER
 
-    def _stated(self, part: str, number: FoundNumber) -> AnswerStatement:
+    def _state_number(self, part: str, number: FoundNumber) -> AnswerStatement:
         """What a text states that begins with a number."""
         end = number.end
         value = number.plain
-        if self.anywhere and number_of(written := part[:end].lstrip("([ ")):
-            value = written
-        is_share = number.percent and not self.anywhere
-        if end == len(part) and not is_share:
+        if self.anywhere and parse_number(number_text := part[:end].lstrip("([ ")):
+            value = number_text
+        is_percentage = number.percent and not self.anywhere
+        if end == len(part) and not is_percentage:
             return AnswerStatement(value)
-        if is_share or not number.clear or _OTHER_NUMBER.search(part, end):
+        if is_percentage or not number.clear or _OTHER_NUMBER.search(part, end):
             return AMBIGUOUS
         return AMBIGUOUS if _offers_second(part, end) else AnswerStatement(value)
 
@@ -264,11 +264,17 @@ class Number(AnswerKind):
         if bare[:1] in ("(", "[") and not bare.endswith((")", "]")):
             return None
         number = leading_number(bare)
-        rest = bare[number.end :].strip(" )]") if number else ""
-        counted = rest and number and number.clear and len(rest) < 30 and not _FIGURE.search(rest)
-        if counted and all(word in sample.text for word in rest.split()):
-            rest = ""  # `7 instruments`
-        is_all = number and not number.percent and not rest
+        remaining_text = bare[number.end :].strip(" )]") if number else ""
+        counted = (
+            remaining_text
+            and number
+            and number.clear
+            and len(remaining_text) < 30
+            and not _FIGURE.search(remaining_text)
+        )
+        if counted and all(word in sample.text for word in remaining_text.split()):
+            remaining_text = ""  # `7 instruments`
+        is_all = number and not number.percent and not remaining_text
         return number.plain if number and is_all else None
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
@@ -278,19 +284,23 @@ class Number(AnswerKind):
     def same(self, value: str, target: str) -> bool:
         if value == target:
             return True
-        first, second = number_of(value), number_of(target)
-        return first is not None and second is not None and same_number(first, second)
+        value_number, target_number = parse_number(value), parse_number(target)
+        return (
+            value_number is not None
+            and target_number is not None
+            and same_number(value_number, target_number)
+        )
 
 
 def _offers_second(part: str, end: int) -> bool:
     """Whether a second number is joined to the one that ends at `end`: ``5 or 6``."""
     link = LINK.match(part, end)
-    second = _SECOND_NUMBER.match(part, link.end()) if link and link[0] else None
-    if link is None or second is None:
+    second_number = _SECOND_NUMBER.match(part, link.end()) if link and link[0] else None
+    if link is None or second_number is None:
         return False
-    strength = strength_of(link[0])
-    is_firm = strength == "either" or (strength == "joined" and not second[1])
-    return is_firm or FINAL.match(part, second.end()) is not None
+    strength = link_strength(link[0])
+    is_firm = strength == "either" or (strength == "joined" and not second_number[1])
+    return is_firm or FINAL.match(part, second_number.end()) is not None
 
 
 _FIGURE = re.compile(r"[^A-Za-z ]")
@@ -307,7 +317,7 @@ def _plain_number(segment: str) -> str:
 def _last_number(text: str) -> str | None:
     """The last number of `text` that is clear, as it is written."""
     plain = plain_numerals(text)
-    clear = [number for number in numbers_in(plain) if number.clear]
+    clear = [number for number in find_numbers(plain) if number.clear]
     return plain[clear[-1].start : clear[-1].end] if clear else None
 
 
@@ -391,7 +401,9 @@ class Verdict(AnswerKind):
             bare = bare[1:].lstrip(DRESSING)
         match = self._match_at(bare, 0)
         if match is None:
-            value = phrase_of(bare, self._phrases, sample.text) or self.leading(bare, sample)
+            value = find_phrase_value(bare, self._phrases, sample.text) or self.leading(
+                bare, sample
+            )
             return AnswerStatement(value) if value else NO_ANSWER
         value, end = self._values[match[1].lower()], match.end()
         if end == len(bare):
@@ -403,9 +415,13 @@ class Verdict(AnswerKind):
     def _offers_other(self, bare: str, end: int, value: str) -> bool:
         """Whether another verdict follows the one that ends at `end`: ``yes or no``."""
         link = LINK.match(bare, end)
-        other = self._match_at(bare, link.end()) if link and link[0] else None
-        is_second = link and other and counts_as_second(bare, link[0], other.end(), other.end())
-        if other and is_second and self._values[other[1].lower()] != value:
+        other_verdict = self._match_at(bare, link.end()) if link and link[0] else None
+        is_second = (
+            link
+            and other_verdict
+            and counts_as_second(bare, link[0], other_verdict.end(), other_verdict.end())
+        )
+        if other_verdict and is_second and self._values[other_verdict[1].lower()] != value:
             return True
         offered = self._alternative.search(bare, end)
         return offered is not None and self._values[offered[1].lower()] != value
@@ -424,8 +440,8 @@ class Verdict(AnswerKind):
         bare = clean_segment(text)
         if bare[:2] == "- ":  # the only item of a list
             bare = bare[2:].lstrip(DRESSING)
-        if self._sentence and (said := self._sentence.fullmatch(bare)):
-            bare = said[1].replace(" an ", " ").replace(" a ", " ")
+        if self._sentence and (sentence_match := self._sentence.fullmatch(bare)):
+            bare = sentence_match[1].replace(" an ", " ").replace(" a ", " ")
         match = self._pattern.fullmatch(bare.strip("[]() "))
         return self._values[match[1].lower()] if match else None
 

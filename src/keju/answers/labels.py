@@ -26,7 +26,7 @@ from keju.answers.options import (
     labels_of_texts,
     option_by_text,
     option_texts,
-    own_text,
+    plain_option_text,
     plain_text,
 )
 from keju.answers.segments import (
@@ -144,23 +144,27 @@ def read_label(
         segment = segment[field.end() :].partition(",")[0].strip(' "}\n')
     bare = _bare(segment)
     if len(bare) == 1 and bare.upper() in labels:
-        return _label(bare, segment, choices)
-    named = _label_at(bare, 0, choices)
-    if named is None:
+        return _label_statement(bare, segment, choices)
+    label_span = _label_at(bare, 0, choices)
+    if label_span is None:
         return _without_label(segment, bare, labels, choices)
-    if choices and named.end < len(bare) and (by_text := option_by_text(segment, choices, labels)):
+    if (
+        choices
+        and label_span.end < len(bare)
+        and (by_text := option_by_text(segment, choices, labels))
+    ):
         return AnswerStatement(by_text)
-    if named.label not in labels:
+    if label_span.label not in labels:
         return INVALID_LABEL
-    if named.end < len(bare):
-        after = _afterown_text(bare, named.label, named.end, choices)
-        if _QUESTION_MARK.match(bare, named.end) or NEGATIVE.match(bare, after):
+    if label_span.end < len(bare):
+        after = _end_of_option_text(bare, label_span.label, label_span.end, choices)
+        if _QUESTION_MARK.match(bare, label_span.end) or NEGATIVE.match(bare, after):
             return NO_LABEL
-        if _is_joined(bare, named, labels, choices) or (
-            not letter_counts and _has_text_of_another(bare, named, choices)
+        if _is_joined(bare, label_span, labels, choices) or (
+            not letter_counts and _has_text_of_another(bare, label_span, choices)
         ):
             return AMBIGUOUS
-    return _label(named.raw, segment, choices)
+    return _label_statement(label_span.raw, segment, choices)
 
 
 def _bare(segment: str) -> str:
@@ -177,7 +181,7 @@ def _without_label(segment: str, bare: str, labels: str, choices: Sequence[str])
     """What a segment states that begins with no label: a small letter, or an option's text."""
     small = _SMALL.match(bare)
     if small and small[1].upper() in labels and bare != "(i)":
-        return _label(small[1], segment, choices)
+        return _label_statement(small[1], segment, choices)
     if by_text := option_by_text(segment, choices, labels):
         return AnswerStatement(by_text)
     listed = _LABEL_LIST.match(bare)
@@ -188,7 +192,7 @@ def _without_label(segment: str, bare: str, labels: str, choices: Sequence[str])
         return AnswerStatement(by_text)
     if "=" in bare and (by_text := option_by_text(bare.rpartition("=")[2], choices, labels)):
         return AnswerStatement(by_text)
-    return _after_its_text(bare, labels, choices)
+    return _read_closing_label(bare, labels, choices)
 
 
 # What ends an option's text that more follows: `, not the`, ` because`, `. It`; `,而不是`.
@@ -205,9 +209,13 @@ def _leading_text(bare: str, choices: Sequence[str], labels: str) -> str | None:
     end = _GOES_ON.search(bare) if choices else None
     if end is None or not (lead := plain_text(bare[: end.start()])):
         return None
-    rest = bare[end.start() :]
+    following_text = bare[end.start() :]
     texts = option_texts(tuple(choices)).plain
-    if sum(text.startswith(lead) for text in texts) != 1 or OFFERS.search(rest) or _OR.match(rest):
+    if (
+        sum(text.startswith(lead) for text in texts) != 1
+        or OFFERS.search(following_text)
+        or _OR.match(following_text)
+    ):
         return None
     return option_by_text(lead, choices, labels)
 
@@ -231,7 +239,7 @@ _CLOSES = ("(", "[", "ption", "hoice", "选项")
 """A part of all that `_CLOSING` may end with."""
 
 
-def _after_its_text(bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
+def _read_closing_label(bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
     """The label that ends the first sentence of `bare`, after the option's text or a remark."""
     end = SENTENCE_END.search(bare)
     sentence = bare[: end.start()] if end else bare
@@ -241,8 +249,8 @@ def _after_its_text(bare: str, labels: str, choices: Sequence[str]) -> AnswerSta
     if closing is None or (label := closing[2] or closing[3]) not in labels:
         return NO_LABEL
     before = closing[1].rstrip(" ,:-–—*_")
-    if named := option_by_text(before, choices, labels):
-        return AnswerStatement(label) if named == label else AMBIGUOUS
+    if text_label := option_by_text(before, choices, labels):
+        return AnswerStatement(label) if text_label == label else AMBIGUOUS
     if _MENTION.search(before) or _TAKES_BACK.search(before):
         return NO_LABEL
     texts = labels_of_texts(before, choices)
@@ -285,44 +293,44 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
         if (label := match[1].upper()) not in labels:
             continue
         if not match[2]:
-            return _label(match[1], line, choices).value
+            return _label_statement(match[1], line, choices).value
         if _is_text_of(match[2], labels.index(label), choices):
             return label
     return option_by_text(line, choices, labels)
 
 
-def _is_text_of(said: str, index: int, choices: Sequence[str]) -> bool:
+def _is_text_of(text: str, index: int, choices: Sequence[str]) -> bool:
     """Whether a text is that of one option, or its first part."""
-    if index < len(choices) and option_by_text(said, (choices[index],)):
+    if index < len(choices) and option_by_text(text, (choices[index],)):
         return True
-    return _begins_option(said, index, choices)
+    return _begins_option(text, index, choices)
 
 
 _PARTS = frozenset("\u3000 ，、；,;")
 """What separates the parts of a Chinese option."""
 
 
-def _begins_option(said: str, index: int, choices: Sequence[str]) -> bool:
+def _begins_option(text: str, index: int, choices: Sequence[str]) -> bool:
     """Whether a text is the first part of an option: ``内质网`` of ``内质网、蛋白质``."""
-    own = choices[index].strip() if index < len(choices) else ""
-    if len(said) < 2 or own.isascii() or not own.startswith(said):
+    option_text = choices[index].strip() if index < len(choices) else ""
+    if len(text) < 2 or option_text.isascii() or not option_text.startswith(text):
         return False
-    return own[len(said) : len(said) + 1] in _PARTS
+    return option_text[len(text) : len(text) + 1] in _PARTS
 
 
-def _label(letter: str, segment: str, choices: Sequence[str]) -> AnswerStatement:
+def _label_statement(letter: str, segment: str, choices: Sequence[str]) -> AnswerStatement:
     """The label that `letter` is, unless a small one is, as it stands, another option's text."""
     label = letter.upper()
     if letter.islower() and choices:
         text = segment.strip().removesuffix(".")
-        own = ord(label) - ord("A")
-        if any(choice.strip() == text for i, choice in enumerate(choices) if i != own):
+        label_index = ord(label) - ord("A")
+        if any(choice.strip() == text for i, choice in enumerate(choices) if i != label_index):
             return AMBIGUOUS
     return AnswerStatement(label)
 
 
 @lru_cache(maxsize=1024)
-def _has_parts(choices: tuple[str, ...]) -> bool:
+def _have_question_parts(choices: tuple[str, ...]) -> bool:
     """Whether options answer the parts of a question: ``(a) all tall, (b) half tall``."""
     return any("(a)" in choice or choice.startswith("a)") for choice in choices)
 
@@ -344,7 +352,7 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | 
     if (
         match[1] is not None
         and letter.islower()
-        and (letter == "i" or _has_parts(tuple(choices)) or _NEXT_PART.search(bare, end))
+        and (letter == "i" or _have_question_parts(tuple(choices)) or _NEXT_PART.search(bare, end))
     ):
         return None
     if match[1] is None:
@@ -354,7 +362,7 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | 
             return None
         word = _NEXT_WORD.match(bare, end) if letter in "AI" else None
         if word is not None and word[1].casefold() not in _AFTER_LABEL:
-            option = own_text(letter, choices)
+            option = plain_option_text(letter, choices)
             start = word.start(1)
             if not option or bare[start : start + len(option)].casefold() != option:
                 return None
@@ -369,9 +377,9 @@ def _text_starts(bare: str, position: int) -> tuple[int, ...]:
     return (start, dash.end()) if dash else (start,)
 
 
-def _afterown_text(bare: str, label: str, position: int, choices: Sequence[str]) -> int:
+def _end_of_option_text(bare: str, label: str, position: int, choices: Sequence[str]) -> int:
     """The position after the option's own text where that follows the label, else `position`."""
-    option = own_text(label, choices) if choices else ""
+    option = plain_option_text(label, choices) if choices else ""
     if option:
         for start in _text_starts(bare, position):
             end = start + len(option)
@@ -380,57 +388,59 @@ def _afterown_text(bare: str, label: str, position: int, choices: Sequence[str])
     return position
 
 
-def _has_text_of_another(bare: str, named: _LabelSpan, choices: Sequence[str]) -> bool:
+def _has_text_of_another(bare: str, label_span: _LabelSpan, choices: Sequence[str]) -> bool:
     """Whether a label is followed by the text of an option that is not its own.
 
     Where several texts fit the one that reaches farthest counts.
     """
     if not choices:
         return False
-    own = ord(named.label) - ord("A")
-    farthest, meant = (0, False, False), own
-    for start in _text_starts(bare, named.end):
-        rest = bare[start:]
-        folded = rest.casefold()
-        for index, text in enumerate(option_texts(tuple(choices)).plain) if rest else ():
+    label_index = ord(label_span.label) - ord("A")
+    farthest, text_index = (0, False, False), label_index
+    for start in _text_starts(bare, label_span.end):
+        following_text = bare[start:]
+        folded = following_text.casefold()
+        for index, text in enumerate(option_texts(tuple(choices)).plain) if following_text else ():
             if text and folded.startswith(text) and _TEXT_ENDS.match(folded, len(text)):
-                exact = rest.startswith(choices[index].strip())
-                if (rank := (start + len(text), exact, index == own)) > farthest:
-                    farthest, meant = rank, index
-    return meant != own
+                exact = following_text.startswith(choices[index].strip())
+                if (rank := (start + len(text), exact, index == label_index)) > farthest:
+                    farthest, text_index = rank, index
+    return text_index != label_index
 
 
-def _is_joined(bare: str, named: _LabelSpan, labels: str, choices: Sequence[str]) -> bool:
+def _is_joined(bare: str, label_span: _LabelSpan, labels: str, choices: Sequence[str]) -> bool:
     """Whether another label stands beside `named` in the same sentence.
 
     It may be joined to it (``B or C``), or be offered later on, neither rejected nor discussed.
     """
-    position = begin = _afterown_text(bare, named.label, named.end, choices)
+    position = begin = _end_of_option_text(bare, label_span.label, label_span.end, choices)
     while position < len(bare):
         link = LINK.match(bare, position)
         end = link.end() if link else position
-        other = _label_at(bare, end, choices)
-        if other is None or (end == position and not other.bracketed):
+        other_span = _label_at(bare, end, choices)
+        if other_span is None or (end == position and not other_span.bracketed):
             break
-        after = _afterown_text(bare, other.label, other.end, choices)
-        if other.label != named.label:
-            is_label = other.raw.isupper() if named.raw.isupper() else other.bracketed
-            if not is_label or not (other.bracketed or other.label in labels):
+        after = _end_of_option_text(bare, other_span.label, other_span.end, choices)
+        if other_span.label != label_span.label:
+            is_label = (
+                other_span.raw.isupper() if label_span.raw.isupper() else other_span.bracketed
+            )
+            if not is_label or not (other_span.bracketed or other_span.label in labels):
                 break
-            if counts_as_second(bare, bare[position:end], other.end, after):
+            if counts_as_second(bare, bare[position:end], other_span.end, after):
                 return True
             break
         position = after
-    return _is_offered(bare, named, labels, max(begin, position))
+    return _is_offered(bare, label_span, labels, max(begin, position))
 
 
-def _is_offered(bare: str, named: _LabelSpan, labels: str, position: int) -> bool:
+def _is_offered(bare: str, label_span: _LabelSpan, labels: str, position: int) -> bool:
     """Whether the rest of the sentence offers another label, neither rejected nor discussed."""
     discussed = False
     sentence = SENTENCE_END.search(bare, position)
     for mention in _MENTION.finditer(bare, position, sentence.start() if sentence else len(bare)):
         label = mention[1] or mention[2] or mention[3]
-        if label == named.label or label not in labels:
+        if label == label_span.label or label not in labels:
             continue
         between = bare[position : mention.start(mention.lastindex or 0)]
         position = mention.end()

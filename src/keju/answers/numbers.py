@@ -139,12 +139,12 @@ def plain_numerals(text: str) -> str:
     return unicodedata.normalize("NFKC", _VULGAR.sub(" ", text)).translate(_SIGNS)
 
 
-def comparable(text: str) -> str:
+def comparison_form(text: str) -> str:
     """A text as far as it counts when compared as a whole: no dressing, case or double spaces."""
     return " ".join(clean_segment(plain_numerals(text)).casefold().split())
 
 
-def numbers_in(text: str) -> list[ParsedNumber]:
+def find_numbers(text: str) -> list[ParsedNumber]:
     """The numbers of a text that is in plain form (`plain_numerals`), in order.
 
     Digits that belong to a name (``CD14``, ``IL-6``, ``m^2``) are no numbers.
@@ -153,7 +153,7 @@ def numbers_in(text: str) -> list[ParsedNumber]:
     for match in _NUMBER.finditer(text):
         start, negative, clear = _sign_before(text, match.start())
         end = match.end()
-        value = _value(match, negative) if end - start <= LONGEST else None
+        value = _parse_value(match, negative) if end - start <= LONGEST else None
         is_part = (
             _PART_OF_MORE.match(text, end)
             or _MORE_BEFORE.search(text, max(0, start - _REACH), start)
@@ -164,14 +164,14 @@ def numbers_in(text: str) -> list[ParsedNumber]:
     return numbers
 
 
-def number_of(text: str) -> ParsedNumber | None:
+def parse_number(text: str) -> ParsedNumber | None:
     """The number that `text` is, dressing and a final full stop aside; None if it is none."""
     bare = clean_segment(plain_numerals(text))
     if len(bare) > LONGEST:
         return None
     sign = _SIGN.match(bare)
     match = _NUMBER.fullmatch(bare, sign.end() if sign else 0)
-    value = _value(match, bool(sign and sign[1])) if match else None
+    value = _parse_value(match, bool(sign and sign[1])) if match else None
     if match is None or value is None:
         return None
     return ParsedNumber(value, bool(match[5]), True, 0, len(bare))
@@ -194,7 +194,7 @@ def leading_number(text: str) -> ParsedNumber | None:
     match = _NUMBER.match(text, before.end()) if before else None
     if before and match and match.end() <= LONGEST and not _GOES_ON.match(text, match.end()):
         negative = (before[1] or "+").strip().lower() != "+"
-        value = _value(match, negative != (before[2] == "-"))
+        value = _parse_value(match, negative != (before[2] == "-"))
         if value is not None:
             end = match.end()
             closed = end + (text[end : end + 1] in ("]", ")"))
@@ -213,20 +213,20 @@ def leading_number(text: str) -> ParsedNumber | None:
     return ParsedNumber(value, False, not _PART_OF_MORE.match(text, end), 0, end)
 
 
-def range_of(text: str) -> NumberRange | None:
+def parse_range(text: str) -> NumberRange | None:
     """The range ``(lower,upper)`` that `text` is, reversed bounds put right; None if it is none."""
     bare = plain_numerals(text).strip()
     if not (bare[:1] in "([" and bare[-1:] in ")]") or bare.count(",") != 1:
         return None
-    first, second = (number_of(part.strip()) for part in bare[1:-1].split(","))
-    if first is None or second is None or first.percent or second.percent:
+    first_bound, second_bound = (parse_number(part.strip()) for part in bare[1:-1].split(","))
+    if first_bound is None or second_bound is None or first_bound.percent or second_bound.percent:
         return None
-    return NumberRange(*sorted((first.value, second.value)))
+    return NumberRange(*sorted((first_bound.value, second_bound.value)))
 
 
-def same_number(first: ParsedNumber, second: ParsedNumber) -> bool:
+def same_number(left_number: ParsedNumber, right_number: ParsedNumber) -> bool:
     """Whether two numbers are equal as written: by value, and both or neither in per cent."""
-    return first.value == second.value and first.percent == second.percent
+    return left_number.value == right_number.value and left_number.percent == right_number.percent
 
 
 def _sign_before(text: str, start: int) -> tuple[int, bool, bool]:
@@ -237,27 +237,27 @@ def _sign_before(text: str, start: int) -> tuple[int, bool, bool]:
     sign = _SIGN_BEFORE.search(text, max(0, start - _SIGN_REACH), start)
     if sign is None:
         return start, False, True
-    at = sign.start()
-    stem = at
-    while stem and text[stem - 1] in " \t" and at - stem < _SIGN_REACH:
+    sign_start = sign.start()
+    stem = sign_start
+    while stem and text[stem - 1] in " \t" and sign_start - stem < _SIGN_REACH:
         stem -= 1
     before = text[stem - 1] if stem else "\n"
-    attached = sign.end() == at + 1
-    leading = attached and stem < at  # about -5
+    attached = sign.end() == sign_start + 1
+    leading = attached and stem < sign_start  # about -5
     if before.isdecimal() or before in ")]}%":
-        return (at, bool(sign[1]), False) if leading else (start, False, False)
+        return (sign_start, bool(sign[1]), False) if leading else (start, False, False)
     if not sign[1]:
-        return at, False, attached
+        return sign_start, False, attached
     if before == "\n":
-        return at, True, attached or sign[1].isalpha()
+        return sign_start, True, attached or sign[1].isalpha()
     if sign[1].isalpha():
         clear = bool(_WORD_BEFORE_MINUS.search(text, max(0, stem - _WORD_REACH), stem))
     else:
         clear = leading and (before.isalpha() or before in ".!?") and sign[1] not in _LONG_DASHES
-    return at, True, clear or before in _BEFORE_MINUS
+    return sign_start, True, clear or before in _BEFORE_MINUS
 
 
-def _value(match: re.Match[str], negative: bool) -> Decimal | None:
+def _parse_value(match: re.Match[str], negative: bool) -> Decimal | None:
     """The value of a match of `_NUMBER`; None for a power of anything but ten."""
     mantissa, exponent = match[1].replace(",", ""), match[2] or match[3] or match[4] or "0"
     if match[4] is not None:

@@ -16,9 +16,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from keju.answers.decision import LINK, NEGATIVE, SUPPOSES, strength_of
+from keju.answers.decision import LINK, NEGATIVE, SUPPOSES, link_strength
 from keju.answers.numbers import NUMBER_WORDS
-from keju.answers.options import counted_option, framed_option, own_text, spoken, texts_in
+from keju.answers.options import (
+    find_counted_option,
+    find_framed_option,
+    find_option_texts,
+    normalise_formulas,
+    plain_option_text,
+)
 from keju.answers.sentences import (
     CONCLUDES,
     CONTRAST,
@@ -90,38 +96,38 @@ _MAY_BE_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z][)\]])")
 WORD = re.compile(r"\w")
 
 
-def mentions(sentence: str, sample: Sample) -> tuple[OptionMention, ...]:
+def find_mentions(sentence: str, sample: Sample) -> tuple[OptionMention, ...]:
     """The options that a spoken sentence names, in order.
 
     A label and its own text next to it are one mention. A number is a mention where all options are
     numbers of things and the sentence has no other.
     """
-    return _mentions(sentence, sample.choices)
+    return _find_mentions(sentence, sample.choices)
 
 
 @lru_cache(maxsize=64)
-def _mentions(sentence: str, choices: tuple[str, ...]) -> tuple[OptionMention, ...]:
+def _find_mentions(sentence: str, choices: tuple[str, ...]) -> tuple[OptionMention, ...]:
     """The same; several rules ask for the mentions of one sentence."""
-    named = _with_labels(_by_texts(sentence, choices), sentence, LABELS[: len(choices)])
+    matches = _add_labels(_find_texts(sentence, choices), sentence, LABELS[: len(choices)])
     if "here" in sentence and (there := _THERE_ARE.search(sentence)):
-        other = counted_option(there[1], choices)
-        if other:
-            return (OptionMention(other[0], there.start(1), there.end(1), True),)
-    if not named:
-        other = framed_option(sentence, choices) or counted_option(sentence, choices)
-        if other and _NOT.search(sentence, other[1], other[2]):
+        counted = find_counted_option(there[1], choices)
+        if counted:
+            return (OptionMention(counted[0], there.start(1), there.end(1), True),)
+    if not matches:
+        counted = find_framed_option(sentence, choices) or find_counted_option(sentence, choices)
+        if counted and _NOT.search(sentence, counted[1], counted[2]):
             return ()
-        return (OptionMention(*other, True),) if other else ()
-    return tuple(_merged(named, sentence)) if len(named) > 1 else tuple(named)
+        return (OptionMention(*counted, True),) if counted else ()
+    return tuple(_merge_mentions(matches, sentence)) if len(matches) > 1 else tuple(matches)
 
 
-def _by_texts(sentence: str, choices: tuple[str, ...]) -> list[OptionMention]:
+def _find_texts(sentence: str, choices: tuple[str, ...]) -> list[OptionMention]:
     """The options whose whole texts are in a sentence."""
     return [
         OptionMention(label, start, end, True)
-        for start, end, label in texts_in(sentence.lower(), choices)
+        for start, end, label in find_option_texts(sentence.lower(), choices)
         if sentence[start : end + 1] not in _PRONOUN
-        if not UNDETERMINED.search(own_text(label, choices))
+        if not UNDETERMINED.search(plain_option_text(label, choices))
         or sentence[:start].rstrip(' "*').endswith((":", "：", "answer is", "答案是"))
     ]
 
@@ -130,30 +136,36 @@ _PRONOUN = frozenset({"I ", "A ", "a "})
 """The pronoun and the article, where an option is that letter."""
 
 
-def _with_labels(named: list[OptionMention], sentence: str, labels: str) -> list[OptionMention]:
+def _add_labels(
+    text_mentions: list[OptionMention], sentence: str, labels: str
+) -> list[OptionMention]:
     """`named` and the options whose labels are in a sentence; a label inside a text is none."""
     for pattern in _patterns_for(sentence):
         for match in pattern.finditer(sentence):
             label = match[match.lastindex or 0].upper()
             start, end = match.span(pattern is not _LABEL)
-            inside = any(each.start <= start and end <= each.end for each in named)
+            inside = any(mention.start <= start and end <= mention.end for mention in text_mentions)
             if label in labels and not inside:
-                named = [each for each in named if not start <= each.start < each.end <= end]
-                named.append(OptionMention(label, start, end, weak=pattern is _WEAK))
-    return named
+                text_mentions = [
+                    kept_mention
+                    for kept_mention in text_mentions
+                    if not start <= kept_mention.start < kept_mention.end <= end
+                ]
+                text_mentions.append(OptionMention(label, start, end, weak=pattern is _WEAK))
+    return text_mentions
 
 
-def _merged(named: Sequence[OptionMention], sentence: str) -> list[OptionMention]:
+def _merge_mentions(unmerged: Sequence[OptionMention], sentence: str) -> list[OptionMention]:
     """Mentions in order; a label and the text next to it are one."""
     merged: list[OptionMention] = []
-    for mention in sorted(named, key=lambda mention: mention.start):
-        last = merged[-1] if merged else None
-        gap = sentence[last.end : mention.start] if last else "-"
-        if last and last.label == mention.label and not WORD.search(gap):
-            by_text = last.by_text and mention.by_text
-            merged[-1] = OptionMention(last.label, last.start, mention.end, by_text)
-        elif last and not last.by_text and mention.by_text and not WORD.search(gap):
-            merged[-1] = last._replace(end=mention.end)  # `(C) right winger`: the label counts
+    for mention in sorted(unmerged, key=lambda mention: mention.start):
+        previous = merged[-1] if merged else None
+        gap = sentence[previous.end : mention.start] if previous else "-"
+        if previous and previous.label == mention.label and not WORD.search(gap):
+            by_text = previous.by_text and mention.by_text
+            merged[-1] = OptionMention(previous.label, previous.start, mention.end, by_text)
+        elif previous and not previous.by_text and mention.by_text and not WORD.search(gap):
+            merged[-1] = previous._replace(end=mention.end)  # `(C) right winger`: the label counts
         else:
             merged.append(mention)
     return merged
@@ -182,7 +194,7 @@ def _patterns_for(sentence: str) -> list[re.Pattern[str]]:
 # Where a clause of a sentence ends; not the comma of `1,000`, the colon of `3:1`.
 _COMMA = re.compile(r"[,，;→](?!\d)|[:：](?!\s{0,2}\W{0,3}\w\b)|——|\bbut\b|但|而(?!是)")
 # Before a mention that is one of several: `either`, `要么`, `, or it might be `.
-_OPEN = re.compile(
+_ALTERNATIVE_BEFORE = re.compile(
     r"\A\W*(?:[Oo]r\b|或)[^,，]*(?:\bbe|是)(?: the| an?)? ?\Z"
     r"|\b(?:[Ee]ither|between|whether|both)\b|要么|介于"
     r"|\b[A-Z][)\]]? (?:or|and|vs\.?) \(?\Z"
@@ -280,46 +292,46 @@ class SentenceMentions(NamedTuple):
         return bool(self.asserted or self.discussed or self.rejected or self.is_open)
 
 
-def judge(sentence: str, sample: Sample) -> SentenceMentions:
+def judge_options(sentence: str, sample: Sample) -> SentenceMentions:
     """What a spoken sentence says of options."""
     if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")):
         return SentenceMentions()
-    named = mentions(sentence, sample)
-    if not named or supposes(sentence, sample):
+    option_mentions = find_mentions(sentence, sample)
+    if not option_mentions or is_supposition(sentence, sample):
         return SentenceMentions()
     if _ONE_WORD.fullmatch(sentence) or _NUMBERED.search(sentence):
         return SentenceMentions(is_open=True)
-    if (mine := _IS_MY_ANSWER.search(sentence)) is not None:
-        sentence = sentence[: mine.start()]
-        named = mentions(sentence, sample)
+    if (closing := _IS_MY_ANSWER.search(sentence)) is not None:
+        sentence = sentence[: closing.start()]
+        option_mentions = find_mentions(sentence, sample)
     asserted: list[OptionMention] = []
     discussed: list[OptionMention] = []
     rejected: list[str] = []
     is_open = False
     end = 0
     clause_ends = [match.end() for match in _COMMA.finditer(sentence)]
-    for group in _joined(sentence, named):
-        first, last = group[0], group[-1]
-        commas = [comma for comma in clause_ends if comma <= first.start]
-        clause = sentence[max([end, *commas]) : first.start]
-        end = last.end
-        if _is_rejected(sentence, last, clause, sample):
+    for group in _group_mentions(sentence, option_mentions):
+        first_mention, last_mention = group[0], group[-1]
+        commas = [comma for comma in clause_ends if comma <= first_mention.start]
+        clause = sentence[max([end, *commas]) : first_mention.start]
+        end = last_mention.end
+        if _is_rejected(sentence, last_mention, clause, sample):
             rejected += [mention.label for mention in group]
-        elif len(group) > 1 or _said(_OPEN, clause, sample, 4):
+        elif len(group) > 1 or _states(_ALTERNATIVE_BEFORE, clause, sample, 4):
             asserted, is_open = [], True
         elif asserted and _EQUALLY.search(sentence, end):
             is_open = True
         elif _CONCEDES.search(clause):
             continue
         elif (
-            first.weak
-            or _said(HEDGES, clause, sample, 1)
-            or not _is_answer(sentence, first, sample)
+            first_mention.weak
+            or _states(HEDGES, clause, sample, 1)
+            or not _is_answer(sentence, first_mention, sample)
         ):
-            discussed.append(first)
+            discussed.append(first_mention)
         else:
             is_open = False
-            asserted.append(first)
+            asserted.append(first_mention)
     return SentenceMentions(tuple(asserted), tuple(discussed), tuple(rejected), is_open)
 
 
@@ -327,10 +339,12 @@ _RANGE = frozenset("-–—~")
 """What joins the first and the last of several options: ``(A)–(J)``."""
 
 
-def _joined(sentence: str, named: Sequence[OptionMention]) -> list[list[OptionMention]]:
+def _group_mentions(
+    sentence: str, option_mentions: Sequence[OptionMention]
+) -> list[list[OptionMention]]:
     """Mentions of different options in groups that ``or``, ``and`` or a comma joins."""
     groups: list[list[OptionMention]] = []
-    for mention in named:
+    for mention in option_mentions:
         before = groups[-1][-1] if groups else None
         link = sentence[before.end : mention.start] if before else ""
         if (
@@ -338,7 +352,7 @@ def _joined(sentence: str, named: Sequence[OptionMention]) -> list[list[OptionMe
             and before.label != mention.label
             and not _BUT.search(link)
             and LINK.fullmatch(link)
-            and (strength_of(link) != "apart" or link.strip() in _RANGE)
+            and (link_strength(link) != "apart" or link.strip() in _RANGE)
         ):
             groups[-1].append(mention)
         else:
@@ -367,28 +381,28 @@ def _is_rejected(sentence: str, mention: OptionMention, clause: str, sample: Sam
 
 
 @lru_cache(maxsize=1024)
-def _spoken_text(label: str, choices: tuple[str, ...]) -> str:
+def _normalised_option_text(label: str, choices: tuple[str, ...]) -> str:
     """The text of an option as a sentence says it."""
-    return spoken(own_text(label, choices)).lower()
+    return normalise_formulas(plain_option_text(label, choices)).lower()
 
 
 def text_end(sentence: str, mention: OptionMention, sample: Sample) -> int:
     """Where a mention ends, with its option's own text where that follows the label."""
-    own = _spoken_text(mention.label, sample.choices)
-    rest = sentence[mention.end :]
-    begin = len(rest) - len(rest.lstrip(' .:、)*_"“'))
-    if own and rest[begin:].lower().startswith(own):
-        return mention.end + begin + len(own)
+    option_text = _normalised_option_text(mention.label, sample.choices)
+    following_text = sentence[mention.end :]
+    begin = len(following_text) - len(following_text.lstrip(' .:、)*_"“'))
+    if option_text and following_text[begin:].lower().startswith(option_text):
+        return mention.end + begin + len(option_text)
     return mention.end
 
 
-def _said(pattern: re.Pattern[str], clause: str, sample: Sample, more: int) -> bool:
+def _states(pattern: re.Pattern[str], clause: str, sample: Sample, extra_characters: int) -> bool:
     """Whether a clause says what a pattern matches, other than in the question's own words.
 
     The question's words are recognised with some characters `more`.
     """
     return any(
-        clause[match.start() : match.end() + more] not in sample.text
+        clause[match.start() : match.end() + extra_characters] not in sample.text
         for match in pattern.finditer(clause)
     )
 
@@ -411,16 +425,16 @@ RIGHT = re.compile(
 
 def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     """Whether a mention is where an answer would be, not where something is said of an option."""
-    rest = sentence[mention.end :].lstrip(" .:、)*_")
+    following_text = sentence[mention.end :].lstrip(" .:、)*_")
     if LOOKED_AT.search(sentence, 0, mention.start):
         return False
-    if not rest.strip(AROUND):
+    if not following_text.strip(AROUND):
         return True
     if not mention.by_text:
         return _is_label_answer(sentence, mention, sample)
     if _is_counted(sentence, mention, sample):
         return _COUNTS.search(sentence, 0, mention.start) is not None
-    if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(_AGAIN.sub("", rest)):
+    if _DIGIT.search(sentence, *mention[1:3]) and _DIGIT.search(_AGAIN.sub("", following_text)):
         return False  # a number on the way to another
     if _is_asked_for(sentence, mention, sample):
         return True
@@ -453,7 +467,7 @@ def _letters(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _asked(question: str) -> tuple[str, str, str]:
+def _question_letters(question: str) -> tuple[str, str, str]:
     """The letters of a question, and those before and after its only blank."""
     stem = unicodedata.normalize("NFKC", question.partition("\nOptions:")[0])
     parts = _BLANK.split(stem)
@@ -466,15 +480,15 @@ def _is_asked_for(sentence: str, mention: OptionMention, sample: Sample) -> bool
     """Whether a sentence puts an option where the question has its blank, or says it is that."""
     if sample.asks_for_wrong:
         return False
-    asked, before, after = _asked(sample.text)
+    question, before, after = _question_letters(sample.text)
     if len(before + after) >= _LEAST_ASKED:
         is_before = _letters(sentence[: mention.start]).endswith(before)
         if is_before and _letters(sentence[mention.end :]).startswith(after):
             return True
     predicate = _PREDICATE.match(sentence, mention.end)
-    said = _letters(predicate[1]) if predicate else ""
-    least = 2 * _LEAST_ASKED if said.isascii() else _LEAST_ASKED
-    return len(said) >= least and said in asked
+    predicate_letters = _letters(predicate[1]) if predicate else ""
+    least_letters = 2 * _LEAST_ASKED if predicate_letters.isascii() else _LEAST_ASKED
+    return len(predicate_letters) >= least_letters and predicate_letters in question
 
 
 def _is_label_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
@@ -501,11 +515,11 @@ _COUNTS = re.compile(
 
 def _is_counted(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     """Whether a mention is a number that stands for an option with another text."""
-    own = _spoken_text(mention.label, sample.choices)
-    written = sentence[mention.start : mention.end].lower()
-    is_number = _QUANTITY.fullmatch(written) is not None
+    option_text = _normalised_option_text(mention.label, sample.choices)
+    number_text = sentence[mention.start : mention.end].lower()
+    is_number = _QUANTITY.fullmatch(number_text) is not None
     is_there = _THERE_ARE.search(sentence, 0, mention.end) is not None
-    return is_number and (own != written or is_there)
+    return is_number and (option_text != number_text or is_there)
 
 
 # `5`, `27/40`, `three`: a number.
@@ -520,13 +534,13 @@ _SUPPOSING = (
 )  # fmt: skip
 
 
-def supposes(sentence: str, sample: Sample) -> bool:
+def is_supposition(sentence: str, sample: Sample) -> bool:
     """Whether a sentence supposes what it says, other than in the question's own words."""
-    return _supposes(sentence, sample.text)
+    return _is_supposition(sentence, sample.text)
 
 
 @lru_cache(maxsize=64)
-def _supposes(sentence: str, question: str) -> bool:
+def _is_supposition(sentence: str, question: str) -> bool:
     """The same; several rules ask it of one sentence."""
     if not has_chinese(sentence) and not any(map(sentence.lower().__contains__, _SUPPOSING)):
         return False

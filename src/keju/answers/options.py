@@ -18,7 +18,7 @@ from keju.answers.segments import clean_segment
 class _OptionTexts(NamedTuple):
     """The options' texts, each in a form that forgives more than the one before."""
 
-    shown: tuple[str, ...]
+    original: tuple[str, ...]
     folded: tuple[str, ...]
     """Letter case aside."""
     plain: tuple[str, ...]
@@ -28,8 +28,10 @@ class _OptionTexts(NamedTuple):
 @lru_cache(maxsize=1024)
 def option_texts(choices: tuple[str, ...]) -> _OptionTexts:
     """The options' texts in their forms."""
-    shown = tuple(choice.strip() for choice in choices)
-    return _OptionTexts(shown, tuple(map(str.casefold, shown)), tuple(map(plain_text, choices)))
+    stripped = tuple(choice.strip() for choice in choices)
+    return _OptionTexts(
+        stripped, tuple(map(str.casefold, stripped)), tuple(map(plain_text, choices))
+    )
 
 
 def plain_text(option: str) -> str:
@@ -37,7 +39,7 @@ def plain_text(option: str) -> str:
     return clean_segment(option).rstrip(".…。;；,， ").casefold()
 
 
-def own_text(label: str, choices: Sequence[str]) -> str:
+def plain_option_text(label: str, choices: Sequence[str]) -> str:
     """The plain text of the option `label`; empty where it is not known."""
     index = ord(label) - ord("A")
     return option_texts(tuple(choices)).plain[index] if index < len(choices) else ""
@@ -55,26 +57,26 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
     if len(segment) > LONGEST_DRESSED and is_longer(segment, choices, LONGEST_DRESSED):
         return None
     texts = option_texts(tuple(choices))
-    wanted = segment.strip()
+    stripped_segment = segment.strip()
     for forms, text in (
-        (texts.shown, wanted),
-        (texts.shown, wanted.removesuffix(".")),
-        (texts.folded, wanted.casefold()),
+        (texts.original, stripped_segment),
+        (texts.original, stripped_segment.removesuffix(".")),
+        (texts.folded, stripped_segment.casefold()),
         (texts.plain, plain_text(segment)),
     ):
         if text in forms and (text or forms is not texts.plain):
             index = forms.index(text)
             label = labels[index] if labels else chr(ord("A") + index)
             return label if forms.count(text) == 1 else None
-    if len(wanted) > LONGEST_SPELT:
+    if len(stripped_segment) > LONGEST_SPELT:
         return None
-    said = spelling(clean_segment(wanted))
-    is_word = said[:1].isalpha() and said.casefold() not in NUMBER_WORDS
-    if is_word and said[:2].casefold() not in _beginnings(tuple(choices)):
+    segment_spelling = normalise_spelling(clean_segment(stripped_segment))
+    is_word = segment_spelling[:1].isalpha() and segment_spelling.casefold() not in NUMBER_WORDS
+    if is_word and segment_spelling[:2].casefold() not in _option_beginnings(tuple(choices)):
         return None  # no option begins like it
-    if is_longer(wanted, choices, 30):
+    if is_longer(stripped_segment, choices, 30):
         return None
-    fits = _by_spelling(said, spellings(tuple(choices)), tuple(choices))
+    fits = _find_by_spelling(segment_spelling, spell_options(tuple(choices)), tuple(choices))
     if len(fits) != 1:
         return None
     return labels[fits[0]] if labels else chr(ord("A") + fits[0])
@@ -135,7 +137,7 @@ _BETWEEN = re.compile(
 )
 
 
-def spoken(text: str) -> str:
+def normalise_formulas(text: str) -> str:
     """A text without LaTeX, with one name for a unit and one form of a sign."""
     plain = text
     if not text.isascii():
@@ -161,15 +163,15 @@ def spoken(text: str) -> str:
     return plain
 
 
-def spelling(text: str) -> str:
+def normalise_spelling(text: str) -> str:
     """What is spoken, without blanks, dressing and articles."""
-    said = spoken(text.strip(" .。"))
-    if said[:1] in _BEGINS_VALUE:
-        said = _BEFORE_VALUE.sub("", said, count=1)
-    said = said.translate(_NOTHING)
-    if "/" in said:
-        said = _DATE.sub(_short_date, said)
-    return said.rstrip(".")
+    spelt = normalise_formulas(text.strip(" .。"))
+    if spelt[:1] in _BEGINS_VALUE:
+        spelt = _BEFORE_VALUE.sub("", spelt, count=1)
+    spelt = spelt.translate(_NOTHING)
+    if "/" in spelt:
+        spelt = _DATE.sub(_short_date, spelt)
+    return spelt.rstrip(".")
 
 
 # `08/3/1997`: a date; without the zeros it is `8/3/1997`.
@@ -181,20 +183,20 @@ def _short_date(date: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def spellings(choices: tuple[str, ...]) -> _OptionSpellings:
+def spell_options(choices: tuple[str, ...]) -> _OptionSpellings:
     """The options' texts in one spelling."""
-    texts = tuple(map(spelling, choices))
+    texts = tuple(map(normalise_spelling, choices))
     return _OptionSpellings(texts, tuple(map(str.casefold, texts)), max(map(len, texts)))
 
 
 @lru_cache(maxsize=1024)
-def _quantities(choices: tuple[str, ...]) -> tuple[tuple[Fraction, str] | None, ...]:
+def _option_quantities(choices: tuple[str, ...]) -> tuple[tuple[Fraction, str] | None, ...]:
     """The options as quantities, None for each that is none."""
-    return tuple(map(_quantity, spellings(choices).texts))
+    return tuple(map(_parse_quantity, spell_options(choices).texts))
 
 
 @lru_cache(maxsize=1024)
-def _beginnings(choices: tuple[str, ...]) -> frozenset[str]:
+def _option_beginnings(choices: tuple[str, ...]) -> frozenset[str]:
     """The first two letters of the options, in all forms, in small letters.
 
     Most options begin with the same two letters in all forms, or with a digit in all of them.
@@ -208,7 +210,7 @@ def _beginnings(choices: tuple[str, ...]) -> frozenset[str]:
         if is_regular and not (start[0] in _BEGINS_VALUE and _BEFORE_VALUE.match(choice)):
             starts.add(start.lower())
             continue
-        forms = (choice.strip(), plain_text(choice), spelling(choice))
+        forms = (choice.strip(), plain_text(choice), normalise_spelling(choice))
         starts.update(form[:2].casefold() for form in forms)
     return frozenset(starts)
 
@@ -231,7 +233,7 @@ def is_other_prose(line: str, choices: tuple[str, ...]) -> bool:
 
     It costs little to see, and most lines are of this kind.
     """
-    beginnings = _beginnings(choices)
+    beginnings = _option_beginnings(choices)
     at = 4 if line[:4].lower() == "the " else 0
     start = line[at : at + 2]
     if len(start) < 2 or not (start.isalpha() and start.isascii()):
@@ -262,16 +264,16 @@ def is_longer(text: str, choices: Sequence[str], spare: int) -> bool:
     """
     if not choices:
         return _exceeds(text, spare, 0)
-    return _exceeds(text, spare, _longest(tuple(choices)))
+    return _exceeds(text, spare, _longest_spelling(tuple(choices)))
 
 
 @lru_cache(maxsize=64)
-def _longest(choices: tuple[str, ...]) -> int:
+def _longest_spelling(choices: tuple[str, ...]) -> int:
     """Characters of the longest option in any spelling."""
     joined = "".join(choices)
     if joined.isascii() and "\\" not in joined:  # another spelling has no blanks
-        return max([len(each) - each.count(" ") for each in choices])
-    return spellings(choices).longest
+        return max([len(choice) - choice.count(" ") for choice in choices])
+    return spell_options(choices).longest
 
 
 def _exceeds(text: str, spare: int, longest: int) -> bool:
@@ -283,23 +285,27 @@ def _exceeds(text: str, spare: int, longest: int) -> bool:
     return len(text) - text.count(" ") > longest + spare
 
 
-def _by_spelling(text: str, options: _OptionSpellings, choices: tuple[str, ...]) -> list[int]:
+def _find_by_spelling(text: str, options: _OptionSpellings, choices: tuple[str, ...]) -> list[int]:
     """The places of the options that are `text`, else of those that are the same quantity."""
     if not text:
         return []
     for forms, form in ((options.texts, text), (options.folded, text.casefold())):
         if form in forms:
             return [index for index, option in enumerate(forms) if option == form]
-    if (wanted := _quantity(text)) is None:
+    if (quantity := _parse_quantity(text)) is None:
         return []
-    found = []
-    for index, value in enumerate(_quantities(choices)):
-        if value and value[0] == wanted[0] and ("" in (value[1], wanted[1]) or value == wanted):
-            found.append(index)
-    return found
+    indices = []
+    for index, value in enumerate(_option_quantities(choices)):
+        if (
+            value
+            and value[0] == quantity[0]
+            and ("" in (value[1], quantity[1]) or value == quantity)
+        ):
+            indices.append(index)
+    return indices
 
 
-def _quantity(text: str) -> tuple[Fraction, str] | None:
+def _parse_quantity(text: str) -> tuple[Fraction, str] | None:
     """The value and the unit of a spelt text that is a quantity: ``50%`` is one half."""
     match = _QUANTITY.fullmatch(text) if text[:1] in _BEGINS_NUMBER else None
     if match is None:
@@ -323,13 +329,13 @@ def echoes_options(text: str, choices: Sequence[str]) -> bool:
     """Whether `text` repeats its options: labelled lines, one after the other, with their texts."""
     if len(choices) < 2 or "B" not in text:
         return False
-    first, second = choices[0].strip(), choices[1].strip()
-    at = text.find(first) if first else -1
+    first_option, second_option = choices[0].strip(), choices[1].strip()
+    at = text.find(first_option) if first_option else -1
     while at >= 0:
-        gap = _NEXT_OPTION.match(text, at + len(first))
-        if gap and text.startswith(second, gap.end()):
+        gap = _NEXT_OPTION.match(text, at + len(first_option))
+        if gap and text.startswith(second_option, gap.end()):
             return True
-        at = text.find(first, at + 1)
+        at = text.find(first_option, at + 1)
     return False
 
 
@@ -350,9 +356,9 @@ def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, 
 
 
 @lru_cache(maxsize=1024)
-def _spoken_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
+def _normalised_option_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
     """The options' spoken texts, longer ones first, each with its label; none that two share."""
-    texts = list(map(spoken, option_texts(choices).plain))
+    texts = list(map(normalise_formulas, option_texts(choices).plain))
     pairs = [
         (text, chr(ord("A") + index)) for index, text in enumerate(texts) if texts.count(text) == 1
     ]
@@ -374,8 +380,12 @@ def without_half_option(text: str, choices: Sequence[str], *, labelled: bool = F
         return text
     label = _LABEL.match(text, begin) if labelled else None
     half = plain_text(text[label.end() if label else begin :])
-    if label and (own := own_text(text[label.start() :].lstrip("([ ")[0], choices)):
-        return text[:begin].rstrip() if own.startswith(half) and own != half else text
+    if label and (
+        option_text := plain_option_text(text[label.start() :].lstrip("([ ")[0], choices)
+    ):
+        return (
+            text[:begin].rstrip() if option_text.startswith(half) and option_text != half else text
+        )
     is_half = len(half) >= LEAST_PART and sum(
         option.startswith(half) and option != half for option in option_texts(tuple(choices)).plain
     )
@@ -402,7 +412,7 @@ def _other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
     """Another form in which a sentence names an option: a plural, or a reason that is its alone."""
     if ("because " in text or "since " in text) and (reason := _REASON.search(text)):
         part = reason[1].rstrip(".")
-        return part if sum(part in other for other, _ in options) == 1 else ""
+        return part if sum(part in option for option, _ in options) == 1 else ""
     if text[:2] in _IT_OR_THEY:
         if verb := _ITS_VERB.fullmatch(text):
             return verb[1]
@@ -411,32 +421,32 @@ def _other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
     return text[:-2] + _PLURALS[text[-2:]] if len(text) > 4 and text[-2:] in _PLURALS else ""
 
 
-def texts_in(sentence: str, choices: Sequence[str]) -> list[tuple[int, int, str]]:
+def find_option_texts(sentence: str, choices: Sequence[str]) -> list[tuple[int, int, str]]:
     """Where the whole texts of options stand in a spoken sentence of small letters, in order.
 
     Each with start, end and label. A text inside a longer option's counts once, for that option.
     """
-    found: list[tuple[int, int, str]] = []
-    for text, label in _spoken_texts(tuple(choices)) if choices else ():
+    spans: list[tuple[int, int, str]] = []
+    for text, label in _normalised_option_texts(tuple(choices)) if choices else ():
         at = sentence.find(text) if text else -1
         while at >= 0:
             end = at + len(text)
             before = sentence[at - 1] if at else ""
             if not (_in_word(before, text[0]) or before == "√" or _goes_on(sentence, end, text)):
-                found.append((at, end, label))
+                spans.append((at, end, label))
                 sentence = sentence[:at] + "\0" * len(text) + sentence[end:]
             at = sentence.find(text, end)
-    return sorted(found)
+    return sorted(spans)
 
 
 def _goes_on(sentence: str, end: int, text: str) -> bool:
     """Whether a text is only the beginning of a word; an ending of the plural is no other word."""
     if len(text) > 2 and text[-1].isalpha() and sentence[end : end + 1] == "s":
         end += 1
-    beside, further = sentence[end : end + 1], sentence[end + 1 : end + 2]
-    if beside in (".", "-") and not further.isdigit():
+    next_character, character_after = sentence[end : end + 1], sentence[end + 1 : end + 2]
+    if next_character in (".", "-") and not character_after.isdigit():
         return False  # the full stop of `is 20.`
-    return _in_word(beside, text[-1])
+    return _in_word(next_character, text[-1])
 
 
 # `27/40`, `1,000`, `-0.5`, `40%`, `three`: a quantity in a sentence; not `(2)`, `3.5.1`, `step 2`.
@@ -448,7 +458,7 @@ _QUANTITIES = re.compile(
 )
 
 
-def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
+def find_counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
     """The option that is the only number of a sentence, with its place.
 
     ``There are 5 of them`` means ``five``, and ``27/40`` means ``0.675``. All options must be
@@ -465,8 +475,8 @@ def counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int
     spelt = dict.fromkeys(number[0].casefold().replace(",", "") for number in numbers)
     if len(spelt) > 1 and len(set(map(float, filter(_is_decimal, spelt)))) > 1:
         return None
-    for written in spelt:
-        values.add(_quantity(written))
+    for number_text in spelt:
+        values.add(_parse_quantity(number_text))
         if len(values) > 1:
             return None
     value = values.pop() if values else None
@@ -483,7 +493,7 @@ def _places_of_values(choices: tuple[str, ...]) -> Mapping[Fraction, int] | None
     """The places of options that are numbers with one unit, -1 for a value that two share."""
     places: dict[Fraction, int] = {}
     units = set()
-    for place, quantity in enumerate(_quantities(choices)):
+    for place, quantity in enumerate(_option_quantities(choices)):
         if quantity is None:
             return None
         units.add(quantity[1])
@@ -491,9 +501,9 @@ def _places_of_values(choices: tuple[str, ...]) -> Mapping[Fraction, int] | None
     return places if len(units) == 1 else None
 
 
-def _is_decimal(written: str) -> bool:
+def _is_decimal(number_text: str) -> bool:
     """Whether a number is written in digits only, with a point and a sign at most."""
-    return written.removeprefix("-").replace(".", "", 1).isdecimal()
+    return number_text.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
 def _is_number_like(option: str) -> bool:
@@ -508,7 +518,7 @@ _WORDS = re.compile(r"\w+")
 _PLACE = re.compile(r"\w*(?:first|second|third|fourth|fifth|sixth|seventh|last|most|est)")
 
 
-def _own_words(text: str) -> frozenset[str]:
+def _significant_words(text: str) -> frozenset[str]:
     """The words of an option that say something."""
     return frozenset(_WORDS.findall(text)) - _COMMON_WORDS
 
@@ -522,17 +532,21 @@ def _frame(choices: tuple[str, ...]) -> tuple[frozenset[str], tuple[frozenset[st
     ``Rob finished first`` and ``Eve finished first`` share ``finished first``.
     """
     texts = option_texts(choices).plain
-    if len(texts) < 3 or not _own_words(texts[0]) & _own_words(texts[1]):
+    if len(texts) < 3 or not _significant_words(texts[0]) & _significant_words(texts[1]):
         return None
-    words = list(map(_own_words, texts))
+    words = list(map(_significant_words, texts))
     shared = frozenset.intersection(*words)
-    rest = tuple(each - shared for each in words)
-    is_frame = shared and all(0 < len(each) <= 3 for each in rest) and len(set(rest)) == len(rest)
+    distinct_words = tuple(option_words - shared for option_words in words)
+    is_frame = (
+        shared
+        and all(0 < len(each) <= 3 for each in distinct_words)
+        and len(set(distinct_words)) == len(distinct_words)
+    )
     places = frozenset(word for word in shared if _PLACE.fullmatch(word))
-    return (places or shared, rest) if is_frame else None
+    return (places or shared, distinct_words) if is_frame else None
 
 
-def framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
+def find_framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
     """The option that a sentence says in other words: all of its own, and the place that it names.
 
     ``Rob must be in the first position`` means ``Rob finished first``. It must be the only one.
@@ -540,46 +554,54 @@ def framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int]
     frame = _frame(tuple(choices)) if choices else None
     if frame is None:
         return None
-    shared, rest = frame
+    shared, distinct_words = frame
     small = sentence.lower()
     if not all(map(small.__contains__, shared)):
         return None
     words = {word.lower(): word for word in _WORDS.findall(sentence)}
     if not shared <= words.keys():
         return None
-    fits = [index for index, each in enumerate(rest) if each & words.keys()]
-    if len(fits) != 1 or not rest[fits[0]] <= words.keys():
+    fits = [
+        index for index, option_words in enumerate(distinct_words) if option_words & words.keys()
+    ]
+    if len(fits) != 1 or not distinct_words[fits[0]] <= words.keys():
         return None
-    start = min(sentence.find(words[word]) for word in rest[fits[0]])
+    start = min(sentence.find(words[word]) for word in distinct_words[fits[0]])
     return chr(ord("A") + fits[0]), start, len(sentence.rstrip(" .。!"))
 
 
 def names_any(text: str, choices: Sequence[str]) -> bool:
     """Whether the text of any option stands in a text, in whatever form."""
-    said = spoken(text).lower()
-    return any(option in said for option, _ in _spoken_texts(tuple(choices)))
+    normalised_text = normalise_formulas(text).lower()
+    return any(option in normalised_text for option, _ in _normalised_option_texts(tuple(choices)))
 
 
 def labels_of_texts(sentence: str, choices: Sequence[str]) -> list[str]:
     """The labels of the options whose whole text stands in `sentence`, in order."""
-    return list(dict.fromkeys(label for _, _, label in texts_in(spoken(sentence).lower(), choices)))
+    return list(
+        dict.fromkeys(
+            label
+            for _, _, label in find_option_texts(normalise_formulas(sentence).lower(), choices)
+        )
+    )
 
 
-def _in_word(beside: str, edge: str) -> bool:
+def _in_word(neighbour: str, edge: str) -> bool:
     """Whether a character beside an option's text goes on with its word: ``18`` in ``180``."""
-    if not (beside and beside.isascii() and edge.isascii()):
+    if not (neighbour and neighbour.isascii() and edge.isascii()):
         return False
-    return beside.isalnum() or (edge.isdigit() and beside in ".-")
+    return neighbour.isalnum() or (edge.isdigit() and neighbour in ".-")
 
 
 def resembles(text: str, choices: Sequence[str]) -> bool:
     """Whether most of a text is part of one option: ``large square match``."""
-    pairs = _pairs(plain_text(text))
+    pairs = _character_pairs(plain_text(text))
     return any(
-        len(pairs & _pairs(each)) > len(pairs) / 2 for each in option_texts(tuple(choices)).plain
+        len(pairs & _character_pairs(option_text)) > len(pairs) / 2
+        for option_text in option_texts(tuple(choices)).plain
     )
 
 
-def _pairs(text: str) -> set[str]:
+def _character_pairs(text: str) -> set[str]:
     """The pairs of neighbouring characters."""
     return set(map(str.__add__, text, text[1:]))

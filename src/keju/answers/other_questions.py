@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from keju.answers.decision import StatementSpan
-from keju.answers.segments import NEXT_QUESTION, ReplyStretch, opening_question
+from keju.answers.segments import NEXT_QUESTION, ReplyStretch, find_opening_question
 from keju.types import Sample
 
 HEADS = 40
@@ -21,7 +21,7 @@ _ASKS = re.compile(r"_{2,}|[?？]")
 
 def opens_with_another(text: str, sample: Sample) -> bool:
     """Whether a reply is about one other question, with which it begins: ``Q: Who …``."""
-    opening = opening_question(text)
+    opening = find_opening_question(text)
     return (
         opening >= 0
         and not NEXT_QUESTION.search(text, opening)
@@ -29,26 +29,30 @@ def opens_with_another(text: str, sample: Sample) -> bool:
     )
 
 
-def about_this_question(
-    text: str, stretches: list[ReplyStretch], sample: Sample, shown: str
+def select_own_stretches(
+    text: str, stretches: list[ReplyStretch], sample: Sample, prompt_text: str
 ) -> tuple[list[ReplyStretch], bool]:
     """The stretches from this question on, and whether any repeats a worked example.
 
     `shown` is what the prompt shows before the question.
     """
-    own = sample.text.strip()[:HEADS]
-    kept, replays = [], False
+    question_start = sample.text.strip()[:HEADS]
+    kept_stretches, replays = [], False
     for number, stretch in enumerate(stretches):
         head = text[stretch.question : stretch.question + 2 * HEADS].lstrip(" *_\n")[:HEADS]
         if stretch.question < 0 or len(head) < HEADS // 2:
-            kept.append(stretch)
-        elif own.startswith(head[: len(own)]) or head.startswith(own):
-            return [*kept, *stretches[number:]] if kept else stretches[number:], replays
-        elif head in shown and number < len(stretches) - 1:
+            kept_stretches.append(stretch)
+        elif question_start.startswith(head[: len(question_start)]) or head.startswith(
+            question_start
+        ):
+            return [*kept_stretches, *stretches[number:]] if kept_stretches else stretches[
+                number:
+            ], replays
+        elif head in prompt_text and number < len(stretches) - 1:
             replays = True
         elif _asks_the_same(text, stretch, sample):
-            kept.append(stretch)
-    return kept, replays
+            kept_stretches.append(stretch)
+    return kept_stretches, replays
 
 
 def _asks_the_same(text: str, stretch: ReplyStretch, sample: Sample) -> bool:
@@ -60,17 +64,17 @@ def _asks_the_same(text: str, stretch: ReplyStretch, sample: Sample) -> bool:
     return 2 * len(words.intersection(_LONG_WORD.findall(sample.text.lower()))) >= len(words)
 
 
-def restated(text: str, first: StatementSpan, sample: Sample) -> int:
+def find_restated_question(text: str, first_span: StatementSpan, sample: Sample) -> int:
     """Where this question is in a reply that answers other questions before it; 0 if nowhere.
 
     A question before the first answer that is not this one shows it, or words before it that are
     not this question's.
     """
-    own = sample.text.strip()[:HEADS]
-    at = text.find(own) if len(own) >= HEADS // 4 else -1
-    if at <= first.start:
+    question_start = sample.text.strip()[:HEADS]
+    at = text.find(question_start) if len(question_start) >= HEADS // 4 else -1
+    if at <= first_span.start:
         return 0
-    if _ASKS.search(text, 0, first.start):
+    if _ASKS.search(text, 0, first_span.start):
         return at
     words = set(_LONG_WORD.findall(sample.text))
     is_whole = text.startswith(sample.text.strip()[: 5 * HEADS], at)

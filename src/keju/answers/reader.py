@@ -74,8 +74,8 @@ class WholeReplyReader(Reader):
     about = "about_reader_whole_reply"
     marked = False
 
-    def __init__(self, other: Reader) -> None:
-        self._other = other
+    def __init__(self, target_reader: Reader) -> None:
+        self._other = target_reader
 
     def part(self, text: str) -> str:
         """What counts of a reply."""
@@ -135,16 +135,20 @@ class EvalScopeChoiceReader(Reader):
             """The first run of labels that follows one of the markers."""
             return next((run for end in order if (run := _labels_at(text, end, labels))), "")
 
-        last = first_usable(reversed(ends))
-        if not last:
+        last_run = first_usable(reversed(ends))
+        if not last_run:
             capital = next((letter for letter in reversed(text) if letter.isupper()), "")
             if capital and capital in labels:
                 return Answer(capital, "fallback")
             return Answer(reason="invalid_label" if capital else "no_marker")
-        if last not in labels or len(last) != 1:
+        if last_run not in labels or len(last_run) != 1:
             return Answer(reason="ambiguous")
-        first = first_usable(ends) if len(ends) > 1 else last
-        return Answer(last, "strict", first=first if first != last and len(first) == 1 else None)
+        first_run = first_usable(ends) if len(ends) > 1 else last_run
+        return Answer(
+            last_run,
+            "strict",
+            first=first_run if first_run != last_run and len(first_run) == 1 else None,
+        )
 
 
 def _labels_at(text: str, position: int, labels: str) -> str:
@@ -153,12 +157,12 @@ def _labels_at(text: str, position: int, labels: str) -> str:
     start = typesetting.end() if typesetting else position
     for pattern in (_BRACKETED, _RUN):
         match = pattern.match(text, start)
-        run, end, connector = match[1] if match else "", 0, False
+        run, end, is_after_connector = match[1] if match else "", 0, False
         for word in _WORD.finditer(run):
             if set(word[0]) <= set(labels):
-                end, connector = word.end(), False
-            elif end and not connector and word[0].lower() in ("and", "or"):
-                connector = True
+                end, is_after_connector = word.end(), False
+            elif end and not is_after_connector and word[0].lower() in ("and", "or"):
+                is_after_connector = True
             else:
                 break
         if end:
@@ -194,10 +198,10 @@ class InspectChoiceReader(Reader):
         text = _BLANKS.sub(lambda blanks: blanks[0][:32] + blanks[0][-32:], text)
         for pattern, inside in _WRAPPED:
             text = pattern.sub(inside, text)
-        found = _LINE.findall(text) or _ANYWHERE.findall(text)
-        if not found:
+        matches = _LINE.findall(text) or _ANYWHERE.findall(text)
+        if not matches:
             return Answer(reason="no_marker")
-        named = [label for label in found[-1].strip().upper().split(",") if label]
-        if len(named) == 1 and named[0] in tuple(sample.labels):
-            return Answer(named[0], "strict")
+        matched_labels = [label for label in matches[-1].strip().upper().split(",") if label]
+        if len(matched_labels) == 1 and matched_labels[0] in tuple(sample.labels):
+            return Answer(matched_labels[0], "strict")
         return Answer(reason="invalid_label")

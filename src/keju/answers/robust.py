@@ -31,16 +31,20 @@ from keju.answers.boundaries import (
     without_torn_letter,
 )
 from keju.answers.decision import (
-    STATED,
+    STATED_PREFIXES,
     StatementSpan,
-    correction_in,
+    announcement_status,
     decide,
-    standing_of,
+    find_correction,
     without_denied,
 )
 from keju.answers.kinds import AnswerKind, Choice
 from keju.answers.options import echoes_options, flatten_options, without_half_option
-from keju.answers.other_questions import about_this_question, opens_with_another, restated
+from keju.answers.other_questions import (
+    find_restated_question,
+    opens_with_another,
+    select_own_stretches,
+)
 from keju.answers.reader import Reader
 from keju.answers.segments import (
     AMBIGUOUS,
@@ -48,13 +52,13 @@ from keju.answers.segments import (
     NEXT_QUESTION,
     Conclusion,
     ReplyStretch,
-    episodes,
     last_block,
     last_line,
     split_any_thinking,
+    split_stretches,
 )
 from keju.answers.sentences import has_chinese, has_wide
-from keju.answers.statements import statements
+from keju.answers.statements import find_statements
 from keju.answers.wordings import (
     ANSWER_COLON,
     ANSWER_IS,
@@ -134,7 +138,7 @@ class RobustReader(Reader):
         return reader
 
     def read(self, text: str, sample: Sample) -> Answer:
-        if self._ends_plainly and (answer := self._plain_ending(text, sample)):
+        if self._ends_plainly and (answer := self._read_plain_ending(text, sample)):
             return answer
         text, sample, cut = self.prepare(text, sample)
         kind = self._kind_of(sample)
@@ -144,14 +148,16 @@ class RobustReader(Reader):
                 return Answer(value, "fallback", cut=cut, rule="whole_reply", passage=text.strip())
         if not text or text.isspace():
             return Answer(reason="empty", cut=cut)
-        answer = self._read(text, kind, sample)
+        answer = self._read_stretches(text, kind, sample)
         return msgspec.structs.replace(answer, cut=True) if cut and not answer.cut else answer
 
     def matches(self, value: str, sample: Sample) -> bool:
         """Whether `value` is the target, or one of several that count as right."""
-        same = self._kind_of(sample).same
+        is_same = self._kind_of(sample).same
         accepted = sample.metadata.get(ACCEPTED)
-        return any(same(value, a) for a in accepted) if accepted else same(value, sample.target)
+        return (
+            any(is_same(value, a) for a in accepted) if accepted else is_same(value, sample.target)
+        )
 
     def alike(self, first: str, second: str, sample: Sample) -> bool:
         """Whether two answers are one, in whatever spelling: ``(B)`` and ``B``."""
@@ -181,7 +187,7 @@ class RobustReader(Reader):
         """What an exam's own rules read in a reply in which nothing else was found."""
         return Answer()
 
-    def _plain_ending(self, text: str, sample: Sample) -> Answer | None:
+    def _read_plain_ending(self, text: str, sample: Sample) -> Answer | None:
         """The answer of an English line that ends with ``answer is (B).``, as most replies do.
 
         Nothing else in it may say anything of an answer, and nothing has to be prepared; whatever
@@ -200,28 +206,30 @@ class RobustReader(Reader):
             return None
         if "\\" in line and "boxed" in line:
             return None
-        if not line.endswith(STATED, 0, at) and standing_of(line, at) != "stated":
+        if not line.endswith(STATED_PREFIXES, 0, at) and announcement_status(line, at) != "stated":
             return None
         passage = line[-BEFORE_MARKER - _ENDING :]
         if self._strict is ANSWER_IS or self._is_strict(line, at):
             return Answer(LABELS[place], "strict", rule="marker", passage=passage)
         return Answer(LABELS[place], TOLERATED, rule="wording", passage=passage)
 
-    def _read(self, text: str, kind: AnswerKind, sample: Sample) -> Answer:
+    def _read_stretches(self, text: str, kind: AnswerKind, sample: Sample) -> Answer:
         """The answer of the first stretch of the reply that has one and is about this question."""
         if opens_with_another(text, sample):
             return Answer(reason="other_question")
-        if answer := self._at_the_end(text, kind, sample):
+        if answer := self._read_last_line(text, kind, sample):
             return answer
         is_silent = self._is_usual and kind.marker is None and not may_announce(text.strip())
         if is_silent and type(kind) is Choice and is_one_long_line(text, kind, sample):
-            answer = self._plainly(text, kind.plainly(text, sample), sample, ())
+            answer = self._read_conclusion(text, kind.plainly(text, sample), sample, ())
             return answer if answer.value or answer.reason else Answer(reason=kind.nothing)
-        marked, reason = self._marked(text, kind, sample, is_silent=is_silent)
-        if len(marked) > 2 and (after := self._after_replay(marked, kind, sample)):
-            return _announced(text, marked[after : after + 1], kind, ("replayed_examples",))
-        stretches, signs = self._stretches(text, marked, sample)
-        answer = self._first_answer(text, stretches[:MOST], marked, sample, signs)
+        marked, reason = self._find_announcements(text, kind, sample, is_silent=is_silent)
+        if len(marked) > 2 and (after := self._skip_replayed_examples(marked, kind, sample)):
+            return _answer_of_statements(
+                text, marked[after : after + 1], kind, ("replayed_examples",)
+            )
+        stretches, signs = self._split_stretches(text, marked, sample)
+        answer = self._find_first_answer(text, stretches[:MOST_STRETCHES], marked, sample, signs)
         if answer.value is not None or answer.reason == AMBIGUOUS.reason:
             return answer
         reason = answer.reason or reason
@@ -230,7 +238,7 @@ class RobustReader(Reader):
             why = why or "echoed_options"
         return Answer(reason=why or answer.reason or kind.nothing, signs=signs)
 
-    def _first_answer(
+    def _find_first_answer(
         self,
         text: str,
         stretches: Sequence[ReplyStretch],
@@ -242,18 +250,18 @@ class RobustReader(Reader):
         kind = self._kind_of(sample)
         reason = ""
         for stretch in stretches:
-            inside = [each for each in marked if stretch.start <= each.start < stretch.end]
-            answer = self._of_stretch(text, stretch, inside, kind, sample, signs)
+            inside = [span for span in marked if stretch.start <= span.start < stretch.end]
+            answer = self._read_stretch(text, stretch, inside, kind, sample, signs)
             if answer.value is None and answer.reason != AMBIGUOUS.reason:
                 reason = answer.reason or reason
                 part = without_denied(text[stretch.start : stretch.end])
-                answer = self._unannounced(part, kind, sample, signs)
+                answer = self._read_unannounced(part, kind, sample, signs)
             if answer.value is not None or answer.reason == AMBIGUOUS.reason:
-                return _cut_off(answer) if stretch.end < len(text) else answer
+                return _mark_as_cut(answer) if stretch.end < len(text) else answer
             reason = reason or answer.reason
         return Answer(reason=reason)
 
-    def _marked(
+    def _find_announcements(
         self, text: str, kind: AnswerKind, sample: Sample, *, is_silent: bool
     ) -> tuple[list[StatementSpan], str]:
         """All that is announced, and a first line that is an answer; why the last says nothing."""
@@ -262,30 +270,30 @@ class RobustReader(Reader):
         reason = ""
         if is_chinese or not is_silent:
             tolerant = CHINESE if is_chinese else self._tolerant
-            marked, reason = statements(text, self._strict, tolerant, kind, sample)
+            marked, reason = find_statements(text, self._strict, tolerant, kind, sample)
         if leading := leading_answer(text, kind, sample, marked):
             marked.insert(0, leading)
         return marked, reason
 
-    def _stretches(
+    def _split_stretches(
         self, text: str, marked: Sequence[StatementSpan], sample: Sample
     ) -> tuple[list[ReplyStretch], tuple[Sign, ...]]:
         """The stretches that may answer this question, and what is seen of the others."""
         signs: tuple[Sign, ...] = ()
         runs_on = "\n" in text and NEXT_QUESTION.search(text)
-        stretches = episodes(text) if runs_on else [ReplyStretch(0, len(text), -1)]
-        if len(marked) > 1 and (again := restated(text, marked[0], sample)):
+        stretches = split_stretches(text) if runs_on else [ReplyStretch(0, len(text), -1)]
+        if len(marked) > 1 and (again := find_restated_question(text, marked[0], sample)):
             signs = ("run_on",)
             stretches = [ReplyStretch(again, len(text), again)]
         elif len(stretches) > 1:
-            shown = self._shown(sample.subset) if self._shown else ""
-            stretches, replays = about_this_question(text, stretches, sample, shown)
+            prompt_text = self._shown(sample.subset) if self._shown else ""
+            stretches, replays = select_own_stretches(text, stretches, sample, prompt_text)
             signs = ("replayed_examples",) if replays else ()
         if echoes_options(text, sample.choices):
             signs += ("echoed_options",)
         return stretches, signs
 
-    def _of_stretch(
+    def _read_stretch(
         self,
         text: str,
         stretch: ReplyStretch,
@@ -295,16 +303,16 @@ class RobustReader(Reader):
         signs: tuple[Sign, ...],
     ) -> Answer:
         """What a stretch announces; what it concludes after it took that back counts instead."""
-        answer = _announced(text, inside, kind, signs) if inside else Answer()
+        answer = _answer_of_statements(text, inside, kind, signs) if inside else Answer()
         if answer.value is None:
             return answer
-        later = self._corrected(text, inside, stretch, sample)
+        later = self._read_correction(text, inside, stretch, sample)
         if later is None:
             return answer
-        both = (*signs, "two_answers") if later != answer.value else signs
-        return Answer(later, "tolerant", other=answer.value, signs=both, rule="correction")
+        all_signs = (*signs, "two_answers") if later != answer.value else signs
+        return Answer(later, "tolerant", other=answer.value, signs=all_signs, rule="correction")
 
-    def _at_the_end(self, text: str, kind: AnswerKind, sample: Sample) -> Answer | None:
+    def _read_last_line(self, text: str, kind: AnswerKind, sample: Sample) -> Answer | None:
         """The answer of a reply that states one, in its last line, as most replies do.
 
         Whatever could say more is left to the long way.
@@ -317,23 +325,23 @@ class RobustReader(Reader):
             return None
         first_line = text.find("\n")
         if 0 <= first_line < at:
-            first = text[:first_line]
+            first_line_text = text[:first_line]
             if NEXT_QUESTION.search(text) or echoes_options(text, sample.choices):
                 return None
-            leads = len(first) <= BARE or LABELLED.match(first)
+            leads = len(first_line_text) <= BARE or LABELLED.match(first_line_text)
             if leads and leading_answer(text, kind, sample):
                 return None
         end = at + 9
-        said = text[end : line if line >= 0 else len(text)].strip()
-        if len(said) > SHORT_ANSWER and correction_in(said):
+        announced_text = text[end : line if line >= 0 else len(text)].strip()
+        if len(announced_text) > SHORT_ANSWER and find_correction(announced_text):
             return None
-        value = kind.read(said, sample).value
-        if value is None or standing_of(text, at) != "stated":
+        value = kind.read(announced_text, sample).value
+        if value is None or announcement_status(text, at) != "stated":
             return None
         is_strict = self._is_strict(text, at)
         return Answer(
             value,
-            _tier(text, end, value, kind) if is_strict else TOLERATED,
+            _find_tier(text, end, value, kind) if is_strict else TOLERATED,
             rule="marker" if is_strict else "wording",
             passage=text[max(0, at - BEFORE_MARKER) : at + LONGEST_PASSAGE].strip(),
         )
@@ -346,25 +354,25 @@ class RobustReader(Reader):
             return self._lead >= 0 and text.startswith(self._strict, at - self._lead)
         return self._strict.match(text, at) is not None
 
-    def _corrected(
+    def _read_correction(
         self, text: str, stated: Sequence[StatementSpan], stretch: ReplyStretch, sample: Sample
     ) -> str | None:
         """What a stretch concludes after it took back the last answer that it announced."""
-        rest = text[stated[-1].end : stretch.end]
-        if len(rest) < 8 or not (taken_back := correction_in(rest)):
+        following_text = text[stated[-1].end : stretch.end]
+        if len(following_text) < 8 or not (taken_back := find_correction(following_text)):
             return None
         kind = self._kind_of(sample)
-        part = rest[taken_back.end() :]
+        part = following_text[taken_back.end() :]
         return end_of_reply(part, kind, sample, listed=False) or kind.plainly(part, sample).value
 
-    def _unannounced(
+    def _read_unannounced(
         self, text: str, kind: AnswerKind, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
         """What a stretch answers in which nothing is announced."""
         if value := end_of_reply(text, kind, sample, listed="echoed_options" in signs):
-            return _found(value, "fallback", "last_line", last_line(text), signs)
+            return _answer_without_marker(value, "fallback", "last_line", last_line(text), signs)
         if value := introduced(text, kind, sample):
-            return _found(value, "tolerant", "after_colon", last_line(text), signs)
+            return _answer_without_marker(value, "tolerant", "after_colon", last_line(text), signs)
         leading = None if "echoed_options" in signs else leading_sentence(text, kind, sample)
         if "echoed_options" in signs:
             text = without_half_option(text, sample.choices, labelled=True)
@@ -382,15 +390,15 @@ class RobustReader(Reader):
                 if plain.value is None
                 else Conclusion(None, AMBIGUOUS.reason)
             )
-        return self._plainly(text, plain, sample, signs)
+        return self._read_conclusion(text, plain, sample, signs)
 
-    def _plainly(
+    def _read_conclusion(
         self, text: str, plain: Conclusion, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
         """What a stretch concludes, by the rules of the kind and then by the exam's own."""
         if plain.value is not None:
             passage = plain.passage or last_line(text)
-            return _found(plain.value, "tolerant", plain.rule, passage, signs)
+            return _answer_without_marker(plain.value, "tolerant", plain.rule, passage, signs)
         if plain.reason == AMBIGUOUS.reason:
             return Answer(reason=plain.reason, signs=signs)
         answer = self.fallback(text, sample)
@@ -398,7 +406,7 @@ class RobustReader(Reader):
 
     # --- worked examples that a reply repeats ---
 
-    def _after_replay(
+    def _skip_replayed_examples(
         self, marked: Sequence[StatementSpan], kind: AnswerKind, sample: Sample
     ) -> int:
         """The place of the first statement after the worked examples' own answers; 0 without."""
@@ -407,23 +415,32 @@ class RobustReader(Reader):
         subset = sample.subset
         if (answers := self._replayed.get(subset)) is None:
             row = msgspec.structs.replace(sample, choices=("\0",) * len(LETTERS))
-            found, _ = statements(self._shown(subset), self._strict, self._tolerant, kind, row)
-            answers = tuple(each.statement.value for each in found if each.statement.value)
+            example_spans, _ = find_statements(
+                self._shown(subset), self._strict, self._tolerant, kind, row
+            )
+            answers = tuple(span.statement.value for span in example_spans if span.statement.value)
             self._replayed[subset] = answers
-        n = len(answers)
-        if n < 2 or len(marked) <= n:
+        example_count = len(answers)
+        if example_count < 2 or len(marked) <= example_count:
             return 0
-        given = [each.statement.value or "?" for each in marked[:n]]
-        if sum(map(str.__eq__, answers, given)) >= max(2, n - 1):
-            return n
+        reply_values = [
+            marked_span.statement.value or "?" for marked_span in marked[:example_count]
+        ]
+        if sum(map(str.__eq__, answers, reply_values)) >= max(2, example_count - 1):
+            return example_count
         # one bare answer for each worked example, and one for the question
         is_bare = all(
-            later.start - earlier.end <= BARE for earlier, later in pairwise(marked[: n + 1])
+            later.start - earlier.end <= BARE
+            for earlier, later in pairwise(marked[: example_count + 1])
         )
-        return n if is_bare and len(marked) == n + 1 and marked[0].start <= BARE else 0
+        return (
+            example_count
+            if is_bare and len(marked) == example_count + 1 and marked[0].start <= BARE
+            else 0
+        )
 
 
-MOST = 50
+MOST_STRETCHES = 50
 """Stretches that are looked at; a reply that has more of them without an answer is a loop."""
 LETTERS = "ABCDEFGHIJ"
 SHORT_ANSWER = 12
@@ -445,42 +462,48 @@ def _may_say_more(text: str) -> bool:
     return not text.isascii() and has_wide(text) and _WIDE.search(text) is not None
 
 
-def _cut_off(answer: Answer) -> Answer:
+def _mark_as_cut(answer: Answer) -> Answer:
     """An answer after which the reply goes on to another question."""
     signs = answer.signs if "run_on" in answer.signs else (*answer.signs, "run_on")
     return msgspec.structs.replace(answer, cut=True, signs=signs)
 
 
-def _announced(
+def _answer_of_statements(
     text: str, stated: Sequence[StatementSpan], kind: AnswerKind, signs: tuple[Sign, ...]
 ) -> Answer:
     """The answer of the statements of a stretch; an impossible one only where there is no other."""
     if len(stated) == 1:
-        return _as_answer(text, stated[0], kind, None, signs)
-    possible = [each for each in stated if each.statement != INVALID_LABEL]
+        return _answer_of_span(text, stated[0], kind, None, signs)
+    possible = [span for span in stated if span.statement != INVALID_LABEL]
     decision = decide(text, possible or stated)
-    if decision.other is not None:
+    if decision.other_value is not None:
         signs += ("two_answers",)
     if decision.by_order:
         signs += ("order_decides", "run_on")
-    return _as_answer(text, decision.stated, kind, decision.other, signs)
+    return _answer_of_span(text, decision.stated, kind, decision.other_value, signs)
 
 
-def _as_answer(
-    text: str, stated: StatementSpan, kind: AnswerKind, other: str | None, signs: tuple[Sign, ...]
+def _answer_of_span(
+    text: str,
+    stated: StatementSpan,
+    kind: AnswerKind,
+    other_value: str | None,
+    signs: tuple[Sign, ...],
 ) -> Answer:
     value, reason = stated.statement
     if value is None:
-        return Answer(reason=reason, other=other, signs=signs)
-    tier = _tier(text, stated.end, value, kind) if stated.strict else TOLERATED
+        return Answer(reason=reason, other=other_value, signs=signs)
+    tier = _find_tier(text, stated.end, value, kind) if stated.strict else TOLERATED
     rule = "marker" if stated.strict else "wording"
     if not stated.end:
         rule = "first_line"
     passage = text[max(0, stated.start - BEFORE_MARKER) : stated.start + LONGEST_PASSAGE].strip()
-    return Answer(value, tier, other=other, signs=signs, rule=rule, passage=passage)
+    return Answer(value, tier, other=other_value, signs=signs, rule=rule, passage=passage)
 
 
-def _found(value: str, tier: Tier, rule: str, passage: str, signs: tuple[Sign, ...]) -> Answer:
+def _answer_without_marker(
+    value: str, tier: Tier, rule: str, passage: str, signs: tuple[Sign, ...]
+) -> Answer:
     """An answer that no marker announces."""
     return Answer(value, tier, signs=signs, rule=rule, passage=passage[-LONGEST_PASSAGE:])
 
@@ -488,7 +511,7 @@ def _found(value: str, tier: Tier, rule: str, passage: str, signs: tuple[Sign, .
 TOLERATED: Tier = "tolerant"
 
 
-def _tier(text: str, end: int, value: str, kind: AnswerKind) -> Tier:
+def _find_tier(text: str, end: int, value: str, kind: AnswerKind) -> Tier:
     """The tier of a value behind the protocol's own marker, which ends at `end`."""
     if kind.plain is None or not end:
         return "strict"

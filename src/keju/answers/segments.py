@@ -74,17 +74,17 @@ def split_thinking(text: str) -> SplitReply:
     return SplitReply(reasoning, answer.strip(), unclosed)
 
 
-def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **facts: Any) -> Reply:
+def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **fields: Any) -> Reply:
     """A text that a model wrote, as the reply it is: its thoughts kept apart.
 
     `reasoning` is what came apart from the text; `facts` are further fields of `Reply`.
     """
     if not reasoning and OPEN not in text and CLOSE not in text:  # as most replies are
-        return Reply(text, finish=finish, **facts)
+        return Reply(text, finish=finish, **fields)
     thought = split_thinking(text)
     thoughts = "\n".join([part for part in (*reasoning, thought.reasoning) if part])
     raw = text if thought.text is not text else ""
-    return Reply(thought.text, thoughts, finish, raw=raw, **facts)
+    return Reply(thought.text, thoughts, finish, raw=raw, **fields)
 
 
 def split_any_thinking(text: str) -> SplitReply:
@@ -214,8 +214,12 @@ def last_paragraph(text: str) -> str:
     """The lines after the last blank one; of several, not a first one that ends with a colon."""
     bare = text.rstrip()
     paragraph = bare[bare.rfind("\n\n") + 1 :].strip()
-    first, _, rest = paragraph.partition("\n")
-    return rest if rest and first.rstrip("*_ ").endswith((":", "：")) else paragraph
+    heading, _, following_lines = paragraph.partition("\n")
+    return (
+        following_lines
+        if following_lines and heading.rstrip("*_ ").endswith((":", "："))
+        else paragraph
+    )
 
 
 # `<answer>`, `</Answer>`; group 1 is set where it closes.
@@ -252,7 +256,7 @@ NEXT_QUESTION = re.compile(
 _OPENING_QUESTION = re.compile(NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1))
 
 
-def opening_question(text: str) -> int:
+def find_opening_question(text: str) -> int:
     """Where the question begins that a reply opens with, ``Q: Who …``; -1 without one."""
     if text[:1] in "QP*#问题第" or text[:1].isspace():
         match = _OPENING_QUESTION.match(text)
@@ -269,10 +273,10 @@ class ReplyStretch(NamedTuple):
     """Where the question that it begins with stands; -1 where it begins with none."""
 
 
-def episodes(text: str) -> list[ReplyStretch]:
+def split_stretches(text: str) -> list[ReplyStretch]:
     """A reply taken apart where a line begins a question: its own, restated, or an invented one."""
-    first = _OPENING_QUESTION.match(text)
-    opening = first.end() if first else -1
+    opening_match = _OPENING_QUESTION.match(text)
+    opening = opening_match.end() if opening_match else -1
     starts = [(0, opening)]
     starts += [
         (match.start(), match.end()) for match in NEXT_QUESTION.finditer(text, max(0, opening - 1))

@@ -73,18 +73,18 @@ def tail_of(text: str) -> str:
     return text[end.end() :] if end else ""
 
 
-def last_sentences(text: str, n: int = 1) -> list[str]:
+def last_sentences(text: str, count: int = 1) -> list[str]:
     """The last `n` sentences of a text that have words, the last one first."""
     tail = tail_of(text)
-    span = 2 * SHORT * n
+    span = 2 * SHORT * count
     while True:
         begin = max(0, len(tail) - span)
         parts = list(clauses(tail[begin:]))
-        last = [
+        last_with_words = [
             part.strip() for part in reversed(parts[1:] if begin else parts) if _has_words(part)
         ]
-        if len(last) >= n or not begin:
-            return last[:n]
+        if len(last_with_words) >= count or not begin:
+            return last_with_words[:count]
         span *= 4
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from keju.answers.decision import StatementSpan, standing_of
+from keju.answers.decision import StatementSpan, announcement_status
 from keju.answers.kinds import AnswerKind
 from keju.answers.segments import AMBIGUOUS, DENIED, NO_ANSWER, SILENT, AnswerStatement, segment_at
 from keju.answers.wordings import announcements
@@ -25,7 +25,7 @@ _BEFORE_LIST = ("\n", ":", "*", "：")
 _LISTS_ON = re.compile(r"[\s*:：]*+[(\[]?([A-Z])[)\].:、][^\n]*+\n[ \t]*+[(\[]?([A-Z])[)\].:、]")
 
 
-def statements(
+def find_statements(
     text: str,
     strict: re.Pattern[str] | str,
     tolerant: re.Pattern[str],
@@ -37,7 +37,7 @@ def statements(
     Prose and denials state nothing. What was read already is not read again, so that a looping
     reply costs no more than one turn.
     """
-    spans = _spans(text, strict, tolerant, kind)
+    spans = _find_marker_spans(text, strict, tolerant, kind)
     marked: list[StatementSpan] = []
     memory: dict[str, AnswerStatement] = {}
     reason = ""
@@ -45,7 +45,7 @@ def statements(
     for number, (start, end, longer, is_strict) in enumerate(spans):
         if _begins_list(text, start, end):
             continue
-        statement = NOTHING
+        statement = NO_STATEMENT
         for until in (end, longer) if longer > end else (end,):
             limits[number] = (start, until)
             words = segment_at(text, limits, number, paragraph=kind.paragraph).text
@@ -53,24 +53,24 @@ def statements(
                 statement = NO_ANSWER
                 break
             words = _plain_words(words, fills_form=is_strict and text[until - 1] in ":：")
-            if (known := memory.get(words)) is None:
-                known = memory[words] = kind.read(words, sample)
-            statement = known
+            if (statement_read := memory.get(words)) is None:
+                statement_read = memory[words] = kind.read(words, sample)
+            statement = statement_read
             if statement.value is not None or statement not in SILENT:
                 break
         if statement.value is None and statement in SILENT:
             reason = statement.reason
             continue
-        standing = standing_of(text, start)
-        if standing == "denied":
+        status = announcement_status(text, start)
+        if status == "denied":
             reason = DENIED.reason
             continue
-        stated = statement if standing == "stated" else AMBIGUOUS
+        stated = statement if status == "stated" else AMBIGUOUS
         marked.append(StatementSpan(stated, start, limits[number][1], is_strict))
     return marked, reason
 
 
-NOTHING = AnswerStatement(None)
+NO_STATEMENT = AnswerStatement(None)
 
 
 def _begins_list(text: str, start: int, end: int) -> bool:
@@ -102,8 +102,8 @@ def _is_torn(words: str, text: str, before: Mapping[str, AnswerStatement]) -> bo
         len(before) > 0 < len(words) < _LONGEST_TORN
         and text.endswith(words)
         and any(
-            len(each) > len(words) and each.startswith(words) and statement in SILENT
-            for each, statement in before.items()
+            len(seen_words) > len(words) and seen_words.startswith(words) and statement in SILENT
+            for seen_words, statement in before.items()
         )
     )
 
@@ -111,30 +111,30 @@ def _is_torn(words: str, text: str, before: Mapping[str, AnswerStatement]) -> bo
 _LONGEST_TORN = 40
 
 
-def _spans(
+def _find_marker_spans(
     text: str, strict: re.Pattern[str] | str, tolerant: re.Pattern[str], kind: AnswerKind
 ) -> list[tuple[int, int, int, bool]]:
     """Where markers stand, in order: start, end, the end of a longer form, whether it is strict."""
-    firm = list(_found(text, strict))
+    firm = list(_find_marker(text, strict))
     if kind.marker is not None:
-        firm = sorted({*firm, *_found(text, kind.marker)})
-    others = announcements(text, tolerant)
+        firm = sorted({*firm, *_find_marker(text, kind.marker)})
+    other_spans = announcements(text, tolerant)
     spans: list[tuple[int, int, int, bool]] = []
     place = 0
     for start, end in firm:
-        while place < len(others) and others[place][1] <= start:
-            spans.append((*others[place], 0, False))
+        while place < len(other_spans) and other_spans[place][1] <= start:
+            spans.append((*other_spans[place], 0, False))
             place += 1
         longer = 0
-        while place < len(others) and others[place][0] < end:
-            longer = others[place][1]
+        while place < len(other_spans) and other_spans[place][0] < end:
+            longer = other_spans[place][1]
             place += 1
         spans.append((start, end, longer, True))
-    spans += [(start, end, 0, False) for start, end in others[place:]]
+    spans += [(start, end, 0, False) for start, end in other_spans[place:]]
     return spans
 
 
-def _found(text: str, pattern: re.Pattern[str] | str) -> Iterator[tuple[int, int]]:
+def _find_marker(text: str, pattern: re.Pattern[str] | str) -> Iterator[tuple[int, int]]:
     """Where a marker stands."""
     if not pattern:
         return

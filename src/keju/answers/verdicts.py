@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from keju.answers.numbers import NUMBER_WORDS, numbers_in, plain_numerals
+from keju.answers.numbers import NUMBER_WORDS, find_numbers, plain_numerals
 from keju.answers.segments import NO_ANSWER, AnswerStatement
 from keju.answers.sentences import (
     AROUND,
@@ -90,23 +90,27 @@ def last_verdict(
     if text.rstrip("*_ \n").endswith((":", "：")):
         return NO_ANSWER  # what it announces never came
     text = without_stub(text).rstrip()
-    words = _VerdictWords(word, values, at, phrases, question, _asked(question))
+    words = _VerdictWords(word, values, at, phrases, question, _find_question_names(question))
     ended = ENDED.search(text) is not None
     sentences = last_sentences(text, 12)
     is_concluded = bool(sentences) and BEGINS_CONCLUSION.match(sentences[0]) is not None
-    for number, whole in enumerate(sentences):
-        if len(whole) > 3 * SHORT or (number and not ended):
+    for number, original_sentence in enumerate(sentences):
+        if len(original_sentence) > 3 * SHORT or (number and not ended):
             break
-        if UNDETERMINED.search(whole) and not concludes(whole.rpartition(",")[2]):
+        if UNDETERMINED.search(original_sentence) and not concludes(
+            original_sentence.rpartition(",")[2]
+        ):
             return NO_ANSWER
         needs_conclusion = number > (0 if is_concluded else 1)
-        if (needs_conclusion and not concludes(whole)) or _says_nothing(whole, question):
+        if (needs_conclusion and not concludes(original_sentence)) or _says_nothing(
+            original_sentence, question
+        ):
             continue
         before = sentences[1:4] if number == 0 else ()
-        statement = _of_sentence(whole, before, words, text, ended=ended)
+        statement = _read_sentence(original_sentence, before, words, text, ended=ended)
         if statement is not None:
             return statement
-    return _of_the_asked(sentences, words.names, phrases)
+    return _read_sentences_about_name(sentences, words.names, phrases)
 
 
 class _VerdictWords(NamedTuple):
@@ -121,35 +125,37 @@ class _VerdictWords(NamedTuple):
     """The names that the question asks about."""
 
 
-def _of_sentence(
-    whole: str, before: Sequence[str], words: _VerdictWords, text: str, *, ended: bool
+def _read_sentence(
+    original_sentence: str, before: Sequence[str], words: _VerdictWords, text: str, *, ended: bool
 ) -> AnswerStatement | None:
     """The verdict of one sentence; None where the sentence before it may have one.
 
     A phrase without a conclusion gives way to a conclusion in one of the sentences `before`.
     """
-    sentence = _without_expressions(whole, words.question)
+    sentence = _without_expressions(original_sentence, words.question)
     hedged = _HEDGED.search(sentence)
-    named = [
+    verdict_matches = [
         match
         for match in words.word.finditer(sentence)
         if _is_word(sentence, match) and words.at(sentence, match.start())
     ]
-    statement = _verdict_of(sentence, named, words.values) if named else NO_ANSWER
+    statement = (
+        _choose_verdict(sentence, verdict_matches, words.values) if verdict_matches else NO_ANSWER
+    )
     if statement.value is None and _is_about(sentence, words.names):
         phrased = _REASON.split(sentence[: hedged.start()] if hedged else sentence)[0]
-        value = _phrase(phrased, words.phrases, ended=ended)
-        if value and before and not concludes(whole):
-            value = _concluded_phrase(before, words) or value
+        value = _find_phrase_value(phrased, words.phrases, ended=ended)
+        if value and before and not concludes(original_sentence):
+            value = _find_concluded_phrase(before, words) or value
         if value:
             return AnswerStatement(value)
-    if not named:
+    if not verdict_matches:
         return None
     if not hedged:
         return statement
-    given = {words.values[match[1].lower()] for match in words.word.finditer(text)}
+    verdict_values = {words.values[match[1].lower()] for match in words.word.finditer(text)}
     # what could be counts where it is all that is said
-    return statement if len(given) == 1 and len(text) <= BRIEF else None
+    return statement if len(verdict_values) == 1 and len(text) <= BRIEF else None
 
 
 def _says_nothing(sentence: str, question: str) -> bool:
@@ -159,17 +165,21 @@ def _says_nothing(sentence: str, question: str) -> bool:
     return len(sentence) > LONGEST_EXPRESSION and sentence in question
 
 
-def _is_about(sentence: str, asked: set[str]) -> bool:
+def _is_about(sentence: str, names: set[str]) -> bool:
     """Whether a sentence names what the question asks about, if that has a name."""
-    return not asked or any(name in sentence for name in asked)
+    return not names or any(name in sentence for name in names)
 
 
-def _concluded_phrase(sentences: Sequence[str], words: _VerdictWords) -> str | None:
+def _find_concluded_phrase(sentences: Sequence[str], words: _VerdictWords) -> str | None:
     """What a conclusion shortly before the last sentence says: ``So he did not cause it.``"""
-    for whole in sentences:
-        if concludes(whole) and _is_about(whole, words.names) and not _HEDGED.search(whole):
-            sentence = _REASON.split(_without_expressions(whole, words.question))[0]
-            if value := _phrase(sentence, words.phrases, ended=True):
+    for original_sentence in sentences:
+        if (
+            concludes(original_sentence)
+            and _is_about(original_sentence, words.names)
+            and not _HEDGED.search(original_sentence)
+        ):
+            sentence = _REASON.split(_without_expressions(original_sentence, words.question))[0]
+            if value := _find_phrase_value(sentence, words.phrases, ended=True):
                 return value
     return None
 
@@ -178,36 +188,40 @@ def _without_expressions(sentence: str, question: str) -> str:
     """A sentence without quoted expressions and without the question's own expression."""
     if '"' in sentence or "`" in sentence or "“" in sentence:
         sentence = _QUOTED.sub("…", sentence)
-    asked = question.strip().removesuffix(" is")
-    if len(asked) > LONGEST_EXPRESSION and asked in sentence:
-        sentence = sentence.replace(asked, "…")
+    question_expression = question.strip().removesuffix(" is")
+    if len(question_expression) > LONGEST_EXPRESSION and question_expression in sentence:
+        sentence = sentence.replace(question_expression, "…")
     return sentence
 
 
-def _verdict_of(
-    sentence: str, named: Sequence[re.Match[str]], values: Mapping[str, str]
+def _choose_verdict(
+    sentence: str, verdict_matches: Sequence[re.Match[str]], values: Mapping[str, str]
 ) -> AnswerStatement:
     """The verdict that a sentence ends with, or concludes, of those that it names.
 
     One that is only set against another does not count: ``Yes, not No``.
     """
-    if len(named) > 1 and _SET_AGAINST.fullmatch(sentence, named[-2].end(), named[-1].start()):
-        named = named[:-1]
-    last = named[-1]
-    given = {values[match[1].lower()] for match in named}
-    between = sentence[named[-2].end() : last.start()] if len(named) > 1 else ""
-    if len(given) > 1 and not (concludes(between) or _EVALUATES.search(between)):
+    if len(verdict_matches) > 1 and _SET_AGAINST.fullmatch(
+        sentence, verdict_matches[-2].end(), verdict_matches[-1].start()
+    ):
+        verdict_matches = verdict_matches[:-1]
+    last_match = verdict_matches[-1]
+    verdict_values = {values[match[1].lower()] for match in verdict_matches}
+    between = (
+        sentence[verdict_matches[-2].end() : last_match.start()] if len(verdict_matches) > 1 else ""
+    )
+    if len(verdict_values) > 1 and not (concludes(between) or _EVALUATES.search(between)):
         return NO_ANSWER
-    before = sentence[max(0, last.start() - 40) : last.start()]
+    before = sentence[max(0, last_match.start() - 40) : last_match.start()]
     clause = before[max(map(before.rfind, ",，:：;→")) + 1 :]
-    after = sentence[last.end() :].strip(AROUND)
-    is_end = not after or _GOES_ON.match(sentence, last.end())
+    after = sentence[last_match.end() :].strip(AROUND)
+    is_end = not after or _GOES_ON.match(sentence, last_match.end())
     if not _LEADS.search(before) or _DENIES.search(clause) or _UNSETTLED.search(after):
         return NO_ANSWER
-    if _BUT_NOT.search(sentence, last.end()):
+    if _BUT_NOT.search(sentence, last_match.end()):
         return NO_ANSWER
     is_conclusion = is_end or concludes(before)
-    return AnswerStatement(values[last[1].lower()]) if is_conclusion else NO_ANSWER
+    return AnswerStatement(values[last_match[1].lower()]) if is_conclusion else NO_ANSWER
 
 
 # `", not "`, ` rather than `: between a verdict and another one that it is set against.
@@ -257,12 +271,12 @@ _CONDITION = re.compile(
 )
 
 
-def _phrase(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
+def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
     """The value of the phrase that comes last in a sentence; of two at one place the longer.
 
     A sentence that did not end must end with it.
     """
-    given = []
+    candidates = []
     for pattern, affirmed, denied in phrases:
         for match in pattern.finditer(sentence):
             before = sentence[max(0, match.start() - 60) : match.start()]
@@ -275,19 +289,27 @@ def _phrase(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
                 or _IS_FALSE.match(sentence, match.end())
                 or _BUT_NOT.search(sentence, match.end())
             )
-            given.append((match.end(), -match.start(), denied if is_denied else affirmed))
-    return max(given)[2] if given and (ended or max(given)[0] == len(sentence)) else None
+            candidates.append((match.end(), -match.start(), denied if is_denied else affirmed))
+    return (
+        max(candidates)[2]
+        if candidates and (ended or max(candidates)[0] == len(sentence))
+        else None
+    )
 
 
-def phrase_of(segment: str, phrases: Phrases, question: str) -> str | None:
+def find_phrase_value(segment: str, phrases: Phrases, question: str) -> str | None:
     """What an announced sentence says in a phrase: ``the answer is: Amy tells the truth.``"""
-    first = next(clauses(segment)).strip()
-    if len(first) > SHORT or _REPORTS.search(first) or _DENIED.search(first):
+    first_sentence = next(clauses(segment)).strip()
+    if (
+        len(first_sentence) > SHORT
+        or _REPORTS.search(first_sentence)
+        or _DENIED.search(first_sentence)
+    ):
         return None
-    asked = _asked(question)
-    if asked and not any(name in first for name in asked):
+    names = _find_question_names(question)
+    if names and not any(name in first_sentence for name in names):
         return None
-    return _phrase(first, phrases, ended=True)
+    return _find_phrase_value(first_sentence, phrases, ended=True)
 
 
 # `Amy says that`, `if`: what a sentence reports or supposes it does not say.
@@ -300,22 +322,24 @@ _DENIED = re.compile(
 _NAME = re.compile(r"(?<=[a-z] )[A-Z][a-z]+")
 
 
-def _asked(question: str) -> set[str]:
+def _find_question_names(question: str) -> set[str]:
     """The names in the last sentence of a question."""
     end = question.find("\nOptions:")
     question = question[:end] if end >= 0 else question
     return set(_NAME.findall(question[question.rfind(".", 0, len(question) - 2) :]))
 
 
-def _of_the_asked(sentences: Sequence[str], asked: set[str], phrases: Phrases) -> AnswerStatement:
+def _read_sentences_about_name(
+    sentences: Sequence[str], names: set[str], phrases: Phrases
+) -> AnswerStatement:
     """What all sentences say that begin with the one name that is asked about: ``Amy is lying.``"""
-    name = next(iter(asked)) if len(asked) == 1 else ""
-    given = {
-        _phrase(sentence, phrases, ended=True)
+    name = next(iter(names)) if len(names) == 1 else ""
+    phrase_values = {
+        _find_phrase_value(sentence, phrases, ended=True)
         for sentence in sentences
         if name and sentence.startswith(f"{name} ") and not _REPORTS.search(sentence)
     }
-    value = given.pop() if len(given) == 1 else None
+    value = phrase_values.pop() if len(phrase_values) == 1 else None
     return AnswerStatement(value) if value else NO_ANSWER
 
 
@@ -366,14 +390,19 @@ def last_count(text: str) -> str | None:
         if plain.count("(") > plain.count(")"):
             return None  # it breaks off inside an expression
         if final := _FINAL_RESULT.search(plain):
-            first = next(iter(numbers_in(plain[final.end() :])), None)
-            if first and first.clear and not first.percent and first.start < 3:
-                return first.plain
-        if behind := _IN_TOTAL.search(plain):
-            return str(NUMBER_WORDS.get(behind[1].lower(), behind[1]))
+            first_number = next(iter(find_numbers(plain[final.end() :])), None)
+            if (
+                first_number
+                and first_number.clear
+                and not first_number.percent
+                and first_number.start < 3
+            ):
+                return first_number.plain
+        if total := _IN_TOTAL.search(plain):
+            return str(NUMBER_WORDS.get(total[1].lower(), total[1]))
         cues = (_COUNTS if number else _COUNTS_OR_EQUALS).finditer(plain)
         for cue in reversed(list(cues)):
-            value = _number_after(plain if _GUESS.fullmatch(cue[0]) else plain[cue.end() :])
+            value = _find_number_after(plain if _GUESS.fullmatch(cue[0]) else plain[cue.end() :])
             if value is not None:
                 return value or None
     return None
@@ -387,25 +416,25 @@ _MOST_TIMES = 2
 """Times that a conclusion says its number; a list of things says more."""
 
 
-def _number_after(rest: str) -> str | None:
+def _find_number_after(text: str) -> str | None:
     """The one number of what follows a cue; empty where it is not clear, None without any."""
-    contrast = _NOT_NUMBER.search(rest)
-    if contrast and any(map(str.isdigit, rest[: contrast.start()])):
-        rest = rest[: contrast.start()]
-    all_numbers = numbers_in(rest)
-    numbers = [each.plain for each in all_numbers if each.clear and not each.percent]
-    words = [str(NUMBER_WORDS[each.lower()]) for each in _NUMBER_WORD.findall(rest)]
-    given = numbers or words
-    if not given and not all_numbers:
+    contrast = _NOT_NUMBER.search(text)
+    if contrast and any(map(str.isdigit, text[: contrast.start()])):
+        text = text[: contrast.start()]
+    all_numbers = find_numbers(text)
+    numbers = [number.plain for number in all_numbers if number.clear and not number.percent]
+    words = [str(NUMBER_WORDS[word.lower()]) for word in _NUMBER_WORD.findall(text)]
+    candidates = numbers or words
+    if not candidates and not all_numbers:
         return None
     if (
-        len(set(given)) != 1
-        or len(given) > _MOST_TIMES
+        len(set(candidates)) != 1
+        or len(candidates) > _MOST_TIMES
         or len(all_numbers) > len(numbers)
-        or _DENIES.search(rest)
+        or _DENIES.search(text)
     ):
         return ""
-    return given[0]
+    return candidates[0]
 
 
 # --- words -------------------------------------------------------------------------------------
@@ -413,9 +442,9 @@ def _number_after(rest: str) -> str | None:
 _BEFORE_WORDS = frozenset({"is", "are", "be", "order", "list", "words", "follows", "then", "as"})
 
 
-def last_words(words: Sequence[str], wanted: Sequence[str]) -> str | None:
+def last_words(words: Sequence[str], question_words: Sequence[str]) -> str | None:
     """The words that end a sentence, if they are those of the question, in whatever order."""
-    tail = list(words[-len(wanted) :]) if wanted else []
-    before = words[-len(wanted) - 1] if len(words) > len(wanted) else "is"
-    is_list = len(tail) > 1 and sorted(tail) == sorted(wanted) and before in _BEFORE_WORDS
+    tail = list(words[-len(question_words) :]) if question_words else []
+    before = words[-len(question_words) - 1] if len(words) > len(question_words) else "is"
+    is_list = len(tail) > 1 and sorted(tail) == sorted(question_words) and before in _BEFORE_WORDS
     return " ".join(tail) if is_list else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from keju.answers.decision import LINK, strength_of
+from keju.answers.decision import LINK, link_strength
 
 # --- English -----------------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ _ANSWER = (
     r"(?i: (?:choice|option|letter|#?\d{1,2}(?=[*_]*:)))?"
 )
 # ` to this question`, ` to the whole problem`: what is answered.
-_TO = (
+_ADDRESSEE = (
     r"(?: to (?:this|the)(?: [\w-]{1,20}){0,3}? (?:question|problem|challenge|task|puzzle|exercise)"
     r"(?= (?:is|would be|should be)\b))?"
 )
@@ -43,7 +43,7 @@ _HEADING = "|".join(
 )
 # What makes the word an announcement: ` is`, `**:`, ` should be`; the `>` of `<answer>`; after a
 # heading the end of its line or a dash, `Answer - C`. Not `answer was hard`, `answer-only`.
-_SAYS = (
+_ANNOUNCEMENT_SIGN = (
     r"(?:[\s*_`\"'”’]*+(?i:is\b|would be\b|should be\b|must be\b|[:：=])"
     r"|(?i:(?<=<answer)|(?<=<final_answer))>"
     rf"|(?im:{_HEADING})[*_]*+(?:[ \t]*+(?:(?=\n)|—)|[ \t]++[-–]{{1,2}}[ \t]))"
@@ -52,7 +52,7 @@ _SAYS = (
 _HEDGE = (
     r"(?:[\s*_]*+(?i:therefore|thus|hence|then|clearly|simply|likely|probably|most likely)\b,?)?"
 )
-_ENGLISH = rf"(?:{_ANSWER}{_TO}|{_CORRECT}){_SAYS}{_HEDGE}(?:[\s*_]*+[:：])?"
+_ENGLISH = rf"(?:{_ANSWER}{_ADDRESSEE}|{_CORRECT}){_ANNOUNCEMENT_SIGN}{_HEDGE}(?:[\s*_]*+[:：])?"
 # `答案显然是`: what may stand between `答案` and `是` without changing it.
 _EMPHASIS = r"(?:应[该当]?|就|显然|明显|无疑|当然|自然|肯定|一定|只能){0,2}+"
 # `案` after `答`: `答案是`, `答案应该选：`; not `非答案是`.
@@ -158,7 +158,7 @@ def _stems_for(text: str) -> tuple[str, ...]:
     return _STEMS if "R" in text or not text.isascii() else _SMALL_STEMS
 
 
-def _found_by_stem(text: str) -> list[tuple[int, int]]:
+def _find_tolerant_spans(text: str) -> list[tuple[int, int]]:
     """Where `TOLERANT` matches, in order."""
     spans: list[tuple[int, int]] = []
     for stem in _stems_for(text):
@@ -190,7 +190,7 @@ def announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[
     to what another marker introduces: alone, or joined to another box.
     """
     if pattern is TOLERANT:
-        spans = _found_by_stem(text)
+        spans = _find_tolerant_spans(text)
     else:
         spans = [match.span() for match in pattern.finditer(text)]
     if '":' in text and "{" in text:
@@ -204,12 +204,12 @@ def announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[
         return spans
     # The backslash of each `\boxed{B}`.
     boxes = [(match.start(), match.start()) for match in re.finditer(r"\\boxed", text)]
-    kept: list[tuple[int, int]] = []
+    kept_spans: list[tuple[int, int]] = []
     for span in sorted(spans + boxes):
         is_box = span[0] == span[1]
-        if not (is_box and kept and _belongs_to(text, kept[-1][1], span[0])):
-            kept.append(span)
-    return kept
+        if not (is_box and kept_spans and _belongs_to(text, kept_spans[-1][1], span[0])):
+            kept_spans.append(span)
+    return kept_spans
 
 
 def _belongs_to(text: str, marker_end: int, box: int) -> bool:
@@ -220,11 +220,11 @@ def _belongs_to(text: str, marker_end: int, box: int) -> bool:
     if _DRESSING.fullmatch(between):
         return True
     position = 0
-    while first := _BOX.match(between, position):
-        link = LINK.match(between, first.end())
-        position = link.end() if link else first.end()
-        joint = between[first.end() : position]
-        if "\n" in joint or strength_of(joint) == "apart":
+    while box_match := _BOX.match(between, position):
+        link = LINK.match(between, box_match.end())
+        position = link.end() if link else box_match.end()
+        joint = between[box_match.end() : position]
+        if "\n" in joint or link_strength(joint) == "apart":
             return False
         if _DRESSING.fullmatch(between, position):
             return True

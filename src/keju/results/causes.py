@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keju.answers.kinds import SOLVED
-from keju.answers.numbers import number_of, numbers_in, plain_numerals
+from keju.answers.numbers import find_numbers, parse_number, plain_numerals
 from keju.answers.options import labels_of_texts, names_any, resembles
 from keju.answers.other_questions import HEADS
 from keju.answers.robust import RobustReader
@@ -458,10 +458,10 @@ def _is_outside_options(case: AuditedReply) -> bool:
 
 def _number_is_no_option(case: AuditedReply) -> bool:
     """Whether options are numbers and the reply ends with a number that is not an option."""
-    if not _is_unread(case) or not any(number_of(choice) for choice in case.sample.choices):
+    if not _is_unread(case) or not any(parse_number(choice) for choice in case.sample.choices):
         return False
     end = last_line(case.text)[-END:]
-    return any(number.clear for number in numbers_in(plain_numerals(end)))
+    return any(number.clear for number in find_numbers(plain_numerals(end)))
 
 
 def _answers_in_reasoning(case: AuditedReply) -> bool:
@@ -549,7 +549,7 @@ def _is_part_of_number(case: AuditedReply) -> bool:
         return False
     if {case.headline_reading.score.outcome, case.secondary_reading.score.outcome} != {"incorrect"}:
         return False
-    if number_of(value) is None or number_of(target) is None:
+    if parse_number(value) is None or parse_number(target) is None:
         return False
     shorter, longer = sorted(
         (text.strip().replace(",", "").lstrip("+-−") for text in (value, target)), key=len

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from keju.answers.decision import standing_of
+from keju.answers.decision import announcement_status
 from keju.answers.kinds import GIVES_UP
 from keju.answers.segments import segment_at, unwrap_latex
 from keju.answers.sentences import CJK, clauses
@@ -355,7 +355,9 @@ def is_json(text: str) -> bool:
 def denies(text: str) -> bool:
     """Whether a reply says that an answer is not the right one."""
     text = normal_chinese(text) if CJK.search(text) else text
-    return any(standing_of(text, start) == "denied" for start, _ in _find_announcements(text))
+    return any(
+        announcement_status(text, start) == "denied" for start, _ in _find_announcements(text)
+    )
 
 
 def wording_of(text: str) -> str:

@@ -16,9 +16,9 @@ from unicodedata import numeric
 from keju.answers.numbers import (
     NUMBER_WORDS,
     ParsedNumber,
-    comparable,
-    number_of,
-    range_of,
+    comparison_form,
+    parse_number,
+    parse_range,
     same_number,
 )
 from keju.answers.reader import Reader
@@ -84,10 +84,10 @@ class OpenReader(Reader):
     def decide(self, value: str, sample: Sample) -> OpenAnswerVerdict:
         """Grade an answer by the rule of its question; the target's exact text is always right."""
         target = sample.target
-        if comparable(value) == comparable(target):
+        if comparison_form(value) == comparison_form(target):
             return OpenAnswerVerdict(True, EXACT)
         if sample.metadata.get(EVAL_MODE) == "range_verifier":
-            bounds, number = range_of(target), find_stated_number(value)
+            bounds, number = parse_range(target), find_stated_number(value)
             if bounds is not None and not _may_contain_number(value):
                 return OpenAnswerVerdict(False, "range")
             if bounds is None or number is None:
@@ -95,7 +95,7 @@ class OpenReader(Reader):
             return OpenAnswerVerdict(
                 any(map(bounds.holds, self._possible_values(number, percent=False))), "range"
             )
-        number, gold = number_of(value), number_of(target)
+        number, gold = parse_number(value), parse_number(target)
         if number is None or gold is None:
             return UNDECIDED
         rounded = self._tolerant and any(

@@ -10,7 +10,13 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from keju.answers.numbers import ParsedNumber, number_of, numbers_in, plain_numerals, same_number
+from keju.answers.numbers import (
+    ParsedNumber,
+    find_numbers,
+    parse_number,
+    plain_numerals,
+    same_number,
+)
 from keju.answers.segments import unwrap_latex
 
 # `answer is`, `Answer :`.
@@ -119,11 +125,11 @@ def find_stated_number(text: str) -> ParsedNumber | None:
     None if it has no number or several. Also None if the text around the number may deny it, limit
     it, suppose it, or make it part of another quantity: such a text needs a judge.
     """
-    whole_number = number_of(text)
+    whole_number = parse_number(text)
     if whole_number is not None:
         return whole_number
     plain_text = unwrap_latex(plain_numerals(text))
-    candidate = _find_candidate(plain_text, numbers_in(plain_text))
+    candidate = _find_candidate(plain_text, find_numbers(plain_text))
     if candidate is None or not candidate.number.clear:
         return None
     number, basis = candidate
@@ -145,7 +151,7 @@ def find_stated_number(text: str) -> ParsedNumber | None:
     ):
         return None
     remark = _STATISTICS.sub(" ", tail)
-    if _DOUBT.search(remark) or numbers_in(remark) or _CORRECTION.search(later_text):
+    if _DOUBT.search(remark) or find_numbers(remark) or _CORRECTION.search(later_text):
         return None
     return number
 
