@@ -1,8 +1,7 @@
-"""Answers that begin or end a reply without being announced: its first line, its last line; and
-what a reply repeats of the form in which it was asked.
+"""Unannounced answers in the first or last line of a reply, and cues that a reply repeats.
 
-Base models go on with the prompt's own cues: ``A: Yes``, ``12 m\\n\\nA:``. A small model writes the
-text of one option behind the label of another, and then means that label by that text.
+Base models continue with the cues of the prompt: ``A: Yes``, ``12 m\\n\\nA:``. A small model writes
+the text of one option after the label of another option. It then means that label by that text.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from keju.types import Sample
 
 # `A: A: `: the cue with which a prompt ends, and which a reply repeats; not the `A:` of a list.
 _LEADING = re.compile(r"\s*+(?:A:\s++)++(?=\S)")
-# `So the answer`, `The correct answer`, `Let's think`: what makes of an `A:` before it a cue.
+# `So the answer`, `The correct answer`, `Let's think`: an `A:` before these words is a cue.
 _ANNOUNCES = re.compile(r"(?:[Ss]o )?[Tt]he (?:final |correct )?answer\b|Let['’]s think\b")
-# `\n\nA:`, `\nQ:\nA:\n`: cues after which nothing came.
+# `\n\nA:`, `\nQ:\nA:\n`: cues at the end of a reply.
 _TRAILING = re.compile(r"(?:\s*\n[ \t]*[AQ]:)++\s*\Z")
-# `\n(B) `, `\nB: `: the next line has a label too.
+# `\n(B) `, `\nB: `: the next line also begins with a label.
 _LABELLED = re.compile(r"\s*+[(\[]?([A-Z])[)\].:、]")
 
 
 def without_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
-    """A reply without the cues before and after what it says.
+    """Return a reply without the cues at its beginning and end.
 
-    Where labels are asked for, ``A:`` is a cue only before an announcement or an answer.
+    If the question has options, ``A:`` is a cue only before an announcement or an answer.
     """
     if text.rstrip().endswith(":") and (trailing := _TRAILING.search(text)):
         before = text[: trailing.start()]
@@ -53,7 +52,7 @@ def without_cues(text: str, kind: AnswerKind, sample: Sample) -> str:
 
 
 def without_torn_letter(text: str) -> str:
-    """A loop without the one letter with which it breaks off: ``Borderline:\\nBorderline:\\nB``."""
+    """Return a loop without the letter of its cut-off end: ``Borderline:\\nBorderline:\\nB``."""
     before = text[:-1].rstrip()
     *_, previous_line, last_complete_line = ("", "", *before[-2 * LONGEST_LINE :].split("\n"))
     is_loop = (
@@ -64,7 +63,7 @@ def without_torn_letter(text: str) -> str:
     return before if is_loop else text
 
 
-# `🎉`, `😊`: pictures, which say nothing; ticks and crosses say something.
+# `🎉`, `😊`: pictures without a meaning for the answer. Ticks and crosses have a meaning.
 _PICTURES = "\ufe0f\u200d\u2728\u2764\u2b50" + "".join(
     map(chr, (*range(0x2600, 0x2611), *range(0x2612, 0x2700), *range(0x1F000, 0x1FB00)))
 )
@@ -72,38 +71,39 @@ _PICTURE = frozenset(_PICTURES)
 
 
 def without_pictures(text: str, sample: Sample) -> str:
-    """A reply without the pictures with which it ends, where no option ends with one."""
+    """Return a reply without the pictures at its end, unless an option contains the last one."""
     bare = text.rstrip()
     if bare[-1:] not in _PICTURE or any(bare[-1] in choice for choice in sample.choices):
         return text
     return bare.rstrip(_PICTURES + " ") or text
 
 
-# `\nB. `: a label of a list, behind which half a character was left.
+# `\nB. `: a label of a list, before a character that was cut in half.
 _BARE_LABEL = re.compile(r"\n[ \t]*+[(\[]?[A-Z][)\].:、]{0,2}[ \t]*+\Z")
 
 
 def without_half_character(text: str) -> str:
-    """A reply without the half of a character with which it broke off, and its label."""
+    """Return a reply without the half character at its cut-off end and without its label."""
     text = text.rstrip("\ufffd")
     label = _BARE_LABEL.search(text, max(0, len(text) - 12))
     return text[: label.start()] if label else text
 
 
 BARE = 40
-"""Characters of a reply that may be an answer and nothing else, which is looked for first."""
+"""The longest reply, in characters, that Keju first tries to read as an answer alone."""
 LONGEST_LIST = 800
-"""Characters of a list of words that may end a reply."""
+"""The longest list of words, in characters, that may end a reply."""
 LONGEST_LEAD = 160
-"""Characters of what may stand before an answer, and around it, in a last line."""
+"""The most characters that may surround an answer in a last line."""
 LONGEST_LINE = 300
-"""Characters of a first line that may be an answer and nothing else."""
+"""The longest first line, in characters, that may be an answer alone."""
 
 
 def is_one_long_line(text: str, kind: AnswerKind, sample: Sample) -> bool:
-    """Whether an English reply that announces nothing is one line that is too long for an answer.
+    """Whether an English reply without an announcement is one line that is too long for an answer.
 
-    It neither begins nor ends with an option then, as most replies that were cut off do not.
+    Such a reply neither begins nor ends with an option. Most replies that were cut off are like
+    this.
     """
     line = text.strip()
     if len(line) <= LONGEST_LEAD or "\n" in line or line.endswith(":"):
@@ -124,16 +124,17 @@ def is_one_long_line(text: str, kind: AnswerKind, sample: Sample) -> bool:
 # `B. `, `- (C) `: a line that begins with a label.
 LABELLED = re.compile(r"[\s*(\[-]{0,5}([A-Z])(?:[)\].:、]|\Z)")
 _LABEL_ALONE = re.compile(r"\s*+[*(\[]{0,3}[A-Z][)\].:*]{0,3}[ \t]*+(?:\n|\Z)")
-# `Q1. `, `1) `: what may stand before a leading answer.
+# `Q1. `, `1) `: a number or heading before a leading answer.
 _NUMBERED = re.compile(r"\s*+(?:(?:Q ?)?1[.):]\s|#{1,4} )?")
 
 
 def leading_answer(
     text: str, kind: AnswerKind, sample: Sample, marked: Sequence[StatementSpan] = ()
 ) -> StatementSpan | None:
-    """The answer that is the whole first line of a longer reply; not the first of its options.
+    """Return the answer that fills the first line of a longer reply.
 
-    It gives way to one that is announced right after it: ``C) 1600\\n\\nThe answer is D) 1650``.
+    The first item of a list of options is not an answer. An answer that the reply announces
+    directly after the first line takes precedence: ``C) 1600\\n\\nThe answer is D) 1650``.
     """
     start = _NUMBERED.match(text)
     begin = start.end() if start else 0
@@ -163,14 +164,14 @@ def leading_answer(
 def _gives_way(
     statement: AnswerStatement, text: str, end: int, marked: Sequence[StatementSpan]
 ) -> bool:
-    """Whether another answer is announced right after a first line that ends at `end`."""
+    """Whether the reply announces another answer directly after a first line that ends at `end`."""
     if not marked or marked[0].statement == statement:
         return False
     return text[end : marked[0].start].strip().lower() in PLAIN_LEAD_INS
 
 
 def _is_announced_next(line: str, following_text: str, end: int, first_span: StatementSpan) -> bool:
-    """Whether the label of a line that ends at `end` is announced right after it."""
+    """Whether the reply announces the label of a line directly after its end at `end`."""
     label = LABELLED.match(line)
     if label is None or label[1] != first_span.statement.value:
         return False
@@ -178,14 +179,14 @@ def _is_announced_next(line: str, following_text: str, end: int, first_span: Sta
     return len(between) <= 6 or between.lower() in PLAIN_LEAD_INS
 
 
-# The options after an answer that stands apart: a blank line, then `A. ` and the next line `B. `.
+# The options after a separate answer: a blank line, then `A. ` and the next line `B. `.
 _LIST_APART = re.compile(
     r"\s*\n[ \t]*\n[^A]*?[(\[*-]{0,3}A[)\].:、][^\n]*\n[ \t]*[(\[*-]{0,3}B[)\].:、]"
 )
 
 
 def _begins_a_list(following_text: str, value: str, kind: AnswerKind, sample: Sample) -> bool:
-    """Whether the lines after a first one go on to list answers, of which it is one."""
+    """Whether the following lines continue a list of answers that the first line begins."""
     if sample.choices and _LIST_APART.match(following_text):
         return False
     for line in [
@@ -197,7 +198,7 @@ def _begins_a_list(following_text: str, value: str, kind: AnswerKind, sample: Sa
     return False
 
 
-# What follows where options are listed: `C. `.
+# The next item of a list of options: `C. `.
 _NEXT_LABEL = re.compile(r"\s*[*(\[]{0,3}[A-Z][)\].:、项]")
 
 
@@ -206,7 +207,7 @@ _DASH = re.compile(r"\s[-–—]\s|—")
 
 
 def leading_sentence(text: str, kind: AnswerKind, sample: Sample) -> str | None:
-    """The answer that is the whole first sentence, with its reasons after it: ``B、核糖体。``."""
+    """Return the answer that fills the first sentence, before its reasons: ``B、核糖体。``."""
     if not kind.listed:
         return None
     start = len(text) - len(text.lstrip())
@@ -228,21 +229,21 @@ def leading_sentence(text: str, kind: AnswerKind, sample: Sample) -> str | None:
     return None if value and find_correction(text[sentence_end:]) else value
 
 
-# `The best argument is:`, `I would recommend:`, `最接近的是：`: what ends a line that the next one
-# completes.
+# `The best argument is:`, `I would recommend:`, `最接近的是：`: the end of a line before its
+# completion in the next line.
 _INTRODUCES = re.compile(
     r"(?:is|are|was|were|be|with|say|choose|pick|select|recommend|suggest|conclude|是|为|选择?)"
     r"[ *_]*+[:：][ \t*_]*+\Z",
 )
 _LONGEST_COLON = 24
-"""Characters of that."""
+"""The longest match of `_INTRODUCES`, in characters."""
 
 
 _MAY_INTRODUCE = frozenset(":： \t*_")
 
 
 def introduced(text: str, kind: AnswerKind, sample: Sample) -> str | None:
-    """The one option that a line of its own names after a line that ends with ``is:``."""
+    """Return the only option that fills a line after a line ending with ``is:``."""
     values = set()
     line_break = text.find("\n") if kind.listed else -1
     while line_break >= 0:
@@ -264,7 +265,7 @@ def introduced(text: str, kind: AnswerKind, sample: Sample) -> str | None:
 
 # --- the end ----------------------------------------------------------------------------------
 
-# `### `, `=> `, `∴`, `✅ `: what may come before a last line's answer.
+# `### `, `=> `, `∴`, `✅ `: signs before the answer of a last line.
 _HEADING = re.compile(r"(?:#{1,6}(?=\s)|>|=>|→|⇒|∴|[✅✔✓☑]\ufe0f?)\s*+")
 # `So, `, `In conclusion: `, `We can conclude that `.
 OPENING = (
@@ -272,7 +273,7 @@ OPENING = (
     r"|in summary|in total|as a result|this means(?: that)?|we (?:can )?conclude that)\b"
     r"[,:]?\s{1,3})"
 )
-# `Maybe `, `I think it is `, `It might be: `; `可能是`, `我认为是`: what follows is a guess.
+# `Maybe `, `I think it is `, `It might be: `; `可能是`, `我认为是`: a guess follows.
 _GUESS = re.compile(
     rf"{OPENING}{{0,2}}(?:(?:maybe|perhaps|possibly|probably|likely|most likely|I(?: would|['’]d)?"
     r" (?:think|guess|believe|say|suppose)(?: that)?)[,:]?\s)?"
@@ -281,7 +282,7 @@ _GUESS = re.compile(
     r"(?:我(?:认为|觉得|猜)?)?(?:可能|也许|或许|大概|应该|估计)?[是为]?",
     re.IGNORECASE,
 )
-# A noun that announces the outcome, up to the answer: `Total: `, `The sorted list is `, `Result =`;
+# A noun that announces the result, up to the answer: `Total: `, `The sorted list is `, `Result =`;
 # not `The total weight is`.
 _RESULT_NOUN = re.compile(
     rf"{OPENING}{{0,2}}(?:the |my |our )?(?:(?:final|overall|grand|total|correct|sorted) )?"
@@ -301,12 +302,12 @@ _COUNT_PHRASE = re.compile(
 
 
 def end_of_reply(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> str | None:
-    """The answer of a reply that ends with nothing else, or with a plain statement of it.
+    """Return the answer at the end of a reply, alone or in a plain statement.
 
-    That is the last line or a code block at the end, alone or as a statement: ``= -50``, ``Total:
-    8``, a verdict; where answers go on over lines, the last paragraph; or the whole reply. A letter
-    is never taken out of prose, and the last item of a list of answers is none; `listed` says that
-    the reply repeats its options.
+    This is the last line or a code block at the end, alone or as a statement: ``= -50``, ``Total:
+    8``, a verdict. It is the last paragraph if answers may have several lines, or the whole reply.
+    Keju never takes a letter out of prose. The last item of a list of answers is not an answer.
+    `listed` tells whether the reply repeats its options.
     """
     block = last_block(text)
     longest = LONGEST_LIST if kind.paragraph else LONGEST_LINE + sum(map(len, sample.choices))
@@ -325,7 +326,7 @@ def end_of_reply(text: str, kind: AnswerKind, sample: Sample, *, listed: bool) -
 
 
 def _numbers_next(text: str, block: str) -> bool:
-    """Whether a last line is the number of a list's next item, which never came: ``19. So\n20``."""
+    """Whether a last line is only the number of the next item of a list: ``19. So\n20``."""
     lines = text.rstrip()[: -len(block)].rstrip().rpartition("\n")
     return block != "1" and lines[2].lstrip().startswith(
         (f"{int(block) - 1}.", f"{int(block) - 1})")
@@ -333,7 +334,7 @@ def _numbers_next(text: str, block: str) -> bool:
 
 
 def _after_equals(block: str, text: str, kind: AnswerKind, sample: Sample) -> list[str]:
-    """What follows the last sign of equality of a last line, if it may be the answer."""
+    """Return the text after the last equals sign of a last line, if it may be the answer."""
     left_side, sign, right_side = block.rpartition("=" if "=" in block else "≈")
     if not sign or left_side[-1:] in ("!", "<", ">"):
         return []
@@ -351,7 +352,7 @@ _BROKEN = re.compile(r"[(\[][A-Z]")
 
 
 def _announced_parts(bare: str, kind: AnswerKind) -> list[str]:
-    """What may be the answer in a last line that begins with words of its own: ``Total: 8``."""
+    """Return possible answers in a last line that begins with other words: ``Total: 8``."""
     parts = []
     if heading := _HEADING.match(bare):
         bare = bare[heading.end() :].strip(DRESSING)
@@ -365,18 +366,18 @@ def _announced_parts(bare: str, kind: AnswerKind) -> list[str]:
     return parts
 
 
-# ` ≈ 0.028`: the same value once more.
+# ` ≈ 0.028`: the same value, rounded.
 _ALMOST = re.compile(r"\s?(?:[≈≃]|\\approx)")
 
 
 def _is_whole(text: str, kind: AnswerKind) -> bool:
-    """Whether a reply with options ends with an equation that was not broken off."""
+    """Whether a reply with options ends with a complete equation."""
     ended = text.rstrip().endswith((".", "$", "*", "。"))
     return kind.many and (len(text) <= LONGEST_LINE or ended)
 
 
 def _begins_list_again(before: str, line: str, block: str) -> bool:
-    """Whether a last line and the line above it stood together before, with another label below."""
+    """Whether the last two lines also occur earlier, followed by a line with another label."""
     turn = f"{line}\n{block}\n"
     at = before.find(turn)
     block_label, next_label = LABELLED.match(block), LABELLED.match(before, at + len(turn))
@@ -389,7 +390,7 @@ def _begins_list_again(before: str, line: str, block: str) -> bool:
 
 
 def ends_a_list(text: str, block: str, kind: AnswerKind, sample: Sample, *, listed: bool) -> bool:
-    """Whether the last line is one of several that could each be the answer: repeated options."""
+    """Whether the last line is one of several possible answers, as in repeated options."""
     before = text.rstrip()[: -len(block)].rstrip() if block else ""
     value = kind.whole(block, sample) if before else None
     if value is None:

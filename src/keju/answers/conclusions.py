@@ -1,13 +1,14 @@
-"""The option that a reply concludes without announcing it: ``So option (B) is the odd one.``
+"""The option that a reply concludes without an announcement: ``So option (B) is the odd one.``
 
-Options are found sentence by sentence, by label or by text (`mentions`). `judge` decides what a
-sentence says of them: asserted, rejected, left open, called true or false. `concluded` walks from
-the last sentence back and takes the one option that a conclusion asserts; where none does, the one
-option that a discussion of all of them calls right. Where the question asks for the wrong
-statement, a false one is the answer. Two options, a supposition and a question never count.
+`find_mentions` finds the options in each sentence, by label or by text. `judge_options` decides how
+a sentence treats them: asserted, rejected, left open, called true or false. `find_conclusion`
+starts at the last sentence and goes backwards. It takes the one option that a conclusion asserts.
+Without such a sentence it takes the one option that a discussion of all options calls right. If the
+question asks for the wrong statement, a false one is the answer. Two options, a supposition and a
+question never count.
 
-The rules were written while looking at replies of Llama-3.2-3B-Instruct (half of them), GPT-4
-(Chinese, 16 replies) and written replies; `make readers` shows what they do on all others.
+The rules were written from replies of Llama-3.2-3B-Instruct (half of them), GPT-4 (Chinese,
+16 replies) and hand-written replies. `make readers` measures the rules on all other replies.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ _ORDINAL = re.compile(
     r"|第([一二三四五六七八九十])个?选项|最后一个选项"
     r"|(?<=[是选])(?:第([一二三四五六七八九十])|最后一)项(?=[。,，;；]|\Z)"
 )
-# What chooses, wherever it stands near the end: `I would recommend`, `I'd go with`, `the closest`,
+# Words that choose, anywhere near the end: `I would recommend`, `I'd go with`, `the closest`,
 # `the only possible`; `应选`, `最符合`.
 _CHOOSES = re.compile(
     r"\b(?:I|we|I['’]d|I['’]ll)(?: would| will| must| should| can| have to| had to)?"
@@ -94,29 +95,30 @@ _CHOOSES = re.compile(
     r"|选|最|只有|只能|应该?是|当选|符合|剩下|错误的|不正确的|正确的|倾向|认为|觉得",
     re.IGNORECASE,
 )
-# What leaves no other option: `the only possible`, `the closest`, `I would recommend`.
+# Words that exclude all other options: `the only possible`, `the closest`, `I would recommend`.
 _DECIDES = re.compile(
     r"\b(?:only|best|closest|nearest|most (?!likely)\w+|recommend|choose|go with)\b|最|只有|只能",
     re.IGNORECASE,
 )
 _HEADING = 10
-"""Characters at the beginning of a line in which the label of its item is."""
+"""The characters at the beginning of a line that may contain the label of its list item."""
 _LEAST_LINES = 2
-"""Line breaks of a list of options."""
+"""The fewest line breaks of a list of options."""
 _NEAREST = 2
-"""Sentences at the end that are asked at once whether they leave the answer open."""
+"""The number of last sentences that are always checked for an open answer."""
 _FARTHEST = 8
-"""Sentences from the end in which a conclusion may stand."""
+"""The number of last sentences that may contain a conclusion."""
 
 
 def find_conclusion(text: str, sample: Sample) -> Conclusion:
-    """The one option that a reply concludes, with the rule and the sentence; a cut reply has none.
+    """Return the one option that a reply concludes, with the rule and the sentence.
 
     Rules: ``conclusion`` (a concluding sentence names it) and ``discussion`` (it is the only option
-    that is called right, or wrong where the wrong one is asked for).
+    that the reply calls right, or wrong if the question asks for the wrong one). A reply that was
+    cut off has no conclusion.
     """
     if len(sample.labels) < 2:
-        return Conclusion()  # a row that lost its options: whatever is named may be another
+        return Conclusion()  # a row without its options: any named option may be a different one
     stripped_text, text = text.rstrip(), _complete_part(text)
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text):
         return Conclusion()
@@ -133,7 +135,7 @@ def find_conclusion(text: str, sample: Sample) -> Conclusion:
 
 
 def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
-    """What the end of a reply concludes: an option with a tick, a chosen one, a conclusion."""
+    """Return the conclusion of the end of a reply: a ticked, chosen or concluded option."""
     if marked := find_ticked_option(tail, len(sample.labels)):
         return Conclusion(marked, rule="discussion", passage=tail[-SHORT:])
     is_chosen = may_choose(tail) and CHOSEN.search(tail)
@@ -151,7 +153,7 @@ def _conclude_tail(tail: str, sample: Sample, form: _ReplyForm) -> Conclusion:
 
 
 def _complete_part(text: str) -> str:
-    """A reply without a stub, a label that broke off and the form that was asked for."""
+    """Return a reply without a stub, a cut-off label and the requested answer format."""
     text = without_stub(text).rstrip()
     if text[-2:-1] in ("(", "["):
         text = _BROKEN_LABEL.sub("", text)
@@ -161,7 +163,7 @@ def _complete_part(text: str) -> str:
 
 
 def _plain_tail(tail: str, sample: Sample) -> str:
-    """The end of a reply after its last correction, without asides and with labels for places."""
+    """Return the end of a reply after its last correction, with labels in place of ordinals."""
     tail = _ASIDE.sub("", _text_after_correction(tail, sample))
     if has_chinese(tail):
         tail = tail.replace("; ", ",")  # as it was before `normal_chinese` set remarks apart
@@ -171,7 +173,10 @@ def _plain_tail(tail: str, sample: Sample) -> str:
 
 
 def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: bool) -> Conclusion:
-    """The option that a discussion leaves; a discussion that was cut off must be of all options."""
+    """Return the option that a discussion leaves.
+
+    A discussion that was cut off must cover all options.
+    """
     verdicts = collect_verdicts(parts, sample)
     if not ended and len(verdicts.right_labels | verdicts.wrong_labels) < len(sample.labels):
         return Conclusion()
@@ -182,34 +187,34 @@ def _find_discussed_option(parts: Sequence[Sentence], sample: Sample, *, ended: 
 
 
 def _leaves_open(part: Sentence, sample: Sample) -> bool:
-    """Whether a sentence apart from the list of options says that nothing can be concluded."""
+    """Whether a sentence outside the list of options says that no conclusion is possible."""
     sentence = normalise_formulas(part.text.strip())
     return not part.item_label and _is_left_open(sentence) and not find_mentions(sentence, sample)
 
 
 def _names_all(text: str, sample: Sample) -> bool:
-    """Whether the letters of all labels are in a text, as in a discussion of all options."""
+    """Whether a text contains the letters of all labels, as a discussion of all options does."""
     return all(map(text.__contains__, sample.labels))
 
 
 class _ReplyForm(NamedTuple):
-    """The form of a reply."""
+    """The length and completeness of a reply."""
 
     ended: bool
     brief: bool
     has_stub: bool
-    """Whether the beginning of a further sentence was cut off."""
+    """Whether the reply ended with the beginning of another sentence."""
     is_cut: bool = False
-    """Whether it is long and breaks off; only a discussion of all options counts then."""
+    """Whether the reply is long and breaks off. Then only a discussion of all options counts."""
 
 
-# `'ANSWER: [LETTER]', where [LETTER] is one of A, B.`, `of the following format: 'one'`: the form
-# that was asked for.
+# `'ANSWER: [LETTER]', where [LETTER] is one of A, B.`, `of the following format: 'one'`: the
+# requested answer format.
 _FORM = re.compile(
     r"[^.。\n]*+\[LETTER\][^.。\n]*+[.。]?"
     r"|[^.。\n]*? of the following format: ?['\"][^'\"\n]*+['\"]?"
 )
-# `A. A.D.A`: nothing but labels.
+# `A. A.D.A`: only labels.
 _ONLY_LABELS = re.compile(r"\s*+(?:[A-Z][.,;:)\s]++)*+[A-Z]?[.,;:)\s]*+")
 # `B选项正确`, `C is right`: a verdict that ends a reply without a full stop.
 _VERDICT_END = re.compile(r"(?:正确|错误|当选|\b(?:correct|right|incorrect|wrong|true|false))\Z")
@@ -220,7 +225,7 @@ _NEVER_DONE = re.compile(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
 
 
 def _text_after_correction(tail: str, sample: Sample) -> str:
-    """What follows the last word of correction, where it names an option."""
+    """Return the text after the last correction, or an empty text if it names no option."""
     corrections = list(find_corrections(tail))
     if not corrections:
         return tail
@@ -240,31 +245,31 @@ def _text_after_correction(tail: str, sample: Sample) -> str:
 
 
 class _FinalSentence(NamedTuple):
-    """A sentence near the end of a reply, and what it says."""
+    """A sentence near the end of a reply, with its mentions of options."""
 
     part: Sentence
     place: int
-    """The number of sentences after it."""
+    """The number of sentences that follow."""
     sentence: str
     judged: SentenceMentions
     labels: set[str]
-    """The options that it asserts."""
+    """The labels of the options that the sentence asserts."""
     concludes: bool
     chooses: bool
 
     @property
     def mention(self) -> OptionMention:
-        """The mention that counts."""
+        """The last asserted mention, or else the last discussed one."""
         return (self.judged.asserted or self.judged.discussed)[-1]
 
 
 def _find_conclusion(
     parts: Sequence[Sentence], sample: Sample, form: _ReplyForm
 ) -> tuple[str | None, str]:
-    """The option that the last conclusion asserts; None where a reply leaves it open.
+    """Return the option that the last conclusion asserts, or None if the reply leaves it open.
 
-    A sentence that names no option can only leave the answer open, which is looked at when another
-    sentence names one.
+    A sentence without an option can only leave the answer open. It is checked after an earlier
+    sentence names an option.
     """
     skipped_sentences: list[_SkippedSentence] = []
     alone = len(parts) == 1
@@ -282,7 +287,7 @@ def _find_conclusion(
             continue
         if not find_mentions(sentence, sample):
             if not place and _repeats_question(sentence, sample):
-                return None, ""  # it answers the question with something that is no option
+                return None, ""  # it answers the question with a value that is not an option
             if not part.item_label:
                 if place < _NEAREST and _is_left_open(sentence) and not may_leave_one_option(parts):
                     return None, ""
@@ -314,7 +319,7 @@ def _find_conclusion(
 
 
 class _SkippedSentence(NamedTuple):
-    """A sentence that concludes nothing; it is looked at when an earlier one does."""
+    """A sentence without a conclusion. It is checked when an earlier sentence has one."""
 
     part: Sentence
     place: int
@@ -322,14 +327,14 @@ class _SkippedSentence(NamedTuple):
 
 
 def _may_decide(sentence: str, sample: Sample) -> bool:
-    """Whether a sentence that does not choose may still name what to choose, or leave it open."""
+    """Whether a sentence without a choice may still name the choice or leave it open."""
     return UNDETERMINED.search(sentence) is not None or find_chosen_option(sentence, sample) != ""
 
 
 def _conclude_unless_open(
     label: str, part: Sentence, skipped_sentences: Sequence[_SkippedSentence], sample: Sample
 ) -> tuple[str | None, str]:
-    """What a sentence concludes, unless a later one says that nothing can be concluded."""
+    """Return the conclusion of a sentence, or None if a later sentence leaves the answer open."""
     is_open = any(
         _is_left_open(passed_sentence.sentence)
         and not find_mentions(passed_sentence.sentence, sample)
@@ -339,12 +344,12 @@ def _conclude_unless_open(
 
 
 def _is_left_open(sentence: str) -> bool:
-    """Whether a sentence without an option says that none is right, or that nothing is known."""
+    """Whether a sentence says that no option is right or that no conclusion is possible."""
     return bool(_NOT_LISTED.search(sentence) or UNDETERMINED.search(sentence))
 
 
 def _is_unknown(sentence: str, sample: Sample) -> bool:
-    """Whether a clause says that nothing can be concluded and then names options."""
+    """Whether a sentence says that no conclusion is possible and then names options."""
     first_mention = find_mentions(sentence, sample)[0]
     undetermined = (
         UNDETERMINED.search(sentence, 0, first_mention.start) if first_mention.start else None
@@ -356,7 +361,7 @@ def _is_unknown(sentence: str, sample: Sample) -> bool:
 
 
 def _analyse_sentence(part: Sentence, place: int, sentence: str, sample: Sample) -> _FinalSentence:
-    """What a sentence that names an option says."""
+    """Return the analysis of a sentence that names an option."""
     answers = _repeats_question(sentence, sample)
     is_conclusion = answers or concludes(sentence)
     chooses = is_conclusion or _CHOOSES.search(sentence) is not None
@@ -364,7 +369,7 @@ def _analyse_sentence(part: Sentence, place: int, sentence: str, sample: Sample)
     if not place and answers and not judged.is_any:
         judged = SentenceMentions(
             is_open=True
-        )  # it answers the question with something that is no option
+        )  # it answers the question with a value that is not an option
     labels = _find_asserted_labels(sentence, judged, is_conclusion or "=" in sentence)
     return _FinalSentence(part, place, sentence, judged, labels, is_conclusion, chooses)
 
@@ -372,7 +377,10 @@ def _analyse_sentence(part: Sentence, place: int, sentence: str, sample: Sample)
 def _may_be_conclusion(
     part: Sentence, place: int, sentence: str, sample: Sample, form: _ReplyForm, *, alone: bool
 ) -> bool:
-    """Whether `_counts` may hold for a sentence; cheaper, since options are not judged."""
+    """Whether `_is_conclusion` may hold for a sentence.
+
+    This check is cheaper, since it does not judge the options.
+    """
     if alone or not part.item_label:
         if place == 0 and not form.has_stub:
             return True
@@ -391,7 +399,7 @@ def _chooses(sentence: str, sample: Sample) -> bool:
 
 
 def _is_conclusion(analysis: _FinalSentence, form: _ReplyForm, *, alone: bool) -> bool:
-    """Whether a sentence is where a conclusion may be: it chooses, or it is the last one."""
+    """Whether a sentence may contain the conclusion: it chooses, or it is the last sentence."""
     if analysis.part.item_label and not alone:
         independent_mentions = [
             mention
@@ -412,7 +420,7 @@ def _is_conclusion(analysis: _FinalSentence, form: _ReplyForm, *, alone: bool) -
 def _find_single_label(
     analysis: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
 ) -> str:
-    """The one option that a sentence asserts, or the only one that it discusses."""
+    """Return the one option that a sentence asserts, or the only one that it discusses."""
     judged, labels = analysis.judged, analysis.labels
     discussed_labels = {mention.label for mention in judged.discussed} - labels
     if not labels and len(discussed_labels) == 1:
@@ -435,7 +443,7 @@ def _is_sure(
     form: _ReplyForm,
     sample: Sample,
 ) -> bool:
-    """Whether nothing speaks against the option that a sentence concludes."""
+    """Whether there is no evidence against the option that a sentence concludes."""
     sentence, last_mention = analysis.sentence, analysis.mention
     at_end = not sentence[last_mention.end :].strip(AROUND)
     if not form.ended and not (at_end and _is_firm(sentence, last_mention)):
@@ -455,7 +463,7 @@ def _is_sure(
 
 
 def _find_asserted_labels(sentence: str, judged: SentenceMentions, is_conclusion: bool) -> set[str]:
-    """The options that a sentence asserts; of several those after its last word of conclusion."""
+    """Return the options that a sentence asserts; of several those after its last conclusion."""
     labels = {mention.label for mention in judged.asserted}
     if len(labels) > 1 and is_conclusion:
         begin = max((match.end() for match in CONCLUDES.finditer(sentence)), default=-1)
@@ -467,7 +475,7 @@ def _find_asserted_labels(sentence: str, judged: SentenceMentions, is_conclusion
     return labels
 
 
-# Right before the end of a reply without a full stop: `is `, `: `, `为`.
+# Directly before the end of a reply without a full stop: `is `, `: `, `为`.
 _IS = re.compile(r"(?:\b(?:is|are|be|equals)|[:：=是为即])[\s*_\"“]*(?:the )?\Z")
 
 
@@ -486,7 +494,7 @@ _MAY_BE = re.compile(
 def _is_only_one(
     analysis: _FinalSentence, parts: Sequence[Sentence], form: _ReplyForm, sample: Sample
 ) -> bool:
-    """Whether a short reply speaks of no other option than the one that it only discusses."""
+    """Whether a short reply mentions only the option that its sentence discusses."""
     mention, sentence = analysis.judged.discussed[0], analysis.sentence
     is_named_firmly = not (mention.by_text or mention.weak) or _MAY_BE.search(
         sentence, 0, mention.start
@@ -507,13 +515,13 @@ def _asserts_another_option(
 ) -> bool:
     """Whether an earlier sentence asserts another option: ``A is right. B is right.``
 
-    Before a sentence that itself chooses, only a conclusion counts.
+    If the last sentence chooses, only earlier conclusions count.
     """
     for part in parts[-_FARTHEST:]:
         if part.item_label or len(part.text) > 3 * SHORT or (chooses and not concludes(part.text)):
             continue
         if sample.asks_for_wrong and RIGHT.search(part.text) and not WRONG.search(part.text):
-            continue  # what is right is not what is asked for
+            continue  # the question does not ask for the right option
         judged = judge_options(normalise_formulas(part.text.strip()), sample)
         if {mention.label for mention in judged.asserted} - {label}:
             return True
@@ -524,7 +532,7 @@ _LEAST_WORDS = 3
 
 
 def _repeats_question(sentence: str, sample: Sample) -> bool:
-    """Whether a sentence repeats most words of the question that is asked."""
+    """Whether a sentence repeats most words of the question."""
     words = _question_words(sample.text)
     return len(words) >= _LEAST_WORDS and 4 * len(
         words.intersection(LONG_WORD.findall(sentence.lower()))
@@ -533,7 +541,7 @@ def _repeats_question(sentence: str, sample: Sample) -> bool:
 
 @lru_cache(maxsize=8)
 def _question_words(text: str) -> set[str]:
-    """The long words of the sentence in which a question asks."""
+    """Return the long words of the last sentence of a question."""
     end = text.find("\nOptions:")
     stem = text[: end if end >= 0 else len(text)].rstrip(" ?_\n")
     stem = stem[max(map(stem.rfind, (". ", "? ", "\n"))) + 1 :]
@@ -541,9 +549,9 @@ def _question_words(text: str) -> set[str]:
 
 
 def _calls_true(sentence: str, last_mention: OptionMention, sample: Sample) -> bool | None:
-    """Whether a sentence about one option says what the question asks for; None if it does not say.
+    """Whether a sentence calls its option the one that the question asks for; None if unknown.
 
-    Where the wrong statement is asked for, ``B is correct`` says that B is not the answer.
+    If the question asks for the wrong statement, ``B is correct`` means that B is not the answer.
     """
     if not sample.asks_for_wrong or CHOSEN.search(sentence):
         return None
@@ -555,7 +563,7 @@ def _calls_true(sentence: str, last_mention: OptionMention, sample: Sample) -> b
 
 
 def _replace_ordinal(match: re.Match[str], sample: Sample) -> str:
-    """An option's label in place of its number: ``option B`` for ``the second option``."""
+    """Return ``option B`` for a match of ``the second option``."""
     if match[3] or match[4]:
         place = "一二三四五六七八九十".index(match[3] or match[4])
     else:

@@ -1,20 +1,22 @@
-"""What takes an answer back or sets a second one beside it, and which of several answers counts.
+"""Rules for words that retract an answer or add a second one, and the choice between answers.
 
-`standing_of` looks at what stands before a marker (``I do not think that the answer is``); other
-rules at what follows an answer: ``(B) or maybe (A)`` offers two answers, ``B, not C`` names one,
-and ``B. A is too early`` goes on to discuss another. All patterns are possessive and linear.
+`announcement_status` checks the text before a marker (``I do not think that the answer is``). Other
+rules check the text after an answer. ``(B) or maybe (A)`` offers two answers. ``B, not C`` names
+one answer. ``B. A is too early`` continues with a discussion of another option. All patterns are
+possessive and linear.
 
-A reply may state an answer, take it back and state another; or state it and go on to a summary, an
-imagined next task, a list of other tasks' answers. Position alone cannot tell these apart, so the
-text between two answers decides (`decide`):
+A reply may state an answer, retract it and state another. It may also state an answer and continue
+with a summary, an imagined next task or a list of answers to other tasks. Position alone cannot
+distinguish these cases. Therefore the text between two answers decides (`decide`):
 
-1. a word of correction makes the later one count (``Wait``, ``I made a mistake``, ``更正``), and
-   so do a later ``final answer``, the protocol's own marker after another wording, and an answer
-   with which the reply ends after new reasoning;
-2. of several answers in one line the last ends the reasoning, unless they answer the parts of a
-   question, ``(a) … (b) …``, or merely stand side by side: then none of them is the answer;
-3. a loop that goes on to other answers leaves none, unless the first was given twice before;
-4. otherwise the first answer ends the reasoning of this question, and what follows is run-on.
+1. The later answer counts after a word of correction (``Wait``, ``I made a mistake``, ``更正``). It
+   also counts after ``final answer``, if it has the marker of the protocol and the earlier one has
+   another wording, or if the reply ends with it after new reasoning.
+2. Of several answers in one line the last one counts. There is no answer if they answer the parts
+   of a question, ``(a) … (b) …``, or if there is no reasoning between them.
+3. A loop that continues with other answers has no answer, unless it gave the first one twice
+   before.
+4. Otherwise the first answer counts, and the text after it is run-on text.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from keju.answers.sentences import UNLESS_FORCED, has_chinese
 AnnouncementStatus = Literal["stated", "denied", "alternative"]
 
 REACH = 80
-"""Characters before a marker that can still say something about it."""
+"""The number of characters before a marker that may deny or qualify it."""
 
 _SENTENCE_END_SIGNS = ".\n!?;。；"
 PLAIN_LEAD_INS = frozenset(
@@ -40,9 +42,9 @@ PLAIN_LEAD_INS = frozenset(
     for opening in ("", "so ", "so, ", "thus, ", "therefore, ", "hence, ")
     for word in ("", "the ", "final ", "the final ", "the correct ", "correct ")
 )
-"""Nearly all that really stands before a marker; what says more is looked at closely."""
+"""The usual texts before a marker. Any other text is checked with patterns."""
 
-# ` the final correct `: what may stand between a denial and its marker, up to the marker.
+# ` the final correct `: words between a denial and its marker, up to the marker.
 _WORDS_BEFORE_MARKER = (
     r"(?:\s+(?:the|my|our|your|its|this|an?|final|correct|right|best|true|actual|real|only|valid"
     r"|good)\b)*+[\s*_]*+\Z"
@@ -63,7 +65,7 @@ _NEGATED_SPEECH = (
     r"(?:\s+(?:really|necessarily|to|be)\b)*+\s+(?:think|believe|say|mean|claim|agree|suggest"
     r"|conclude|expect|feel|know|sure|certain|convinced|saying|thinking)"
 )
-# Somebody else's answer: `Some readers will say`, `you might think`; `很多人会`, `考生容易`.
+# The answer of another person: `Some readers will say`, `you might think`; `很多人会`, `考生容易`.
 OTHER_PEOPLE = (
     r"\b(?:one|some|others?|you|people|many|most|students?|someone|somebody|readers?|critics?)"
     r"(?: (?:people|readers|students|of us))? (?:might|may|could|would|will|often|tend to)\b"
@@ -83,8 +85,8 @@ _DENIAL = re.compile(
     rf"|\bif the answer\b[^.]*\band{_WORDS_BEFORE_MARKER}"
     rf"|\b(?:if|whether|unless|supposed?|supposing|assumed?|assuming|imagine)"
     rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_WORDS_BEFORE_MARKER}"
-    rf"|(?:{OTHER_PEOPLE})(?: be tempted to)?(?: (?:think|say|believe|assume|argue|guess|answer|pick"
-    rf"|choose"
+    rf"|(?:{OTHER_PEOPLE})(?: be tempted to)?(?: (?:think|say|believe|assume|argue|guess|answer"
+    rf"|pick|choose"
     r"|conclude))?(?: that)?(?: the)?(?: \w+)?\s?\Z"
     rf"|(?:如果|假如|倘若|假若|要是|假设|(?<![一-龥])若(?!干))[^。;；\n]*?(?:那么?|则|就|会|可能"
     rf"|应该?)?"
@@ -97,8 +99,8 @@ _DENIAL = re.compile(
     r"|(?:不(?:应[该当]?|能|会|可以?|要|该|宜)|无法|没有)(?:再|去|直接)?\Z",
     re.IGNORECASE,
 )
-# A part of every English match of `_DENIAL` in small letters; quicker to find than a pattern. The
-# `no` is that of `not`, `cannot` and `nor` too.
+# A part of every English match of `_DENIAL` in lower case; quicker to find than a pattern. The
+# `no` also covers `not`, `cannot` and `nor`.
 _DENIAL_STEMS = (
     "no", "never", "n't", "hardly", "neither", "den", "doubt", "wrong", "incorrect", "false",
     "untrue", "invalid", "unlikely", "impossible", "implausible", "if", "whether", "unless",
@@ -119,7 +121,7 @@ SUPPOSES = re.compile(
     rf"|(?<![一-龥])若(?!干)|{OTHER_PEOPLE}",
     re.IGNORECASE,
 )
-"""What makes a sentence a supposition, or what others may say."""
+"""Words of a supposition, or of an opinion of other people."""
 
 
 # `answer would be`, after `if it were so, the`.
@@ -127,14 +129,14 @@ _WOULD = re.compile(r"[Aa]nswer would\b")
 
 
 STATED_PREFIXES = (". The ", ". So the ")
-"""What most often comes before a marker; it states what follows."""
+"""The most frequent texts before a marker. The answer after them is stated."""
 
 
 def announcement_status(text: str, start: int) -> AnnouncementStatus:
-    """What the sentence before the marker at `start` makes of it.
+    """Return whether the sentence before the marker at `start` states, denies or qualifies it.
 
-    ``It is not the case that the answer is`` denies what follows, ``if the answer is`` supposes it;
-    ``otherwise the answer is`` is one branch of two.
+    ``It is not the case that the answer is`` denies the answer. ``if the answer is`` supposes it
+    and also counts as a denial. ``otherwise the answer is`` is one of two alternatives.
     """
     if text.endswith(STATED_PREFIXES, 0, start):
         return "stated"
@@ -151,24 +153,24 @@ def announcement_status(text: str, start: int) -> AnnouncementStatus:
 
 @lru_cache(maxsize=64)
 def _denies(clause: str) -> bool:
-    """Whether what stands before a marker takes back what it announces; loops ask it again."""
+    """Whether the text before a marker denies its answer. The cache helps with looping replies."""
     if clause.isascii() and not any(map(clause.lower().__contains__, _DENIAL_STEMS)):
         return False
     return _DENIAL.search(clause) is not None
 
 
-# `answer is`, `Answer would be`; `答案是`: what a sentence may take back.
+# `answer is`, `Answer would be`; `答案是`: markers that a sentence may deny.
 _MARKER = re.compile(r"\b[Aa]nswer (?:is|was|would be|could be|might be|must be)\b|答案应?[是为]")
 _MARKER_STEMS = ("nswer ", "案")
-"""What follows the first letter of every match of it; quicker to find than a pattern."""
-# What ends the part of a sentence that a denial reaches: `, so`, `。`; not the comma of `1,000`.
+"""The text after the first letter of every match of `_MARKER`; quicker to find than a pattern."""
+# The end of the part of a sentence that a denial covers: `, so`, `。`; not the comma of `1,000`.
 _PART_END = re.compile(r"[,;](?=\s)|[.!?](?=[\s*_\"'”’)]|\Z)|[，；。！？\n]|,(?=[\u4e00-\u9fff])")
 
 
 def without_denied(text: str) -> str:
-    """A text without the parts of sentences that take back, or only suppose, what they announce.
+    """Return a text without the parts of sentences that deny or suppose the answer they announce.
 
-    ``I do not think that the answer is No.`` leaves nothing in which a rule could find ``No``.
+    Keju removes ``I do not think that the answer is No.``, so no rule finds ``No`` there.
     """
     if "nswer" not in text and "答案" not in text:
         return text
@@ -186,7 +188,7 @@ def without_denied(text: str) -> str:
 
 
 def _markers(text: str) -> list[int]:
-    """Where the matches of `_MARKER` begin, in order."""
+    """Return the positions at which matches of `_MARKER` begin, in order."""
     starts = []
     for stem in _MARKER_STEMS:
         at = text.find(stem)
@@ -200,7 +202,7 @@ def _markers(text: str) -> list[int]:
 # --- between two answers and after them -------------------------------------------------------
 
 LinkStrength = Literal["either", "joined", "apart"]
-"""An alternative; one more beside it; or merely next to it, where a remark may begin."""
+"""An alternative answer, an additional answer, or a following text that may be a remark."""
 
 # Words that join two answers: `A or B`, `A 以及 B`; not the `or` of `for`.
 _LINK_WORDS = (
@@ -215,7 +217,7 @@ LINK = re.compile(
     rf"|alternatively|also)\b)|{_LINK_WORDS})*+",
     re.IGNORECASE,
 )
-"""All that can stand between two joined answers, ``) or maybe (``; matches nothing at all, too."""
+"""The text between two joined answers, ``) or maybe (``. It also matches an empty text."""
 
 # `or maybe`, `/`, `还是`: one of the two; not `and`.
 _EITHER = re.compile(
@@ -229,7 +231,7 @@ _JOINT = re.compile(rf"[&+,、，]|{_LINK_WORDS}", re.IGNORECASE)
 FINAL = re.compile(
     r"[\s*_`$\"'”’)\].!}。]*+(?:\Z|[,;/&|+、，；]|(?:or|and|vs|because|since|as)\b)", re.IGNORECASE
 )
-"""What follows an answer that stands for itself: ``.``, ``, or``, `` because``; not `` is too``."""
+"""The text after a complete answer: ``.``, ``, or``, `` because``; not `` is too``."""
 
 NEGATIVE = re.compile(
     r"[\s*_`\"'”’)\]]*+(?:,\s?)?"
@@ -244,9 +246,9 @@ NEGATIVE = re.compile(
     r"|错|误|排除|矛盾))",
     re.IGNORECASE,
 )
-"""What follows an answer that is named only to say that it is wrong: `` is wrong``, ``项错误``.
+"""The text after an answer that calls it wrong: `` is wrong``, ``项错误``.
 
-``B不是C`` says so of C and not of B.
+``B不是C`` calls C wrong and not B.
 """
 
 # The end of `B rather than the option (`, `B，而不是`; not of `B is no more than a guess, so`.
@@ -258,7 +260,7 @@ REJECTS = re.compile(
     r"(?:选项)?[\s(*]*\Z",
     re.IGNORECASE,
 )
-"""The end of what stands before a further answer that is rejected."""
+"""The end of the text before another answer that is rejected."""
 # `since`, `due`, `因为`; not `as well`, `in which case`, `而且`.
 EXPLAINS = re.compile(
     r"\b(?:because|since|given|considering|due|while|whereas|though|although|which(?! case)|where"
@@ -267,7 +269,7 @@ EXPLAINS = re.compile(
     r"|因为|由于|因此|所以|而(?!且)",
     re.IGNORECASE,
 )
-"""The beginning of a reason: what is named after it is only discussed."""
+"""The beginning of a reason. Options that are named after it are only discussed."""
 # The end of `C if it rains, otherwise the answer is (`; not of `C, or (`, which `LINK` matches.
 OFFERS = re.compile(
     r"\b(?:or else|otherwise|alternatively|or maybe|or perhaps|or possibly|or even|in which case)\b"
@@ -275,24 +277,24 @@ OFFERS = re.compile(
     r"(?:the |an? )?(?:option |choice )?[\s*(\[]*\Z",
     re.IGNORECASE,
 )
-"""The end of what stands before a further answer that is offered."""
+"""The end of the text before another answer that is offered."""
 # `. `, `?"`, `。`; not the point of `3.5` or of `A vs. B`.
 SENTENCE_END = re.compile(r"(?<!\bvs)[.!?](?=[\"'”’*)]*(?:\s|\Z))|[;。！？；\n]")
-"""Where a sentence ends, and with it what is said of an answer."""
+"""The end of a sentence, and of its statement about an answer."""
 
 
 def link_strength(link: str) -> LinkStrength:
-    """How firmly what was matched by `LINK` joins two answers."""
+    """Return how firmly a text that `LINK` matched joins two answers."""
     if _EITHER.search(link):
         return "either"
     return "joined" if _JOINT.search(link) else "apart"
 
 
 def counts_as_second(text: str, link: str, end: int, after: int) -> bool:
-    """Whether an answer that `link` joins to another one stands beside it as a second answer.
+    """Whether an answer that `link` joins to another one is a second answer.
 
-    It ends at `end`, and with its own option's text at `after`. A remark that it is wrong does not
-    count, nor does a sentence that merely begins with it.
+    It ends at `end`, and the text of its option ends at `after`. The answer does not count if a
+    remark calls it wrong, or if it only begins a sentence.
     """
     strength = link_strength(link)
     if strength == "either":
@@ -303,29 +305,29 @@ def counts_as_second(text: str, link: str, end: int, after: int) -> bool:
 
 
 class StatementSpan(NamedTuple):
-    """A statement, and where in the text its marker begins and ends."""
+    """A statement with the positions of the beginning and end of its marker."""
 
     statement: AnswerStatement
     start: int
     end: int
     strict: bool
-    """Whether the protocol's own marker announces it."""
+    """Whether the marker of the protocol announces the statement."""
 
 
 class Decision(NamedTuple):
-    """The statement that counts, and what else the reply says."""
+    """The statement that counts, and another answer of the reply."""
 
     stated: StatementSpan
     other_value: str | None = None
     """Another answer that the reply gives."""
     by_order: bool = False
-    """Whether nothing but their order decided between the two."""
+    """Whether only the order decided between the two answers."""
 
 
 Relation = Literal["corrected", "beside", "run-on"]
 
 _REACH = 1500
-"""Characters after an answer, and before the next one, in which a correction is looked for."""
+"""The number of characters after an answer, and before the next, searched for a correction."""
 
 # Anywhere between two answers: `Wait`, `let me double-check`, `I made a mistake`, `that is not
 # right`, `on second thought`, `my revised answer`; `更正`, `不对`, `重新`, `再想想`.
@@ -350,8 +352,8 @@ CORRECTION = re.compile(
     r"|抱歉|对不起|改(?:为|选|成)|(?:上述|上面|刚才|之前)[^。\n]{0,10}(?:错|误)|仔细(?:一?想|看|分析)",
     re.IGNORECASE,
 )
-# One of these, in small letters, is part of every English match of `CORRECTION`; whether they are
-# there is quicker to see.
+# Every English match of `CORRECTION` contains one of these in lower case. They are quicker to find
+# than the pattern.
 _STEMS = (
     "wait", "hmm", "oops", "scratch", "typo", "apolog", "sorry", "misread", "mistake",
     "second thought", "reflection", "inspection", "review", "examination", "check", "re-", "recons",
@@ -363,13 +365,13 @@ _STEMS = (
 _CORRECT_STEMS = (
     "orrection", "s correct", "me correct", "not correct", "incorrect", "corrected", "correcting",
 )  # fmt: skip
-"""The same, all with `orrect` in them."""
-# `no,`, `no -`: the rest of them; not the `no` of `not`.
+"""More of these stems, all with `orrect` in them."""
+# `no,`, `no -`: a refusal at the beginning of a correction; not the `no` of `not`.
 _NO_SIGN = re.compile(r"no ?[,.:;!—–-]")
 
 
 def find_correction(text: str) -> re.Match[str] | None:
-    """The first word of correction in `text`."""
+    """Return the first word of correction in `text`."""
     return next(find_corrections(text), None)
 
 
@@ -387,13 +389,13 @@ def find_corrections(text: str) -> Iterator[re.Match[str]]:
 
 
 _LONGEST_CORRECTION = 40
-"""Characters of a match of `CORRECTION` before its stem."""
+"""The most characters of a match of `CORRECTION` before its stem."""
 _AFTER_STEM = 120
-"""Characters from the beginning of a stem in which its match ends."""
+"""The most characters from the beginning of a stem to the end of its match."""
 
 
 def _windows(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of a text around stems that are at `places`, in order."""
+    """Yield the parts of a text around the stems at `places`, in order."""
     begin = end = 0
     for place in places:
         if place - _LONGEST_CORRECTION > end:
@@ -406,7 +408,7 @@ def _windows(places: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _stem_places(lowercase_text: str) -> list[int]:
-    """Where stems of corrections are in an English text of small letters, in order."""
+    """Return the positions of correction stems in a lower-case English text, in order."""
     stems = [stem for stem in _STEMS if stem in lowercase_text]
     if "orrect" in lowercase_text:
         stems += [stem for stem in _CORRECT_STEMS if stem in lowercase_text]
@@ -419,7 +421,7 @@ def _stem_places(lowercase_text: str) -> list[int]:
     return sorted(places)
 
 
-# Right after an answer's own sentence: `. However, `, `. But since`; `。但是`.
+# Directly after the sentence of an answer: `. However, `, `. But since`; `。但是`.
 _HOWEVER = re.compile(
     r"[^\n.。]{0,80}[.。]?\s*+(?:however|but|yet)\b|[^\n。]{0,40}[。,，]\s*但是?", re.I
 )
@@ -439,7 +441,7 @@ _FINAL = re.compile(
 # `所以选择`: a conclusion, before a loop of `选择`.
 _CONCLUDING_WORD = re.compile(r"所以|因此|综上|故")
 _BEFORE = 60
-"""Characters before a marker that belong to it."""
+"""The number of characters before a marker that belong to it."""
 
 # `(a) `, `a) `, `Part 1`, `(i)`; then `(b) `, `Part 2`, `(ii)`; `第二问`.
 _PART = re.compile(
@@ -450,18 +452,18 @@ _PART = re.compile(
 _FIRST_PART = re.compile(
     r"(?:^|[\s.(（])(?:\(?(?:a|i|1)\)|[Pp]art \(?[aA1I])|第[一1](?:问|空|小题)|[(（][1一][)）]"
 )
-# `. 2. The `: a list of the answers to several tasks goes on.
+# `. 2. The `: a list of answers to several tasks continues.
 _NUMBERED = re.compile(r"[.)\n] ?\(?[2-9][.)、] ?[^\n]{0,12}\Z")
-# ` or, if activities count, `; `或者`: the next answer is offered beside the last.
+# ` or, if activities count, `; `或者`: the next answer is an alternative.
 _OFFER = re.compile(r"[\s$})*,.](?:or|alternatively)\b[^.;\n。]*\Z|或[^。\n]*\Z", re.IGNORECASE)
-# `____`, `?`, `\nA. `: between two answers another question stands, with its options.
+# `____`, `?`, `\nA. `: another question, with its options, between two answers.
 _ANOTHER_TASK = re.compile(r"_{2,}|[?？]|\n[(\[]?A[)\].、][ \t]*+[^\s]")
 _LONGEST_GAP = 40
-"""Two answers in a line with no more than this between them have no reasoning between them."""
+"""The most characters between two answers in a line that are not reasoning."""
 
 
 def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
-    """The one of the statements of `text`, in order, that counts."""
+    """Return the statement that counts, from the statements of `text` in order."""
     deciding_span = previous = stated[0]
     other_span: StatementSpan | None = None
     by_order = undecided = False
@@ -475,7 +477,7 @@ def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
             text, deciding_span, before, later, same_line=not 0 <= line_end < later.start
         )
         if deciding_span.statement.value is None and not undecided and later.statement.value:
-            relation = "corrected"  # one of two answers, or none that is possible, and then one
+            relation = "corrected"  # an ambiguous or impossible answer, and then a clear one
         if relation == "beside" and settled:
             relation = "run-on"
         if relation == "beside":
@@ -487,7 +489,7 @@ def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
             line_end = text.find("\n", deciding_span.end)
         elif later.statement.value is not None:
             other_span, by_order = other_span if by_order else later, True
-    if not deciding_span.strict:  # the same answer in the protocol's own form
+    if not deciding_span.strict:  # the same answer with the marker of the protocol
         twins = (
             span for span in stated if span.strict and span.statement == deciding_span.statement
         )
@@ -501,9 +503,9 @@ def decide(text: str, stated: Sequence[StatementSpan]) -> Decision:
 
 
 def _is_settled(stated: Sequence[StatementSpan]) -> bool:
-    """Whether the first answer is given twice before a loop goes on to others: C, C, D, A.
+    """Whether a loop gives the first answer twice before it continues with others: C, C, D, A.
 
-    Not C, C, D, C, D, where the loop never leaves the two.
+    Not C, C, D, C, D, where the loop alternates between two answers.
     """
     values = [span.statement for span in stated]
     if len(values) < 3 or values[0] != values[1]:
@@ -520,11 +522,11 @@ def find_relation(
     *,
     same_line: bool,
 ) -> Relation:
-    """What makes of a later answer the text between it and the previous one."""
+    """Return the relation of a later answer to the current one, from the text between answers."""
     begin, end = previous.end, later.start
     between = text[begin:end]
     if not begin and previous.strict and not _ANOTHER_TASK.search(between):
-        return "corrected"  # an option that begins the reply, and then an announcement
+        return "corrected"  # an option at the beginning of the reply, and then an announcement
     if between.strip().lower() in PLAIN_LEAD_INS:
         return "corrected"  # a first line without any marker, and then an announcement
     if end - begin > 2 * _REACH:
@@ -542,7 +544,7 @@ def find_relation(
 
 
 def _find_relation_in_line(between: str, previous: StatementSpan) -> Relation:
-    """The relation of two answers in one line."""
+    """Return the relation of two answers in one line."""
     if _NUMBERED.search(between):
         return "run-on"
     if _OFFER.search(between):
@@ -554,7 +556,7 @@ def _find_relation_in_line(between: str, previous: StatementSpan) -> Relation:
 def _find_relation_across_lines(
     text: str, deciding_span: StatementSpan, later: StatementSpan, between: str, before: str
 ) -> Relation:
-    """The relation of two answers in different lines; `before` is what precedes the first."""
+    """Return the relation of two answers in different lines; `before` precedes the first."""
     end = later.start
     if _FINAL.search(text[max(0, end - _BEFORE) : end]) and not _FINAL.search(before):
         return "corrected"
@@ -568,13 +570,13 @@ def _find_relation_across_lines(
 
 
 _LEAST_REASONING_BETWEEN = 200
-"""Characters between two answers that are reasoning."""
+"""The fewest characters between two answers that are reasoning."""
 _LEAST_REASONING_BEFORE = 100
-"""Characters before a first answer that are reasoning."""
+"""The fewest characters before a first answer that are reasoning."""
 
 
 def _resumes_reasoning(text: str, between: str, later: StatementSpan) -> bool:
-    """Whether a reply reasons on about the same question and then ends with another answer."""
+    """Whether a reply continues to reason about the question and then ends with another answer."""
     if len(between) < _LEAST_REASONING_BETWEEN or _ANOTHER_TASK.search(between):
         return False
     following_text = text[later.end :].strip()
@@ -582,12 +584,12 @@ def _resumes_reasoning(text: str, between: str, later: StatementSpan) -> bool:
 
 
 def _is_loop(text: str, deciding_span: StatementSpan, between: str) -> bool:
-    """Whether a loop goes on to another answer: no words between the two, or the same as before."""
+    """Whether a loop continues with another answer: no words between them, or repeated words."""
     if _NUMBERED.search("." + between):
         return False
     words = between.partition("\n")[2].strip(" \n*_.:)(")
     if words.lower() in PLAIN_LEAD_INS and deciding_span.start > _LEAST_REASONING_BEFORE:
-        return False  # one stretch of reasoning ends with the first
+        return False  # the reasoning ends with the first answer
     return len(words) <= _LONGEST_GAP // 2 or words[-_LONGEST_GAP:] in text[: deciding_span.start]
 
 

@@ -1,10 +1,11 @@
-"""Replies that discuss the options one after another: which of them is called right, which wrong.
+"""Replies that discuss the options one after another and call them right or wrong.
 
 ``(A) … - This is incorrect.``, ``B选项是正确的``, ``| C | ✓ |``. A sentence belongs to the option
-under whose heading it comes. Where the question asks for the wrong statement, the one that is
+of its heading or list item. If the question asks for the wrong statement, the option that is
 called wrong is the answer.
 
-Looked at: Llama-3.2-3B-Instruct (half of its BBH replies), GPT-4 (Chinese), written replies.
+Sources of the rules: Llama-3.2-3B-Instruct (half of its BBH replies), GPT-4 (Chinese), hand-written
+replies.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from keju.answers.options import normalise_formulas, option_texts, plain_text
 from keju.answers.sentences import BEGINS_CONCLUSION, clauses, is_ended
 from keju.types import Sample
 
-# The option is called the answer, whatever it says itself: `不准确,符合题意,当选`.
+# The option is called the answer, even if it is also called wrong: `不准确,符合题意,当选`.
 CHOSEN = re.compile(
     r"(?<![不非])(?:当选|符合题[意目干]|为答案|是答案|正确答案|的答案|正确选项|应选)"
     r"|\b(?:is|as) (?:therefore |thus |hence )?(?:my|the|our) (?:\w+ )?(?:answer|choice|pick"
     r"|exception|odd one)\b|\bthe (?:exception|odd one out) is\b",
     re.IGNORECASE,
 )
-# `not`, `doubt`; `不`: before what calls an option the answer.
+# `not`, `doubt`; `不`: words that deny that an option is the answer.
 _DENIES_CHOICE = re.compile(rf"{WRONG.pattern}|\bdoubt|怀疑|是否", re.IGNORECASE)
 # `(A) ✗ (B) ✓`: options and marks in a line.
 MARKED = re.compile(r"(?<![A-Za-z])([A-Z])[)\].:]{0,2}\s?(?:([✓✔✅☑√])|[✗✘❌×])")
@@ -37,7 +38,7 @@ MARKED_ROW = re.compile(
 _CELL = re.compile(
     r"[|:：)–—-]\s*(?:(yes|true|是|对)|(?:no|false|否|错))[\s|.。]*\Z", re.IGNORECASE
 )
-# Where a remark goes on to its reason: `, because`, ` since`, `, but`; `,因为`.
+# The beginning of a reason in a remark: `, because`, ` since`, `, but`; `,因为`.
 _REASON = re.compile(
     r"[,，;；]|\b(?:because|since|as it|as the|but|so that|which|and)\b|因为|由于|但", re.IGNORECASE
 )
@@ -48,12 +49,12 @@ _ITEM = re.compile(
 )
 
 
-# `选项C,`, `对于D选项,`: a sentence inside a line that goes on to another option.
+# `选项C,`, `对于D选项,`: a sentence inside a line that turns to another option.
 _ITEM_INSIDE = re.compile(r"\s*(?:对于|关于|而)?(?:选项 ?([A-Z])|([A-Z]) ?选?项)")
 
 
 class Sentence(NamedTuple):
-    """A sentence and the option under whose heading it stands in a list; empty for none."""
+    """A sentence and the label of the list item that contains it; the label is empty for none."""
 
     text: str
     item_label: str
@@ -64,7 +65,7 @@ _TEXT_HEADING = re.compile(r"[\s\-•*#\d.]*([^:：\n]{2,60}?)\s*(?:\([A-Z]\))?[
 
 
 def _find_heading_label(line: str, sample: Sample) -> str:
-    """The label of the option that a line of a list is about; empty for any other line."""
+    """Return the label of the option that a list line discusses, or an empty text."""
     heading = _ITEM.match(line)
     if heading:
         return heading[1] if heading[1] in sample.labels else ""
@@ -76,7 +77,7 @@ def _find_heading_label(line: str, sample: Sample) -> str:
 
 
 def split_sentences(text: str, sample: Sample) -> list[Sentence]:
-    """The sentences of a text, each with the item of a list of options that it belongs to."""
+    """Return the sentences of a text, each with the label of its item in a list of options."""
     parts: list[Sentence] = []
     item_label = ""
     for line in text.split("\n"):
@@ -99,7 +100,7 @@ def split_sentences(text: str, sample: Sample) -> list[Sentence]:
     return parts
 
 
-# `this statement`, `该项`: the item of the list once more.
+# `this statement`, `该项`: a reference to the same list item.
 _THIS_ITEM = re.compile(r"\b(?:this|it)\b(?! (?:means|analysis))|该|此项|本项", re.IGNORECASE)
 # `1. `, `(2) `: the number of a list's line.
 _LIST_NUMBER = re.compile(r"\s*\(?\d{1,2}[.)]\s+")
@@ -108,16 +109,16 @@ _BOLD = re.compile(r"\*\*(?=[^\s*(]{2})|(?<=[^\s*)]{2})\*\*")
 
 
 class Verdicts(NamedTuple):
-    """The options that a reply calls right, wrong, and the answer."""
+    """The labels of the options that a reply calls right, wrong, or the answer."""
 
     right_labels: set[str]
     wrong_labels: set[str]
     chosen_labels: set[str]
     discussed_labels: set[str]
-    """All options that are discussed."""
+    """The labels of all discussed options."""
 
 
-# `Which statement is sarcastic?`, `which of these is a humorous edit of`: what is asked for.
+# `Which statement is sarcastic?`, `which of these is a humorous edit of`: the requested property.
 _ASKED_FOR = re.compile(
     r"\bwhich (?:\w+ ){0,4}?(?:is|are|has|have|was|were) ([^?:.\n]{3,60})", re.IGNORECASE
 )
@@ -130,17 +131,17 @@ QUESTION_WORDS = frozenset(
 
 
 def _find_requested_words(sample: Sample) -> frozenset[str]:
-    """The first two words of what a question asks for: ``sarcastic``, ``humorous edit``."""
+    """Return the first two words of the requested property: ``sarcastic``, ``humorous edit``."""
     match = None if sample.asks_for_wrong else _ASKED_FOR.search(sample.text)
     words = LONG_WORD.findall(match[1].lower())[:2] if match else ()
     return frozenset(words) - QUESTION_WORDS
 
 
 def collect_verdicts(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
-    """What all sentences call right and wrong, supposed sentences aside."""
+    """Return the options that the sentences call right and wrong, without suppositions."""
     verdicts = Verdicts(set(), set(), set(), set())
     asked_for = _find_requested_words(sample)
-    for part in dict.fromkeys(parts):  # a loop says the same again
+    for part in dict.fromkeys(parts):  # a loop repeats sentences
         sentence = normalise_formulas(part.text.strip())
         if is_supposition(sentence, sample) or sentence.rstrip().endswith(("?", "？")):
             continue
@@ -149,9 +150,7 @@ def collect_verdicts(parts: Sequence[Sentence], sample: Sample) -> Verdicts:
         is_subject = False
         subject = labels
         for clause, clause_labels in split_remarks(sentence, sample):
-            labels = (
-                clause_labels or labels
-            )  # what is said after a comma is said of the same option
+            labels = clause_labels or labels  # a remark after a comma is about the same option
             subject = clause_labels or subject
             is_subject = sample.asks_for_wrong and (bool(clause_labels) or is_subject)
             is_direct = bool(clause_labels) or (is_subject and _repeats_question(clause, sample))
@@ -191,7 +190,7 @@ _CALLS_WRONG = re.compile(
 def _is_wrong(clause: str, asked_for: frozenset[str], *, is_direct: bool) -> bool:
     """Whether a clause calls an option wrong.
 
-    In a remark that does not name the option, a mere ``not`` counts only with what it denies:
+    In a remark that does not name the option, ``not`` counts only with the word that it denies:
     ``This is not correct``.
     """
     if not WRONG.search(clause):
@@ -201,25 +200,25 @@ def _is_wrong(clause: str, asked_for: frozenset[str], *, is_direct: bool) -> boo
     return RIGHT.search(clause) is not None or _has_all(clause, asked_for) or "possible" in clause
 
 
-# `is `, `a `: before what is said of an option.
+# `is `, `has `: the verb before a description of an option.
 _IS_A = re.compile(r"\b(?:is|are|has|have|being|it)\b", re.IGNORECASE)
 
 
 def _has_all(clause: str, words: frozenset[str]) -> bool:
-    """Whether a clause says all that is asked for: ``This statement is sarcastic``."""
+    """Whether a clause contains all requested words: ``This statement is sarcastic``."""
     if not words or not _IS_A.search(clause):
         return False
     return words <= set(LONG_WORD.findall(clause.lower()))
 
 
 def _repeats_question(clause: str, sample: Sample) -> bool:
-    """Whether all long words of a clause are words of the question: ``isn't found in tissue``."""
+    """Whether the question contains all long words of a clause: ``isn't found in tissue``."""
     words = LONG_WORD.findall(clause.lower())
     return bool(words) and all(map(sample.text.lower().__contains__, words))
 
 
 def split_remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str]]]:
-    """Yield each clause of a sentence, without the texts of options, and the options in it."""
+    """Yield the clauses of a sentence, without option texts, each with the labels it names."""
     start = 0
     option_mentions = find_mentions(sentence, sample)
     ends = [match.start() for match in _REASON.finditer(sentence)] + [len(sentence)]
@@ -229,7 +228,7 @@ def split_remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str
             spanning_mention.start < end < spanning_mention.end
             for spanning_mention in option_mentions
         ):
-            continue  # the comma of an option's text
+            continue  # the comma is inside the text of an option
         clause_text, place = "", start
         for inner_mention in inside:
             clause_text += sentence[place : inner_mention.start] + " "
@@ -247,7 +246,7 @@ def split_remarks(sentence: str, sample: Sample) -> Iterator[tuple[str, list[str
 
 
 def may_call_right(text: str, sample: Sample) -> bool:
-    """Whether a text may call an option right; most texts have no word for it."""
+    """Whether a text may call an option right. Most texts contain no such word."""
     if sample.asks_for_wrong or _find_requested_words(sample):
         return True
     if text.isascii() and not any(map(text.lower().__contains__, _RIGHT_STEMS)):
@@ -274,7 +273,7 @@ _CELLS = re.compile(r"\b(?:yes|true)\b|是|对", re.IGNORECASE)
 
 
 def find_right_option(verdicts: Verdicts, sample: Sample) -> str | None:
-    """The one option that a discussion of several leaves as the answer."""
+    """Return the one option that a discussion of several options leaves as the answer."""
     right_labels, wrong_labels, chosen_labels, _ = verdicts
     if len(chosen_labels) == 1:
         return chosen_labels.pop()
@@ -292,7 +291,7 @@ def find_right_option(verdicts: Verdicts, sample: Sample) -> str | None:
 
 
 def find_ticked_option(text: str, option_count: int) -> str | None:
-    """The one option with a tick, where each has a mark: ``(A) ✗ (B) ✓``, ``| B | 2 | ✓ |``."""
+    """Return the one ticked option of a list with marks: ``(A) ✗ (B) ✓``, ``| B | 2 | ✓ |``."""
     if text.isascii():
         return None
     marks = [mark for pattern in (MARKED, MARKED_ROW) for mark in pattern.finditer(text)]
@@ -305,4 +304,4 @@ def find_ticked_option(text: str, option_count: int) -> str | None:
 
 
 _LEAST_MARKS = 3
-"""Options with marks that make a list, whatever ends it."""
+"""The number of options with marks that make a list, even if the reply is cut off."""

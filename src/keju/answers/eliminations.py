@@ -1,10 +1,10 @@
-"""The option that a sentence names as the one to choose, and the one that an elimination leaves.
+"""The option that a sentence tells the reader to choose, and the option that an elimination leaves.
 
-``D 是对的,要选的错误表述是 B``: two clauses speak of options, and the second says which one is
-asked for. ``Not A. Not C either. That leaves only one.``: the option that is left counts
-only where all others were rejected.
+``D 是对的,要选的错误表述是 B``: both clauses name options, and the second one names the requested
+option. ``Not A. Not C either. That leaves only one.``: the remaining option counts only if the
+reply rejects all others.
 
-Looked at: GPT-4 (Chinese), written replies.
+Sources of the rules: GPT-4 (Chinese), hand-written replies.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _LEAVES_ONE = re.compile(
 )
 
 _ONE_LEFT = (" one", "a single", "the last", "剩")
-"""A part of each of them; quicker to find than a pattern."""
+"""A part of each match of `_LEAVES_ONE`; quicker to find than a pattern."""
 
 
 def find_chosen_option(sentence: str, sample: Sample) -> str:
-    """The one option that a sentence names as the one to choose; empty without one."""
+    """Return the one option that a sentence tells the reader to choose, or an empty text."""
     patterns = (_TO_CHOOSE, _WRONG_ONE) if sample.asks_for_wrong else (_TO_CHOOSE,)
     labels = {
         match[match.lastindex or 0]
@@ -70,12 +70,12 @@ def _is_doubtful(sentence: str, sample: Sample) -> bool:
 
 
 def may_leave_one_option(parts: Sequence[Sentence]) -> bool:
-    """Whether any sentence may say that one option is left."""
+    """Whether any sentence may say that one option remains."""
     return any(stem in part.text for part in parts for stem in _ONE_LEFT)
 
 
 def leaves_one_option(sentence: str, sample: Sample) -> bool:
-    """Whether a sentence says that one option is left without naming it."""
+    """Whether a sentence says that one option remains, without naming it."""
     if not any(map(sentence.__contains__, _ONE_LEFT)):
         return False
     match = _LEAVES_ONE.search(sentence)
@@ -83,9 +83,9 @@ def leaves_one_option(sentence: str, sample: Sample) -> bool:
 
 
 def find_remaining_option(parts: Sequence[Sentence], sample: Sample) -> str | None:
-    """The only option that was not ruled out; None where several are left.
+    """Return the only option that was not excluded, or None if several remain.
 
-    Where the wrong statement is asked for, those that are called right are ruled out.
+    If the question asks for the wrong statement, options that are called right are excluded.
     """
     verdicts = collect_verdicts(parts, sample)
     if sample.asks_for_wrong:

@@ -1,8 +1,8 @@
-"""Kinds of answer: how an answer of each is read, recognised on its own, and compared.
+"""Kinds of answers. Each kind reads, recognises and compares its answers.
 
-`Choice` (a label or an option's text), `Number`, `Verdict` (yes or no, true or false, valid or
-not) and `Text`; an exam may have kinds of its own. Values come back in one spelling:
-comparing them with a target is comparing normal forms.
+The kinds are `Choice` (a label or the text of an option), `Number`, `Verdict` (yes or no, true or
+false, valid or not) and `Text`. An exam may define more kinds. Readers return values in one
+spelling, so a comparison with the target compares normal forms.
 """
 
 from __future__ import annotations
@@ -39,57 +39,57 @@ from keju.answers.verdicts import find_phrase_value, last_count, last_verdict
 from keju.types import Sample
 
 LONGEST_LAST_LINE = 200
-"""Characters of a last line that may be a text's answer on its own."""
+"""The longest last line, in characters, that may be a text answer."""
 
 
 class AnswerKind(ABC):
     """One kind of answer."""
 
     marker: re.Pattern[str] | None = None
-    """What announces an answer of this kind and of no other."""
+    """The pattern that announces only answers of this kind."""
     plain: re.Pattern[str] | None = None
-    """How a value stands right after a strict marker, for the answer to count as a strict one."""
+    """The form of a value directly after a strict marker that makes the answer strict."""
     paragraph = False
-    """Whether an answer may go on over several lines."""
+    """Whether an answer may have several lines."""
     equations = False
-    """Whether an answer may stand after ``=``, or after ``the number of … is``."""
+    """Whether an answer may follow ``=`` or ``the number of … is``."""
     closed = True
-    """Whether a text that is no answer of this kind can be told from one that is."""
+    """Whether Keju can distinguish answers of this kind from other texts."""
     listed = False
-    """Whether a reply may list the possible answers line by line without giving one."""
+    """Whether a reply may list the possible answers line by line without choosing one."""
     many = False
     """Whether there are more than two possible answers."""
 
     nothing = "no_marker"
-    """The reason of a reply in which nothing is announced."""
+    """The reason code for a reply without an announcement."""
 
     @abstractmethod
     def read(self, segment: str, sample: Sample) -> AnswerStatement:
-        """What a segment after a marker states."""
+        """Return the statement of a segment after a marker."""
 
     @abstractmethod
     def whole(self, text: str, sample: Sample) -> str | None:
-        """The answer of a line or a reply that is nothing but an answer; None for any other."""
+        """Return the answer of a line or reply that contains only an answer, else None."""
 
     def evaluates(self, equation: str, sample: Sample) -> bool:
-        """Whether the left side of an equation may be what the question asks for."""
+        """Whether the question may ask for the value of the left side of an equation."""
         return True
 
     def leading(self, sentence: str, sample: Sample) -> str | None:
-        """The answer of a first sentence that is nothing else, perhaps with its reason."""
+        """Return the answer of a first sentence that contains only an answer and its reason."""
         return self.whole(sentence, sample)
 
     def plainly(self, text: str, sample: Sample) -> Conclusion:
-        """The answer that a text concludes without announcing it, by rules of this kind."""
+        """Return the answer that a text concludes without an announcement."""
         return Conclusion()
 
     def same(self, value: str, target: str) -> bool:
-        """Whether a value that was read is a target."""
+        """Whether a value from a reply equals a target."""
         return value == target
 
 
 class Choice(AnswerKind):
-    """A label of the row, alone or with its option's text, or an option's text."""
+    """A label of the row, alone or with the text of its option, or only the text of an option."""
 
     plain: re.Pattern[str] | None = re.compile(r" ?[(\[（]?([A-Z])")
     """``(B``, `` B``: undecorated; not ``**B``, ``$B``."""
@@ -133,7 +133,7 @@ class Choice(AnswerKind):
 _IN_BRACKETS = {
     f"({c}){end}": AnswerStatement(c) for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" for end in ("", ".")
 }
-"""What most replies state, ``(B).``"""
+"""The most frequent statements: ``(B).``"""
 # A label and its reason: `D。因为`, `B: since`, `**C** — because`.
 _WITH_REASON = re.compile(
     r"\W{0,4}([A-Z])[)\]*]{0,3}\s?(?:[.。:：,，、;—–-]\W{0,4})?"
@@ -142,16 +142,16 @@ _WITH_REASON = re.compile(
 )
 
 
-# A label in brackets and a text that need not be its own, `(C) Belle and Sebastian`: the label
-# counts.
+# A label in brackets and a text, `(C) Belle and Sebastian`: the label counts, even if the text
+# belongs to another option.
 _AN_OPTION = re.compile(r"[(\[]?([A-Z])[)\]]\s*+(\S.*)", re.DOTALL)
-# What is more than a text of a few words: ` is wrong`, ` fails.`, `, (B)`.
+# Signs of a text of more than a few words: ` is wrong`, ` fails.`, `, (B)`.
 _IS_SENTENCE = re.compile(
     r"[.?!。]\Z|[(\[][A-Z][)\]]|\b(?:is|are|was|were|not|cannot|can|does|do|did|would|because"
     r"|since|answer|option|choice)\b|n[’']t\b|(?:\S+\s+){8}",
     re.IGNORECASE,
 )
-# A label and its option's text, of which more is said: `E — Uracil replaces thymine`.
+# A label and the text of its option, and more text: `E — Uracil replaces thymine`.
 _WITH_TEXT = re.compile(r"\W{0,3}([A-Z])[)\]*]{0,2}\s?[-–—:]\s?")
 
 
@@ -172,7 +172,7 @@ GIVES_UP = re.compile(
 
 
 class Text(AnswerKind):
-    """Whatever is announced, or a short last line; numbers compare by value, words in any case."""
+    """Any announced text, or a short last line. Numbers compare by value, words in any case."""
 
     closed = False
     marker = SOLVED
@@ -187,7 +187,7 @@ class Text(AnswerKind):
         return bare if is_line and not self._gives_up(bare, sample) else None
 
     def _gives_up(self, bare: str, sample: Sample) -> bool:
-        """Whether a text says that it has no answer, where that is not the right one."""
+        """Whether a text says that it has no answer, unless this is the target."""
         last_part = bare.rpartition(":")[2].strip()
         return GIVES_UP.fullmatch(last_part) is not None and not self.same(last_part, sample.target)
 
@@ -212,11 +212,11 @@ _OTHER_NUMBER = re.compile(
 
 
 class Number(AnswerKind):
-    """A number in any usual spelling: the one that leads what is announced, or follows its ``=``.
+    """A number in any usual spelling, at the beginning of the announced text or after its ``=``.
 
-    With `anywhere` also the last clear number of what is announced or of the last line, as it is
-    written, and the one after the marker of worked solutions; without it only a line that is
-    nothing but a number counts.
+    Without `anywhere`, an unannounced line counts only if it is a number. With `anywhere` these
+    numbers count too, as they are written: the last clear number of the announced text or of the
+    last line, and the number after the marker of worked solutions.
     """
 
     equations = many = True
@@ -230,7 +230,7 @@ class Number(AnswerKind):
 
     def read(self, segment: str, sample: Sample) -> AnswerStatement:
         bare = _plain_number(segment)
-        if bare.isascii() and bare.isdigit():  # the usual case, at once
+        if bare.isascii() and bare.isdigit():  # the usual case, without patterns
             return AnswerStatement(bare if self.anywhere else bare.lstrip("0") or "0")
         after_sign = bare.rpartition("=")[2].strip(DRESSING)
         for part in (after_sign, bare) if "=" in bare else (bare,):
@@ -241,7 +241,7 @@ class Number(AnswerKind):
         return AnswerStatement(last_number) if last_number else NO_ANSWER
 
     def _state_number(self, part: str, number: FoundNumber) -> AnswerStatement:
-        """What a text states that begins with a number."""
+        """Return the statement of a text that begins with a number."""
         end = number.end
         value = number.plain
         if self.anywhere and parse_number(number_text := part[:end].lstrip("([ ")):
@@ -293,7 +293,7 @@ class Number(AnswerKind):
 
 
 def _offers_second(part: str, end: int) -> bool:
-    """Whether a second number is joined to the one that ends at `end`: ``5 or 6``."""
+    """Whether the text joins a second number to the one that ends at `end`: ``5 or 6``."""
     link = LINK.match(part, end)
     second_number = _SECOND_NUMBER.match(part, link.end()) if link and link[0] else None
     if link is None or second_number is None:
@@ -304,18 +304,18 @@ def _offers_second(part: str, end: int) -> bool:
 
 
 _FIGURE = re.compile(r"[^A-Za-z ]")
-# `-8 *`, `19 +`: what was calculated broke off.
+# `-8 *`, `19 +`: a calculation that broke off.
 _OPEN_OPERATION = re.compile(r"\d\s+[-+*/×÷^]\s*\Z")
 
 
 def _plain_number(segment: str) -> str:
-    """The cleaned segment with ASCII digits, minus signs and thousands commas."""
+    """Return the cleaned segment with ASCII digits, minus signs and thousands commas."""
     bare = plain_numerals(clean_segment(segment)).replace("\u2013", "-")
     return bare.replace("{,}", ",") if "{" in bare else bare
 
 
 def _last_number(text: str) -> str | None:
-    """The last number of `text` that is clear, as it is written."""
+    """Return the last clear number of `text`, as it is written."""
     plain = plain_numerals(text)
     clear = [number for number in find_numbers(plain) if number.clear]
     return plain[clear[-1].start : clear[-1].end] if clear else None
@@ -323,15 +323,15 @@ def _last_number(text: str) -> str | None:
 
 # --- verdicts ----------------------------------------------------------------------------------
 
-# `**?`: the verdict is asked about.
+# `**?`: a question about the verdict.
 _QUESTION_MARK = re.compile(r"[*_\"'”’]{0,3}\?")
 # ` or not True`, ` and (`, ` and True is`: the word begins an expression.
 _IN_EXPRESSION = re.compile(
     r"\s+(?:and|or)\s+(?:not\b|\(|(?:True|False)\b\W{0,2}(?:is|and|or|=))", re.IGNORECASE
 )
-# `. `, `, `, ` — `: what sets a leading verdict off from its reasons.
+# `. `, `, `, ` — `: signs between a leading verdict and its reasons.
 _SET_OFF = re.compile(r"[*_\"'”’]{0,3}(?:[.,;:!。，：—]|\s[-–—]|\s(?:because|since|as)\b)")
-# `Probably `, `Most likely, `: what may come before a leading verdict, dressing included.
+# `Probably `, `Most likely, `: words and decoration before a leading verdict.
 _PROBABLY = re.compile(
     rf"[{re.escape(DRESSING)}]*(?:(?:(?:most |very )?(?:probably|likely)|I(?:['’]d| would) say"
     rf"|I think)\b,?[{re.escape(DRESSING)}]+)?",
@@ -348,11 +348,11 @@ _AFTER_NO = frozenset({
     "unless", "versus", "vs", "we", "when", "which", "while", "with", "you", "yes", "otherwise",
     "alternatively", "here", "maybe", "perhaps", "plausible", "implausible",
 })  # fmt: skip
-"""Words that can follow the verdict ``No``; before any other it counts things: ``no answer``."""
+"""Words that can follow the verdict ``No``. Other words follow a determiner: ``no answer``."""
 
 
 class Verdict(AnswerKind):
-    """A closed set of words, each standing for a value; only a leading word counts."""
+    """A closed set of words with a value each. Only a leading word counts."""
 
     listed = True
 
@@ -367,9 +367,9 @@ class Verdict(AnswerKind):
     ) -> None:
         """With `equations` the value after the last ``=`` counts.
 
-        `phrases` are patterns that say a value without its word: ``does not follow``. With two
-        values the second counts where the phrase is denied: ``caused``, ``did not cause``. A whole
-        `sentence` says the value in its group 1: ``The argument is invalid``.
+        `phrases` are patterns that express a value without its word: ``does not follow``. With two
+        values the second counts if the phrase is denied: ``caused``, ``did not cause``. Group 1 of
+        `sentence` matches the value in a whole sentence: ``The argument is invalid``.
         """
         self._sentence = sentence
         self._values = values
@@ -389,8 +389,10 @@ class Verdict(AnswerKind):
         )
 
     def read(self, segment: str, sample: Sample) -> AnswerStatement:
-        """The value of the leading word; two words of different value are ambiguous."""
-        if value := self._values.get(segment.removesuffix(".").lower()):  # the usual case, at once
+        """Return the value of the leading word. Two words with different values are ambiguous."""
+        if value := self._values.get(
+            segment.removesuffix(".").lower()
+        ):  # the usual case, without patterns
             return AnswerStatement(value)
         bare = without_lead(clean_segment(segment))
         if bare[:3] == "1. ":
@@ -427,7 +429,7 @@ class Verdict(AnswerKind):
         return offered is not None and self._values[offered[1].lower()] != value
 
     def _match_at(self, bare: str, position: int) -> re.Match[str] | None:
-        """The verdict at `position`, where it is not part of a phrase such as ``no longer``."""
+        """Return the verdict at `position`, unless it is part of a phrase such as ``no longer``."""
         match = self._pattern.match(bare, position)
         if match is None or match[1].lower() != "no":
             return match

@@ -1,6 +1,6 @@
-"""Reading the label of an option, or its text: never a capital letter out of prose, never a guess.
+"""The reading of option labels and option texts. Keju never takes a letter out of prose or guesses.
 
-`read_label` reads what an announcement introduces; `bare_label` a line that is nothing but an
+`read_label` reads the text after an announcement. `bare_label` reads a line that contains only an
 answer.
 """
 
@@ -53,14 +53,14 @@ _BOXED_LETTER = re.compile(
 # `'C' (200 MPa)`, `"B"`: a label in quotes before more.
 _QUOTED_LETTER = re.compile(r"[\"'“‘]([A-Z])[.)]?[\"'”’](?![A-Za-z])")
 _QUOTES = ('"', "'", "“", "‘")
-# `clearly the correct option is: `, `either `, and `that ` before a bracket: what may stand before
-# a label; not `a decrease`.
+# `clearly the correct option is: `, `either `, and `that ` before a bracket: words before a label;
+# not `a decrease`.
 _LEAD_IN = (
     rf"{ADVERBS}{{0,3}}(?:(?:that )?(?:the |an? )?(?:(?:correct|right|best) )?"
     rf"(?:either|both|(?:option|choice|answer|letter|选项|選項)) ?(?:is )?:? ?|that (?=[(\[]))?"
 )
 _LEAD = f"{BULLET}?{_LEAD_IN}"
-# What makes a letter part of a name or a quantity: `H₂O`, `C°`, `C++`, `C(4, 1)`; but not
+# Signs that a letter is part of a name or a quantity: `H₂O`, `C°`, `C++`, `C(4, 1)`; but not
 # `B+C`.
 _SYMBOL = (
     r"[\u2070-\u209f¹²³°℃℉#%^′″]|_\d|\(\s?\w{1,4}\s?,|\([\w\s,+-]{1,12}\)\s?[=*/]"
@@ -98,7 +98,7 @@ _MENTION = re.compile(
 _NEXT_WORD = re.compile(r"\s+(rather than|instead of|[A-Za-z’']+)", re.IGNORECASE)
 # ` and II`, `, III`: the `I` before is a number.
 _ROMAN = re.compile(r"[,]?(?: and| or| &)?,? (?:II|III|IV)\b")
-# `**)?`: the label is asked about; not `. Why?`.
+# `**)?`: a question about the label; not `. Why?`.
 _QUESTION_MARK = re.compile(r"[*_)\]\s]{0,4}(?:\?|吗|么[?？])")
 # `) **`, `. "`: from a label to the text that follows it; then a dash, where it is not the sign of
 # a number: `B - two`, not `B -2`.
@@ -114,7 +114,7 @@ _AFTER_LABEL = frozenset({
     "since", "so", "that", "the", "therefore", "these", "this", "to", "unless", "versus", "vs",
     "was", "we", "when", "whereas", "which", "while", "with", "would",
 })  # fmt: skip
-"""Words that can follow the label ``A`` or ``I`` but neither the article nor the pronoun."""
+"""Words that can follow the labels ``A`` and ``I``, but not the article ``a`` or the pronoun."""
 
 
 class _LabelSpan(NamedTuple):
@@ -122,7 +122,7 @@ class _LabelSpan(NamedTuple):
 
     label: str
     raw: str
-    """As it is written, which may be lower case in brackets."""
+    """The letter as it is written. It may be lower case in brackets."""
     end: int
     bracketed: bool
 
@@ -130,15 +130,15 @@ class _LabelSpan(NamedTuple):
 def read_label(
     segment: str, labels: str, choices: Sequence[str] = (), *, letter_counts: bool = False
 ) -> AnswerStatement:
-    r"""Return the one label of `labels` that `segment` begins with, or whose text it is.
+    r"""Return the one label of `labels` at the beginning of `segment`, or the label of its text.
 
-    Accepted are ``(B)``, ``[B]``, ``B)``, ``B.``, ``B:`` and a bare capital that no letter or
-    apostrophe follows, full-width forms, and a bullet, a word of emphasis or ``the option`` before
-    it. A lower-case label counts only in brackets, in ``\boxed{}`` or as the whole segment, and is
-    ambiguous where it is another option's text. Two labels in one sentence are ambiguous unless one
-    is rejected (``B, not C``) or only discussed. So is a label with the text of another option,
-    unless `letter_counts`. Otherwise a segment that is the text of exactly one of the `choices`
-    stands for that choice.
+    Accepted are ``(B)``, ``[B]``, ``B)``, ``B.``, ``B:``, full-width forms, and a bare capital that
+    no letter or apostrophe follows. A bullet, a word of emphasis or ``the option`` may precede the
+    label. A lower-case label counts only in brackets, in ``\boxed{}`` or as the whole segment. It
+    is ambiguous if it is the text of another option. Two labels in one sentence are ambiguous
+    unless one is rejected (``B, not C``) or only discussed. A label with the text of another option
+    is ambiguous unless `letter_counts`. Otherwise a segment that is the text of exactly one of the
+    `choices` means that choice.
     """
     if segment[:1] == "{" and (field := FIELD.search(segment)):
         segment = segment[field.end() :].partition(",")[0].strip(' "}\n')
@@ -168,7 +168,7 @@ def read_label(
 
 
 def _bare(segment: str) -> str:
-    """A segment in normal letters, with a boxed or quoted letter in brackets, cleaned."""
+    """Return the cleaned segment in ASCII letters, with a boxed or quoted letter in brackets."""
     normal = segment if segment.isascii() else segment.translate(_WIDE)
     if "\\boxed" in normal:
         normal = _BOXED_LETTER.sub(r"(\1)", normal)
@@ -178,7 +178,7 @@ def _bare(segment: str) -> str:
 
 
 def _without_label(segment: str, bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
-    """What a segment states that begins with no label: a small letter, or an option's text."""
+    """Return the statement of a segment without a leading label: a small letter or option text."""
     small = _SMALL.match(bare)
     if small and small[1].upper() in labels and bare != "(i)":
         return _label_statement(small[1], segment, choices)
@@ -195,16 +195,16 @@ def _without_label(segment: str, bare: str, labels: str, choices: Sequence[str])
     return _read_closing_label(bare, labels, choices)
 
 
-# What ends an option's text that more follows: `, not the`, ` because`, `. It`; `,而不是`.
+# The end of an option's text before more text: `, not the`, ` because`, `. It`; `,而不是`.
 _GOES_ON = re.compile(
     r"[,;(—–。;]|[.:](?=\s)|\s(?:because|since|as|which|rather than|and not)\b|而(?:不是|非)"
 )
 
 
 def _leading_text(bare: str, choices: Sequence[str], labels: str) -> str | None:
-    """The label of the option whose text `bare` begins with, set off from what follows.
+    """Return the label of the option whose text begins `bare`, separated from the following text.
 
-    ``24, since …``; not ``increase, then …`` where other options begin with the same words.
+    ``24, since …``; not ``increase, then …`` if other options begin with the same words.
     """
     end = _GOES_ON.search(bare) if choices else None
     if end is None or not (lead := plain_text(bare[: end.start()])):
@@ -236,11 +236,11 @@ _CLOSING = re.compile(
 
 
 _CLOSES = ("(", "[", "ption", "hoice", "选项")
-"""A part of all that `_CLOSING` may end with."""
+"""A part of every ending that `_CLOSING` matches."""
 
 
 def _read_closing_label(bare: str, labels: str, choices: Sequence[str]) -> AnswerStatement:
-    """The label that ends the first sentence of `bare`, after the option's text or a remark."""
+    """Return the label at the end of the first sentence, after the option's text or a remark."""
     end = SENTENCE_END.search(bare)
     sentence = bare[: end.start()] if end else bare
     if not any(map(sentence.__contains__, _CLOSES)):
@@ -257,7 +257,7 @@ def _read_closing_label(bare: str, labels: str, choices: Sequence[str]) -> Answe
     return NO_LABEL if texts and label not in texts else AnswerStatement(label)
 
 
-# `not among the choices`, `either `, `rather than `: before a closing label that is no answer.
+# `not among the choices`, `either `, `rather than `: before a closing label that is not an answer.
 _TAKES_BACK = re.compile(
     r"\b(?:not|cannot|never|no|none|neither|nor|either|or|unlike|except|than|if|whether|between"
     r"|from|and)\b"
@@ -267,19 +267,19 @@ _TAKES_BACK = re.compile(
 
 
 LONGEST_LABEL = 60
-"""Characters of a label with all that may stand around it."""
+"""The most characters of a label with its decoration."""
 
 
 @lru_cache(maxsize=64)
 def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | None:
-    """The label of a line that is nothing but an answer, or None.
+    """Return the label of a line that contains only an answer, or None.
 
-    That is a label alone, a label and its own option's text, or the text of exactly one option. The
-    line is looked at as it stands too, since cleaning may take LaTeX off an option's text.
+    Such a line is a label, a label with the text of its option, or the text of exactly one option.
+    The original line is checked too, since cleaning may remove LaTeX from the text of an option.
     """
     if len(line) == 3 and line[0] == "(" and line[2] == ")" and line[1] in labels:
         return line[1]
-    if line.rstrip().endswith((":", "：")):  # `A:`, which begins something
+    if line.rstrip().endswith((":", "：")):  # `A:`, the beginning of more text
         return None
     if len(line) > LONGEST_LABEL and is_longer(line, choices, LONGEST_LABEL):
         return None
@@ -289,7 +289,7 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
     for form in (clean, line) if clean != line else (line,):
         match = _ONLY_LABEL.fullmatch(form)
         if match is None or form[match.start(1) - 1 : match.end(1)] == "(i":
-            continue  # no label, or a number
+            continue  # not a label, or a Roman number
         if (label := match[1].upper()) not in labels:
             continue
         if not match[2]:
@@ -300,14 +300,14 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
 
 
 def _is_text_of(text: str, index: int, choices: Sequence[str]) -> bool:
-    """Whether a text is that of one option, or its first part."""
+    """Whether a text is the text of one option, or its first part."""
     if index < len(choices) and option_by_text(text, (choices[index],)):
         return True
     return _begins_option(text, index, choices)
 
 
 _PARTS = frozenset("\u3000 ，、；,;")
-"""What separates the parts of a Chinese option."""
+"""The separators between the parts of a Chinese option."""
 
 
 def _begins_option(text: str, index: int, choices: Sequence[str]) -> bool:
@@ -319,7 +319,7 @@ def _begins_option(text: str, index: int, choices: Sequence[str]) -> bool:
 
 
 def _label_statement(letter: str, segment: str, choices: Sequence[str]) -> AnswerStatement:
-    """The label that `letter` is, unless a small one is, as it stands, another option's text."""
+    """Return the label of `letter`; ambiguous if a small letter is the text of another option."""
     label = letter.upper()
     if letter.islower() and choices:
         text = segment.strip().removesuffix(".")
@@ -343,7 +343,7 @@ _NEXT_PART = re.compile(r"[\s,;.]\([b-h]\)\s")
 
 
 def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | None:
-    """The label that begins at `position`; not a small letter, the article or the pronoun."""
+    """Return the label at `position`; not a small letter, the article or the pronoun."""
     match = _LABEL.match(bare, position)
     if match is None:
         return None
@@ -370,7 +370,7 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | 
 
 
 def _text_starts(bare: str, position: int) -> tuple[int, ...]:
-    """Where the text may begin that follows a label ending at `position`."""
+    """Return the possible beginnings of the text after a label that ends at `position`."""
     gap = _GAP.match(bare, position)
     start = gap.end() if gap else position
     dash = _DASH.match(bare, start)
@@ -378,7 +378,7 @@ def _text_starts(bare: str, position: int) -> tuple[int, ...]:
 
 
 def _end_of_option_text(bare: str, label: str, position: int, choices: Sequence[str]) -> int:
-    """The position after the option's own text where that follows the label, else `position`."""
+    """Return the end of the option's text if it follows the label, else `position`."""
     option = plain_option_text(label, choices) if choices else ""
     if option:
         for start in _text_starts(bare, position):
@@ -389,9 +389,9 @@ def _end_of_option_text(bare: str, label: str, position: int, choices: Sequence[
 
 
 def _has_text_of_another(bare: str, label_span: _LabelSpan, choices: Sequence[str]) -> bool:
-    """Whether a label is followed by the text of an option that is not its own.
+    """Whether the text of another option follows a label.
 
-    Where several texts fit the one that reaches farthest counts.
+    If several texts match, the longest one counts.
     """
     if not choices:
         return False
@@ -409,9 +409,10 @@ def _has_text_of_another(bare: str, label_span: _LabelSpan, choices: Sequence[st
 
 
 def _is_joined(bare: str, label_span: _LabelSpan, labels: str, choices: Sequence[str]) -> bool:
-    """Whether another label stands beside `named` in the same sentence.
+    """Whether the same sentence gives another label as an answer.
 
-    It may be joined to it (``B or C``), or be offered later on, neither rejected nor discussed.
+    The other label may be joined to this one (``B or C``). It may also be offered later in the
+    sentence, neither rejected nor discussed.
     """
     position = begin = _end_of_option_text(bare, label_span.label, label_span.end, choices)
     while position < len(bare):

@@ -1,11 +1,11 @@
-"""Options that a sentence names, and what it says of them.
+"""Options that a sentence names, and how the sentence treats them.
 
-An option is named by its label, ``(B)``, ``option B``, ``B项``, by its text, or by its number of
-things. `judge` decides what a sentence says of each: asserted, rejected, only discussed, or one of
-several that are left open: ``B, rather than C``.
+A sentence names an option by its label, ``(B)``, ``option B``, ``B项``, by its text, or by its
+number. `judge_options` decides whether a sentence asserts, rejects or only discusses an option, or
+leaves several open: ``B, rather than C``.
 
-Looked at: Llama-3.2-3B-Instruct (half of its BBH replies), GPT-4 (Chinese), Llama-3.1-8B,
-Mistral-7B, the embedded model, written replies.
+Sources of the rules: Llama-3.2-3B-Instruct (half of its BBH replies), GPT-4 (Chinese),
+Llama-3.1-8B, Mistral-7B, the embedded model, hand-written replies.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class OptionMention(NamedTuple):
     end: int
     by_text: bool = False
     weak: bool = False
-    """Whether something else may be meant: ``you get D``, ``vitamin C``."""
+    """Whether the letter may have another meaning: ``you get D``, ``vitamin C``."""
 
 
 # --- finding mentions ----------------------------------------------------------------------------
@@ -59,11 +59,11 @@ _LABEL = re.compile(
     r"|(?:选项|说法) ?[(\"“]?([A-Z])(?![A-Za-z0-9])|(?<![A-Za-z0-9])([A-Z]) ?选?项"
     r"|\b[Oo]ption [(]?([a-z])[)](?![A-Za-z])|(?<=[a-z] )[(\[]([a-hj-z])[)\]](?=[.*\s]*\Z)"
 )
-# A part of each of them; quicker to find than a pattern.
+# A part of every match of `_LABEL`; quicker to find than a pattern.
 _AROUND_LABEL = (
     "(", "[", "**", '"', "“", "「", "『", "ption", "hoice", "etter", "tatement", "项", "说法",
 )  # fmt: skip
-# A bare letter of a Chinese sentence, where an answer stands: `是B。`, `,D`; not `B细胞`, `24 J`,
+# A bare letter at the place of an answer in a Chinese sentence: `是B。`, `,D`; not `B细胞`, `24 J`,
 # `维生素D`, `C(4, 1)=4`.
 _LETTER_ZH = re.compile(
     r"(?:\A|(?<=[^\w=+*/^-])"
@@ -91,23 +91,23 @@ _LETTER = re.compile(
 _WEAK = re.compile(
     r"(?<=[a-z] )([B-HJ-Z])(?!\. [a-z])(?=[.,;:!?)。,]|[\s*_\"'”’)]{0,3}\Z| (?:and|or|is|was)\b)"
 )
-# A part of each of them: a capital letter alone, or a letter before a bracket.
+# A part of every label: a separate capital letter, or a letter before a bracket.
 _MAY_BE_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z][)\]])")
 WORD = re.compile(r"\w")
 
 
 def find_mentions(sentence: str, sample: Sample) -> tuple[OptionMention, ...]:
-    """The options that a spoken sentence names, in order.
+    """Return the options that a normalised sentence names, in order.
 
-    A label and its own text next to it are one mention. A number is a mention where all options are
-    numbers of things and the sentence has no other.
+    A label and the text of its option next to it are one mention. A number is a mention if all
+    options are numbers and the sentence contains no other number.
     """
     return _find_mentions(sentence, sample.choices)
 
 
 @lru_cache(maxsize=64)
 def _find_mentions(sentence: str, choices: tuple[str, ...]) -> tuple[OptionMention, ...]:
-    """The same; several rules ask for the mentions of one sentence."""
+    """Return the same as `find_mentions`, cached, since several rules use one sentence."""
     matches = _add_labels(_find_texts(sentence, choices), sentence, LABELS[: len(choices)])
     if "here" in sentence and (there := _THERE_ARE.search(sentence)):
         counted = find_counted_option(there[1], choices)
@@ -122,7 +122,7 @@ def _find_mentions(sentence: str, choices: tuple[str, ...]) -> tuple[OptionMenti
 
 
 def _find_texts(sentence: str, choices: tuple[str, ...]) -> list[OptionMention]:
-    """The options whose whole texts are in a sentence."""
+    """Return mentions of the options whose whole texts are in a sentence."""
     return [
         OptionMention(label, start, end, True)
         for start, end, label in find_option_texts(sentence.lower(), choices)
@@ -133,13 +133,13 @@ def _find_texts(sentence: str, choices: tuple[str, ...]) -> list[OptionMention]:
 
 
 _PRONOUN = frozenset({"I ", "A ", "a "})
-"""The pronoun and the article, where an option is that letter."""
+"""The pronoun and the article, which may equal an option of one letter."""
 
 
 def _add_labels(
     text_mentions: list[OptionMention], sentence: str, labels: str
 ) -> list[OptionMention]:
-    """`named` and the options whose labels are in a sentence; a label inside a text is none."""
+    """Return `text_mentions` and the labels in a sentence, except labels inside an option text."""
     for pattern in _patterns_for(sentence):
         for match in pattern.finditer(sentence):
             label = match[match.lastindex or 0].upper()
@@ -156,7 +156,7 @@ def _add_labels(
 
 
 def _merge_mentions(unmerged: Sequence[OptionMention], sentence: str) -> list[OptionMention]:
-    """Mentions in order; a label and the text next to it are one."""
+    """Return mentions in order. A label and the text next to it become one mention."""
     merged: list[OptionMention] = []
     for mention in sorted(unmerged, key=lambda mention: mention.start):
         previous = merged[-1] if merged else None
@@ -171,9 +171,9 @@ def _merge_mentions(unmerged: Sequence[OptionMention], sentence: str) -> list[Op
     return merged
 
 
-# `not`, inside what would be an option in other words: `Amy is second (so not first)`.
+# `not`, inside a paraphrase of an option: `Amy is second (so not first)`.
 _NOT = re.compile(r"\b(?:not|never|cannot)\b|n[’']t\b", re.IGNORECASE)
-# `There are 3 penguins`, `there is only one`: the number of things, whatever other numbers follow.
+# `There are 3 penguins`, `there is only one`: the counted number, even if other numbers follow.
 _THERE_ARE = re.compile(
     r"\bthere (?:is|are|was|were)(?: only| exactly| a total of| still)? "
     rf"(\d+|{'|'.join(NUMBER_WORDS)})\b",
@@ -182,16 +182,16 @@ _THERE_ARE = re.compile(
 
 
 def _patterns_for(sentence: str) -> list[re.Pattern[str]]:
-    """The patterns of labels that may match in a sentence."""
+    """Return the label patterns that may match in a sentence."""
     if not _MAY_BE_LABEL.search(sentence):
         return []
     patterns = [_LABEL] if any(map(sentence.__contains__, _AROUND_LABEL)) else []
     return [*patterns, _LETTER_ZH if has_chinese(sentence) else _LETTER, _WEAK]
 
 
-# --- what a sentence says of them ----------------------------------------------------------------
+# --- judging mentions ----------------------------------------------------------------------------
 
-# Where a clause of a sentence ends; not the comma of `1,000`, the colon of `3:1`.
+# The end of a clause; not the comma of `1,000`, the colon of `3:1`.
 _COMMA = re.compile(r"[,，;→](?!\d)|[:：](?!\s{0,2}\W{0,3}\w\b)|——|\bbut\b|但|而(?!是)")
 # Before a mention that is one of several: `either`, `要么`, `, or it might be `.
 _ALTERNATIVE_BEFORE = re.compile(
@@ -199,12 +199,12 @@ _ALTERNATIVE_BEFORE = re.compile(
     r"|\b(?:[Ee]ither|between|whether|both)\b|要么|介于"
     r"|\b[A-Z][)\]]? (?:or|and|vs\.?) \(?\Z"
 )
-# Between two options of which the second is set against the first.
+# Between two options in contrast.
 _BUT = re.compile(r"\bbut\b|但|而", re.IGNORECASE)
-# `, though (E) is tempting`, `while the momentum is 12`; `虽然`: what is conceded is not asserted.
+# `, though (E) is tempting`, `while the momentum is 12`; `虽然`: a concession is not an assertion.
 _CONCEDES = re.compile(r"\b(?:though|although|whereas|while|unlike)\b|虽然|尽管", re.IGNORECASE)
 _EQUALLY = re.compile(r"\b(?:just as|equally|as well)\b|同样|也(?:可以|对|行)", re.IGNORECASE)
-# After an option's label: nothing, a reason, or a predicate that identifies it: `. `, `, since`,
+# After an option's label: the end, a reason, or a predicate that identifies it: `. `, `, since`,
 # ` is the sarcastic one`, ` has the correct order`, `才是对的`; not `: needs arcs`, ` is a metal`.
 _AFTER_LABEL = re.compile(
     r"[\s*_\"'”’」》)\]]*(?:\Z|[.。!,，;(；]"
@@ -234,12 +234,12 @@ _AFTER_TEXT = re.compile(
     r"|[\u4e00-\u9fff]{1,6}[。!,，*]|因为|而)",
     re.IGNORECASE,
 )
-# Nothing but an article before it: a text that begins its clause.
+# Only an article before the option's text, which begins its clause.
 _BEGINS = re.compile(r"\W*(?:(?:the|an?)\s+\W*)?", re.IGNORECASE)
 _ENDS_CLAUSE = tuple(',，.。;；!(（*"”」》)')
 AROUND = " .。!！,，*_\"'”’」》)）]`$✅✔✓哦呢啦呀啊喔吧~～"
 _DIGIT = re.compile(r"\d")
-# `(8·5/2)`, `, or roughly 2.8%`: says the same once more.
+# `(8·5/2)`, `, or roughly 2.8%`: a repetition of the same value.
 _AGAIN = re.compile(
     r"\([^()]*\)|,? (?:or|i\.e\.,?) (?:about|roughly|approximately|around)\b.*|[≈~].*|,? (?:while"
     r"|whereas|though|although|as|when|because|since)\b.*"
@@ -249,7 +249,7 @@ _IS_MY_ANSWER = re.compile(
     r",? (?:is|would be|has to be) (?:my|the) (?:final |best |correct |right )?"
     r"(?:answer|choice|pick|guess)\W*\Z"
 )
-# `Grade: B`, which is another thing's; not `Revised: B`.
+# `Grade: B`, a letter that is not an option; not `Revised: B`.
 _ONE_WORD = re.compile(
     r"[\s*_]*(?!(?i:revised|corrected|updated|choice|pick|selection|verdict|guess|result|letter"
     r"|option|decision|solution|key|final|conclusion|correct|so|thus|hence|therefore|no|yes"
@@ -258,14 +258,14 @@ _ONE_WORD = re.compile(
 )
 # `so that is option 2`: an option of another list.
 _NUMBERED = re.compile(r"\b(?:option|choice) #?\d")
-# Before an option that is only looked at: `I looked at (A) and then at `, `Let's consider `.
+# Before an option that is only considered: `I looked at (A) and then at `, `Let's consider `.
 LOOKED_AT = re.compile(
     r"\b(?:at|about|through|over|beyond|against|consider|examine|evaluate|check|analyze|compare"
     r"|discuss|start with|is to)"
     r"(?: (?:the|each|option|both))*[\s*_\"“(]*\Z",
     re.IGNORECASE,
 )
-# Before an option's text that more follows: `is a `, `called the `, `= `; `是`.
+# Before an option's text in the middle of a sentence: `is a `, `called the `, `= `; `是`.
 _NAMES = re.compile(
     r"(?:\b(?:is|are|was|were|be|been|equals?|gives?|get|becomes?|remains?|called|namely|by|as|to|in"
     r"|into|at|with|from|for|on|so|thus|therefore|hence|recommend|choose|pick|select|suggest|say)\b"
@@ -277,23 +277,23 @@ _NAMES = re.compile(
 
 
 class SentenceMentions(NamedTuple):
-    """What a sentence says of options."""
+    """The options that a sentence asserts, discusses and rejects."""
 
     asserted: tuple[OptionMention, ...] = ()
     discussed: tuple[OptionMention, ...] = ()
-    """Those that it names without a verdict."""
+    """The options that the sentence names without a verdict."""
     rejected: tuple[str, ...] = ()
     is_open: bool = False
-    """Whether it leaves several open."""
+    """Whether the sentence leaves several options open."""
 
     @property
     def is_any(self) -> bool:
-        """Whether it names any option."""
+        """Whether the sentence names any option."""
         return bool(self.asserted or self.discussed or self.rejected or self.is_open)
 
 
 def judge_options(sentence: str, sample: Sample) -> SentenceMentions:
-    """What a spoken sentence says of options."""
+    """Return how a normalised sentence treats the options that it names."""
     if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")):
         return SentenceMentions()
     option_mentions = find_mentions(sentence, sample)
@@ -336,13 +336,13 @@ def judge_options(sentence: str, sample: Sample) -> SentenceMentions:
 
 
 _RANGE = frozenset("-–—~")
-"""What joins the first and the last of several options: ``(A)–(J)``."""
+"""Signs between the first and the last option of a range: ``(A)–(J)``."""
 
 
 def _group_mentions(
     sentence: str, option_mentions: Sequence[OptionMention]
 ) -> list[list[OptionMention]]:
-    """Mentions of different options in groups that ``or``, ``and`` or a comma joins."""
+    """Return the mentions in groups of different options joined by ``or``, ``and`` or a comma."""
     groups: list[list[OptionMention]] = []
     for mention in option_mentions:
         before = groups[-1][-1] if groups else None
@@ -360,7 +360,7 @@ def _group_mentions(
     return groups
 
 
-# `, but it's not`: after an option that is taken back at once.
+# `, but it's not`: after an option that the sentence retracts.
 _BUT_NOT = re.compile(
     r"[^。;；]{0,12}[,，]\s?(?:故|所以|因此)?不(?:当|应)?选"
     r"|[^.,]{0,50},? but (?:it|this|that|they)(?:['’]s| is| was| does| do| are)?(?: not|n['’]t)\b",
@@ -369,7 +369,7 @@ _BUT_NOT = re.compile(
 
 
 def _is_rejected(sentence: str, mention: OptionMention, clause: str, sample: Sample) -> bool:
-    """Whether a sentence says that an option is not the one, before it or after it."""
+    """Whether a sentence rejects an option, before or after naming it."""
     is_set_against = CONTRAST.search(clause) and not sample.asks_for_wrong
     if is_set_against or is_unsure(clause, sample):
         return True
@@ -382,12 +382,12 @@ def _is_rejected(sentence: str, mention: OptionMention, clause: str, sample: Sam
 
 @lru_cache(maxsize=1024)
 def _normalised_option_text(label: str, choices: tuple[str, ...]) -> str:
-    """The text of an option as a sentence says it."""
+    """Return the text of an option in the form of a normalised sentence, in lower case."""
     return normalise_formulas(plain_option_text(label, choices)).lower()
 
 
 def text_end(sentence: str, mention: OptionMention, sample: Sample) -> int:
-    """Where a mention ends, with its option's own text where that follows the label."""
+    """Return the end of a mention, including the option's text if it follows the label."""
     option_text = _normalised_option_text(mention.label, sample.choices)
     following_text = sentence[mention.end :]
     begin = len(following_text) - len(following_text.lstrip(' .:、)*_"“'))
@@ -397,9 +397,9 @@ def text_end(sentence: str, mention: OptionMention, sample: Sample) -> int:
 
 
 def _states(pattern: re.Pattern[str], clause: str, sample: Sample, extra_characters: int) -> bool:
-    """Whether a clause says what a pattern matches, other than in the question's own words.
+    """Whether a pattern matches in a clause, other than in words of the question.
 
-    The question's words are recognised with some characters `more`.
+    A match with `extra_characters` after it is compared with the question.
     """
     return any(
         clause[match.start() : match.end() + extra_characters] not in sample.text
@@ -407,14 +407,14 @@ def _states(pattern: re.Pattern[str], clause: str, sample: Sample, extra_charact
     )
 
 
-# `not`, `incorrect`, `ruled out`, `✗`; `错误`, `不符合`: an option is called wrong.
+# `not`, `incorrect`, `ruled out`, `✗`; `错误`, `不符合`: words that call an option wrong.
 WRONG = re.compile(
     r"\bnot\b|n[’']t\b|\bdoubt|\bincorrect|\bwrong|\bfalse\b|\bcannot\b|eliminat"
     r"|\bruled? out|\bnever\b|\bfails?\b|\buntrue|\binaccurate|\bimpossible"
     r"|\binvalid|\bunlikely|\bneither|[✗✘❌×]|\bless\b|不|错|误|排除|非|无关|违背|矛盾|没有",
     re.IGNORECASE,
 )
-# `correct`, `true`, `best`, `✓`; `正确`, `符合`: an option is called right.
+# `correct`, `true`, `best`, `✓`; `正确`, `符合`: words that call an option right.
 RIGHT = re.compile(
     r"\b(?:correct|right|best|more likely|most (?:accurate|appropriate|likely|suitable)|the answer"
     r"|accurate|true)\b|[✓✔✅√]"
@@ -424,7 +424,7 @@ RIGHT = re.compile(
 
 
 def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
-    """Whether a mention is where an answer would be, not where something is said of an option."""
+    """Whether a mention is at the place of an answer, and not the subject of a remark."""
     following_text = sentence[mention.end :].lstrip(" .:、)*_")
     if LOOKED_AT.search(sentence, 0, mention.start):
         return False
@@ -447,28 +447,28 @@ def _is_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
     return after is not None
 
 
-# `____`: where an option belongs in a question.
+# `____`: the blank of a question.
 _BLANK = re.compile(r"_{2,}")
 _NO_WORD = re.compile(r"[\W_]+")
-# ` is the main cause.`, `才是最早的症状。`: what an option is said to be.
+# ` is the main cause.`, `才是最早的症状。`: the predicate of an option.
 _PREDICATE = re.compile(
     r"[\s*_\"'”’」》)]*(?:[才就正便]?是|\b(?:is|are|was|were)\b)\s*(.+?)[\s*_.。!！]*\Z",
     re.IGNORECASE | re.DOTALL,
 )
 _NEAR_BLANK = 12
-"""Letters before and after a blank that are compared."""
+"""The number of letters before and after a blank that are compared."""
 _LEAST_ASKED = 6
-"""Letters of a question that a sentence does not repeat by chance."""
+"""The fewest letters of a question that a sentence does not repeat by chance."""
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of a text, in small letters."""
+    """Return the letters and digits of a text in lower case."""
     return _NO_WORD.sub("", text).casefold()
 
 
 @lru_cache(maxsize=64)
 def _question_letters(question: str) -> tuple[str, str, str]:
-    """The letters of a question, and those before and after its only blank."""
+    """Return the letters of a question, and the letters before and after its only blank."""
     stem = unicodedata.normalize("NFKC", question.partition("\nOptions:")[0])
     parts = _BLANK.split(stem)
     if len(parts) != 2:
@@ -477,7 +477,7 @@ def _question_letters(question: str) -> tuple[str, str, str]:
 
 
 def _is_asked_for(sentence: str, mention: OptionMention, sample: Sample) -> bool:
-    """Whether a sentence puts an option where the question has its blank, or says it is that."""
+    """Whether a sentence fills the blank of the question, or repeats words of the question."""
     if sample.asks_for_wrong:
         return False
     question, before, after = _question_letters(sample.text)
@@ -492,7 +492,7 @@ def _is_asked_for(sentence: str, mention: OptionMention, sample: Sample) -> bool
 
 
 def _is_label_answer(sentence: str, mention: OptionMention, sample: Sample) -> bool:
-    """Whether a label is where an answer would be, by what follows it."""
+    """Whether a label is at the place of an answer, judged by the text around it."""
     end = text_end(sentence, mention, sample)
     if end > mention.end and _AFTER_TEXT.match(sentence, end):
         return True
@@ -505,7 +505,7 @@ def _is_label_answer(sentence: str, mention: OptionMention, sample: Sample) -> b
     return bool(RIGHT.search(sentence, end)) and not WRONG.search(sentence, end)
 
 
-# Before a number of things that is the answer: `There are `, `is `, `a total of `, `= `.
+# Before a counted number that is the answer: `There are `, `is `, `a total of `, `= `.
 _COUNTS = re.compile(
     r"(?:\b(?:is|are|was|were|be|of|have|has|equals?|gives?|get|leaves|with)|[=≈:：是为有])"
     r"[\s*_]*(?:(?:only|exactly|about|approximately|just)\s)?[\s*_$]*\Z",
@@ -514,7 +514,7 @@ _COUNTS = re.compile(
 
 
 def _is_counted(sentence: str, mention: OptionMention, sample: Sample) -> bool:
-    """Whether a mention is a number that stands for an option with another text."""
+    """Whether a mention is a number that means an option with another text."""
     option_text = _normalised_option_text(mention.label, sample.choices)
     number_text = sentence[mention.start : mention.end].lower()
     is_number = _QUANTITY.fullmatch(number_text) is not None
@@ -526,7 +526,7 @@ def _is_counted(sentence: str, mention: OptionMention, sample: Sample) -> bool:
 _QUANTITY = re.compile(rf"-?[\d,.]+(?:/\d+)?%?|{'|'.join(NUMBER_WORDS)}")
 
 
-# A part of every English match of `SUPPOSES`, in small letters; quicker to find than a pattern.
+# A part of every English match of `SUPPOSES`, in lower case; quicker to find than a pattern.
 _SUPPOSING = (
     "if", "unless", "suppos", "assuming", "were ", " might", " may", " could", " would", " will",
     " often", " tend", " students", " people", " readers", " candidates", " sources", " textbooks",
@@ -535,13 +535,13 @@ _SUPPOSING = (
 
 
 def is_supposition(sentence: str, sample: Sample) -> bool:
-    """Whether a sentence supposes what it says, other than in the question's own words."""
+    """Whether a sentence is a supposition, other than in words of the question."""
     return _is_supposition(sentence, sample.text)
 
 
 @lru_cache(maxsize=64)
 def _is_supposition(sentence: str, question: str) -> bool:
-    """The same; several rules ask it of one sentence."""
+    """Return the same as `is_supposition`, cached, since several rules use one sentence."""
     if not has_chinese(sentence) and not any(map(sentence.lower().__contains__, _SUPPOSING)):
         return False
     for match in SUPPOSES.finditer(sentence):

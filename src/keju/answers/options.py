@@ -1,4 +1,4 @@
-"""Options by their text: as shown, in another spelling, or by value.
+"""Recognition of options by their text: as written, in another spelling, or by value.
 
 ``-0.5`` is ``−0.5``, ``1/9`` is ``\\frac{1}{9}``, ``3 ohm`` is ``3 Ω``, ``3/8`` is ``0.375``.
 """
@@ -16,18 +16,18 @@ from keju.answers.segments import clean_segment
 
 
 class _OptionTexts(NamedTuple):
-    """The options' texts, each in a form that forgives more than the one before."""
+    """The texts of the options in three forms, from strict to tolerant."""
 
     original: tuple[str, ...]
     folded: tuple[str, ...]
-    """Letter case aside."""
+    """The texts without letter case."""
     plain: tuple[str, ...]
-    """Dressing and final full stops aside."""
+    """The texts without decoration, letter case and final full stops."""
 
 
 @lru_cache(maxsize=1024)
 def option_texts(choices: tuple[str, ...]) -> _OptionTexts:
-    """The options' texts in their forms."""
+    """Return the texts of the options in their three forms."""
     stripped = tuple(choice.strip() for choice in choices)
     return _OptionTexts(
         stripped, tuple(map(str.casefold, stripped)), tuple(map(plain_text, choices))
@@ -35,22 +35,23 @@ def option_texts(choices: tuple[str, ...]) -> _OptionTexts:
 
 
 def plain_text(option: str) -> str:
-    """An option's text as far as it counts: no dressing, letter case or final full stops."""
+    """Return the text of an option without decoration, letter case or final full stops."""
     return clean_segment(option).rstrip(".…。;；,， ").casefold()
 
 
 def plain_option_text(label: str, choices: Sequence[str]) -> str:
-    """The plain text of the option `label`; empty where it is not known."""
+    """Return the plain text of the option `label`, or an empty text if it is unknown."""
     index = ord(label) - ord("A")
     return option_texts(tuple(choices)).plain[index] if index < len(choices) else ""
 
 
 def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> str | None:
-    """The label of the one choice whose text is `segment`, in the strictest form that fits any.
+    """Return the label of the one choice whose text is `segment`, in the strictest matching form.
 
-    Some exams tell options apart by letter case alone (``BB`` and ``Bb``), so the very text counts
-    first; then letter case and dressing aside, in another spelling, and by value. None where no
-    choice or more than one fits. `labels` are A, B, C, … by default.
+    The options of some exams differ only by letter case (``BB`` and ``Bb``). So the exact text is
+    tried first, then the text without letter case, without decoration, in another spelling, and by
+    value. The result is None if no choice or more than one matches. `labels` are A, B, C, … by
+    default.
     """
     if not choices:
         return None
@@ -73,7 +74,7 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
     segment_spelling = normalise_spelling(clean_segment(stripped_segment))
     is_word = segment_spelling[:1].isalpha() and segment_spelling.casefold() not in NUMBER_WORDS
     if is_word and segment_spelling[:2].casefold() not in _option_beginnings(tuple(choices)):
-        return None  # no option begins like it
+        return None  # no option has this beginning
     if is_longer(stripped_segment, choices, 30):
         return None
     fits = _find_by_spelling(segment_spelling, spell_options(tuple(choices)), tuple(choices))
@@ -83,24 +84,24 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
 
 
 LONGEST_DRESSED = 60
-"""Characters that may stand around a text that is an option's."""
+"""The most characters of decoration around the text of an option."""
 
 # --- other spellings ---------------------------------------------------------------------------
 
 LONGEST_SPELT = 200
-"""Characters of a text that is compared in another spelling."""
+"""The longest text, in characters, that is compared in another spelling."""
 
 # `\dfrac{1}{9}`, `\frac19`: a fraction.
 _FRACTION = re.compile(r"\\[dt]?frac ?(?:\{([^{}]*)\} ?\{([^{}]*)\}|(\d)(\d))")
 # The `\log` of `O(\log n)`, the `\left` of `\left(`.
 _COMMAND = re.compile(r"\\(?:left|right|text|mathrm|mathbf|displaystyle|[,;:! ])|\\")
-# `the `, `about `, `≈`: what may begin a text without changing it; not the `the` of `theory`.
+# `the `, `about `, `≈`: beginnings that do not change a text; not the `the` of `theory`.
 _BEFORE_VALUE = re.compile(
     r"\A(?:(?:the|an?|about|approximately|approx\.?|roughly|around|exactly)\s++|[≈~=]\s*+)(?=\S)",
     re.I,
 )
 _BEGINS_VALUE = frozenset("tTaArReE≈~=")
-"""The first character of each of them."""
+"""The first characters of all matches of `_BEFORE_VALUE`."""
 _UNITS = (
     ("ohm", "ω", re.compile(r"(?<=\d)\s?[ΩωΩ]|(?<=\d) ?ohms?\b", re.I), " ohm"),
     ("degree", "", re.compile(r"\bdegrees?\b", re.I), "°"),
@@ -111,7 +112,7 @@ _UNITS = (
     ("volt", "伏", re.compile(r"(?<=\d) ?(?:volts?|伏特?)", re.I), " v"),
     ("sec", "秒", re.compile(r"(?<=\d) ?(?:seconds?|secs?|秒)", re.I), " s"),
 )
-"""Units: a part of every match in small letters, or a sign that is not ASCII; pattern; name."""
+"""Units: a part of every match in lower case, or a non-ASCII sign; the pattern; the name."""
 _DIGIT = re.compile(r"\d")
 _NOTHING = str.maketrans(dict.fromkeys(" \t\n\u00a0\u202f\u2009$*_`{}\"'“”‘’「」"))
 # `-1,000.5`, `3/8`, `5x10^-3`, then a unit.
@@ -124,7 +125,7 @@ _QUANTITY = re.compile(
 
 # `\sqrt{2}`: a root; the blank of `2 √2`; the hyphen of `light-years`, not that of `x-1`.
 _ROOT = re.compile(r"\\sqrt ?\{([^{}]*)\}")
-# `\Rightarrow`, `\implies`: what follows in a formula.
+# `\Rightarrow`, `\implies`: arrows of a formula.
 _ARROW = re.compile(r"\\(?:Longrightarrow|Rightarrow|implies|therefore)\b")
 # `\text{kg}`: words inside a formula.
 _TEXT_COMMAND = re.compile(r"\\(?:text(?:bf|it|rm)?|math(?:rm|bf|it))\s?\{([^{}]*)\}")
@@ -138,7 +139,7 @@ _BETWEEN = re.compile(
 
 
 def normalise_formulas(text: str) -> str:
-    """A text without LaTeX, with one name for a unit and one form of a sign."""
+    """Return a text without LaTeX, with one name for each unit and one form for each sign."""
     plain = text
     if not text.isascii():
         plain = plain_numerals(text).replace("×", "x").replace("\u2013", "-")
@@ -164,7 +165,7 @@ def normalise_formulas(text: str) -> str:
 
 
 def normalise_spelling(text: str) -> str:
-    """What is spoken, without blanks, dressing and articles."""
+    """Return the normalised text without blanks, decoration and articles."""
     spelt = normalise_formulas(text.strip(" .。"))
     if spelt[:1] in _BEGINS_VALUE:
         spelt = _BEFORE_VALUE.sub("", spelt, count=1)
@@ -184,22 +185,22 @@ def _short_date(date: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def spell_options(choices: tuple[str, ...]) -> _OptionSpellings:
-    """The options' texts in one spelling."""
+    """Return the texts of the options in one spelling."""
     texts = tuple(map(normalise_spelling, choices))
     return _OptionSpellings(texts, tuple(map(str.casefold, texts)), max(map(len, texts)))
 
 
 @lru_cache(maxsize=1024)
 def _option_quantities(choices: tuple[str, ...]) -> tuple[tuple[Fraction, str] | None, ...]:
-    """The options as quantities, None for each that is none."""
+    """Return the options as quantities, with None for other options."""
     return tuple(map(_parse_quantity, spell_options(choices).texts))
 
 
 @lru_cache(maxsize=1024)
 def _option_beginnings(choices: tuple[str, ...]) -> frozenset[str]:
-    """The first two letters of the options, in all forms, in small letters.
+    """Return the first two letters of the options, in all forms, in lower case.
 
-    Most options begin with the same two letters in all forms, or with a digit in all of them.
+    Most options begin with the same two letters, or with a digit, in all forms.
     """
     starts = set()
     for choice in choices:
@@ -215,7 +216,7 @@ def _option_beginnings(choices: tuple[str, ...]) -> frozenset[str]:
     return frozenset(starts)
 
 
-# The first word of what may be an option, or a label, in other words: `the answer B`, `about 5`.
+# The first word of a possible paraphrase of an option or label: `the answer B`, `about 5`.
 _LEADING = (
     "the", "an?", "about", r"approx\w*", "roughly", "around", "exactly", "degrees?", "per", "cent",
     "that", "either", "both", "option", "choice", "answer", "letter", "correct", "right", "best",
@@ -225,13 +226,13 @@ _LEADING = (
 )  # fmt: skip
 _LEADS_ON = re.compile(rf"(?:{'|'.join(_LEADING)})\b", re.IGNORECASE)
 _MAY_LEAD_ON = frozenset(word[:2] for word in _LEADING)
-"""The first two letters of each of them."""
+"""The first two letters of the words in `_LEADING`."""
 
 
 def is_other_prose(line: str, choices: tuple[str, ...]) -> bool:
-    """Whether a line begins with a word with which no option begins, and no label either.
+    """Whether a line begins with a word that begins neither an option nor a label.
 
-    It costs little to see, and most lines are of this kind.
+    The check is cheap, and most lines are of this kind.
     """
     beginnings = _option_beginnings(choices)
     at = 4 if line[:4].lower() == "the " else 0
@@ -245,22 +246,22 @@ def is_other_prose(line: str, choices: tuple[str, ...]) -> bool:
 
 
 _SIGNS = frozenset("+-.$(")
-"""What may be before the digits of an option."""
+"""Signs before the digits of an option."""
 
 
 class _OptionSpellings(NamedTuple):
-    """Options in one spelling."""
+    """The texts of the options in one spelling."""
 
     texts: tuple[str, ...]
     folded: tuple[str, ...]
-    """Letter case aside."""
+    """The texts without letter case."""
     longest: int
 
 
 def is_longer(text: str, choices: Sequence[str], spare: int) -> bool:
-    """Whether a text is too long to be an option's, in any spelling, and `spare` characters more.
+    """Whether a text is more than `spare` characters longer than any option, in any spelling.
 
-    LaTeX may be several times as long as what it says.
+    LaTeX may be several times as long as the text that it shows.
     """
     if not choices:
         return _exceeds(text, spare, 0)
@@ -269,7 +270,7 @@ def is_longer(text: str, choices: Sequence[str], spare: int) -> bool:
 
 @lru_cache(maxsize=64)
 def _longest_spelling(choices: tuple[str, ...]) -> int:
-    """Characters of the longest option in any spelling."""
+    """Return the length of the longest option in any spelling."""
     joined = "".join(choices)
     if joined.isascii() and "\\" not in joined:  # another spelling has no blanks
         return max([len(choice) - choice.count(" ") for choice in choices])
@@ -277,7 +278,7 @@ def _longest_spelling(choices: tuple[str, ...]) -> int:
 
 
 def _exceeds(text: str, spare: int, longest: int) -> bool:
-    """Whether a text is longer than `longest`, blanks and LaTeX aside, and `spare` more."""
+    """Whether a text without blanks and LaTeX is longer than `longest` plus `spare`."""
     if len(text) <= longest + spare:
         return False
     if "\\" in text:
@@ -286,7 +287,7 @@ def _exceeds(text: str, spare: int, longest: int) -> bool:
 
 
 def _find_by_spelling(text: str, options: _OptionSpellings, choices: tuple[str, ...]) -> list[int]:
-    """The places of the options that are `text`, else of those that are the same quantity."""
+    """Return the indices of the options equal to `text`, or else of the same quantity."""
     if not text:
         return []
     for forms, form in ((options.texts, text), (options.folded, text.casefold())):
@@ -306,7 +307,7 @@ def _find_by_spelling(text: str, options: _OptionSpellings, choices: tuple[str, 
 
 
 def _parse_quantity(text: str) -> tuple[Fraction, str] | None:
-    """The value and the unit of a spelt text that is a quantity: ``50%`` is one half."""
+    """Return the value and unit of a quantity in normal spelling: ``50%`` is one half."""
     match = _QUANTITY.fullmatch(text) if text[:1] in _BEGINS_NUMBER else None
     if match is None:
         word = NUMBER_WORDS.get(text.casefold())
@@ -326,7 +327,7 @@ _BEGINS_NUMBER = frozenset("+-.0123456789")
 
 
 def echoes_options(text: str, choices: Sequence[str]) -> bool:
-    """Whether `text` repeats its options: labelled lines, one after the other, with their texts."""
+    """Whether `text` repeats the options: consecutive labels with the texts of the options."""
     if len(choices) < 2 or "B" not in text:
         return False
     first_option, second_option = choices[0].strip(), choices[1].strip()
@@ -344,9 +345,9 @@ _NEXT_OPTION = re.compile(r"[.;,|\s*]{0,3}[\n ][\s\-(*\[]{0,5}B[)\].:、*]{1,4}\
 
 
 def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """`text` and `choices` with the options of several lines written on one.
+    """Return `text` and `choices` with each option on one line.
 
-    What is announced ends with its line; only a flat option can be found there as a whole.
+    An announcement ends with its line, so an option of several lines cannot be found there.
     """
     flat = tuple(" ".join(choice.split()) if "\n" in choice else choice for choice in choices)
     for choice, line in zip(choices, flat, strict=True):
@@ -357,7 +358,7 @@ def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, 
 
 @lru_cache(maxsize=1024)
 def _normalised_option_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The options' spoken texts, longer ones first, each with its label; none that two share."""
+    """Return the unique normalised option texts with their labels, longer texts first."""
     texts = list(map(normalise_formulas, option_texts(choices).plain))
     pairs = [
         (text, chr(ord("A") + index)) for index, text in enumerate(texts) if texts.count(text) == 1
@@ -371,9 +372,9 @@ _LABEL = re.compile(r"[(\[]?[A-Z][)\].:、]{1,2}\s++")
 
 
 def without_half_option(text: str, choices: Sequence[str], *, labelled: bool = False) -> str:
-    """`text` without a last line that broke off in the middle of one option's text.
+    """Return `text` without a last line that broke off inside the text of one option.
 
-    With `labelled` its label may stand before it.
+    With `labelled` the label may precede the text.
     """
     begin = text.rfind("\n") + 1
     if len(text) - begin > LONGEST_SPELT:
@@ -393,7 +394,7 @@ def without_half_option(text: str, choices: Sequence[str], *, labelled: bool = F
 
 
 LEAST_PART = 8
-"""Characters of a text that may be a part of an option."""
+"""The fewest characters of a text that may be a part of an option."""
 
 
 # The plural of `mitochondrion`, `nucleus`, `bacterium`.
@@ -403,13 +404,13 @@ _ITS_VERB = re.compile(r"it ([a-z]{4,})s")
 # The beginning of `It was the employee's performance`.
 _IT_IS = re.compile(r"(?:it|they|there|this|these) (?:is|are|was|were) ")
 _IT_OR_THEY = ("it", "th")
-"""The first letters of both of them."""
+"""The first letters of all matches of `_ITS_VERB` and `_IT_IS`."""
 # The reason in `No, because the goods were late`.
 _REASON = re.compile(r"\b(?:because|since) (.{20,})")
 
 
 def _other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
-    """Another form in which a sentence names an option: a plural, or a reason that is its alone."""
+    """Return another form of an option: its plural, or a reason that only this option gives."""
     if ("because " in text or "since " in text) and (reason := _REASON.search(text)):
         part = reason[1].rstrip(".")
         return part if sum(part in option for option, _ in options) == 1 else ""
@@ -422,9 +423,11 @@ def _other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
 
 
 def find_option_texts(sentence: str, choices: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Where the whole texts of options stand in a spoken sentence of small letters, in order.
+    """Return start, end and label of the option texts in a normalised sentence, in order.
 
-    Each with start, end and label. A text inside a longer option's counts once, for that option.
+    The sentence must be in lower case.
+
+    A text inside the text of a longer option counts only for the longer option.
     """
     spans: list[tuple[int, int, str]] = []
     for text, label in _normalised_option_texts(tuple(choices)) if choices else ():
@@ -440,7 +443,7 @@ def find_option_texts(sentence: str, choices: Sequence[str]) -> list[tuple[int, 
 
 
 def _goes_on(sentence: str, end: int, text: str) -> bool:
-    """Whether a text is only the beginning of a word; an ending of the plural is no other word."""
+    """Whether a text is only the beginning of a word. A plural ending does not change the word."""
     if len(text) > 2 and text[-1].isalpha() and sentence[end : end + 1] == "s":
         end += 1
     next_character, character_after = sentence[end : end + 1], sentence[end + 1 : end + 2]
@@ -459,10 +462,10 @@ _QUANTITIES = re.compile(
 
 
 def find_counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
-    """The option that is the only number of a sentence, with its place.
+    """Return the option that is the only number of a sentence, with its start and end.
 
     ``There are 5 of them`` means ``five``, and ``27/40`` means ``0.675``. All options must be
-    numbers, with the same unit or none. After a sign of equality only what follows counts.
+    numbers, with the same unit or none. If there is an equals sign, only the text after it counts.
     """
     if not choices or not _is_number_like(choices[0]):
         return None
@@ -490,7 +493,10 @@ def find_counted_option(sentence: str, choices: Sequence[str]) -> tuple[str, int
 
 @lru_cache(maxsize=1024)
 def _places_of_values(choices: tuple[str, ...]) -> Mapping[Fraction, int] | None:
-    """The places of options that are numbers with one unit, -1 for a value that two share."""
+    """Return the indices of numeric options by value, or None without a common unit.
+
+    The index of a value that several options have is -1.
+    """
     places: dict[Fraction, int] = {}
     units = set()
     for place, quantity in enumerate(_option_quantities(choices)):
@@ -502,16 +508,16 @@ def _places_of_values(choices: tuple[str, ...]) -> Mapping[Fraction, int] | None
 
 
 def _is_decimal(number_text: str) -> bool:
-    """Whether a number is written in digits only, with a point and a sign at most."""
+    """Whether a number consists of digits, with at most one point and a minus sign."""
     return number_text.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
 def _is_number_like(option: str) -> bool:
-    """Whether an option may be a number; seen at once for most that are not."""
+    """Whether an option may be a number. The check is quick for most other options."""
     return _DIGIT.search(option) is not None or option.strip(" .").casefold() in NUMBER_WORDS
 
 
-# `the`, `finished`: words that say nothing of which option is meant.
+# `the`, `of`: words that do not identify an option.
 _COMMON_WORDS = frozenset({"the", "a", "an", "is", "are", "was", "of", "from", "to", "in", "on"})
 _WORDS = re.compile(r"\w+")
 # `first`, `last`, `leftmost`, `cheapest`: the place in an order.
@@ -519,17 +525,17 @@ _PLACE = re.compile(r"\w*(?:first|second|third|fourth|fifth|sixth|seventh|last|m
 
 
 def _significant_words(text: str) -> frozenset[str]:
-    """The words of an option that say something."""
+    """Return the words of an option without common words."""
     return frozenset(_WORDS.findall(text)) - _COMMON_WORDS
 
 
 @lru_cache(maxsize=1024)
 def _frame(choices: tuple[str, ...]) -> tuple[frozenset[str], tuple[frozenset[str], ...]] | None:
-    """The words that all options share, their place if they name one, and those of each option.
+    """Return the words that all options share and the other words of each option.
 
-    None where options have no frame.
-
-    ``Rob finished first`` and ``Eve finished first`` share ``finished first``.
+    ``Rob finished first`` and ``Eve finished first`` share ``finished first``. If the shared words
+    name a place in an order, only these words are returned. The result is None without a common
+    frame.
     """
     texts = option_texts(choices).plain
     if len(texts) < 3 or not _significant_words(texts[0]) & _significant_words(texts[1]):
@@ -547,9 +553,10 @@ def _frame(choices: tuple[str, ...]) -> tuple[frozenset[str], tuple[frozenset[st
 
 
 def find_framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int, int] | None:
-    """The option that a sentence says in other words: all of its own, and the place that it names.
+    """Return the option that a sentence paraphrases, with its start and end.
 
-    ``Rob must be in the first position`` means ``Rob finished first``. It must be the only one.
+    The sentence must contain the words of this option only, and the place that all options share.
+    ``Rob must be in the first position`` means ``Rob finished first``.
     """
     frame = _frame(tuple(choices)) if choices else None
     if frame is None:
@@ -571,13 +578,13 @@ def find_framed_option(sentence: str, choices: Sequence[str]) -> tuple[str, int,
 
 
 def names_any(text: str, choices: Sequence[str]) -> bool:
-    """Whether the text of any option stands in a text, in whatever form."""
+    """Whether a text contains the text of any option, in any form."""
     normalised_text = normalise_formulas(text).lower()
     return any(option in normalised_text for option, _ in _normalised_option_texts(tuple(choices)))
 
 
 def labels_of_texts(sentence: str, choices: Sequence[str]) -> list[str]:
-    """The labels of the options whose whole text stands in `sentence`, in order."""
+    """Return the labels of the options whose whole text is in `sentence`, in order."""
     return list(
         dict.fromkeys(
             label
@@ -587,14 +594,14 @@ def labels_of_texts(sentence: str, choices: Sequence[str]) -> list[str]:
 
 
 def _in_word(neighbour: str, edge: str) -> bool:
-    """Whether a character beside an option's text goes on with its word: ``18`` in ``180``."""
+    """Whether a character next to an option's text continues its word: ``18`` in ``180``."""
     if not (neighbour and neighbour.isascii() and edge.isascii()):
         return False
     return neighbour.isalnum() or (edge.isdigit() and neighbour in ".-")
 
 
 def resembles(text: str, choices: Sequence[str]) -> bool:
-    """Whether most of a text is part of one option: ``large square match``."""
+    """Whether most character pairs of a text occur in one option: ``large square match``."""
     pairs = _character_pairs(plain_text(text))
     return any(
         len(pairs & _character_pairs(option_text)) > len(pairs) / 2
@@ -603,5 +610,5 @@ def resembles(text: str, choices: Sequence[str]) -> bool:
 
 
 def _character_pairs(text: str) -> set[str]:
-    """The pairs of neighbouring characters."""
+    """Return the pairs of neighbouring characters."""
     return set(map(str.__add__, text, text[1:]))

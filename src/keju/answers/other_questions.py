@@ -1,7 +1,8 @@
-"""Text of a reply that belongs to another question: repeated worked examples, imagined tasks.
+"""Parts of a reply that belong to another question: repeated worked examples, imagined tasks.
 
-A question is recognised by its beginning, or by the words that it shares with the sample's.
-Looked at: code-davinci-002, Mistral-7B, Llama-3.1-8B, the embedded model, gemini-1.5-pro.
+Keju recognises a question by its beginning, or by the words that it shares with the question of the
+sample. Sources of the rules: code-davinci-002, Mistral-7B, Llama-3.1-8B, the embedded model,
+gemini-1.5-pro.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from keju.answers.segments import NEXT_QUESTION, ReplyStretch, find_opening_ques
 from keju.types import Sample
 
 HEADS = 40
-"""Characters by which one question differs from another."""
+"""The number of characters that distinguish one question from another."""
 _LONG_WORD = re.compile(r"\w{4,}")
 # `____`, `?`: a question.
 _ASKS = re.compile(r"_{2,}|[?？]")
 
 
 def opens_with_another(text: str, sample: Sample) -> bool:
-    """Whether a reply is about one other question, with which it begins: ``Q: Who …``."""
+    """Whether a reply begins with one other question and is about it: ``Q: Who …``."""
     opening = find_opening_question(text)
     return (
         opening >= 0
@@ -32,9 +33,9 @@ def opens_with_another(text: str, sample: Sample) -> bool:
 def select_own_stretches(
     text: str, stretches: list[ReplyStretch], sample: Sample, prompt_text: str
 ) -> tuple[list[ReplyStretch], bool]:
-    """The stretches from this question on, and whether any repeats a worked example.
+    """Return the stretches that belong to this question, and whether any repeats a worked example.
 
-    `shown` is what the prompt shows before the question.
+    `prompt_text` is the text of the prompt before the question.
     """
     question_start = sample.text.strip()[:HEADS]
     kept_stretches, replays = [], False
@@ -56,19 +57,19 @@ def select_own_stretches(
 
 
 def _asks_the_same(text: str, stretch: ReplyStretch, sample: Sample) -> bool:
-    """Whether the question that begins a stretch shares at least half its words with this one."""
+    """Whether the question of a stretch shares at least half its words with this question."""
     head = text[stretch.question : stretch.end].lstrip(" *_\n").partition("\n")[0][: 5 * HEADS]
     words = {word.lower() for word in _LONG_WORD.findall(head)}
     if "?" not in head and "？" not in head and len(words) < HEADS // 10:
-        return True  # no question by itself
+        return True  # not a complete question
     return 2 * len(words.intersection(_LONG_WORD.findall(sample.text.lower()))) >= len(words)
 
 
 def find_restated_question(text: str, first_span: StatementSpan, sample: Sample) -> int:
-    """Where this question is in a reply that answers other questions before it; 0 if nowhere.
+    """Return the position of this question in a reply that first answers other questions, or 0.
 
-    A question before the first answer that is not this one shows it, or words before it that are
-    not this question's.
+    A reply is of this kind if a question precedes the first answer, or if most words before the
+    repeated question are not words of this question.
     """
     question_start = sample.text.strip()[:HEADS]
     at = text.find(question_start) if len(question_start) >= HEADS // 4 else -1

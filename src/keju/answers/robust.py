@@ -1,10 +1,13 @@
-"""Keju's own reader: one reader over all kinds of answer.
+"""The robust reader of Keju for all kinds of answers.
 
-A reply goes through these steps: `prepare` (normal forms, options on one line); every announcement
-is found and read once (`statements`); replayed worked examples are set aside; in the stretch up to
-the next question `decide` says which announcement counts, those in the protocol's own form before
-any other. Where nothing is announced, the end of the stretch may be an answer by itself, or an
-option may be named plainly. Where a stretch answers nothing, nothing is cut off: the next counts.
+Keju reads a reply in these steps:
+
+1. `prepare` converts the text to normal forms and writes each option on one line.
+2. `find_statements` finds and reads every announcement once.
+3. Repeated worked examples are skipped.
+4. In the stretch up to the next question, `decide` chooses the announcement that counts.
+5. Without an announcement, the end of the stretch may be an answer, or a sentence may conclude one.
+6. If a stretch has no answer, the next stretch is read.
 """
 
 from __future__ import annotations
@@ -70,15 +73,15 @@ from keju.answers.wordings import (
 from keju.types import LABELS, Answer, Sample, Sign, Tier
 
 ACCEPTED = "accepted"
-"""Key of `Sample.metadata` that holds all right answers, where there are several."""
+"""The key of `Sample.metadata` with all right answers, if there are several."""
 
-# What an announcement has in it: `Answer`, `\\boxed`, `答案`, `correct option`.
+# A part of every announcement: `Answer`, `\\boxed`, `答案`, `correct option`.
 _ANNOUNCES = re.compile(r"nswer|NSWER|boxed|orrect|答|选|正确")
-# `orrect option`: another wording announces an answer.
+# `orrect option`: another wording of an announcement.
 _CORRECT_OPTION = re.compile(r"orrect (?i:option|choice|response|letter)")
 
 
-# Chinese, and letters and signs in full width, which have wordings of their own.
+# Chinese, and full-width letters and signs, which have separate wordings.
 _WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
 
@@ -91,7 +94,8 @@ _ENDING = len("answer is (B).")
 class RobustReader(Reader):
     """Reads an answer of the sample's kind: strict marker, tolerant marker, the end of the reply.
 
-    Of several announced answers `keju.answers.decision` says which one counts; the other is kept.
+    If a reply announces several answers, `keju.answers.decision` chooses the one that counts. The
+    result also contains the other one.
     """
 
     name = "robust"
@@ -109,10 +113,13 @@ class RobustReader(Reader):
         about: str = "",
         explains: bool = False,
     ) -> None:
-        r"""`strict` is the marker that the protocol asks for, a text where it has one form, which
-        is quicker to find than a pattern; `tolerant` any other wording, beside which ``\boxed{…}``
-        always counts. `kind` is given by the sample where answers are of several kinds. With
-        `explains` the reason says why nothing was read after a marker: ``no_label``, ``denied``.
+        r"""Set the kind of answers and the markers that announce them.
+
+        `strict` is the marker of the protocol. It is a text if the marker has only one form, since
+        a text is quicker to find than a pattern. `tolerant` matches other wordings. ``\boxed{…}``
+        always counts too. `kind` is a function of the sample if an exam has several kinds of
+        answers. With `explains` the reason tells why a marker has no answer: ``no_label``,
+        ``denied``.
         """
         self._kind_of = (lambda _: kind) if isinstance(kind, AnswerKind) else kind
         self._strict, self._tolerant = strict, tolerant
@@ -132,7 +139,7 @@ class RobustReader(Reader):
         self.name, self.about = name or self.name, about or self.about
 
     def facing(self, shown: Callable[[str], str]) -> RobustReader:
-        """This reader, told what the prompts of a subset show before the question."""
+        """Return this reader with access to the text of the prompts before the question."""
         reader = copy.copy(self)
         reader._shown, reader._replayed = shown, {}
         return reader
@@ -152,7 +159,7 @@ class RobustReader(Reader):
         return msgspec.structs.replace(answer, cut=True) if cut and not answer.cut else answer
 
     def matches(self, value: str, sample: Sample) -> bool:
-        """Whether `value` is the target, or one of several that count as right."""
+        """Return whether `value` is the target, or one of several right answers."""
         is_same = self._kind_of(sample).same
         accepted = sample.metadata.get(ACCEPTED)
         return (
@@ -160,11 +167,11 @@ class RobustReader(Reader):
         )
 
     def alike(self, first: str, second: str, sample: Sample) -> bool:
-        """Whether two answers are one, in whatever spelling: ``(B)`` and ``B``."""
+        """Return whether two answers are equal in any spelling: ``(B)`` and ``B``."""
         return self._kind_of(sample).same(first, second)
 
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
-        """The text to read, the sample to read it with, and whether a run-on was cut off."""
+        """Return the text to read, the sample to use, and whether run-on text was cut off."""
         is_ascii = text.isascii()
         if not is_ascii and text.endswith("\ufffd"):
             text = without_half_character(text)
@@ -184,14 +191,14 @@ class RobustReader(Reader):
         return text, sample, False
 
     def fallback(self, text: str, sample: Sample) -> Answer:
-        """What an exam's own rules read in a reply in which nothing else was found."""
+        """Return the answer by additional rules of an exam, if no other rule finds one."""
         return Answer()
 
     def _read_plain_ending(self, text: str, sample: Sample) -> Answer | None:
-        """The answer of an English line that ends with ``answer is (B).``, as most replies do.
+        """Return the answer of an English line ending with ``answer is (B).`` as most replies do.
 
-        Nothing else in it may say anything of an answer, and nothing has to be prepared; whatever
-        could is left to the long way.
+        The line must not contain another announcement or text that needs preparation. The general
+        rules read all other replies.
         """
         line = text.rstrip()
         place = _PLAIN_ENDINGS.get(line[-_ENDING:])
@@ -214,7 +221,7 @@ class RobustReader(Reader):
         return Answer(LABELS[place], TOLERATED, rule="wording", passage=passage)
 
     def _read_stretches(self, text: str, kind: AnswerKind, sample: Sample) -> Answer:
-        """The answer of the first stretch of the reply that has one and is about this question."""
+        """Return the answer of the first stretch that has one and is about this question."""
         if opens_with_another(text, sample):
             return Answer(reason="other_question")
         if answer := self._read_last_line(text, kind, sample):
@@ -246,7 +253,7 @@ class RobustReader(Reader):
         sample: Sample,
         signs: tuple[Sign, ...],
     ) -> Answer:
-        """The answer of the first stretch that has one; the last reason where none has."""
+        """Return the answer of the first stretch that has one, or else the last reason."""
         kind = self._kind_of(sample)
         reason = ""
         for stretch in stretches:
@@ -264,7 +271,10 @@ class RobustReader(Reader):
     def _find_announcements(
         self, text: str, kind: AnswerKind, sample: Sample, *, is_silent: bool
     ) -> tuple[list[StatementSpan], str]:
-        """All that is announced, and a first line that is an answer; why the last says nothing."""
+        """Return the announced statements and an answer in the first line, and a reason.
+
+        The reason tells why the last marker without an answer has none.
+        """
         is_chinese = self._tolerant is TOLERANT and has_chinese(text)
         marked: list[StatementSpan] = []
         reason = ""
@@ -278,7 +288,7 @@ class RobustReader(Reader):
     def _split_stretches(
         self, text: str, marked: Sequence[StatementSpan], sample: Sample
     ) -> tuple[list[ReplyStretch], tuple[Sign, ...]]:
-        """The stretches that may answer this question, and what is seen of the others."""
+        """Return the stretches that may answer this question, and the signs of other questions."""
         signs: tuple[Sign, ...] = ()
         runs_on = "\n" in text and NEXT_QUESTION.search(text)
         stretches = split_stretches(text) if runs_on else [ReplyStretch(0, len(text), -1)]
@@ -302,7 +312,7 @@ class RobustReader(Reader):
         sample: Sample,
         signs: tuple[Sign, ...],
     ) -> Answer:
-        """What a stretch announces; what it concludes after it took that back counts instead."""
+        """Return the announced answer of a stretch, or a later one if the stretch retracts it."""
         answer = _answer_of_statements(text, inside, kind, signs) if inside else Answer()
         if answer.value is None:
             return answer
@@ -313,9 +323,9 @@ class RobustReader(Reader):
         return Answer(later, "tolerant", other=answer.value, signs=all_signs, rule="correction")
 
     def _read_last_line(self, text: str, kind: AnswerKind, sample: Sample) -> Answer | None:
-        """The answer of a reply that states one, in its last line, as most replies do.
+        """Return the answer of a reply whose only announcement is in its last line.
 
-        Whatever could say more is left to the long way.
+        The general rules read replies that may contain more answers.
         """
         at = text.rfind("answer is ")
         if at < 0 or kind.marker is not None:
@@ -347,7 +357,7 @@ class RobustReader(Reader):
         )
 
     def _is_strict(self, text: str, at: int) -> bool:
-        """Whether the `answer is ` at a place belongs to the protocol's own marker."""
+        """Whether the `answer is ` at a position belongs to the marker of the protocol."""
         if self._strict is ANSWER_IS:
             return True
         if isinstance(self._strict, str):
@@ -357,7 +367,7 @@ class RobustReader(Reader):
     def _read_correction(
         self, text: str, stated: Sequence[StatementSpan], stretch: ReplyStretch, sample: Sample
     ) -> str | None:
-        """What a stretch concludes after it took back the last answer that it announced."""
+        """Return the answer of a stretch after it retracts its last announced answer."""
         following_text = text[stated[-1].end : stretch.end]
         if len(following_text) < 8 or not (taken_back := find_correction(following_text)):
             return None
@@ -368,7 +378,7 @@ class RobustReader(Reader):
     def _read_unannounced(
         self, text: str, kind: AnswerKind, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
-        """What a stretch answers in which nothing is announced."""
+        """Return the answer of a stretch without an announcement."""
         if value := end_of_reply(text, kind, sample, listed="echoed_options" in signs):
             return _answer_without_marker(value, "fallback", "last_line", last_line(text), signs)
         if value := introduced(text, kind, sample):
@@ -395,7 +405,7 @@ class RobustReader(Reader):
     def _read_conclusion(
         self, text: str, plain: Conclusion, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
-        """What a stretch concludes, by the rules of the kind and then by the exam's own."""
+        """Return the conclusion of a stretch by the rules of the kind, then of the exam."""
         if plain.value is not None:
             passage = plain.passage or last_line(text)
             return _answer_without_marker(plain.value, "tolerant", plain.rule, passage, signs)
@@ -409,7 +419,7 @@ class RobustReader(Reader):
     def _skip_replayed_examples(
         self, marked: Sequence[StatementSpan], kind: AnswerKind, sample: Sample
     ) -> int:
-        """The place of the first statement after the worked examples' own answers; 0 without."""
+        """Return the index of the first statement after the answers of worked examples, or 0."""
         if self._shown is None or not kind.many:
             return 0
         subset = sample.subset
@@ -441,18 +451,18 @@ class RobustReader(Reader):
 
 
 MOST_STRETCHES = 50
-"""Stretches that are looked at; a reply that has more of them without an answer is a loop."""
+"""The most stretches that are read. A reply with more of them and no answer is a loop."""
 LETTERS = "ABCDEFGHIJ"
 SHORT_ANSWER = 12
-"""Characters of an announced answer that has no room for a correction."""
+"""The longest announced answer, in characters, that is too short for a correction."""
 BEFORE_MARKER = 24
-"""Characters before a marker that a passage shows."""
+"""The number of characters before a marker in a passage."""
 LONGEST_PASSAGE = 160
-"""Characters of the passage of a reading."""
+"""The longest passage of an answer, in characters."""
 
 
 def _may_say_more(text: str) -> bool:
-    """Whether a reply with one ``answer is`` may announce something else as well."""
+    """Whether a reply with one ``answer is`` may contain another announcement."""
     if text.count("nswer") > 1 or ("R" in text and "NSWER" in text):
         return True
     if "orrect " in text and _CORRECT_OPTION.search(text):
@@ -463,7 +473,7 @@ def _may_say_more(text: str) -> bool:
 
 
 def _mark_as_cut(answer: Answer) -> Answer:
-    """An answer after which the reply goes on to another question."""
+    """Return an answer marked as cut: the reply continues with another question."""
     signs = answer.signs if "run_on" in answer.signs else (*answer.signs, "run_on")
     return msgspec.structs.replace(answer, cut=True, signs=signs)
 
@@ -471,7 +481,7 @@ def _mark_as_cut(answer: Answer) -> Answer:
 def _answer_of_statements(
     text: str, stated: Sequence[StatementSpan], kind: AnswerKind, signs: tuple[Sign, ...]
 ) -> Answer:
-    """The answer of the statements of a stretch; an impossible one only where there is no other."""
+    """Return the answer from the statements of a stretch. Invalid labels count only if alone."""
     if len(stated) == 1:
         return _answer_of_span(text, stated[0], kind, None, signs)
     possible = [span for span in stated if span.statement != INVALID_LABEL]
@@ -504,7 +514,7 @@ def _answer_of_span(
 def _answer_without_marker(
     value: str, tier: Tier, rule: str, passage: str, signs: tuple[Sign, ...]
 ) -> Answer:
-    """An answer that no marker announces."""
+    """Return an answer without a marker."""
     return Answer(value, tier, signs=signs, rule=rule, passage=passage[-LONGEST_PASSAGE:])
 
 
@@ -512,7 +522,7 @@ TOLERATED: Tier = "tolerant"
 
 
 def _find_tier(text: str, end: int, value: str, kind: AnswerKind) -> Tier:
-    """The tier of a value behind the protocol's own marker, which ends at `end`."""
+    """Return the tier of a value after the marker of the protocol, which ends at `end`."""
     if kind.plain is None or not end:
         return "strict"
     plain = kind.plain.match(text, end)

@@ -1,7 +1,7 @@
-"""The part of a reply that may be an answer: where it stands, where it ends, what only dresses it.
+"""The part of a reply that may be an answer: its beginning, its end and its decoration.
 
-Reasoning is not the answer: think blocks are cut out before any reader sees the text. A marker
-(``So the answer is``) introduces a `Segment`; what the segment says is a `AnswerStatement`.
+Reasoning is not the answer. Keju removes think blocks before a reader gets the text. A marker
+(``So the answer is``) introduces a `Segment`. Its content is an `AnswerStatement`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _UNUSUAL = (
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
 )
-"""How some models mark their reasoning, other than with ``<think>``."""
+"""The tags of some models for their reasoning, other than ``<think>``."""
 
 
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
-"""What stands before the answer of a model that writes into channels."""
+"""The tokens before the answer of a model that writes into channels."""
 
 
 # `<|return|>`, `<|im_end|>`: tokens that end a message.
@@ -38,20 +38,21 @@ _CLOSING_TOKENS = re.compile(
 
 
 class SplitReply(NamedTuple):
-    """A reply taken apart."""
+    """A reply, split into reasoning and answer text."""
 
     reasoning: str
     text: str
-    """What is left to read; as received where there was nothing to cut."""
+    """The text without reasoning. It is unchanged if there was no reasoning."""
     unclosed: bool
-    """The reasoning never ended, so whatever follows its start is not an answer."""
+    """Whether the reasoning never ended. Then the text after its start is not an answer."""
 
 
 def split_thinking(text: str) -> SplitReply:
     """Separate reasoning from the answer text.
 
     Every closed ``<think>…</think>`` is reasoning. If a ``</think>`` without a beginning remains,
-    everything up to the last one is. A ``<think>`` that never closes makes the rest reasoning.
+    all text up to the last one is reasoning. After a ``<think>`` that never closes, all text is
+    reasoning.
     """
     if OPEN not in text and CLOSE not in text:
         return SplitReply("", text, False)
@@ -75,11 +76,12 @@ def split_thinking(text: str) -> SplitReply:
 
 
 def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **fields: Any) -> Reply:
-    """A text that a model wrote, as the reply it is: its thoughts kept apart.
+    """Return the reply for a text of a model, with separate reasoning.
 
-    `reasoning` is what came apart from the text; `facts` are further fields of `Reply`.
+    `reasoning` contains the reasoning that the model sent separately. `fields` are more fields of
+    `Reply`.
     """
-    if not reasoning and OPEN not in text and CLOSE not in text:  # as most replies are
+    if not reasoning and OPEN not in text and CLOSE not in text:  # the usual case
         return Reply(text, finish=finish, **fields)
     thought = split_thinking(text)
     thoughts = "\n".join([part for part in (*reasoning, thought.reasoning) if part])
@@ -88,7 +90,7 @@ def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **fi
 
 
 def split_any_thinking(text: str) -> SplitReply:
-    """As `split_thinking`, for unusual tags too; a reply without any is left as it is."""
+    """Separate reasoning like `split_thinking`, but also with unusual tags and channels."""
     if "<|" in text:
         _, final, answer = text.rpartition(_FINAL_CHANNEL)
         text = _CLOSING_TOKENS.sub("", answer if final else text)
@@ -98,29 +100,29 @@ def split_any_thinking(text: str) -> SplitReply:
 
 
 LONGEST = 4000
-"""Characters of a segment; whatever goes on for longer is not an answer."""
+"""The longest segment, in characters. Longer text is not an answer."""
 
 Spans = Sequence[tuple[int, int]]
 
 
 class Segment(NamedTuple):
-    """What a marker introduces, and where the marker stands."""
+    """The text that a marker introduces, and the position of the marker."""
 
     text: str
-    """Rest of the marker's line, or the next non-empty line; empty if neither says anything."""
+    """The remaining line after the marker, or the next non-empty line. It may be empty."""
     start: int
     end: int
 
 
 class AnswerStatement(NamedTuple):
-    """The answer that a segment states, or why it states none."""
+    """The answer of a segment, or the reason why it has none."""
 
     value: str | None
     reason: str = ""
 
 
 class Conclusion(NamedTuple):
-    """The answer that a text gives without announcing it, the rule that found it, and where."""
+    """The unannounced answer of a text, the rule that found it, and the passage."""
 
     value: str | None = None
     reason: str = ""
@@ -134,16 +136,16 @@ INVALID_LABEL = AnswerStatement(None, "invalid_label")
 NO_LABEL = AnswerStatement(None, "no_label")
 NO_ANSWER = AnswerStatement(None, "invalid_answer")
 SILENT = (NO_LABEL, NO_ANSWER)
-"""What prose after a marker says: nothing, so that an earlier marker may count."""
+"""The statements of prose after a marker. They are ignored, so an earlier marker may count."""
 
 
-# --- where a segment stands --------------------------------------------------------------------
+# --- finding segments --------------------------------------------------------------------------
 
 
 def segments_after(
     text: str, pattern: re.Pattern[str], *, paragraph: bool = False
 ) -> list[Segment]:
-    """The segment after each match of `pattern`, which must not backtrack, in order."""
+    """Return the segment after each match of `pattern`, in order. It must not backtrack."""
     spans = [match.span() for match in pattern.finditer(text)]
     return [segment_at(text, spans, number, paragraph=paragraph) for number in range(len(spans))]
 
@@ -155,12 +157,12 @@ _BULLETS = ("- ", "* ", "• ")
 
 
 def segment_at(text: str, spans: Spans, number: int, *, paragraph: bool = False) -> Segment:
-    """The segment after one of the markers at `spans`, which are in order and do not overlap.
+    """Return the segment after one of the markers at `spans`, which are ordered without overlaps.
 
-    A segment is the rest of the marker's line or, if that is empty, the next non-empty line (with
-    `paragraph` on to the next blank line); of a list all items, since several are not one answer.
-    It ends before a closing tag. It never reaches beyond the next marker, so that all segments
-    together are no longer than the text, and is cut after `LONGEST` characters.
+    A segment is the remaining line after the marker. If that is empty, it is the next non-empty
+    line, or with `paragraph` all lines up to the next blank line. A list is one segment with all
+    its items. A segment ends before a closing tag, before the next marker, and after `LONGEST`
+    characters. So all segments together are not longer than the text.
     """
     start, end = spans[number]
     limit = spans[number + 1][0] if number + 1 < len(spans) else len(text)
@@ -188,18 +190,18 @@ def segment_at(text: str, spans: Spans, number: int, *, paragraph: bool = False)
 
 
 def _sets_apart(line: str) -> bool:
-    """Whether a line holds no answer itself: the beginning or end of a code block, a rule."""
+    """Whether a line is only a separator: the beginning or end of a code block, a rule."""
     return line in _EMPTY_LINES or _FENCE.fullmatch(line) is not None
 
 
 def last_line(text: str) -> str:
-    """The last line that is not blank, stripped."""
+    """Return the last line that is not blank, stripped."""
     bare = text.rstrip()
     return bare[bare.rfind("\n") + 1 :].strip()
 
 
 def last_block(text: str) -> str:
-    """What ends the text: the inside of a code block, or else the last line."""
+    """Return the content of a code block at the end of a text, or else the last line."""
     line = last_line(text)
     if line[:3] not in ("```", "~~~"):
         return line
@@ -211,7 +213,7 @@ def last_block(text: str) -> str:
 
 
 def last_paragraph(text: str) -> str:
-    """The lines after the last blank one; of several, not a first one that ends with a colon."""
+    """Return the lines after the last blank one, without a first line that ends with a colon."""
     bare = text.rstrip()
     paragraph = bare[bare.rfind("\n\n") + 1 :].strip()
     heading, _, following_lines = paragraph.partition("\n")
@@ -227,7 +229,7 @@ _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 
 
 def tag_content(text: str) -> str | None:
-    """What stands inside the last closed ``<answer>…</answer>``; None if there is none."""
+    """Return the content of the last closed ``<answer>…</answer>``, or None."""
     inside: str | None = None
     begin = -1
     for match in _TAG.finditer(text):
@@ -238,9 +240,9 @@ def tag_content(text: str) -> str | None:
     return inside
 
 
-# Where a model runs on: `Q: `, `**Question 2:**`, `### Problem 3`, `Next question`, `Human:`,
-# `[INST]`, `题目：`, `第2题`. Not `Questions`, `Problem:`, `User stories`. Most lines begin with no
-# letter of those, and are left at once.
+# Run-on text begins here: `Q: `, `**Question 2:**`, `### Problem 3`, `Next question`, `Human:`,
+# `[INST]`, `题目：`, `第2题`. Not `Questions`, `Problem:`, `User stories`. Most lines begin with
+# other letters, and are skipped quickly.
 NEXT_QUESTION = re.compile(
     r"\n[ \t#*_>-]{0,8}+(?=[QPETNAHUIS<\[问题第下另用例以])"
     r"(?:Q(?:uestion)?\s?(?:(?:[Nn]o\.? ?|#)?\d{1,3})?[*_]{0,3}[:：]"
@@ -257,7 +259,7 @@ _OPENING_QUESTION = re.compile(NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1
 
 
 def find_opening_question(text: str) -> int:
-    """Where the question begins that a reply opens with, ``Q: Who …``; -1 without one."""
+    """Return the position of a question at the beginning of a reply, ``Q: Who …``, or -1."""
     if text[:1] in "QP*#问题第" or text[:1].isspace():
         match = _OPENING_QUESTION.match(text)
         return match.end() if match else -1
@@ -265,16 +267,16 @@ def find_opening_question(text: str) -> int:
 
 
 class ReplyStretch(NamedTuple):
-    """A stretch of a reply between two questions."""
+    """The part of a reply between two questions."""
 
     start: int
     end: int
     question: int
-    """Where the question that it begins with stands; -1 where it begins with none."""
+    """The position of the question at its beginning; -1 without one."""
 
 
 def split_stretches(text: str) -> list[ReplyStretch]:
-    """A reply taken apart where a line begins a question: its own, restated, or an invented one."""
+    """Return the stretches of a reply. Each restated or invented question begins a new one."""
     opening_match = _OPENING_QUESTION.match(text)
     opening = opening_match.end() if opening_match else -1
     starts = [(0, opening)]
@@ -285,13 +287,13 @@ def split_stretches(text: str) -> list[ReplyStretch]:
     return [ReplyStretch(start, end, at) for (start, at), end in zip(starts, ends, strict=True)]
 
 
-# --- what dresses an answer --------------------------------------------------------------------
+# --- decoration of an answer -------------------------------------------------------------------
 
 DRESSING = " \t\r\n\f\v\u00a0\u3000*_`$\"'“”‘’«»「」『』"
-"""What may stand around an answer without being part of it."""
+"""The characters around an answer that are not part of it."""
 
-# The beginning of a command that only dresses, `\boxed{` or `\text {`; a delimiter, `\(` or `\,`;
-# any other brace. Not `\frac{`, of which only the brace matches.
+# The beginning of a decorative command, `\boxed{` or `\text {`; a delimiter, `\(` or `\,`; another
+# brace. Not `\frac{`, of which only the brace matches.
 _LATEX = re.compile(
     r"\\(?:boxed|fbox|text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|operatorname) ?\{"
     r"|\\[(){}\[\],;:! ]|[{}]"
@@ -303,10 +305,10 @@ ADVERBS = (
     r"|in fact|of course|no doubt|without (?:a )?doubt|most (?:likely|probably|certainly))"
     r"\b[,:]? {0,4})"
 )
-"""One word of emphasis with what follows it, ``clearly, ``; letter case does not matter."""
+"""One word of emphasis with its comma and blanks, ``clearly, ``, in any letter case."""
 
 BULLET = r"(?:[-–—•·▪●>→]\s{1,4}(?=\S))"
-"""The sign of a list's item, ``- B``. A number's minus looks the same, so numbers keep theirs."""
+"""The bullet of a list item, ``- B``. A minus looks the same, so it stays before numbers."""
 
 # `of course, clearly B`; not `- clearly B`: before a number the dash may be a minus.
 _EMPHASIS = re.compile(rf"{ADVERBS}{{1,3}}", re.IGNORECASE)
@@ -317,8 +319,8 @@ _LEAD = re.compile(rf"{BULLET}?[*_`\"'“]{{0,3}}{ADVERBS}{{0,3}}", re.IGNORECAS
 def clean_segment(segment: str) -> str:
     r"""Return the bare answer inside `segment`.
 
-    Unwraps ``\boxed{}``, ``\text{}`` and their like, ``\(…\)`` and ``$``; strips white space,
-    ``*``, ``_``, backticks and quotes; drops one final full stop.
+    This unwraps ``\boxed{}``, ``\text{}`` and similar commands, ``\(…\)`` and ``$``. It strips
+    white space, ``*``, ``_``, backticks and quotes. It removes one final full stop.
     """
     if segment.isalnum():
         return segment
@@ -332,10 +334,10 @@ def clean_segment(segment: str) -> str:
 
 @lru_cache(maxsize=16)
 def unwrap_latex(segment: str) -> str:
-    r"""Remove the commands that only dress an answer; braces of other commands stay.
+    r"""Remove the commands that are only decoration. Braces of other commands stay.
 
-    One pass with a stack, so that nesting costs nothing: ``\boxed{\text{B}}`` is ``B``. The last
-    line of a reply is cleaned again and again, by every rule that looks at it.
+    One pass with a stack handles nested commands: ``\boxed{\text{B}}`` is ``B``. The result is
+    cached, since several rules clean the last line of a reply.
     """
     parts: list[str] = []
     wrappers: list[bool] = []
@@ -359,9 +361,9 @@ def unwrap_latex(segment: str) -> str:
 
 
 def without_lead(segment: str, *, bullet: bool = True) -> str:
-    """`segment` from its answer on: without a bullet and words such as ``clearly`` before it.
+    """Return `segment` without a bullet and words like ``clearly`` before its answer.
 
-    Where a dash may be a minus, ``bullet=False`` leaves it.
+    If a dash may be a minus, ``bullet=False`` keeps it.
     """
     lead = (_LEAD if bullet else _EMPHASIS).match(segment)
     return segment[lead.end() :] if lead else segment

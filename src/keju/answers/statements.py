@@ -1,4 +1,4 @@
-"""What markers announce in a text, one statement each, in order."""
+"""The statements that markers announce in a text, in order."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from keju.answers.segments import AMBIGUOUS, DENIED, NO_ANSWER, SILENT, AnswerSt
 from keju.answers.wordings import announcements
 from keju.types import Sample
 
-# `(B)?`: after the protocol's own marker and colon a question mark fills in a form.
+# `(B)?`: after the marker of the protocol and a colon, the question mark belongs to the form.
 _FILLED_IN = re.compile(r"([(\[（]?[A-Z][)\]）]?)\s?[?？]")
-# `:\n(A) two\n(B)`: after a marker the options are listed, which states none of them.
+# `:\n(A) two\n(B)`: a list of options after a marker is not an answer.
 _LISTS_OPTIONS = re.compile(
     r"[*_:： \t]*+\n\s*+[-(\[*]{0,4}([A-Z])[)\].:、][^\n]*+\n\s{0,8}[-(\[*]{0,4}([A-Z])[)\].:、]"
 )
-# `not "valid" but `: what counts follows.
+# `not "valid" but `: the answer follows.
 _NOT_BUT = re.compile(r"not [^.,;\n]{1,40}? but (?:rather )?")
 _BEFORE_LIST = ("\n", ":", "*", "：")
-# `选择:A. one\nB. two`: after the word for a choice, too, a list begins; `选择:D. four\nA. one` is
-# a choice before it.
+# `选择:A. one\nB. two`: a list of options after the word for a choice. `选择:D. four\nA. one` is a
+# choice before a list.
 _LISTS_ON = re.compile(r"[\s*:：]*+[(\[]?([A-Z])[)\].:、][^\n]*+\n[ \t]*+[(\[]?([A-Z])[)\].:、]")
 
 
@@ -32,10 +32,10 @@ def find_statements(
     kind: AnswerKind,
     sample: Sample,
 ) -> tuple[list[StatementSpan], str]:
-    """All that markers announce in `text`, in order, and why the last one that says nothing does.
+    """Return the statements of all markers in `text`, in order, and a reason.
 
-    Prose and denials state nothing. What was read already is not read again, so that a looping
-    reply costs no more than one turn.
+    The reason tells why the last marker without a statement has none. Prose and denials are not
+    statements. Equal segments are read only once, so a loop costs as much as one repetition.
     """
     spans = _find_marker_spans(text, strict, tolerant, kind)
     marked: list[StatementSpan] = []
@@ -74,7 +74,7 @@ NO_STATEMENT = AnswerStatement(None)
 
 
 def _begins_list(text: str, start: int, end: int) -> bool:
-    """Whether the options are listed after a marker, which states none of them."""
+    """Whether a list of options follows a marker. Such a list is not an answer."""
     may_list = text[end : end + 1] in _BEFORE_LIST
     listed = _LISTS_OPTIONS.match(text, end) if may_list else None
     if listed and listed[1] != listed[2]:
@@ -84,10 +84,10 @@ def _begins_list(text: str, start: int, end: int) -> bool:
 
 
 def _plain_words(words: str, *, fills_form: bool) -> str:
-    """What is announced, without a mark that only fills in a form, and without what is denied.
+    """Return announced words without the question mark of a form and without a denied answer.
 
-    In a form that is filled in, `ANSWER: B?`, the mark is no doubt; in a sentence, `the answer is
-    (B)?`, it stays and says that nothing was decided.
+    In a completed form, `ANSWER: B?`, the question mark has no meaning. In a sentence, `the answer
+    is (B)?`, it stays and means that the reply does not decide.
     """
     if fills_form and words.endswith(("?", "？")) and (form := _FILLED_IN.fullmatch(words)):
         words = form[1]
@@ -97,7 +97,7 @@ def _plain_words(words: str, *, fills_form: bool) -> str:
 
 
 def _is_torn(words: str, text: str, before: Mapping[str, AnswerStatement]) -> bool:
-    """Whether a loop that states nothing broke off in its last turn: ``is [ANSWER] … is [``."""
+    """Whether a loop without answers broke off in its last repetition: ``is [ANSWER] … is [``."""
     return (
         len(before) > 0 < len(words) < _LONGEST_TORN
         and text.endswith(words)
@@ -114,7 +114,7 @@ _LONGEST_TORN = 40
 def _find_marker_spans(
     text: str, strict: re.Pattern[str] | str, tolerant: re.Pattern[str], kind: AnswerKind
 ) -> list[tuple[int, int, int, bool]]:
-    """Where markers stand, in order: start, end, the end of a longer form, whether it is strict."""
+    """Return the markers in order: start, end, the end of a longer form, whether it is strict."""
     firm = list(_find_marker(text, strict))
     if kind.marker is not None:
         firm = sorted({*firm, *_find_marker(text, kind.marker)})
@@ -135,7 +135,7 @@ def _find_marker_spans(
 
 
 def _find_marker(text: str, pattern: re.Pattern[str] | str) -> Iterator[tuple[int, int]]:
-    """Where a marker stands."""
+    """Yield start and end of each occurrence of a marker."""
     if not pattern:
         return
     if not isinstance(pattern, str):

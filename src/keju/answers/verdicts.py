@@ -1,10 +1,11 @@
-"""What the last sentences of a reply conclude where no option is asked for.
+"""Conclusions in the last sentences of a reply to a question without options.
 
 ``It is invalid.``, ``So he did not cause it.``, ``So I have ten vegetables.``, ``所以一共有10只。``
-What is denied counts with the opposite sign; what is supposed, asked about or left open counts as
-nothing.
+A denied phrase counts as the opposite value. Suppositions, questions and open statements do not
+count.
 
-Looked at: Llama-3.2-3B-Instruct (half of its BBH replies), code-davinci-002, written replies.
+Sources of the rules: Llama-3.2-3B-Instruct (half of its BBH replies), code-davinci-002,
+hand-written replies.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from keju.answers.sentences import (
 )
 
 Phrases = Sequence[tuple[re.Pattern[str], str, str]]
-"""Patterns that say a value without its word, the value, and the value if they are denied (empty
-where the pattern itself contains the denial)."""
+"""Patterns that express a value without its word, the value, and the value if they are denied. The
+last value is empty if the pattern itself contains the denial."""
 
 LONGEST_EXPRESSION = 16
-"""Characters of a sentence that repeats the question not by chance."""
+"""The longest sentence, in characters, that may repeat the question by chance."""
 
 # --- words of a verdict ------------------------------------------------------------------------
 
@@ -47,13 +48,13 @@ _LEADS = re.compile(
 )
 # `"not ( True ) or False"`, "`True and False`": an expression of several words in quotes.
 _QUOTED = re.compile(r"(?<!\w)\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|“[^”\n]* [^”\n]*”")
-# `not`, `cannot be called`, `whether it`: what comes before a verdict takes it back.
+# `not`, `cannot be called`, `whether it`: words before a verdict that retract it.
 _DENIES = re.compile(
     r"\b(?:not|cannot|never|whether|if|or|neither|nor|why|either|others?|some|seems?"
     r"|appears?|unlikely|hardly|less)\b|n[’']t\b|不|非|是否|或|如果",
     re.IGNORECASE,
 )
-# After a verdict: `if it`, `or`, `as well`, `?`: it is not settled, or said of a part.
+# After a verdict: `if it`, `or`, `as well`, `?`: it is not final, or only about a part.
 _UNSETTLED = re.compile(
     r"\b(?:if|unless|or|otherwise|as well|too)\b|[?？]|如果|否则", re.IGNORECASE
 )
@@ -62,13 +63,13 @@ _GOES_ON = re.compile(
     r"[*_`\"'”’)]*(?:[,，.。—:：;]|\s(?:here|as|because|since|for|overall|in (?:this|the) \w+"
     r"|then)\b)"
 )
-# `If `, `Some say `; `如果`: a sentence that says what could be, or what others say.
+# `If `, `Some say `; `如果`: a supposition, or the opinion of other people.
 _SUPPOSED = re.compile(
     r"\A\W*(?:if(?! I (?:have|had|must))|unless|suppose|assuming|some|others|one might|people)\b"
     r"|\A\W*(?:如果|假如|若|假设|所谓)",
     re.IGNORECASE,
 )
-# `it may be True`: an answer that counts only where nothing else is said.
+# `it may be True`: an answer that counts only if there is no other.
 _HEDGED = re.compile(
     r"\b(?:may|might|could) (?:still |well |also )?be\b|(?<!不)可能", re.IGNORECASE
 )
@@ -82,13 +83,13 @@ def last_verdict(
     phrases: Phrases = (),
     question: str = "",
 ) -> AnswerStatement:
-    """The one verdict of the last sentence that has one: ``It is invalid.``, ``→ **No**``.
+    """Return the verdict of the last sentence that has one: ``It is invalid.``, ``→ **No**``.
 
-    `at` says whether a word is a verdict in its place; `phrases` say one without its word. A
-    sentence that only supposes is passed over; farther back only a conclusion counts.
+    `at` tells whether a word is a verdict at its position. `phrases` express a verdict without its
+    word. Suppositions are skipped. Of the earlier sentences only conclusions count.
     """
     if text.rstrip("*_ \n").endswith((":", "：")):
-        return NO_ANSWER  # what it announces never came
+        return NO_ANSWER  # the announced text is missing
     text = without_stub(text).rstrip()
     words = _VerdictWords(word, values, at, phrases, question, _find_question_names(question))
     ended = ENDED.search(text) is not None
@@ -114,7 +115,7 @@ def last_verdict(
 
 
 class _VerdictWords(NamedTuple):
-    """What says a verdict, and the question that it answers."""
+    """The words and phrases of verdicts, and the question."""
 
     word: re.Pattern[str]
     values: Mapping[str, str]
@@ -122,15 +123,15 @@ class _VerdictWords(NamedTuple):
     phrases: Phrases
     question: str
     names: set[str]
-    """The names that the question asks about."""
+    """The names in the question."""
 
 
 def _read_sentence(
     original_sentence: str, before: Sequence[str], words: _VerdictWords, text: str, *, ended: bool
 ) -> AnswerStatement | None:
-    """The verdict of one sentence; None where the sentence before it may have one.
+    """Return the verdict of one sentence, or None if an earlier sentence may have one.
 
-    A phrase without a conclusion gives way to a conclusion in one of the sentences `before`.
+    A conclusion in one of the sentences `before` takes precedence over a phrase without one.
     """
     sentence = _without_expressions(original_sentence, words.question)
     hedged = _HEDGED.search(sentence)
@@ -154,24 +155,24 @@ def _read_sentence(
     if not hedged:
         return statement
     verdict_values = {words.values[match[1].lower()] for match in words.word.finditer(text)}
-    # what could be counts where it is all that is said
+    # a possible verdict counts if the reply contains no other
     return statement if len(verdict_values) == 1 and len(text) <= BRIEF else None
 
 
 def _says_nothing(sentence: str, question: str) -> bool:
-    """Whether a sentence asks, supposes, or is the question once more."""
+    """Whether a sentence is a question, a supposition or a repetition of the question."""
     if sentence.endswith(("?", "？")) or _SUPPOSED.search(sentence):
         return True
     return len(sentence) > LONGEST_EXPRESSION and sentence in question
 
 
 def _is_about(sentence: str, names: set[str]) -> bool:
-    """Whether a sentence names what the question asks about, if that has a name."""
+    """Whether a sentence contains a name of the question, if there is one."""
     return not names or any(name in sentence for name in names)
 
 
 def _find_concluded_phrase(sentences: Sequence[str], words: _VerdictWords) -> str | None:
-    """What a conclusion shortly before the last sentence says: ``So he did not cause it.``"""
+    """Return the value of a conclusion before the last sentence: ``So he did not cause it.``"""
     for original_sentence in sentences:
         if (
             concludes(original_sentence)
@@ -185,7 +186,7 @@ def _find_concluded_phrase(sentences: Sequence[str], words: _VerdictWords) -> st
 
 
 def _without_expressions(sentence: str, question: str) -> str:
-    """A sentence without quoted expressions and without the question's own expression."""
+    """Return a sentence without quoted expressions and the expression of the question."""
     if '"' in sentence or "`" in sentence or "“" in sentence:
         sentence = _QUOTED.sub("…", sentence)
     question_expression = question.strip().removesuffix(" is")
@@ -197,9 +198,9 @@ def _without_expressions(sentence: str, question: str) -> str:
 def _choose_verdict(
     sentence: str, verdict_matches: Sequence[re.Match[str]], values: Mapping[str, str]
 ) -> AnswerStatement:
-    """The verdict that a sentence ends with, or concludes, of those that it names.
+    """Return the verdict at the end of a sentence, or the one that it concludes.
 
-    One that is only set against another does not count: ``Yes, not No``.
+    A verdict that is only a contrast does not count: ``Yes, not No``.
     """
     if len(verdict_matches) > 1 and _SET_AGAINST.fullmatch(
         sentence, verdict_matches[-2].end(), verdict_matches[-1].start()
@@ -224,9 +225,9 @@ def _choose_verdict(
     return AnswerStatement(values[last_match[1].lower()]) if is_conclusion else NO_ANSWER
 
 
-# `", not "`, ` rather than `: between a verdict and another one that it is set against.
+# `", not "`, ` rather than `: between a verdict and a contrasting one.
 _SET_AGAINST = re.compile(r"[\W_]*\b(?:and not|not|rather than|instead of)\b[\W_]*", re.IGNORECASE)
-# `, because`, ` since`: what follows is a reason, not a verdict.
+# `, because`, ` since`: a reason follows, not a verdict.
 _REASON = re.compile(r",? (?:because(?! of)|since)\b|, as\b|因为|由于", re.IGNORECASE)
 # ` → `, ` = `, ` evaluates to `: between an expression and its value.
 _EVALUATES = re.compile(r"→|=|\bis\s[*_`\"]*\Z|\bto\s[*_`\"]*\Z")
@@ -240,8 +241,8 @@ def _is_word(sentence: str, match: re.Match[str]) -> bool:
 
 # --- verdicts in other words -------------------------------------------------------------------
 
-# `did not directly `, `wasn't the `, `unlikely to be `: what comes right before a phrase denies it;
-# `would not say that it `, with whatever the clause is about.
+# `did not directly `, `wasn't the `, `unlikely to be `: a denial directly before a phrase.
+# `would not say that it `: a denial with the words up to the phrase.
 _NEGATION = re.compile(
     r"\b(?:would|do|does|did)(?: not|n[’']t) (?:\w+ly )?(?:say|think|believe|consider|conclude"
     r"|judge|agree|argue|claim|feel|hold|see)\b(?:(?!\b(?:not|never|no)\b|n[’']t)[^,;:.])*\Z"
@@ -253,28 +254,28 @@ _NEGATION = re.compile(
     r"|logically|say|think|call|believe|this|sentence|statement|likely|called|regarded|deemed|described|judged|as)[\s\"*_,]+){0,6}[\"*_]*\Z",
     re.IGNORECASE,
 )
-# ` is False`: after a phrase that is called false, `Amy tells the truth is False`.
+# ` is False`: the denial after a phrase, `Amy tells the truth is False`.
 _IS_FALSE = re.compile(r"[\s\"'”’]+(?:is|was) (?:false|not true|untrue|incorrect)\b", re.IGNORECASE)
-# `, but for Ann it isn't.`: a clause that takes a phrase back without repeating it.
+# `, but for Ann it isn't.`: a clause that denies a phrase without repeating it.
 _BUT_NOT = re.compile(
     r"\b(?:but|yet|though|however)\b[^.]*\b(?:is|are|was|were|does|do|did|has|have|can|could|would"
     r"|ca|wo)(?:n[’']t| not)\W*\Z",
     re.IGNORECASE,
 )
-# `whether `, `if `, before what is only asked or supposed.
+# `whether `, `if `, before a question or supposition.
 _ASKED = re.compile(r"\b(?:whether|if|when|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
-# `Bob says `, before what is only reported: `Bob says Amy lies`.
+# `Bob says `, before reported speech: `Bob says Amy lies`.
 _SAID_BY = re.compile(r"\b(?:says?|said|claims?|claimed|states?)\b(?: that)?(?: [A-Z]\w+)?\s?\Z")
-# ` when Bob lies`, ` if and only if`: after a phrase that holds under a condition only.
+# ` when Bob lies`, ` only if`: after a phrase that is true only under a condition.
 _CONDITION = re.compile(
     r"[^,.]{0,30}\b(?:when|whenever|only if|if|unless|in (?:one|some|both))\b", re.IGNORECASE
 )
 
 
 def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str | None:
-    """The value of the phrase that comes last in a sentence; of two at one place the longer.
+    """Return the value of the last phrase in a sentence; of two with the same end the longer one.
 
-    A sentence that did not end must end with it.
+    If the reply was cut off, the sentence must end with the phrase.
     """
     candidates = []
     for pattern, affirmed, denied in phrases:
@@ -298,7 +299,7 @@ def _find_phrase_value(sentence: str, phrases: Phrases, *, ended: bool) -> str |
 
 
 def find_phrase_value(segment: str, phrases: Phrases, question: str) -> str | None:
-    """What an announced sentence says in a phrase: ``the answer is: Amy tells the truth.``"""
+    """Return the value of a phrase in an announced sentence: ``Amy tells the truth.``"""
     first_sentence = next(clauses(segment)).strip()
     if (
         len(first_sentence) > SHORT
@@ -312,9 +313,9 @@ def find_phrase_value(segment: str, phrases: Phrases, question: str) -> str | No
     return _find_phrase_value(first_sentence, phrases, ended=True)
 
 
-# `Amy says that`, `if`: what a sentence reports or supposes it does not say.
+# `Amy says that`, `if`: reported or supposed statements are not verdicts.
 _REPORTS = re.compile(r"\b(?:says?|said|claims?|if|whether|when)\b|[?？]", re.IGNORECASE)
-# `not that`, `one who should`: what an announcement denies or only says of somebody.
+# `not that`, `one who should`: denials and descriptions of a person.
 _DENIED = re.compile(
     r"\A\W*(?:not|unknown|unclear)\b|\b(?:should|would|could|can|might|who|that)\b", re.IGNORECASE
 )
@@ -323,7 +324,7 @@ _NAME = re.compile(r"(?<=[a-z] )[A-Z][a-z]+")
 
 
 def _find_question_names(question: str) -> set[str]:
-    """The names in the last sentence of a question."""
+    """Return the names in the last sentence of a question."""
     end = question.find("\nOptions:")
     question = question[:end] if end >= 0 else question
     return set(_NAME.findall(question[question.rfind(".", 0, len(question) - 2) :]))
@@ -332,7 +333,7 @@ def _find_question_names(question: str) -> set[str]:
 def _read_sentences_about_name(
     sentences: Sequence[str], names: set[str], phrases: Phrases
 ) -> AnswerStatement:
-    """What all sentences say that begin with the one name that is asked about: ``Amy is lying.``"""
+    """Return the common value of all sentences that begin with the one name: ``Amy is lying.``"""
     name = next(iter(names)) if len(names) == 1 else ""
     phrase_values = {
         _find_phrase_value(sentence, phrases, ended=True)
@@ -345,7 +346,7 @@ def _read_sentences_about_name(
 
 # --- numbers -----------------------------------------------------------------------------------
 
-# `it may be `, `perhaps `; `大概是`: of what a guess says there may be no other number.
+# `it may be `, `perhaps `; `大概是`: the sentence of a guess may contain only one number.
 _GUESSES = (
     r"\b(?:(?:it|this|that|there) (?:may|might|could|should|must)(?: well)? be|perhaps|maybe"
     r"|probably)\b|可能[是有]|大概[是有]?"
@@ -367,7 +368,7 @@ _NUMBER_WORD = re.compile(rf"\b({'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 _NEXT_TO_DIGITS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[-\d])|(?<=\d)(?=[\u4e00-\u9fff])")
 # `合计: 7`, `等于 2,416`: a number that ends a reply without a full stop; not `There are 24`.
 _ENDS_WITH_NUMBER = re.compile(r"[:：=是为有于得共]\s*[*_]*-?\d[\d,]*[*_]*\Z")
-# `The final result is 24, and`, up to the number, whatever else is counted then.
+# `The final result is 24, and`, up to the number, even if other numbers follow.
 _FINAL_RESULT = re.compile(r"\bfinal (?:result|value|count|total|sum) (?:is|=):? ?", re.IGNORECASE)
 # `seven in total`, `7 instruments altogether.`
 _IN_TOTAL = re.compile(
@@ -378,7 +379,7 @@ _IN_TOTAL = re.compile(
 
 
 def last_count(text: str) -> str | None:
-    """The one number that follows the last word of a conclusion: ``so I have ten vegetables``."""
+    """Return the one number after the last concluding word: ``so I have ten vegetables``."""
     if text.rstrip("*_ \n").endswith((":", "：")):
         return None
     for number, sentence in enumerate(last_sentences(without_stub(text), 2)):
@@ -408,16 +409,16 @@ def last_count(text: str) -> str | None:
     return None
 
 
-# `, not -48`, `, rather than 7`: the number is set against another one.
+# `, not -48`, `, rather than 7`: a contrast between two numbers.
 _NOT_NUMBER = re.compile(r",? (?:not|rather than|instead of) (?=-?\d)", re.IGNORECASE)
 
 
 _MOST_TIMES = 2
-"""Times that a conclusion says its number; a list of things says more."""
+"""The most repetitions of a number in a conclusion. A list contains more numbers."""
 
 
 def _find_number_after(text: str) -> str | None:
-    """The one number of what follows a cue; empty where it is not clear, None without any."""
+    """Return the only number in the text after a cue; empty if unclear, None without a number."""
     contrast = _NOT_NUMBER.search(text)
     if contrast and any(map(str.isdigit, text[: contrast.start()])):
         text = text[: contrast.start()]
@@ -443,7 +444,7 @@ _BEFORE_WORDS = frozenset({"is", "are", "be", "order", "list", "words", "follows
 
 
 def last_words(words: Sequence[str], question_words: Sequence[str]) -> str | None:
-    """The words that end a sentence, if they are those of the question, in whatever order."""
+    """Return the words at the end of a sentence if they are those of the question, in any order."""
     tail = list(words[-len(question_words) :]) if question_words else []
     before = words[-len(question_words) - 1] if len(words) > len(question_words) else "is"
     is_list = len(tail) > 1 and sorted(tail) == sorted(question_words) and before in _BEFORE_WORDS
